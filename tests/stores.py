@@ -10,8 +10,8 @@ from contextlib import ExitStack, closing, contextmanager
 import psycopg
 
 from holdfast.clock import SystemClock
-from holdfast.engine.doctor import Diagnosis, examine_within
 from holdfast.engine.engine import Engine
+from holdfast.engine.explain.doctor import Diagnosis, examine_within
 from holdfast.store.postgresql.connection import Address, ConnectionLost
 from holdfast.store.postgresql.session import Session
 from holdfast.store.postgresql.transaction import PostgresqlTransaction

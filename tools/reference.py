@@ -12,7 +12,7 @@ from holdfast.bus.schema import make_schema as make_envelope_schema
 from holdfast.cli.registry import EPILOG
 from holdfast.definition.project_file import SETTINGS, Setting
 from holdfast.definition.schema import make_schema, make_tables
-from holdfast.engine.doctor import CHECKS
+from holdfast.engine.explain.doctor import CHECKS
 from holdfast.model.result import Refusal
 from holdfast.model.status import RUN_TRANSITIONS, TASK_TRANSITIONS, Hold, Transition
 from holdfast.settings import GIVEN, VARIABLES, Settings

@@ -32,8 +32,3 @@ def test_sql_is_written_in_the_store_alone(module: str) -> None:
 @pytest.mark.parametrize("module", MODULES)
 def test_no_type_error_is_silenced(module: str) -> None:
     assert re.findall(r"type:\s*ignore", (SOURCE / module).read_text()) == []
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_a_file_is_about_one_noun(module: str) -> None:
-    assert len((SOURCE / module).read_text().splitlines()) <= 400

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.engine.access_operations import GrantAccess, RevokeAccess
-from holdfast.engine.asked import Operation
-from holdfast.engine.browser_operations import EnterByLink, LeaveBrowser, MakeLink
-from holdfast.engine.operations import Claim
+from holdfast.engine.core.operation import Claim, Operation
+from holdfast.engine.surroundings.access import GrantAccess, RevokeAccess
+from holdfast.engine.surroundings.browser_sessions import EnterByLink, LeaveBrowser, MakeLink
 from holdfast.model.token import digest_secret
 from tests.chaos.plans import group_of
 from tests.race.worlds import World

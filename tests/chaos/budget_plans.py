@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.engine.asked import Operation
-from holdfast.engine.operations import Claim, ExpireRun, RaiseBudget, Renew
+from holdfast.engine.core.operation import Claim, ExpireRun, Operation, RaiseBudget, Renew
 from holdfast.model.budget import Budget
 from holdfast.model.run import NewRun
 from holdfast.model.workflow.declarations import Declared

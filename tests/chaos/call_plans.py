@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.engine.asked import Operation
-from holdfast.engine.operations import CancelRun, Claim, Complete, Fail, HoldRun, RetryRun
+from holdfast.engine.core.operation import (
+    CancelRun,
+    Claim,
+    Complete,
+    Fail,
+    HoldRun,
+    Operation,
+    RetryRun,
+)
 from holdfast.model.status import Hold
 from holdfast.model.workflow.graph import OnFailure, Step
 from tests.chaos.people_plans import ACTOR, break_for_good

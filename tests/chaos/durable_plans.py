@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.engine.asked import Operation
-from holdfast.engine.durable_operations import RecordEffect, SendSignal, Spawn, Suspend, TakeSignal
-from holdfast.engine.operations import Claim, Complete, ReopenTask
+from holdfast.engine.core.operation import Claim, Complete, Operation, ReopenTask
+from holdfast.engine.state.durable import RecordEffect, SendSignal, Spawn, Suspend, TakeSignal
 from holdfast.model.workflow.graph import Step
 from tests.chaos.people_plans import about
 from tests.chaos.plans import group_of

@@ -10,11 +10,10 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from holdfast.clock import ManualClock
-from holdfast.engine.asked import Operation
+from holdfast.engine.claims.picker import Claimed
+from holdfast.engine.claims.standing_claims import Taker
+from holdfast.engine.core.operation import Operation, Pull
 from holdfast.engine.engine import Engine
-from holdfast.engine.operations import Pull
-from holdfast.engine.picker import Claimed
-from holdfast.engine.taking import Taker
 from holdfast.randomness import SeededRandomness
 from tests.chaos import leaky
 from tests.chaos.boundaries import Boundary, watch

@@ -8,9 +8,9 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from holdfast.clock import MICROSECONDS, ManualClock
-from holdfast.engine.asked import Operation
-from holdfast.engine.doctor import Diagnosis
+from holdfast.engine.core.operation import Operation
 from holdfast.engine.engine import Engine
+from holdfast.engine.explain.doctor import Diagnosis
 from holdfast.randomness import SeededRandomness
 from tests.chaos.boundaries import COMMIT
 from tests.chaos.errands import Errand, recover, write

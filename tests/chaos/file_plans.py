@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.engine.asked import Operation
-from holdfast.engine.operations import Claim, Complete
+from holdfast.engine.core.operation import Claim, Complete, Operation
 from holdfast.model.json_schema import Schema
 from holdfast.model.workflow.declarations import Work
 from holdfast.model.workflow.graph import Step

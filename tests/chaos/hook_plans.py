@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.engine.asked import Operation
-from holdfast.engine.hook_operations import RegisterHooks, RemoveHook
-from holdfast.engine.operations import CancelRun, Claim, Complete, Fail
+from holdfast.engine.core.operation import CancelRun, Claim, Complete, Fail, Operation
+from holdfast.engine.surroundings.hooks import RegisterHooks, RemoveHook
 from holdfast.model.workflow.graph import Step
 from tests.chaos.people_plans import ACTOR
 from tests.chaos.plans import group_of

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from holdfast.engine.asked import Operation
-from holdfast.engine.operations import Claim, Import
+from holdfast.engine.core.operation import Claim, Import, Operation
 from holdfast.model.status import Status
 from tests.chaos.people_plans import ACTOR
 from tests.chaos.plans import group_of

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.engine.asked import Operation
-from holdfast.engine.operations import (
+from holdfast.engine.core.operation import (
     CancelRun,
     Claim,
     Complete,
     Fail,
+    Operation,
     ReopenTask,
     RetryRun,
     StartRun,

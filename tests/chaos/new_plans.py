@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.engine.asked import Operation
-from holdfast.engine.lease_operations import AcquireLease, ReleaseLease, RenewLease
-from holdfast.engine.operations import (
+from holdfast.engine.core.operation import (
     CancelRun,
     Claim,
     ClaimById,
     Complete,
     CreateTasks,
     Fail,
+    Operation,
     Release,
     RetryRun,
     StartRun,
     Sweep,
 )
-from holdfast.engine.workflow_operations import AddWorkflow
+from holdfast.engine.surroundings.leases import AcquireLease, ReleaseLease, RenewLease
+from holdfast.engine.surroundings.workflows import AddWorkflow
 from holdfast.model.workflow.graph import Step, Workflow
 from tests.chaos.people_plans import ACTOR, break_for_good, start_keyed_run
 from tests.chaos.plans import group_of

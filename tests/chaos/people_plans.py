@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.engine.asked import Operation
-from holdfast.engine.expect_operations import ExpectRun, ExpectTask, Meant
-from holdfast.engine.operations import (
+from holdfast.engine.core.operation import (
     AdvanceRun,
     BlockTask,
     CancelRun,
@@ -17,6 +15,7 @@ from holdfast.engine.operations import (
     EnqueueTask,
     HoldRun,
     HoldTask,
+    Operation,
     ReopenTask,
     ResetTask,
     RetryRun,
@@ -26,6 +25,7 @@ from holdfast.engine.operations import (
     UnholdRun,
     UnholdTask,
 )
+from holdfast.engine.state.expected_version import ExpectRun, ExpectTask, Meant
 from holdfast.model.run import NewRun
 from holdfast.model.status import Hold
 from holdfast.model.workflow.graph import Concurrency, Step, Workflow

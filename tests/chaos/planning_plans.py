@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.engine.asked import Operation
-from holdfast.engine.operations import (
+from holdfast.engine.core.operation import (
+    AdvancePlan,
     CancelTask,
     Claim,
     Complete,
@@ -13,13 +13,13 @@ from holdfast.engine.operations import (
     DeleteTask,
     Fail,
     FinalizePlan,
+    Operation,
     ReopenTask,
     ReorderPlan,
     ResetTask,
     RetryTask,
     StartPlanning,
 )
-from holdfast.engine.plan_operations import AdvancePlan
 from tests.chaos.people_plans import about, break_for_good
 from tests.chaos.plans import group_of
 from tests.chaos.worker_plans import fail

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from holdfast.engine.asked import Operation
+from holdfast.engine.core.operation import Operation
 from tests.chaos.explorer import Plan
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.engine.asked import Operation
-from holdfast.engine.worker_operations import (
+from holdfast.engine.core.operation import Operation
+from holdfast.engine.surroundings.workers import (
     AnnounceWorker,
     ForgetWorker,
     NoteStop,

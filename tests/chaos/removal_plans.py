@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.engine.asked import Operation
-from holdfast.engine.removal_desk import DELETED, RUNS, TASKS
-from holdfast.engine.removal_operations import RemoveDeleted, RemoveRuns, RemoveTasks
+from holdfast.engine.core.operation import Operation
+from holdfast.engine.surroundings.removal import (
+    DELETED,
+    RUNS,
+    TASKS,
+    RemoveDeleted,
+    RemoveRuns,
+    RemoveTasks,
+)
 from holdfast.model.task import NewTask
 from tests.chaos.plans import group_of
 from tests.race.scenarios import CHAIN

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.engine.asked import Operation
-from holdfast.engine.operations import Claim, Complete
-from holdfast.engine.schedule_operations import (
+from holdfast.engine.core.operation import Claim, Complete, Operation
+from holdfast.engine.surroundings.schedules import (
     PauseSchedule,
     PutSchedule,
     RemoveSchedule,

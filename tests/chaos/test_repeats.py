@@ -8,8 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.engine.asked import Operation
-from holdfast.engine.operations import CreateTasks, StartRun
+from holdfast.engine.core.operation import CreateTasks, Operation, StartRun
 from holdfast.model.result import TransitionResult
 from holdfast.model.run import Created
 from holdfast.randomness import SeededRandomness

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.engine.asked import Operation
-from holdfast.engine.durable_operations import Ask
-from holdfast.engine.operations import AnswerTask, Claim, Complete, Fail, Lose, RetryRun, SettleTask
+from holdfast.engine.core.operation import (
+    AnswerTask,
+    Claim,
+    Complete,
+    Fail,
+    Lose,
+    Operation,
+    RetryRun,
+    SettleTask,
+)
+from holdfast.engine.state.durable import Ask
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.workflow.graph import OnFailure, Step
 from tests.chaos.people_plans import ACTOR, about, break_for_good

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.engine.asked import Operation
-from holdfast.engine.limit_operations import LiftLimit
-from holdfast.engine.operations import Claim, Complete, Fail, Lose, Pull, Release, Renew
-from holdfast.engine.picker import Claimed
+from holdfast.engine.claims.picker import Claimed
+from holdfast.engine.core.operation import (
+    Claim,
+    Complete,
+    Fail,
+    Lose,
+    Operation,
+    Pull,
+    Release,
+    Renew,
+)
+from holdfast.engine.state.usage_limits import LiftLimit
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.text import digest
 from holdfast.model.workflow.graph import Concurrency, Step

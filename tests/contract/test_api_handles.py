@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Holdfast, InvalidInput
-from holdfast.engine.run_desk import Runs
+from holdfast.engine.runs import Runs
 from holdfast.engine.tasks import Tasks
 
 PATIENCE = 30

@@ -12,7 +12,7 @@ import pytest
 from holdfast import AttemptEnded, Context, Ended, Holdfast, InvalidInput
 from holdfast.api.archive import Archive
 from holdfast.engine.engine import Engine
-from holdfast.engine.hooks import read_payload
+from holdfast.engine.surroundings.hooks import read_payload
 from holdfast.model.hook import RUN_ENDS
 from holdfast.model.task import Assignment
 from holdfast.worker.tenure import Tenure

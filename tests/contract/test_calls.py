@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.engine import validation
 from holdfast.engine.engine import Engine
+from holdfast.engine.input import validation
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.ids import Ids
 from holdfast.model.run import NewRun

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from holdfast.clock import ManualClock
+from holdfast.engine.core.operation import Sweep
 from holdfast.engine.engine import Engine
-from holdfast.engine.operations import Sweep
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.run import NewRun

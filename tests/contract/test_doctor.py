@@ -10,8 +10,8 @@ import pytest
 
 from holdfast.bus import Channel, Consumer, ConsumerOptions, Handler, SqlBus, Subscription
 from holdfast.clock import ManualClock
-from holdfast.engine.doctor import CHECKS, Diagnosis
 from holdfast.engine.engine import Engine
+from holdfast.engine.explain.doctor import CHECKS, Diagnosis
 from holdfast.model.status import RUN_TRANSITIONS, TASK_TRANSITIONS, Status
 from holdfast.model.workflow.graph import Concurrency
 from holdfast.store.sql_text.queries import load

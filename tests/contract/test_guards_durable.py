@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.engine.durable_operations import TakeSignal
 from holdfast.engine.engine import Engine
+from holdfast.engine.state.durable import TakeSignal
 from holdfast.model.effect import CHILDREN, Wait
 from holdfast.model.result import Refusal
 from holdfast.model.status import Status

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from holdfast.clock import MICROSECONDS, ManualClock
+from holdfast.engine.core.operation import Complete
 from holdfast.engine.engine import Engine
-from holdfast.engine.operations import Complete
-from holdfast.engine.schedule_operations import Tick
+from holdfast.engine.surroundings.schedules import Tick
 from holdfast.errors import InvalidInput
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask

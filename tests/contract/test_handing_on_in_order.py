@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from holdfast.clock import ManualClock
+from holdfast.engine.core.operation import Sweep
 from holdfast.engine.engine import Engine
-from holdfast.engine.operations import Sweep
 from holdfast.model.budget import Budget
 from holdfast.model.run import NewRun
 from holdfast.model.task import Assignment, NewTask

@@ -8,9 +8,9 @@ import psycopg
 import pytest
 
 from holdfast.clock import ManualClock
+from holdfast.engine.core.operation import Sweep
 from holdfast.engine.engine import Engine
-from holdfast.engine.operations import Sweep
-from holdfast.engine.writer import SHOWN_EVERY
+from holdfast.engine.writer.writer import SHOWN_EVERY
 from holdfast.model.run import NewRun
 from holdfast.model.task import NewTask
 from holdfast.store.notifiers.postgresql import CHANNEL

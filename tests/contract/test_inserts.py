@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.engine import validation
-from holdfast.engine.asked import TaskRow
+from holdfast.engine.core.task_rows import TaskRow, columns
 from holdfast.engine.engine import Engine
-from holdfast.engine.sheet import columns
+from holdfast.engine.input import validation
 from holdfast.model.task import NewTask
 from holdfast.store.database import Transaction
 from holdfast.store.sql_text.queries import Rows

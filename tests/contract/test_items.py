@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from holdfast.clock import MICROSECONDS, ManualClock
-from holdfast.engine import loops
 from holdfast.engine.engine import Engine
+from holdfast.engine.state import loops
 from holdfast.errors import NotFound
 from holdfast.model.result import Refusal
 from holdfast.model.status import Status

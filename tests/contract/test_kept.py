@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.engine.durable_operations import RecordEffect
-from holdfast.engine.effects import EFFECTS
+from holdfast.engine.core.kept_totals import Bounds
 from holdfast.engine.engine import Engine
-from holdfast.engine.kept import Bounds
+from holdfast.engine.state.durable import RecordEffect
+from holdfast.engine.state.effects import EFFECTS
 from holdfast.errors import HoldfastError, TooMuchKept
 from holdfast.model.effect import Recorded, Wait
 from holdfast.model.status import Status

@@ -12,7 +12,7 @@ import pytest
 from holdfast import Holdfast, TaskFailed
 from holdfast.clock import SystemClock
 from holdfast.engine.engine import Engine
-from holdfast.engine.listing import ask_for_runs, ask_for_tasks
+from holdfast.engine.read.pages import ask_for_runs, ask_for_tasks
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.model.status import Status
 from holdfast.store.database import is_postgresql, sqlite_path

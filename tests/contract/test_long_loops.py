@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.engine import loops
 from holdfast.engine.engine import Engine
+from holdfast.engine.state import loops
 from holdfast.model.workflow.graph import Step
 from holdfast.store.postgresql.connection import Address, Connection
 from holdfast.store.sql_text import queries

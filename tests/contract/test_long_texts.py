@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from holdfast.definition.workflow_file import read_workflow_text
-from holdfast.engine import scripts
 from holdfast.engine.engine import Engine
+from holdfast.engine.read import step_texts
 from holdfast.errors import InvalidInput
 from holdfast.model.run import NewRun
 from holdfast.model.workflow.declarations import Work
@@ -66,7 +66,7 @@ def test_what_is_claimed_is_made_by_whoever_claims_it_and_not_by_the_writer(
         made.append(threading.current_thread().name)
         return render_work(work, scope)
 
-    monkeypatch.setattr(scripts, "render_work", note)
+    monkeypatch.setattr(step_texts, "render_work", note)
     begin(engine, "{id: b, needs: [], run: [b]}")
     assert len(engine.work.claim("worker")) == 1
     reply = engine.work.claim.submit("worker")

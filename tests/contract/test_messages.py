@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 
 from holdfast import Holdfast, InvalidInput, NotFound, Refusal, StoreError, TaskFailed, goto
-from holdfast.engine.doctor import Check, Diagnosis, Violation
 from holdfast.engine.engine import Engine
+from holdfast.engine.explain.doctor import Check, Diagnosis, Violation
 from holdfast.model.result import TransitionResult
 from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.model.workflow.reference import Reference

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.engine.removal_desk import DELETED
+from holdfast.engine.surroundings.removal import DELETED
 from holdfast.errors import StoreUnreachable
 from holdfast.service import meter
 from holdfast.service.meter import Meter

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.engine import slots
 from holdfast.engine.engine import Engine
+from holdfast.engine.state import slots
 from holdfast.model.status import Status
 from holdfast.model.task import NewTask
 from holdfast.model.workflow.graph import Concurrency

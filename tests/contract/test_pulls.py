@@ -8,9 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from holdfast.clock import ManualClock, SystemClock
+from holdfast.engine.claims.picker import KEPT, Claimed
 from holdfast.engine.engine import Engine
-from holdfast.engine.picker import Claimed
-from holdfast.engine.pulls import KEPT
 from holdfast.model.task import Assignment, Renewal
 from tests.contract.raw import count_rows, raw
 from tests.contract.stages import create, start

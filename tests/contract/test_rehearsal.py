@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.engine.engine import Engine
-from holdfast.engine.rehearsal import Rehearsal
+from holdfast.engine.writer.dry_run import Rehearsal
 from holdfast.errors import StoreBusy, StoreUnreachable, WrongThread
 from holdfast.model.run import NewRun
 from holdfast.service.previews import Preview, Previews

@@ -9,7 +9,7 @@ from holdfast.bus.execution_bus import Subscription
 from holdfast.bus.execution_buses.sql import SqlBus
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.engine.removal_desk import DELETED, RUNS, TASKS, Limits
+from holdfast.engine.surroundings.removal import DELETED, RUNS, TASKS, Limits
 from holdfast.errors import KeyConflict, NotFound
 from holdfast.model.run import NewRun
 from holdfast.model.task import NewTask

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from holdfast import StoreError
-from holdfast.engine import validation
+from holdfast.engine.claims.standing_claims import Taker
+from holdfast.engine.core.operation import CreateTasks
 from holdfast.engine.engine import Engine
-from holdfast.engine.operations import CreateTasks
-from holdfast.engine.taking import Taker
+from holdfast.engine.input import validation
 from holdfast.ids import Ids
 from holdfast.model.run import NewRun
 from holdfast.model.task import Assignment, NewTask

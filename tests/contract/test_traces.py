@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from holdfast import Holdfast, tracing
-from holdfast.engine import traced as starts
+from holdfast.engine.input import trace_start as starts
 from holdfast.model.trace import derive_trace_id
 from holdfast.spans import Spans
 from holdfast.tracing import Place, Span, is_wanted, read_header

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from holdfast.engine.claims.picker import Claimed
+from holdfast.engine.claims.standing_claims import Taker
 from holdfast.engine.engine import Engine
-from holdfast.engine.picker import Claimed
-from holdfast.engine.taking import Taker
 from holdfast.service.protocol import Offer
 from holdfast.service.waiting import Ask, Waiter, WaitingRoom
 from tests.contract.stages import create

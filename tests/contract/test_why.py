@@ -7,7 +7,7 @@ import pytest
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.definition.workflow_file import read_workflow_text
 from holdfast.engine.engine import Engine
-from holdfast.engine.explanation import Clause, Explanation
+from holdfast.engine.explain.explanation import Clause, Explanation
 from holdfast.errors import NotFound
 from holdfast.model.effect import Wait
 from holdfast.model.retry import RetryPolicy

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from holdfast import Holdfast
-from holdfast.engine import why_run
 from holdfast.engine.engine import Engine
+from holdfast.engine.explain import why_run
 from holdfast.errors import NotFound
 from holdfast.model.effect import Wait
 from holdfast.model.task import NewTask

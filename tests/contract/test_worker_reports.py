@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 import pytest
 
 from holdfast import Context, InvalidInput, Settings, ShuttingDown, StoreUnreachable, UnknownOutcome
-from holdfast.engine.operations import Release
+from holdfast.engine.core.operation import Release
 from holdfast.model.result import TransitionResult
 from holdfast.store.database import is_postgresql
 from holdfast.worker.execution import Answer, Courier

@@ -11,9 +11,8 @@ from typing import Any
 import psycopg
 
 from holdfast.clock import ManualClock
-from holdfast.engine.asked import Operation
+from holdfast.engine.core.operation import Claim, Operation, Sweep
 from holdfast.engine.engine import Engine
-from holdfast.engine.operations import Claim, Sweep
 from holdfast.randomness import SeededRandomness
 from holdfast.store.database import Files, is_postgresql
 from tests.race.racers import PATIENCE, RaceClock, Racer, eventually

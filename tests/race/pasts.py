@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from holdfast.model.past import PastRun, PastTask, PastTree
+from holdfast.engine.surroundings.imports import PastRun, PastTask, PastTree
 from holdfast.model.run import NewRun
 from holdfast.model.status import PlanningPhase, Status
 from holdfast.model.task import NewTask

@@ -13,11 +13,11 @@ from typing import Any
 import psycopg
 
 from holdfast.clock import ManualClock
-from holdfast.engine.asked import Operation
-from holdfast.engine.kept import Bounds
-from holdfast.engine.picker import Claimed
-from holdfast.engine.taking import Taker, Takers
-from holdfast.engine.writer import Writer
+from holdfast.engine.claims.picker import Claimed
+from holdfast.engine.claims.standing_claims import Taker, Takers
+from holdfast.engine.core.kept_totals import Bounds
+from holdfast.engine.core.operation import Operation
+from holdfast.engine.writer.writer import Writer
 from holdfast.errors import StoreBusy
 from holdfast.ids import Ids
 from holdfast.randomness import SeededRandomness, SystemRandomness

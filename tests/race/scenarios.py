@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.engine.lease_operations import AcquireLease
-from holdfast.engine.operations import BlockTask, HoldRun, Lose, Renew, ReopenTask, ResetTask
+from holdfast.engine.core.operation import BlockTask, HoldRun, Lose, Renew, ReopenTask, ResetTask
+from holdfast.engine.surroundings.leases import AcquireLease
 from holdfast.model.status import Hold
 from holdfast.model.workflow.graph import Step
 from tests.race.explorer import Plans

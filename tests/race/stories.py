@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.engine.operations import Complete, FinalizePlan, StartPlanning
+from holdfast.engine.core.operation import Complete, FinalizePlan, StartPlanning
 from holdfast.model.workflow.declarations import Work
 from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.model.workflow.reference import Reference

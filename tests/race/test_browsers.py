@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.engine.browser_operations import EnterByLink, LeaveBrowser
 from holdfast.engine.engine import Engine
+from holdfast.engine.surroundings.browser_sessions import EnterByLink, LeaveBrowser
 from holdfast.model.token import digest_secret
 from tests.race.explorer import Plans, Stage
 from tests.race.worlds import World

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engine.asked import Operation
-from holdfast.engine.operations import AdvanceRun, CancelRun, HoldRun, RetryRun
+from holdfast.engine.core.operation import AdvanceRun, CancelRun, HoldRun, Operation, RetryRun
 from holdfast.model.status import Hold
 from holdfast.model.workflow.graph import OnFailure, Step
 from tests.race.explorer import Plans, Stage

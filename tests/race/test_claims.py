@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.engine.operations import CreateTasks, EditTask, HoldRun, HoldTask, Lose, Release
+from holdfast.engine.core.operation import CreateTasks, EditTask, HoldRun, HoldTask, Lose, Release
 from holdfast.model.status import Hold
 from holdfast.model.workflow.graph import Step
 from tests.race.explorer import Plans, Stage

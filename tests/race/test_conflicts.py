@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.engine.expect_operations import ExpectRun, ExpectTask, Meant
-from holdfast.engine.operations import EditTask, HoldRun
+from holdfast.engine.core.operation import EditTask, HoldRun
+from holdfast.engine.state.expected_version import ExpectRun, ExpectTask, Meant
 from holdfast.model.status import Hold
 from holdfast.model.workflow.graph import Step
 from tests.race.explorer import Plans, Stage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.engine.operations import AdvanceRun
+from holdfast.engine.core.operation import AdvanceRun
 from holdfast.model.workflow.graph import Step
 from tests.contract.crashes import take_back_an_unblocking, take_back_the_end
 from tests.race.explorer import Plans, Stage

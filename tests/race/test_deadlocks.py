@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.engine.operations import ReopenTask
+from holdfast.engine.core.operation import ReopenTask
 from holdfast.model.workflow.graph import Step
 from tests.race.explorer import Plans, Scenario, staged
 from tests.race.worlds import World

@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from holdfast.engine.asked import Operation
+from holdfast.engine.core.operation import Operation
 from tests.race.explorer import Stage
 from tests.race.racers import COMMIT, PATIENCE, Racer
 from tests.race.worlds import World

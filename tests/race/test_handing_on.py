@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.engine.asked import Operation
-from holdfast.engine.operations import EditTask, HoldRun
+from holdfast.engine.core.operation import EditTask, HoldRun, Operation
 from holdfast.model.status import Hold
 from holdfast.model.workflow.graph import Step
 from tests.race.explorer import Outcome, Plans, Stage

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import psycopg
 
-from holdfast.engine.asked import Operation
-from holdfast.engine.hook_operations import RegisterHooks
-from holdfast.engine.operations import AdvanceRun, Complete, Fail, RetryRun
+from holdfast.engine.core.operation import AdvanceRun, Complete, Fail, Operation, RetryRun
+from holdfast.engine.surroundings.hooks import RegisterHooks
 from holdfast.model.hook import hook_step
 from holdfast.model.text import digest
 from holdfast.model.workflow.graph import Step

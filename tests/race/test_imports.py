@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.engine.operations import Import
+from holdfast.engine.core.operation import Import
 from holdfast.model.status import Status
 from tests.race.explorer import Plans, Stage
 from tests.race.pasts import past, run, tree

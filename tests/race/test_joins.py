@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.engine.operations import BlockTask, DeleteTask, ReopenTask, ResetTask, UnblockTask
+from holdfast.engine.core.operation import BlockTask, DeleteTask, ReopenTask, ResetTask, UnblockTask
 from tests.race.explorer import Plans, Stage, staged
 from tests.race.racers import COMMIT, Gate, eventually
 from tests.race.worlds import World

@@ -7,8 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engine.asked import Operation
-from holdfast.engine.operations import AdvanceRun, CancelTask, HoldRun, ReopenTask, RetryRun
+from holdfast.engine.core.operation import (
+    AdvanceRun,
+    CancelTask,
+    HoldRun,
+    Operation,
+    ReopenTask,
+    RetryRun,
+)
 from holdfast.model.status import Hold
 from holdfast.model.workflow.graph import Step
 from tests.race.explorer import Plans, Stage

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.engine.asked import Operation
-from holdfast.engine.operations import (
+from holdfast.engine.core.operation import (
     DeleteTask,
     EditTask,
     FinalizePlan,
+    Operation,
     ReopenTask,
     ReorderPlan,
     ResetTask,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.engine.operations import RetryRun, RetryTask
-from holdfast.engine.removal_desk import RUNS, TASKS
-from holdfast.engine.removal_operations import Removal, RemoveRuns, RemoveTasks
+from holdfast.engine.core.operation import RetryRun, RetryTask
+from holdfast.engine.surroundings.removal import RUNS, TASKS, Removal, RemoveRuns, RemoveTasks
 from holdfast.model.workflow.graph import Step
 from tests.race.explorer import Plans, Stage
 from tests.race.worlds import World

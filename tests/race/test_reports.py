@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.engine.asked import Operation, Report
-from holdfast.engine.operations import (
+from holdfast.engine.core.operation import (
     Complete,
     Fail,
     Lose,
+    Operation,
     Release,
     Renew,
     ReopenTask,
+    Report,
     ResetTask,
     RetryRun,
 )

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.live import watch
-from holdfast.engine.operations import CancelRun
+from holdfast.engine.core.operation import CancelRun
 from holdfast.model.task import NewTask
 from holdfast.model.workflow.graph import Step
 from holdfast.service import run_history

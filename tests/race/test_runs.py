@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.engine.operations import (
+from holdfast.engine.core.operation import (
     AdvanceRun,
     Fail,
     HoldRun,

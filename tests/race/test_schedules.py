@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.engine.new_schedule import new_schedule
-from holdfast.engine.schedule_operations import (
+from holdfast.engine.surroundings.schedules import (
     PauseSchedule,
     PutSchedule,
     RemoveSchedule,
     ResumeSchedule,
     Tick,
+    new_schedule,
 )
 from holdfast.ids import Ids
 from holdfast.model.result import Refusal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.engine.operations import Lose
+from holdfast.engine.core.operation import Lose
 from holdfast.model.run import Created
 from holdfast.model.workflow.graph import Step
 from tests.race import scenarios

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.engine.asked import Operation
-from holdfast.engine.durable_operations import Ask
-from holdfast.engine.operations import AnswerTask, HoldRun, Lose, RetryRun, SettleTask
+from holdfast.engine.core.operation import (
+    AnswerTask,
+    HoldRun,
+    Lose,
+    Operation,
+    RetryRun,
+    SettleTask,
+)
+from holdfast.engine.state.durable import Ask
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Hold
 from holdfast.model.workflow.graph import OnFailure, Step

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.engine.durable_operations import SendSignal, Spawn, Suspend, TakeSignal
-from holdfast.engine.plan_operations import AdvancePlan
+from holdfast.engine.core.operation import AdvancePlan
+from holdfast.engine.state.durable import SendSignal, Spawn, Suspend, TakeSignal
 from holdfast.model.effect import CHILDREN, write_awaited
 from holdfast.model.workflow.graph import Step
 from holdfast.store.database import Transaction

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
 from holdfast.clock import ManualClock
-from holdfast.engine import validation
-from holdfast.engine.engine import Engine
-from holdfast.engine.operations import (
+from holdfast.engine.core.operation import (
     CancelRun,
     CancelTask,
     Claim,
@@ -18,7 +16,9 @@ from holdfast.engine.operations import (
     CreateTasks,
     StartRun,
 )
-from holdfast.engine.schedule_operations import Fired
+from holdfast.engine.engine import Engine
+from holdfast.engine.input import validation
+from holdfast.engine.surroundings.schedules import Fired
 from holdfast.ids import Ids
 from holdfast.model.effect import Recorded
 from holdfast.model.result import AdvanceResult, TransitionResult

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import Any
 
-from holdfast.engine.operations import Sweep
+from holdfast.engine.core.operation import Sweep
 from holdfast.model.task import Task
 from tests.simulation.stories import Teller
 

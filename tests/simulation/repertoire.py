@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.engine.operations import Sweep
+from holdfast.engine.core.operation import Sweep
 from holdfast.model.run import NewRun
 from holdfast.model.task import NewTask, Renewal
 from tests.simulation.new_work import ONCE, SHORT, WORKFLOWS

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from holdfast.clock import MICROSECONDS
-from holdfast.engine.operations import Sweep
+from holdfast.engine.core.operation import Sweep
 from holdfast.model.task import Assignment, Renewal
 from tests.simulation.bench import Ask, Attempt, Bench, Phase
 from tests.simulation.kinds import has_attempts, has_tasks, kind, later, picks, seconds

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextvars import Context
 from typing import Any, TypeVarTuple, Unpack
 
-from holdfast.engine.arrivals import arrive
+from holdfast.engine.core.loop_wakeups import arrive
 from tests.unit.paper import Desk, notes
 
 Ts = TypeVarTuple("Ts")

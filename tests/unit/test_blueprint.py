@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import fields
 
 from holdfast.clock import SystemClock
-from holdfast.engine import validation
-from holdfast.engine.asked import TaskRow
-from holdfast.engine.blueprint import Place, draw
+from holdfast.engine.core.task_rows import TaskRow
+from holdfast.engine.input import validation
+from holdfast.engine.input.blueprint import Place, draw
 from holdfast.ids import Ids
 from holdfast.model.task import NewTask
 from holdfast.model.workflow.graph import Step

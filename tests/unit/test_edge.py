@@ -8,7 +8,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from holdfast.engine.edge import operation, reading
+from holdfast.engine.core.sync_async import operation, reading
 
 
 class Desk:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.engine import operations
-from holdfast.engine.asked import Operation, TaskRow
-from holdfast.engine.operations import Complete, CreateTasks, EditTask, Fail, Renew
-from holdfast.engine.schedule_operations import PutSchedule, Tick
+from holdfast.engine.core import operation
+from holdfast.engine.core.operation import Complete, CreateTasks, EditTask, Fail, Operation, Renew
+from holdfast.engine.core.task_rows import TaskRow
+from holdfast.engine.surroundings.schedules import PutSchedule, Tick
 
 LONG = "x" * 100_000
 REPORT: dict[str, Any] = {"task_id": "t", "fence": 1}
@@ -60,11 +60,11 @@ def test_a_long_text_counts(operation: Operation) -> None:
 
 
 def test_a_new_run_counts_its_input_its_definition_and_its_tasks() -> None:
-    given: dict[str, Any] = {each.name: "" for each in fields(operations.StartRun)}
+    given: dict[str, Any] = {each.name: "" for each in fields(operation.StartRun)}
     given |= {"input": LONG, "definition": LONG, "tasks": (ROW, ROW)}
-    start = operations.StartRun(**given)
+    start = operation.StartRun(**given)
     assert start.size > 4 * len(LONG)
 
 
 def test_an_operation_without_texts_is_small_but_not_nothing() -> None:
-    assert 0 < operations.Sweep().size < 1_000
+    assert 0 < operation.Sweep().size < 1_000

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from holdfast.clock import ManualClock, SystemClock
-from holdfast.engine import validation
-from holdfast.engine.asked import TaskRow
-from holdfast.engine.prepared import Edge, Prepared
+from holdfast.engine.core.task_rows import TaskRow
+from holdfast.engine.input import validation
+from holdfast.engine.input.task_template import Edge, Prepared
 from holdfast.errors import InvalidInput
 from holdfast.ids import Ids
 from holdfast.model.hook import HOOK_PREFIX

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.engine.blueprint import KEPT_STENCILS, Place, draw, draw_run
-from holdfast.engine.sheet import Drawn, Sheet, measure
+from holdfast.engine.core.task_rows import Drawn, Sheet, measure
+from holdfast.engine.input.blueprint import KEPT_STENCILS, Place, draw, draw_run
 from holdfast.ids import Ids
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.workflow.declarations import Work

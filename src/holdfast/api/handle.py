@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, Generic, TypeGuard, TypeVar
 
-from holdfast.engine.edge import reading, refuse_to_wait_in_writer, to_await
+from holdfast.engine.core.sync_async import reading, refuse_to_wait_in_writer, to_await
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError, TaskFailed
 from holdfast.model.status import Kind, RunStatus, Status

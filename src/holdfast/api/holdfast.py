@@ -32,18 +32,18 @@ from holdfast.api.signature import own_name
 from holdfast.api.task import TaskDecorator, TaskFunction
 from holdfast.api.workflow import WorkflowBuilder
 from holdfast.api.workflow_file import WorkflowFile
-from holdfast.engine.doctor import Diagnosis
-from holdfast.engine.edge import operation, reading, then
+from holdfast.engine.core.sync_async import operation, reading, then
 from holdfast.engine.engine import Engine
-from holdfast.engine.explanation import Explanation
-from holdfast.engine.hook_desk import Hooks
-from holdfast.engine.lease_desk import Leases
-from holdfast.engine.run_desk import Runs
-from holdfast.engine.schedule_desk import Schedules
+from holdfast.engine.explain.doctor import Diagnosis
+from holdfast.engine.explain.explanation import Explanation
+from holdfast.engine.explain.why_run import RunExplanation
+from holdfast.engine.runs import Runs
+from holdfast.engine.surroundings.hooks import Hooks
+from holdfast.engine.surroundings.leases import Leases
+from holdfast.engine.surroundings.schedules import Schedules
+from holdfast.engine.surroundings.workers import Workers
 from holdfast.engine.tasks import Tasks
-from holdfast.engine.why_run import RunExplanation
 from holdfast.engine.work import Work
-from holdfast.engine.worker_desk import Workers
 from holdfast.errors import InvalidDefinition, InvalidInput, ShuttingDown
 from holdfast.ids import AnyId, id_of
 from holdfast.model.hook import RUN_ENDS

@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from concurrent.futures import Future
 
-from holdfast.engine.edge import operation
+from holdfast.engine.core.context import USER
+from holdfast.engine.core.sync_async import operation
 from holdfast.engine.engine import Engine
-from holdfast.engine.tasks import USER
 from holdfast.ids import AnyId
 from holdfast.model.result import TransitionResult
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.api.handle import Handle, Row, failure, read_task_result
 from holdfast.api.task import TaskFunction
-from holdfast.engine.edge import operation, reading
+from holdfast.engine.core.sync_async import operation, reading
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
 from holdfast.ids import AnyId

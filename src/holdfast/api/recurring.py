@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from holdfast.engine.edge import operation
+from holdfast.engine.core.sync_async import operation
 from holdfast.ids import AnyId, id_of
 from holdfast.model.run import NewRun
 from holdfast.model.schedule import NewSchedule, Schedule

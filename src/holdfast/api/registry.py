@@ -11,7 +11,7 @@ from holdfast.api.hook import HookFunction
 from holdfast.api.member import Member
 from holdfast.api.signature import Signature
 from holdfast.api.workflow import WorkflowBuilder
-from holdfast.engine.hooks import read_payload
+from holdfast.engine.surroundings.hooks import read_payload
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.model.hook import hook_name
 from holdfast.model.task import Assignment

@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.api.handle import RunHandle
 from holdfast.api.recurring import Recurring
-from holdfast.engine.edge import operation
+from holdfast.engine.core.sync_async import operation
 from holdfast.errors import InvalidInput
 from holdfast.model.run import Created, NewRun
 from holdfast.model.workflow.graph import Workflow

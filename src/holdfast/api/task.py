@@ -11,8 +11,8 @@ from holdfast.api.handle import Handle, Row, read_task_result
 from holdfast.api.options import KNOWN, refuse_unknown, step_options
 from holdfast.api.recurring import Recurring
 from holdfast.api.signature import Signature
-from holdfast.engine.edge import operation, then
-from holdfast.engine.prepared import Prepared
+from holdfast.engine.core.sync_async import operation, then
+from holdfast.engine.input.task_template import Prepared
 from holdfast.errors import InvalidDefinition, InvalidInput
 from holdfast.ids import id_of
 from holdfast.model.frozen_record import fill

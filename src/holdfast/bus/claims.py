@@ -12,7 +12,7 @@ from holdfast.bus.handler import Handler, Park
 from holdfast.bus.offers import AT_ONCE
 from holdfast.bus.replies import Replies, Reply, need_reply_to
 from holdfast.engine.engine import Engine
-from holdfast.engine.joined import Joined
+from holdfast.engine.writer.caller_transaction import Joined
 from holdfast.errors import InvalidInput
 from holdfast.model.frozen_record import show_moment
 from holdfast.model.task import Assignment

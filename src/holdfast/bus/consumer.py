@@ -14,7 +14,7 @@ from holdfast.bus.inbox import Inbox
 from holdfast.bus.rounds import Rounds
 from holdfast.bus.seats import TTL, Seats
 from holdfast.engine.engine import Engine
-from holdfast.engine.validation import number
+from holdfast.engine.input.validation import number
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.text import clean_name
 

@@ -13,10 +13,10 @@ from holdfast.bus.envelope import Envelope
 from holdfast.bus.execution_buses.redis import RedisBus
 from holdfast.bus.handler import Handler, Park
 from holdfast.bus.replies import Replies, answer_to
-from holdfast.engine.edge import then
+from holdfast.engine.core.sync_async import then
 from holdfast.engine.engine import Engine
-from holdfast.engine.expect_operations import Meant
-from holdfast.engine.joined import Joined
+from holdfast.engine.state.expected_version import Meant
+from holdfast.engine.writer.caller_transaction import Joined
 from holdfast.errors import InvalidInput, KeyConflict, NotFound
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.run import NewRun

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast.bus.envelope import Envelope, read_envelope
-from holdfast.engine.answers import refuse
 from holdfast.engine.engine import Engine
+from holdfast.engine.read.report_refusals import refuse
 from holdfast.model.frozen_record import Shown
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.store.database import Row

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from holdfast.bus.execution_buses.redis import PREFIX
 from holdfast.bus.redis_client import connect, errors_told
-from holdfast.engine.answers import refuse
+from holdfast.engine.read.report_refusals import refuse
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.retry import positive_microseconds
 from holdfast.model.task import NamedLease

@@ -15,7 +15,7 @@ from holdfast.bus.position import Position
 from holdfast.bus.rounds import Rounds
 from holdfast.bus.turn import Turn
 from holdfast.engine.engine import Engine
-from holdfast.engine.validation import number
+from holdfast.engine.input.validation import number
 from holdfast.model.text import clean_name
 
 logger = logging.getLogger(__name__)

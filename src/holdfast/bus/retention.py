@@ -13,8 +13,8 @@ from holdfast.bus.rounds import Rounds
 from holdfast.bus.turn import Turn
 from holdfast.clock import MICROSECONDS
 from holdfast.engine.engine import Engine
-from holdfast.engine.removal_desk import KINDS, Removed
-from holdfast.engine.validation import number
+from holdfast.engine.input.validation import number
+from holdfast.engine.surroundings.removal import KINDS, Removed
 from holdfast.settings import Keep
 
 WEEK = 7 * 86_400.0

@@ -1,43 +1,45 @@
-"""Puts the engine together: one store, one writer, the loops beside it, and the desks."""
+"""Puts the engine together: one store, one writer, the loops beside it, and the desks.
+
+Those who want to hear what a commit of this process did.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.engine import hooks
-from holdfast.engine.access_desk import AccessTokens
-from holdfast.engine.browser_desk import Browsers
-from holdfast.engine.calling import Calling
-from holdfast.engine.desk import Desk
-from holdfast.engine.doctor import Diagnosis, examine
-from holdfast.engine.edge import reading
-from holdfast.engine.explanation import Explanation
-from holdfast.engine.hook_desk import Hooks
-from holdfast.engine.import_desk import Imports
-from holdfast.engine.joined import Joined, join, join_group
-from holdfast.engine.joining import Joining
-from holdfast.engine.kept import Bounds
-from holdfast.engine.lease_desk import Leases
-from holdfast.engine.listeners import Listeners
-from holdfast.engine.outcomes import Outcomes
-from holdfast.engine.recovery import Recovery
-from holdfast.engine.rehearsal import Rehearsal, rehearse
-from holdfast.engine.removal_desk import Removals
-from holdfast.engine.run_desk import Runs
-from holdfast.engine.schedule_desk import Schedules
-from holdfast.engine.signal_desk import Signals
-from holdfast.engine.taking import Takers, hand_over
+from holdfast.engine.background.outcomes import Outcomes
+from holdfast.engine.background.recovery import Recovery
+from holdfast.engine.claims.standing_claims import Takers, hand_over
+from holdfast.engine.core.context import Desk
+from holdfast.engine.core.kept_totals import Bounds
+from holdfast.engine.core.sync_async import reading
+from holdfast.engine.explain.doctor import Diagnosis, examine
+from holdfast.engine.explain.explanation import Explanation
+from holdfast.engine.explain.why_run import RunExplanation, explain_run
+from holdfast.engine.explain.why_task import explain
+from holdfast.engine.input.task_template import Calling
+from holdfast.engine.runs import Runs
+from holdfast.engine.state.durable import Signals
+from holdfast.engine.surroundings import hooks
+from holdfast.engine.surroundings.access import AccessTokens
+from holdfast.engine.surroundings.browser_sessions import Browsers
+from holdfast.engine.surroundings.hooks import Hooks
+from holdfast.engine.surroundings.imports import Imports
+from holdfast.engine.surroundings.leases import Leases
+from holdfast.engine.surroundings.removal import Removals
+from holdfast.engine.surroundings.schedules import Schedules
+from holdfast.engine.surroundings.workers import Workers
+from holdfast.engine.surroundings.workflows import Workflows
 from holdfast.engine.tasks import Tasks
-from holdfast.engine.why import explain
-from holdfast.engine.why_run import RunExplanation, explain_run
 from holdfast.engine.work import Work
-from holdfast.engine.worker_desk import Workers
-from holdfast.engine.workflow_desk import Workflows
-from holdfast.engine.writer import Writer
+from holdfast.engine.writer.caller_transaction import CallerTransactions, Joined, join, join_group
+from holdfast.engine.writer.dry_run import Rehearsal, rehearse
+from holdfast.engine.writer.writer import Writer
 from holdfast.errors import StoreGone
 from holdfast.ids import AnyId, Ids
 from holdfast.model.text import digest
@@ -48,6 +50,33 @@ from holdfast.store.group_commit.queue import GroupCommit
 from holdfast.threads import SystemThreads, Threads, take_turns_sooner
 
 T = TypeVar("T")
+Listener = Callable[[Sequence[T]], None]
+
+log = logging.getLogger("holdfast.engine")
+
+
+class Listeners(Generic[T]):
+    def __init__(self) -> None:
+        self._listeners: tuple[Listener[T], ...] = ()
+
+    def add(self, listener: Listener[T]) -> Callable[[], None]:
+        """Tell one more from now on; returns the way out."""
+        self._listeners = (*self._listeners, listener)
+
+        def remove() -> None:
+            self._listeners = tuple(each for each in self._listeners if each is not listener)
+
+        return remove
+
+    def tell(self, news: Sequence[T]) -> None:
+        if not news:
+            return
+        for listener in self._listeners:
+            # One that fails must not keep the news from the others.
+            try:
+                listener(news)
+            except Exception:
+                log.exception("a listener failed on the end of %s", ", ".join(map(str, news)))
 
 
 class Engine:
@@ -111,7 +140,7 @@ class Engine:
             randomness=self.randomness,
             settings=self.settings,
             secret=secret.encode(),
-            joining=Joining(self.database, new_writer, secret.encode()),
+            joining=CallerTransactions(self.database, new_writer, secret.encode()),
             takers=takers,
         )
         self._commits_told: Listeners[None] = Listeners()

@@ -1,124 +1,273 @@
-"""What people and programs ask of one run."""
+"""Runs: start them, steer them, look at them."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
 
-from holdfast.engine import reopening
-from holdfast.engine.answers import refuse
-from holdfast.engine.group import Group
-from holdfast.engine.operations import (
+from holdfast.engine.core.context import USER, Desk
+from holdfast.engine.core.operation import (
+    AdvanceRun,
     CancelRun,
-    ControlledRun,
     ExpireRun,
     HoldRun,
     RaiseBudget,
     RetryRun,
     UnholdRun,
 )
-from holdfast.engine.why_budget import tell_limit
-from holdfast.model.result import Refusal, TransitionResult
-from holdfast.model.status import RUN_TERMINAL, Hold, RunStatus
-from holdfast.model.units import tell_duration
-from holdfast.store.database import Row
+from holdfast.engine.core.sync_async import operation, reading
+from holdfast.engine.input import validation
+from holdfast.engine.input.trace_start import Starting
+from holdfast.engine.read import addresses
+from holdfast.engine.read.pages import PAGE, Page, ask_for_runs
+from holdfast.engine.read.records import read_event, read_run, read_task, read_value
+from holdfast.engine.read.task_state import look_at, name_tasks
+from holdfast.errors import InvalidInput, NotFound
+from holdfast.ids import AnyId
+from holdfast.model.budget import to_millionths
+from holdfast.model.event import Event
+from holdfast.model.result import AdvanceResult, TransitionResult
+from holdfast.model.run import Created, NewRun, Run, RunRecord
+from holdfast.model.status import Hold, Status
+from holdfast.model.task import Task
+from holdfast.model.text import clean_name, clean_text
+from holdfast.model.workflow.graph import Workflow
+from holdfast.store.database import Row, Transaction
+
+T = TypeVar("T")
+
+OVERDUE_AT_ONCE = 100
 
 
-def control_run(group: Group, operation: ControlledRun) -> TransitionResult:
-    match operation:
-        case CancelRun():
-            return _cancel(group, operation)
-        case ExpireRun():
-            return _expire(group, operation)
-        case HoldRun() | UnholdRun():
-            return _hold(group, operation)
-        case RaiseBudget():
-            return _raise_budget(group, operation)
-        case RetryRun(step=None):
-            return reopening.retry_run(group, operation.run_id, operation.actor)
-        case RetryRun(step=str() as step):
-            return reopening.retry_from(group, operation.run_id, step, operation.actor)
-        case _:
-            message = f"{type(operation).__name__} is not an operation on a run"
-            raise TypeError(message)
+class Runs:
+    """What can be asked of runs; each operation answers whether it happened and, if not, why."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    @operation
+    def start(
+        self, run: NewRun, *, actor: str = USER, connection: object = None
+    ) -> Future[Created]:
+        """Start a run; the same key with the same body gives back the existing one untouched.
+
+        With a `connection` it is part of the application's own transaction there.
+        """
+        return self.starting(run, _itself, actor=actor, connection=connection)
+
+    def starting(
+        self,
+        run: NewRun,
+        read: Callable[[Created], T],
+        *,
+        actor: str = USER,
+        connection: object = None,
+    ) -> Future[T]:
+        """The same, for whoever makes something else of the answer."""
+        starting = Starting()
+        run = starting.follow(run)
+        start = validation.new_run(
+            run,
+            self._desk.ids,
+            max_payload=self._desk.settings.max_payload,
+            actor_name=actor if actor is USER else validation.actor(actor),
+        )
+        if run.workflow.called_by_name and connection is None:
+            self._check_called(run.workflow)
+        told = starting.telling(read, run.workflow.name, run.trace)
+        return self._desk.submit(start, connection, read=told)
+
+    def _check_called(self, workflow: Workflow) -> None:
+        """Refuse what would fail later: a step that calls what the store does not know."""
+        known = {each[0] for each in workflow.definitions}
+        for name in sorted(workflow.called_by_name):
+            if name not in known and not self._desk.view(partial(_newest, name=name)):
+                reason = f"it calls {name!r}, which this store does not know"
+                raise InvalidInput("workflow", f"{reason}; `holdfast workflow add {name}.yaml`")
+
+    @operation
+    def cancel(self, run_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
+        """End a run and every open task of it, at once and for good."""
+        return self._desk.submit(CancelRun(**_about(run_id, actor)))
+
+    @operation
+    def pause(self, run_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
+        """Let what runs finish, and start nothing new."""
+        return self._desk.submit(HoldRun(**_about(run_id, actor), reason=Hold.PAUSED))
+
+    @operation
+    def resume(
+        self,
+        run_id: AnyId,
+        *,
+        add_usd: float | None = None,
+        add_attempts: int | None = None,
+        actor: str = USER,
+    ) -> Future[TransitionResult]:
+        """Lift `paused`; what is added raises the budget of the run, and lifts `budget` too."""
+        about = _about(run_id, actor)
+        if add_usd is None and add_attempts is None:
+            return self._desk.submit(UnholdRun(**about, reason=Hold.PAUSED))
+        usd = 0 if add_usd is None else to_millionths("add_usd", add_usd)
+        attempts = 0 if add_attempts is None else validation.count("add_attempts", add_attempts)
+        return self._desk.submit(RaiseBudget(**about, usd=usd, attempts=attempts))
+
+    @operation
+    def hold(self, run_id: AnyId, reason: str, *, actor: str = USER) -> Future[TransitionResult]:
+        """Stop a run for a reason of its own."""
+        return self._desk.submit(
+            HoldRun(**_about(run_id, actor), reason=validation.run_hold(reason))
+        )
+
+    @operation
+    def unhold(self, run_id: AnyId, reason: str, *, actor: str = USER) -> Future[TransitionResult]:
+        """Remove one reason that stopped a run."""
+        return self._desk.submit(
+            UnholdRun(**_about(run_id, actor), reason=validation.run_hold(reason))
+        )
+
+    @operation
+    def retry(
+        self, run_id: AnyId, *, step: str | None = None, actor: str = USER
+    ) -> Future[TransitionResult]:
+        """Try again what failed or was cancelled; with `step`, that step and all that needs it.
+
+        A step in a loop is named with its item: `build.2.implement`; `build.2` is the item.
+        """
+        chosen = None if step is None else clean_name("step", step)
+        return self._desk.submit(RetryRun(**_about(run_id, actor), step=chosen))
+
+    @operation
+    def advance(self, run_id: AnyId) -> Future[AdvanceResult]:
+        """Derive from the run's state what may go on; as often as anyone likes."""
+        return self._desk.submit(AdvanceRun(run_id=validation.run_id(run_id)))
+
+    @operation
+    def expire(self) -> Future[list[TransitionResult]]:
+        """End the runs whose deadline has passed, each with all that is open of it."""
+        rows = self._desk.view(lambda tx: tx.read("overdue_runs", count=OVERDUE_AT_ONCE))
+        overdue = [ExpireRun(run_id=row["id"]) for row in rows]
+        return self._desk.submit_all(overdue)
+
+    @reading
+    def get(self, run_id: AnyId) -> Run:
+        """A run as it stands now."""
+        identifier = validation.run_id(run_id)
+        rows = self._desk.view(lambda tx: tx.read("run_by_id", run_id=identifier))
+        if not rows:
+            raise NotFound(identifier)
+        return read_run(rows[0])
+
+    @reading
+    def list(
+        self,
+        *,
+        limit: int = PAGE,
+        after: AnyId | None = None,
+        status: str | None = None,
+        workflow: str | None = None,
+    ) -> Page[Run]:
+        """Runs, newest first, at most 1,000; `after` the last id of a page comes the next."""
+        query, asked = ask_for_runs(limit=limit, after=after, status=status, workflow=workflow)
+        return [read_run(row) for row in self._desk.view(lambda tx: tx.read(query, **asked))]
+
+    @reading
+    def outputs(self, run_id: AnyId) -> dict[str, Any]:
+        """What the last steps of a run gave, by step: those that no other step needs."""
+        rows = self._of_run("run_outputs", run_id)
+        return {row["step"]: read_value(row["output"]) for row in rows}
+
+    @reading
+    def tasks(self, run_id: AnyId) -> Page[Task]:
+        """The tasks of a run, one for each step, in the order they were written."""
+        identifier = validation.run_id(run_id)
+        return self._desk.view(lambda tx: look_at(tx, _of_run(tx, "run_tasks", identifier)))
+
+    @reading
+    def failed_at(self, run_id: AnyId) -> str | None:
+        """The address of the first task that failed by itself, or whose cancel failed the run."""
+        identifier = validation.run_id(run_id)
+
+        def read(tx: Transaction) -> str | None:
+            rows = _of_run(tx, "failed_in_run", identifier)
+            failed = [row["id"] for row in rows if row["status"] == Status.FAILED]
+            failed = failed or [row["id"] for row in tx.read("cancelled_in_run", run_id=identifier)]
+            return name_tasks(tx, failed[:1])[failed[0]] if failed else None
+
+        return self._desk.view(read)
+
+    @reading
+    def task(self, run_id: AnyId, address: str) -> Task:
+        """One task by where it stands: `plan`, or `build.2.implement` in a loop.
+
+        Items count from 1; `build.2` is the item itself, `build` the loop.
+        """
+        identifier = validation.run_id(run_id)
+        place = clean_text("address", address)
+
+        def read(tx: Transaction) -> Row:
+            sought = addresses.seek(tx, identifier, place)
+            if sought.found is not None:
+                return sought.found
+            if sought.several is not None:
+                raise InvalidInput("address", sought.several)
+            if not tx.read("run_by_id", run_id=identifier):
+                raise NotFound(identifier)
+            missing = addresses.tell_missing(tx, identifier, sought)
+            raise NotFound(f"{identifier} {address}", "task", missing.hint, yet=missing.yet)
+
+        return self._desk.view(lambda tx: look_at(tx, [read(tx)]))[0]
+
+    @reading
+    def events(self, run_id: AnyId) -> Page[Event]:
+        """The history of the run and all its tasks, in the order it was written."""
+        return [read_event(row) for row in self._of_run("run_events", run_id)]
+
+    @reading
+    def record(self, run_id: AnyId) -> RunRecord:
+        """A run, its tasks, its events and what it has called, all at the same moment."""
+        identifier = validation.run_id(run_id)
+
+        def read(tx: Transaction) -> RunRecord:
+            rows = tx.read("run_by_id", run_id=identifier)
+            if not rows:
+                raise NotFound(identifier)
+            below = [row["id"] for row in tx.read("runs_below", ids=[identifier])]
+            called = tx.read("runs_by_id", ids=sorted(below))
+            records = [_record(tx, row) for row in sorted(called, key=lambda row: str(row["id"]))]
+            return replace(_record(tx, rows[0]), called=tuple(records))
+
+        return self._desk.view(read)
+
+    def _of_run(self, query: str, run_id: AnyId) -> Page[Row]:
+        identifier = validation.run_id(run_id)
+        return self._desk.view(lambda tx: _of_run(tx, query, identifier))
 
 
-def _cancel(group: Group, operation: CancelRun) -> TransitionResult:
-    rows = group.change_runs("cancel_run", run_id=operation.run_id, actor=operation.actor)
-    if not rows:
-        return _refused(group, operation)
-    group.change_tasks("cancel_run_tasks", ids=[operation.run_id], actor=operation.actor)
-    return TransitionResult(ok=True, status="cancelled")
-
-
-def _expire(group: Group, operation: ExpireRun) -> TransitionResult:
-    """End a run that was not done in time, and with it whatever of it is open."""
-    found = group.tx.read("run_by_id", run_id=operation.run_id)
-    limit = tell_duration(found[0]["time_limit"] or 0) if found else ""
-    problem = json.dumps({"code": "deadline", "message": f"it was not done within {limit}"})
-    rows = group.change_runs(
-        "expire_run", run_id=operation.run_id, problem=problem, actor=operation.actor
+def _record(tx: Transaction, row: Row) -> RunRecord:
+    return RunRecord(
+        run=read_run(row),
+        tasks=tuple(map(read_task, tx.read("run_tasks", run_id=row["id"]))),
+        events=tuple(map(read_event, tx.read("run_events", run_id=row["id"]))),
     )
-    if not rows:
-        return _refused(group, operation)
-    group.change_tasks("cancel_run_tasks", ids=[operation.run_id], actor=operation.actor)
-    return TransitionResult(ok=True, status="failed")
 
 
-def _hold(group: Group, operation: HoldRun | UnholdRun) -> TransitionResult:
-    rows = group.change_runs(
-        "hold_run" if isinstance(operation, HoldRun) else "unhold_run",
-        run_id=operation.run_id,
-        reason=int(operation.reason),
-        actor=operation.actor,
-    )
-    return _pass_on(group, operation, rows)
+def _of_run(tx: Transaction, query: str, run_id: str) -> list[Row]:
+    if not tx.read("run_by_id", run_id=run_id):
+        raise NotFound(run_id)
+    return tx.read(query, run_id=run_id)
 
 
-def _raise_budget(group: Group, operation: RaiseBudget) -> TransitionResult:
-    rows = group.change_runs(
-        "raise_budget",
-        run_id=operation.run_id,
-        usd=operation.usd,
-        attempts=operation.attempts,
-        actor=operation.actor,
-    )
-    return _pass_on(group, operation, rows)
+def _about(run_id: AnyId, actor: str) -> dict[str, str]:
+    return {"run_id": validation.run_id(run_id), "actor": validation.actor(actor)}
 
 
-def _pass_on(group: Group, operation: ControlledRun, rows: Sequence[Row]) -> TransitionResult:
-    """Have the tasks of a run know its holds, if those changed."""
-    if not rows:
-        return _refused(group, operation)
-    group.change_tasks("copy_run_holds", ids=[row["entity"] for row in rows])
-    return TransitionResult(ok=True, status="running")
+def _newest(tx: Transaction, *, name: str) -> list[Row]:
+    return tx.read("newest_version", name=name)
 
 
-def _refused(group: Group, operation: ControlledRun) -> TransitionResult:
-    found: list[Row] = group.tx.read("run_by_id", run_id=operation.run_id)
-    if not found:
-        return refuse(Refusal.NOT_FOUND, None)
-    status = found[0]["status"]
-    if status in RUN_TERMINAL:
-        detail = f"the run has ended {status}; {_again(operation.run_id, status)}"
-        again = isinstance(operation, CancelRun) and status == RunStatus.CANCELLED
-        return refuse(Refusal.ALREADY_TERMINAL, status, detail, repeated=again)
-    if isinstance(operation, RaiseBudget):
-        detail = "its workflow has no such limit: that can be raised only where a budget sets it"
-        return refuse(Refusal.INVALID_TRANSITION, status, detail)
-    if _wants_on(operation) and found[0]["holds"] & Hold.BUDGET:
-        used, call = tell_limit(group.tx, operation.run_id)
-        if call:
-            detail = f"its budget holds it, {used}; {call} lets it go on"
-            return refuse(Refusal.HELD, status, detail)
-    return TransitionResult(ok=True, repeated=True, status=status)
-
-
-def _wants_on(operation: ControlledRun) -> bool:
-    return isinstance(operation, UnholdRun) and operation.reason is Hold.PAUSED
-
-
-def _again(run_id: str, status: str) -> str:
-    if status == RunStatus.COMPLETED:
-        return f'hf.runs.retry("{run_id}", step=…) does a step and all that needs it again'
-    return f'hf.runs.retry("{run_id}") tries again what failed or was cancelled'
+def _itself(created: Created) -> Created:
+    return created

@@ -7,14 +7,9 @@ from concurrent.futures import Future
 from itertools import islice
 from typing import Any, TypeVar
 
-from holdfast.engine import validation
-from holdfast.engine.asked import TaskRow
-from holdfast.engine.desk import Desk
-from holdfast.engine.edge import operation, reading
-from holdfast.engine.limit_operations import LiftLimit
-from holdfast.engine.listing import PAGE, Page, ask_for_tasks
-from holdfast.engine.looking import look_at
-from holdfast.engine.operations import (
+from holdfast.engine.core.context import USER, Desk
+from holdfast.engine.core.operation import (
+    AdvancePlan,
     AnswerTask,
     BlockTask,
     CancelTask,
@@ -34,10 +29,15 @@ from holdfast.engine.operations import (
     UnblockTask,
     UnholdTask,
 )
-from holdfast.engine.plan_operations import AdvancePlan
-from holdfast.engine.records import read_event
-from holdfast.engine.traced import Starting
-from holdfast.engine.wanted import WANTED_AT_ONCE, Lifter, Wanted, read_wanted
+from holdfast.engine.core.sync_async import operation, reading
+from holdfast.engine.core.task_rows import TaskRow
+from holdfast.engine.input import validation
+from holdfast.engine.input.trace_start import Starting
+from holdfast.engine.read.missing_functions import WANTED_AT_ONCE, Lifter, Wanted, read_wanted
+from holdfast.engine.read.pages import PAGE, Page, ask_for_tasks
+from holdfast.engine.read.records import read_event
+from holdfast.engine.read.task_state import look_at
+from holdfast.engine.state.usage_limits import LiftLimit
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.ids import AnyId, TaskIds
 from holdfast.model.event import Event, read_attempts, with_stops
@@ -50,8 +50,6 @@ from holdfast.model.units import Moment, parse_moment
 from holdfast.store.database import Transaction
 
 T = TypeVar("T")
-
-USER = "user"
 
 
 class Tasks:

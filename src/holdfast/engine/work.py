@@ -1,4 +1,7 @@
-"""The worker's protocol: claim, renew, report; every write carries the attempt's token."""
+"""The worker's protocol: claim, renew, report; every write carries the attempt's token.
+
+Attempts whose lease has run out: their tasks are taken back, each by itself.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,18 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from holdfast.engine import picker, validation
-from holdfast.engine.answers import answer_guard, answer_write
-from holdfast.engine.asked import Operation, Report
-from holdfast.engine.desk import Desk
-from holdfast.engine.durable_operations import Spawn, TakeSignal
-from holdfast.engine.edge import ask_each, gather, operation, reading
-from holdfast.engine.effects import Effects
-from holdfast.engine.expiry import take_back
-from holdfast.engine.operations import Claim, ClaimById, Pull, Renew
-from holdfast.engine.picker import Claimed
-from holdfast.engine.records import read_child, read_given
-from holdfast.engine.reports import Reports, small, used
-from holdfast.engine.taking import Taker
+from holdfast.engine.claims import picker
+from holdfast.engine.claims.picker import Claimed
+from holdfast.engine.claims.standing_claims import Taker
+from holdfast.engine.core.context import Desk
+from holdfast.engine.core.operation import Claim, ClaimById, Lose, Operation, Pull, Renew, Report
+from holdfast.engine.core.sync_async import ask_each, gather, operation, reading
+from holdfast.engine.input import validation
+from holdfast.engine.read.records import read_child, read_given
+from holdfast.engine.read.report_refusals import answer_guard, answer_write
+from holdfast.engine.state.durable import Spawn, TakeSignal
+from holdfast.engine.state.effects import Effects
+from holdfast.engine.state.reports import Reports, small, used
 from holdfast.errors import NotFound, ShuttingDown
 from holdfast.model.effect import Child, Recorded, Wait
 from holdfast.model.result import TransitionResult
@@ -35,6 +37,27 @@ from holdfast.model.workflow.step import every
 from holdfast.model.workflow.step_template import wanted_secrets
 from holdfast.store.database import Row
 from holdfast.store.group_commit.entries import Entry
+
+AT_ONCE = 1_000
+
+Lost = tuple[str, int]
+
+
+def take_back(desk: Desk, under_way: Collection[Lost]) -> dict[Lost, Future[TransitionResult]]:
+    """Ask for each expired attempt (task and number) but for those that are under way.
+
+    So it is for one whose lease was taken before the clock was set back: that is shortened.
+
+    The row of one may be locked for long: the others do not wait for it.
+    """
+    count = AT_ONCE + len(under_way)
+    rows = desk.view(
+        lambda tx: [*tx.read("expired_tasks", count=count), *tx.read("leases_ahead", count=count)]
+    )
+    expired = sorted({(row["id"], row["attempt"]) for row in rows}.difference(under_way))
+    lost = [Lose(task_id=task, fence=fence) for task, fence in expired]
+    return dict(zip(expired, desk.submit_many(lost), strict=True))
+
 
 MAX_CLAIM = 1_000
 

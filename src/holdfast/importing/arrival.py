@@ -7,12 +7,11 @@ from os import PathLike
 from pathlib import Path
 
 from holdfast.api.holdfast import Holdfast
-from holdfast.engine.import_desk import pages
-from holdfast.engine.looking import look_at
-from holdfast.engine.records import read_task
+from holdfast.engine.read.records import read_task
+from holdfast.engine.read.task_state import look_at
+from holdfast.engine.surroundings.imports import PastRun, PastTree, pages
 from holdfast.errors import InvalidInput, KeyConflict
 from holdfast.importing.report import ImportReport, Moved
-from holdfast.model.past import PastRun, PastTree
 from holdfast.model.run import Created
 from holdfast.model.task import Task
 from holdfast.store.database import Transaction

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from os import PathLike
 
 from holdfast.api.holdfast import Holdfast
+from holdfast.engine.surroundings.imports import PastRun, PastTask
 from holdfast.errors import InvalidInput
 from holdfast.importing.arrival import check_target, take_over_runs
 from holdfast.importing.loops import (
@@ -20,7 +21,6 @@ from holdfast.importing.loops import (
 )
 from holdfast.importing.report import ImportReport, Remark
 from holdfast.importing.rows import FAILED_BEFORE, Mistakes, Row, body, plain, sortable
-from holdfast.model.past import PastRun, PastTask
 from holdfast.model.run import NewRun
 from holdfast.model.status import TERMINAL, Status
 from holdfast.model.task import NewTask

@@ -10,10 +10,10 @@ from typing import Any
 
 from holdfast.api.holdfast import Holdfast
 from holdfast.api.options import check_known
+from holdfast.engine.surroundings.imports import PastTask, PastTree
 from holdfast.importing.arrival import check_target, take_over_trees
 from holdfast.importing.report import ImportReport, Remark
 from holdfast.importing.rows import FAILED_BEFORE, Mistakes, Row, body, plain, sortable
-from holdfast.model.past import PastTask, PastTree
 from holdfast.model.status import TERMINAL, PlanningPhase, Status
 from holdfast.model.task import NewTask
 from holdfast.store.sqlite.foreign_file import read_tables

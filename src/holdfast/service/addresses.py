@@ -6,8 +6,8 @@ import re
 from difflib import get_close_matches
 
 from holdfast.engine.engine import Engine
-from holdfast.engine.listing import ask_for_runs
-from holdfast.engine.looking import name_tasks
+from holdfast.engine.read.pages import ask_for_runs
+from holdfast.engine.read.task_state import name_tasks
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.ids import ALPHABET
 from holdfast.service.outline import name_task

@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from holdfast.engine.effects import EFFECTS
 from holdfast.engine.engine import Engine
+from holdfast.engine.state.effects import EFFECTS
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.model.effect import Wait
 from holdfast.model.task import Renewal

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.engine.looking import name_tasks
-from holdfast.engine.why_slot import explain_slot
+from holdfast.engine.explain.why_slot import explain_slot
+from holdfast.engine.read.task_state import name_tasks
 from holdfast.model.run import Run
 from holdfast.model.status import Hold, RunStatus
 from holdfast.model.workflow.graph import MAX_DEPTH, Workflow, read_workflow

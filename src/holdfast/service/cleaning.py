@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from holdfast.clock import MICROSECONDS
 from holdfast.engine.engine import Engine
-from holdfast.engine.removal_desk import KINDS, RUNS, TASKS
+from holdfast.engine.surroundings.removal import KINDS, RUNS, TASKS
 from holdfast.service.leftovers import Leftovers, throw_away
 from holdfast.service.place import Place
 from holdfast.service.views import View

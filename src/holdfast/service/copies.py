@@ -8,7 +8,7 @@ from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from holdfast.engine.doctor import examine
+from holdfast.engine.explain.doctor import examine
 from holdfast.errors import InvalidInput, StoreError, StoreUnreachable
 from holdfast.service.place import Place
 from holdfast.service.quiet import opened_engine, refuse_served, refuse_while_busy

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.engine.engine import Engine
-from holdfast.engine.explanation import Explanation
-from holdfast.engine.why_run import RunExplanation
-from holdfast.engine.why_taker import TakenBy
+from holdfast.engine.explain.explanation import Explanation, TakenBy
+from holdfast.engine.explain.why_run import RunExplanation
 from holdfast.model.status import Kind, Status
 from holdfast.model.worker import LiveWorker
 from holdfast.service.views import View

@@ -9,9 +9,9 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 
+from holdfast.engine.core.operation import Sweep
 from holdfast.engine.engine import Engine
-from holdfast.engine.operations import Sweep
-from holdfast.engine.why_circle import find_circles
+from holdfast.engine.explain.why_slot import find_circles
 from holdfast.errors import StoreUnreachable
 from holdfast.model.status import RunStatus
 from holdfast.service.agents import installed_agents

@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.engine.listing import PAGE, read_limit
-from holdfast.engine.records import read_event
+from holdfast.engine.read.pages import PAGE, read_limit
+from holdfast.engine.read.records import read_event
 from holdfast.errors import InvalidInput
 from holdfast.service.queries import Look
 from holdfast.service.views import View, present, view_event

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from holdfast.engine.doctor import examine_within
 from holdfast.engine.engine import Engine
+from holdfast.engine.explain.doctor import examine_within
 from holdfast.errors import InvalidInput, StoreError
 from holdfast.service.place import Place, read_url
 from holdfast.service.quiet import (

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.engine.looking import number_of_item
+from holdfast.engine.read.task_state import number_of_item
 from holdfast.service.usage import usd
 from holdfast.service.views import View, read_time
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from holdfast.bus.groups import group_of
 from holdfast.bus.parked import Kept, Parked
 from holdfast.engine.engine import Engine
-from holdfast.engine.listing import PAGE, read_limit
-from holdfast.engine.validation import number
+from holdfast.engine.input.validation import number
+from holdfast.engine.read.pages import PAGE, read_limit
 from holdfast.errors import NotFound
 from holdfast.model.result import TransitionResult
 from holdfast.model.text import clean_key

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.engine.records import read_value
+from holdfast.engine.read.records import read_value
 from holdfast.model.retry import MICROSECONDS
 from holdfast.service.views import View, tell_time
 

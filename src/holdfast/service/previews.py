@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.engine.engine import Engine
-from holdfast.engine.rehearsal import Rehearsal
+from holdfast.engine.writer.dry_run import Rehearsal
 from holdfast.model.status import Kind, Status
 from holdfast.model.text import clean_name
 from holdfast.service.outline import in_order

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast.engine import validation
-from holdfast.engine.effects import EFFECTS
 from holdfast.engine.engine import Engine
+from holdfast.engine.input import validation
+from holdfast.engine.state.effects import EFFECTS
 from holdfast.model.effect import Recorded, Wait
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment, Renewal, Result

@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from holdfast.engine.listing import MAX_PAGE, PAGE, ask_for_runs, ask_for_tasks, read_limit
-from holdfast.engine.looking import (
-    count_called,
-    count_done,
-    mark,
-    name_tasks,
-    read_limits,
-)
-from holdfast.engine.records import read_event, read_run, read_task, read_value
-from holdfast.engine.spending import used_by
+from holdfast.engine.read.pages import MAX_PAGE, PAGE, ask_for_runs, ask_for_tasks, read_limit
+from holdfast.engine.read.records import read_event, read_run, read_task, read_value
+from holdfast.engine.read.spending import used_by
+from holdfast.engine.read.task_state import count_called, count_done, mark, name_tasks, read_limits
 from holdfast.errors import NotFound
 from holdfast.model.run import Run
 from holdfast.service.called import (

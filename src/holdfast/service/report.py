@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from holdfast.engine.records import read_run, read_task
+from holdfast.engine.read.records import read_run, read_task
 from holdfast.service.queries import Look, Queries, view_runs, view_tasks
 from holdfast.service.usage import add
 from holdfast.service.views import View, tell_time

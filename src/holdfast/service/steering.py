@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from holdfast.engine.run_desk import Runs
+from holdfast.engine.runs import Runs
 from holdfast.engine.tasks import Tasks
 from holdfast.errors import InvalidInput
 from holdfast.model.result import TransitionResult

@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast.engine.claims.picker import Claimed
+from holdfast.engine.claims.standing_claims import Taker
 from holdfast.engine.engine import Engine
-from holdfast.engine.picker import Claimed
-from holdfast.engine.taking import Taker
 from holdfast.errors import HoldfastError
 from holdfast.model.task import Assignment
 from holdfast.service.protocol import Offer

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from holdfast.engine.taking import Taker
+from holdfast.engine.claims.standing_claims import Taker
 from holdfast.errors import ShuttingDown
 from holdfast.worker.office import Office
 

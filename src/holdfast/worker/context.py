@@ -11,8 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from holdfast.engine.edge import reading
-from holdfast.engine.validation import JSON_SCALAR_LIMIT
+from holdfast.engine.core.sync_async import reading
+from holdfast.engine.input.validation import JSON_SCALAR_LIMIT
 from holdfast.errors import InvalidInput, StoreUnwritable
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment

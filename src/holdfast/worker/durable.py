@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from holdfast.clock import MICROSECONDS
-from holdfast.engine.validation import MAX_BATCH
+from holdfast.engine.input.validation import MAX_BATCH
 from holdfast.errors import InvalidInput, ShuttingDown, TaskFailed, WrongThread
 from holdfast.model.effect import Child, Recorded, Wait
 from holdfast.model.result import TransitionResult

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
-from holdfast.engine.asked import Operation
-from holdfast.engine.reports import Held, Told
+from holdfast.engine.core.operation import Operation
+from holdfast.engine.state.reports import Held, Told
 from holdfast.errors import (
     InvalidInput,
     ShuttingDown,

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from holdfast.clock import Clock
-from holdfast.engine.asked import Operation
-from holdfast.engine.edge import Call, Read
-from holdfast.engine.picker import Claimed
-from holdfast.engine.reports import Reports
-from holdfast.engine.taking import Taker
-from holdfast.engine.wanted import Wanted
+from holdfast.engine.claims.picker import Claimed
+from holdfast.engine.claims.standing_claims import Taker
+from holdfast.engine.core.operation import Operation
+from holdfast.engine.core.sync_async import Call, Read
+from holdfast.engine.read.missing_functions import Wanted
+from holdfast.engine.state.reports import Reports
 from holdfast.errors import StoreGone
 from holdfast.model.effect import Child, Recorded
 from holdfast.model.result import TransitionResult

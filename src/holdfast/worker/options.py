@@ -8,7 +8,7 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from holdfast.engine import validation
+from holdfast.engine.input import validation
 from holdfast.model.text import MAX_NAME, clean_name
 from holdfast.model.units import parse_size
 from holdfast.settings import LEAST_DISK

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.engine.validation import JSON_SCALAR_LIMIT
+from holdfast.engine.input.validation import JSON_SCALAR_LIMIT
 from holdfast.errors import InvalidInput
 from holdfast.model.json_schema import misfits
 from holdfast.model.text import encode_json

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Any, Self
 
-from holdfast.engine.picker import Claimed
-from holdfast.engine.taking import MOST
+from holdfast.engine.claims.picker import Claimed
+from holdfast.engine.claims.standing_claims import MOST
 from holdfast.errors import HoldfastError, InvalidInput, ShuttingDown, StoreError, StoreGone
 from holdfast.model.task import Assignment
 from holdfast.model.worker import DRAIN

@@ -9,7 +9,7 @@ from contextvars import ContextVar, copy_context
 from functools import partial
 from typing import Any, NamedTuple
 
-from holdfast.engine.picker import Claimed
+from holdfast.engine.claims.picker import Claimed
 from holdfast.threads import Running, Threads
 from holdfast.worker.crew import Crew
 from holdfast.worker.execution import Execution, Invocation

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.engine import checks
+from holdfast.engine.read import pages
 from holdfast.store.database import is_postgresql, sqlite_path
 from holdfast.worker.homes import BESIDE, HOME, accept_home, usable_home
 from holdfast.worker.state_path import StatePath
@@ -25,15 +25,15 @@ class State:
 
     def log(self, task_id: str, attempt: int) -> StatePath:
         """The log of an attempt."""
-        return self.logs / checks.task_id(task_id) / f"{_number(attempt)}.log"
+        return self.logs / pages.task_id(task_id) / f"{_number(attempt)}.log"
 
     def files(self, task_id: str, attempt: int) -> StatePath:
         """The directory of what an attempt's command reads and writes; gone when it has ended."""
-        return self._top / "files" / f"{checks.task_id(task_id)}.{_number(attempt)}"
+        return self._top / "files" / f"{pages.task_id(task_id)}.{_number(attempt)}"
 
     def artifacts(self, task_id: str) -> StatePath:
         """The directory of the files that a task leaves for whoever wants them."""
-        return self.artifacts_of_all / checks.task_id(task_id)
+        return self.artifacts_of_all / pages.task_id(task_id)
 
     @property
     def logs(self) -> StatePath:
@@ -56,7 +56,7 @@ class State:
 
 
 def _number(attempt: int) -> int:
-    return checks.number("attempt", attempt, least=0)
+    return pages.number("attempt", attempt, least=0)
 
 
 def state_of(url: str, environment: Mapping[str, str] = os.environ) -> State:

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import TypeVar
 
-from holdfast.engine.edge import settle
+from holdfast.engine.core.sync_async import settle
 from holdfast.errors import HoldfastError, StoreUnreachable, UnknownOutcome
 from holdfast.store.group_commit.entries import following
 from holdfast.threads import Flag

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from holdfast.engine.wanted import WANTED_AT_ONCE
+from holdfast.engine.read.missing_functions import WANTED_AT_ONCE
 from holdfast.model.task import Assignment
 from holdfast.worker.execution import Functions
 from holdfast.worker.office import Office

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.cli.tree import draw_task
 from holdfast.engine.engine import Engine
-from holdfast.engine.listing import PAGE
+from holdfast.engine.read.pages import PAGE
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
 from holdfast.model.task import NewTask, Renewal

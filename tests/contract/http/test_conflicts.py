@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.engine.removal_desk import RUNS
+from holdfast.engine.surroundings.removal import RUNS
 from holdfast.model.run import NewRun
 from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.http.served import Served

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 
-from holdfast.engine.picker import Claimed
+from holdfast.engine.claims.picker import Claimed
 from holdfast.model.task import Assignment, Renewal
 from holdfast.worker.options import WorkerOptions
 from holdfast.worker.pool import Worker

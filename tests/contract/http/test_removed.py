@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.engine.removal_desk import RUNS, TASKS
+from holdfast.engine.surroundings.removal import RUNS, TASKS
 from tests.contract.http.served import Served
 
 HELLO = {"name": "once", "steps": [{"id": "a", "run": ["true"]}]}

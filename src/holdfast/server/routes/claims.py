@@ -9,7 +9,7 @@ from functools import partial
 
 from fastapi import Request
 
-from holdfast.engine.effects import EFFECTS
+from holdfast.engine.state.effects import EFFECTS
 from holdfast.errors import InvalidInput
 from holdfast.model.effect import Wait
 from holdfast.model.task import Assignment, Renewal, Result

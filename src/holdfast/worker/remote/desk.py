@@ -10,10 +10,9 @@ from contextvars import copy_context
 from typing import Any
 
 from holdfast.clock import Clock
-from holdfast.engine.asked import Operation
-from holdfast.engine.durable_operations import Ask, Notes, RecordEffect, Suspend
-from holdfast.engine.operations import Complete, Fail, Release
-from holdfast.engine.worker_operations import AnnounceWorker, ForgetWorker, NoteStop
+from holdfast.engine.core.operation import Complete, Fail, Operation, Release
+from holdfast.engine.state.durable import Ask, Notes, RecordEffect, Suspend
+from holdfast.engine.surroundings.workers import AnnounceWorker, ForgetWorker, NoteStop
 from holdfast.errors import StoreUnreachable
 from holdfast.model.effect import Recorded
 from holdfast.model.result import TransitionResult

@@ -8,9 +8,9 @@ from concurrent.futures import Future
 from typing import Any
 
 from holdfast.clock import SystemClock
-from holdfast.engine.edge import operation, reading
-from holdfast.engine.wanted import WANTED_AT_ONCE, Wanted
-from holdfast.engine.worker_operations import AnnounceWorker, ForgetWorker, NoteStop
+from holdfast.engine.core.sync_async import operation, reading
+from holdfast.engine.read.missing_functions import WANTED_AT_ONCE, Wanted
+from holdfast.engine.surroundings.workers import AnnounceWorker, ForgetWorker, NoteStop
 from holdfast.errors import InvalidInput, StoreGone
 from holdfast.model.result import TransitionResult
 from holdfast.randomness import SystemRandomness

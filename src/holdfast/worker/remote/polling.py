@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.engine.picker import Claimed
-from holdfast.engine.taking import Taker
+from holdfast.engine.claims.picker import Claimed
+from holdfast.engine.claims.standing_claims import Taker
 from holdfast.errors import HoldfastError, InvalidInput, StoreUnreachable
 from holdfast.model.retry import MICROSECONDS
 from holdfast.model.task import Assignment

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from holdfast.definition.keys import METHODS
-from holdfast.engine import checks
+from holdfast.engine.read import pages
 from holdfast.errors import InvalidInput
 from holdfast.model.retry import positive_microseconds
 from holdfast.model.text import MAX_TEXT, clean_name, clean_text, encode_json
@@ -28,11 +28,11 @@ _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}")
 
 
 def whole(field: str, value: object) -> int:
-    return checks.number(field, value, least=0, most=MOST)
+    return pages.number(field, value, least=0, most=MOST)
 
 
 def fence(field: str, value: object) -> int:
-    return checks.number(field, value, least=1)
+    return pages.number(field, value, least=1)
 
 
 def name(field: str, value: object) -> str:
@@ -40,11 +40,11 @@ def name(field: str, value: object) -> str:
 
 
 def task_id(field: str, value: object) -> str:
-    return checks.task_id(value, field)
+    return pages.task_id(value, field)
 
 
 def run_id(field: str, value: object) -> str:
-    return checks.run_id(value, field)
+    return pages.run_id(value, field)
 
 
 def line(field: str, value: object) -> str:

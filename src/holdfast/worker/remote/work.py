@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from holdfast.clock import Clock
-from holdfast.engine import validation
-from holdfast.engine.asked import Operation
-from holdfast.engine.durable_operations import RecordEffect
-from holdfast.engine.edge import operation, reading
-from holdfast.engine.picker import Claimed
-from holdfast.engine.reports import Held, Reports
-from holdfast.engine.taking import Taker
+from holdfast.engine.claims.picker import Claimed
+from holdfast.engine.claims.standing_claims import Taker
+from holdfast.engine.core.operation import Operation
+from holdfast.engine.core.sync_async import operation, reading
+from holdfast.engine.input import validation
+from holdfast.engine.state.durable import RecordEffect
+from holdfast.engine.state.reports import Held, Reports
 from holdfast.errors import InvalidInput, ShuttingDown
 from holdfast.model.effect import Child, Recorded
 from holdfast.model.result import TransitionResult

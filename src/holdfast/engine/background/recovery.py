@@ -1,0 +1,105 @@
+"""The loop that time drives: leases, deadlines, scheduled tasks, schedules, limits, keys."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future
+from math import inf
+
+from holdfast.clock import MICROSECONDS, Clock
+from holdfast.engine.background.outcomes import Outcomes
+from holdfast.engine.core.context import Desk
+from holdfast.engine.core.operation import Sweep
+from holdfast.engine.runs import Runs
+from holdfast.engine.surroundings.schedules import Schedules
+from holdfast.engine.work import Lost, Work, take_back
+from holdfast.errors import ShuttingDown, StoreGone
+from holdfast.model.result import TransitionResult
+from holdfast.threads import Loop, Threads
+
+log = logging.getLogger("holdfast.recovery")
+# Under load there is a hint with every commit, and hardly ever something due sooner.
+REST = 0.02
+
+
+class Recovery:
+    """Looks at least once an interval, and sooner when something is due sooner."""
+
+    def __init__(  # noqa: PLR0913 - all that time brings
+        self,
+        desk: Desk,
+        work: Work,
+        threads: Threads,
+        *,
+        clock: Clock,
+        runs: Runs,
+        schedules: Schedules,
+        outcomes: Outcomes,
+        owed: Callable[[], float],
+    ) -> None:
+        self._desk = desk
+        self._clock = clock
+        self._recovered = -inf
+        self._lost: dict[Lost, Future[TransitionResult]] = {}
+        self._work = work
+        self._runs = runs
+        self._schedules = schedules
+        self._outcomes = outcomes
+        self._owed = owed
+        loop = Loop(threads, "holdfast-recovery", self._look, rest=lambda: REST)
+        self.start, self.close = loop.start, loop.close
+        # Something was scheduled: look again when it may be due.
+        self.kick = loop.kick
+
+    def step(self) -> float:
+        """Do what is due now; the answer is how many seconds nothing will be."""
+        self._work.recover()
+        self._outcomes.look()
+        return self._do_what_is_due()
+
+    def _do_what_is_due(self) -> float:
+        due = self._due()
+        if due <= 0:
+            self._desk.submit(Sweep()).result()
+            self._runs.expire()
+            # Last, so that a schedule which cannot even be moved on holds up nothing else.
+            self._schedules.fire()
+            due = self._due()
+        return max(0.001, min(self._desk.settings.recovery, due))
+
+    def _due(self) -> float:
+        row = self._desk.view(lambda tx: tx.read("next_wake"))[0]
+        if row["waiting"]:
+            return 0.0
+        due = self._desk.settings.recovery
+        if row["at"] is not None:
+            due = float((row["at"] - row["now"]) / MICROSECONDS)
+        return min(due, self._owed())
+
+    def _look(self) -> float | None:
+        pause, now = self._desk.settings.recovery, self._clock.monotonic()
+        try:
+            # A hint tells of new work: leases end by themselves, and not sooner for it.
+            if now >= self._recovered + pause / 2:
+                self._recovered = now
+                self._take_back()
+                # Of ends in this process they are told, and of others' on a hint: one may be lost.
+                self._outcomes.look()
+            return self._do_what_is_due()
+        except ShuttingDown:
+            return None
+        except StoreGone as gone:
+            # Looking again has it tried again to save what was in it.
+            return pause if gone.saved is None else None
+        except Exception:
+            log.exception("recovery could not look; it looks again in %s s", pause)
+            return pause
+
+    def _take_back(self) -> None:
+        """Nobody waits for those that are lost, nor one for another: its row may be locked."""
+        heard = [self._lost.pop(each) for each in list(self._lost) if self._lost[each].done()]
+        errors = [each.exception() for each in heard if each.exception() is not None]
+        if errors:
+            log.error("not all that was lost could be taken back; it is tried again: %s", errors[0])
+        self._lost |= take_back(self._desk, self._lost)

@@ -1,0 +1,409 @@
+"""The one place where it is decided which task a worker gets.
+
+What was claimed for a request, kept with the claim: the same request again gets the same.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from holdfast.engine.core.operation import Claim, ClaimById, Look
+from holdfast.engine.core.run_cache import RunFacts
+from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.read.records import read_given, read_task, read_value
+from holdfast.engine.read.step_texts import Script, gather, is_step
+from holdfast.engine.state import slots, usage_limits
+from holdfast.model.frozen_record import fill
+from holdfast.model.retry import MICROSECONDS
+from holdfast.model.task import Assignment
+from holdfast.model.token import make_token
+from holdfast.model.verdict import nearest
+from holdfast.model.workflow.reference import Unresolved
+from holdfast.store.database import Contended, Row, Transaction
+
+# Nobody repeats a request for longer than this.
+KEPT = 86_400_000_000
+
+
+def recall(group: Group, claim: Claim | ClaimById) -> list[Row] | None:
+    """The tasks that a request was given, each with a whole lease, as far as they are held still.
+
+    None when the request is new.
+    """
+    if claim.request is None:
+        return None
+    if claim.request in group.pulls:
+        return []
+    known = group.tx.read("pulls_of", requests=[claim.request])
+    if not known:
+        return None
+    taken = json.loads(known[0]["taken"])
+    renewed = group.tx.write("renew_pulled", rows=taken, lease=claim.lease)
+    held = group.tx.read("held_again", rows=taken)
+    if len(renewed) < len(held):
+        # Waiting for it here could close a circle: claims come after all that a group locks.
+        raise Contended("another process has to do with what a request was given")
+    # As a claim gives them.
+    return [{**row, "name": row["title"], "needy": True} for row in held]
+
+
+def note(group: Group, request: str | None, rows: list[Row]) -> None:
+    """Have it remembered what a request was given; one that got nothing may be made again."""
+    if request is not None and rows:
+        group.pulls[request] = json.dumps([(row["entity"], row["attempt"]) for row in rows])
+
+
+def keep(group: Group) -> None:
+    if not group.pulls:
+        return
+    group.tx.run("forget_pulls", kept=KEPT)
+    kept = group.tx.write("keep_pulls", rows=sorted(group.pulls.items()))
+    if len(kept) < len(group.pulls):
+        raise Contended("another process has served the same request")
+
+
+DUE_AT_ONCE = 1_000
+
+PLAIN = "[]"
+
+log = logging.getLogger("holdfast.engine")
+
+
+class Line(NamedTuple):
+    """Those who wait for one agent with the same tags, which a worker serves all or none of.
+
+    Of them, the half that workers run, or the half that is bare.
+    """
+
+    agent: str
+    tags: str
+    bare: bool = False
+
+
+class Taken(NamedTuple):
+    """The rows that one claim took, and the facts of their runs."""
+
+    rows: list[Row]
+    runs: Mapping[str, RunFacts]
+    # Whether they were taken before, for the same request.
+    repeated: bool
+    look: Look | None
+
+
+def claim(group: Group, claims: Sequence[Claim]) -> list[Claimed]:
+    mark_due(group)
+    return _gather(group, [_take(group, each) for each in claims])
+
+
+def serve(group: Group, request: Claim | None, given: list[Row], look: Look | None) -> Claimed:
+    """Claim what is ready by now, beside what was given; the same request gets the same again."""
+    taken = _started(group, given, look)
+    if request is not None:
+        claimed = _take(group, request)
+        rows, runs = [*taken.rows, *claimed.rows], {**taken.runs, **claimed.runs}
+        taken = claimed._replace(rows=rows, runs=runs)
+    (gathered,) = _gather(group, [taken])
+    return gathered
+
+
+def _started(group: Group, rows: list[Row], look: Look | None) -> Taken:
+    runs = group.facts.of(group.tx, {row["run_id"] for row in rows})
+    return Taken(rows, runs, repeated=False, look=look)
+
+
+def claim_by_id(group: Group, claims: Sequence[ClaimById]) -> list[Claimed]:
+    mark_due(group)
+    named = group.tx.read("keys_of_tasks", ids=[each.task_id for each in claims])
+    slots.hold(group, {row["concurrency_key"] for row in named})
+    return _gather(group, [_take(group, each) for each in claims])
+
+
+def _take(group: Group, request: Claim | ClaimById) -> Taken:
+    known = recall(group, request)
+    if known is not None:
+        rows = known
+    elif isinstance(request, Claim):
+        rows = _claim(group, request)
+    else:
+        rows = _claim_by_id(group, request)
+    if known is None:
+        note(group, request.request, rows)
+    runs = group.facts.of(group.tx, {row["run_id"] for row in rows if row["run_id"] is not None})
+    # At once: whoever claims next in this group is to find the hold.
+    usage_limits.hold_runs_at_budget(group, runs.values())
+    look = request.look if isinstance(request, Claim) else None
+    return Taken(rows, runs, repeated=known is not None, look=look)
+
+
+def mark_due(group: Group) -> None:
+    if group.tx.write("mark_due", count=DUE_AT_ONCE):
+        group.wake()
+
+
+def _claim(group: Group, request: Claim) -> list[Row]:
+    if group.limits:
+        request = replace(request, agents=usage_limits.but_for(group, request.agents))
+    if len(request.agents) == 1 and not request.bare and not group.slots:
+        # Gives nothing while tasks wait that have a key or tags: those want more care.
+        plain = Line(request.agents[0], PLAIN)
+        rows = _claim_from(group, request, plain, request.count, peeked=False)
+        if rows:
+            return rows
+    lines = _lines(group.tx, request.agents, request.tags, bare=request.bare)
+    claimed: list[Row] = []
+    while lines and len(claimed) < request.count:
+        first = _first(group, request, lines, request.count - len(claimed))
+        keys = {row["concurrency_key"] for row in first if row["concurrency_key"]}
+        new = keys - group.slots
+        # Before a start is recorded, so that the events count right at every prefix.
+        slots.hold(group, new)
+        taken = [
+            row
+            for line, count in Counter(map(_line, first)).items()
+            for row in _claim_from(group, request, line, count)
+        ]
+        claimed += taken
+        if len(taken) == len(first):
+            break
+        # A key may have had room for fewer than were first in line; others may stand behind them.
+        if keys and (taken or new):
+            continue
+        # Of one line another process has the first; others' may be free.
+        claimed += _claim_from_any(group, request, lines, request.count - len(claimed))
+        break
+    return claimed
+
+
+def first_now(tx: Transaction, agents: Sequence[str], tags: str, *, bare: bool) -> str | None:
+    """The id of the first ready task that somebody wants to run now."""
+    for line in _lines(tx, agents, tags, bare=bare):
+        rows = _peek(tx, line, tags, 1)
+        if rows and rows[0]["run_now"]:
+            return str(rows[0]["id"])
+    return None
+
+
+def _lines(tx: Transaction, agents: Sequence[str], tags: str, *, bare: bool) -> list[Line]:
+    found = tx.read("lines", agents=list(agents), tags=tags)
+    halves = slots.HALVES if bare else (False,)
+    return [Line(row["agent"], row["tags"], half) for row in found for half in halves]
+
+
+def _line(row: Row) -> Line:
+    return Line(row["agent"], row["tags"], bool(row["bare"]))
+
+
+def _peek(tx: Transaction, line: Line, tags: str, count: int) -> list[Row]:
+    return tx.read(
+        "peek_tasks", agent=line.agent, line=line.tags, bare=line.bare, tags=tags, count=count
+    )
+
+
+def _first(group: Group, request: Claim, lines: Sequence[Line], count: int) -> list[Row]:
+    """The first `count` ready tasks of all the lines that a worker serves."""
+    ready = [row for line in lines for row in _peek(group.tx, line, request.tags, count)]
+    if len(lines) > 1:
+        ready.sort(
+            key=lambda row: (not row["run_now"], -row["priority"], row["position"], row["id"])
+        )
+    return ready[:count]
+
+
+def _claim_from_any(group: Group, request: Claim, lines: Sequence[Line], count: int) -> list[Row]:
+    taken: list[Row] = []
+    for line in lines:
+        if len(taken) < count:
+            taken += _claim_from(group, request, line, count - len(taken))
+    return taken
+
+
+def _claim_from(
+    group: Group, request: Claim, line: Line, count: int, *, peeked: bool = True
+) -> list[Row]:
+    rows = group.change_tasks(
+        "claim_tasks",
+        agent=line.agent,
+        line=line.tags,
+        bare=line.bare,
+        tags=request.tags,
+        count=count,
+        keys=sorted(group.slots),
+        peeked=peeked,
+        passed=request.passed,
+        worker=request.worker,
+        lease=request.lease,
+    )
+    slots.take(group, rows)
+    return rows
+
+
+def _claim_by_id(group: Group, request: ClaimById) -> list[Row]:
+    rows = group.change_tasks(
+        "claim_task_by_id",
+        task_id=request.task_id,
+        agents=usage_limits.but_for(group, request.agents),
+        tags=request.tags,
+        worker=request.worker,
+        lease=request.lease,
+    )
+    slots.take(group, rows)
+    return rows
+
+
+def _gather(group: Group, taken: Sequence[Taken]) -> list[Claimed]:
+    """Claimed tasks with all that they need to run, read at once for all who claim."""
+    rows = [row for each in taken for row in each.rows]
+    given: dict[str, list[Row]] = {}
+    needy: list[str] = []
+    for row in rows:
+        if (known := group.given.get(row.get("need", ""))) is not None:
+            given[row["entity"]] = [known]
+        elif row["needy"]:
+            needy.append(row["entity"])
+    if needy:
+        for row in group.tx.read("needed_outputs", ids=needy):
+            given.setdefault(row["task_id"], []).append(row)
+    around = {row["parent_id"] for row in rows if row["item"] is not None}
+    groups: dict[str, list[Row]] = {}
+    if around:
+        for row in group.tx.read("items_around", ids=sorted(around)):
+            groups.setdefault(row["root"], []).append(row)
+    whole = [row["entity"] for each in taken if each.look is None for row in each.rows]
+    records = {row["id"]: row for row in group.tx.read("tasks_by_id", ids=whole)} if whole else {}
+    return [
+        Claimed(
+            secret=group.secret,
+            rows=each.rows,
+            given=given,
+            runs=each.runs,
+            around=groups,
+            records=records,
+            look=each.look,
+            scripts=_scripts(group, each.rows, each.runs.values()),
+            repeated=each.repeated,
+        )
+        for each in taken
+    ]
+
+
+def _scripts(group: Group, rows: list[Row], runs: Iterable[RunFacts]) -> dict[str, Script]:
+    """The texts of those that are steps of workflow files."""
+    steps = {
+        version: group.graphs.scripted(group.tx, *version)
+        for version in {(run.workflow, run.version) for run in runs}
+    }
+    if not any(steps.values()):
+        return {}
+    written = {run.id: (run, steps[run.workflow, run.version]) for run in runs}
+    chosen = []
+    for row in rows:
+        run, known = written.get(row["run_id"], (None, {}))
+        if run is not None and row["step"] in known and is_step(row):
+            chosen.append((row | {"id": row["entity"]}, known[row["step"]], run))
+    return gather(group.tx, chosen)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claimed:
+    """What a claim took, still as rows: whoever took it reads them, and not the writer."""
+
+    secret: bytes = field(repr=False)
+    rows: list[Row]
+    given: dict[str, list[Row]]
+    runs: Mapping[str, RunFacts]
+    # The groups around a step of an item, the nearest first.
+    around: dict[str, list[Row]]
+    # The whole rows, unless they are to be looked up.
+    records: dict[str, Row] = field(default_factory=dict)
+    look: Look | None = None
+    scripts: dict[str, Script] = field(default_factory=dict)
+    # Whether this was claimed before, for the same request.
+    repeated: bool = False
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def read(self) -> list[Assignment]:
+        """The assignments, in the order of the queue.
+
+        One whose texts could be told before it was claimed, and now cannot, is given to nobody:
+        its lease runs out.
+        """
+        read = [self._assignment(row) for row in sorted(self.rows, key=_place)]
+        return [each for each in read if each is not None]
+
+    def _assignment(self, row: Row) -> Assignment | None:
+        identifier, run_id, timeout = row["entity"], row["run_id"], row["timeout"]
+        told = {
+            "task_id": identifier,
+            "attempt": row["attempt"],
+            "expires_at": row["lease_expires_at"],
+            "step": row["step"],
+            "source": self,
+            "row": row,
+        }
+        if timeout is not None:
+            told["timeout"] = timeout / MICROSECONDS
+        if run_id is not None:
+            told |= _of_run(row, self.runs[run_id])
+        if (script := self.scripts.get(identifier)) is not None:
+            try:
+                told["work"] = script.work(self.read_field(row, "feedback"), row["attempt"])
+            except Unresolved:
+                log.exception("the texts of %s cannot be told", identifier)
+                return None
+        return fill(Assignment, told)
+
+    def read_field(self, row: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - JSON is any value
+        match name:
+            case "token":
+                return make_token(self.secret, row["entity"], row["attempt"])
+            case "fields" | "task":
+                whole = self._record(row["entity"])
+                return whole if name == "fields" else read_task(whole)
+            case "input":
+                run = self.runs.get(row["run_id"])
+                return None if run is None else read_value(run.input)
+            case "needs":
+                return read_given(self.given.get(row["entity"], ()), row["parent_id"])
+            case "item" | "feedback":
+                return self._read_around(row, name)
+        return _read_own(row, name)
+
+    def _record(self, task_id: str) -> Row:
+        return self.records[task_id] if self.look is None else self.look(task_id)
+
+    def _read_around(self, row: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - as above
+        groups = self.around.get(row["parent_id"], [])
+        if name == "item":
+            return read_value(groups[0]["payload"]) if groups else None
+        said = (row["feedback"], *(each["feedback"] for each in groups))
+        return read_value(nearest(said))
+
+
+def _of_run(row: Row, run: RunFacts) -> dict[str, Any]:
+    return {
+        "run_id": run.id,
+        "item_number": row["item"],
+        "workflow": run.workflow,
+        "workflow_version": run.version,
+        "is_step": is_step(row),
+        "usd_per_attempt": run.usd_per_attempt,
+    }
+
+
+def _read_own(row: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - as above
+    if name == "name":
+        return row["step"] or row["name"]
+    if name == "epoch":
+        return row["epoch"]
+    return read_value(row["feedback" if name == "own_feedback" else name])
+
+
+def _place(row: Row) -> tuple[bool, int, int, str]:
+    return (not row["run_now"], -row["priority"], row["position"], row["entity"])

@@ -1,0 +1,68 @@
+"""The operations of a group, taken kind by kind, with a reply for each in its own place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import chain
+from typing import Any, TypeVar
+
+from holdfast.engine.core.operation import Operation
+from holdfast.engine.core.unit_of_work import Group
+from holdfast.errors import HoldfastError
+
+O = TypeVar("O")  # noqa: E741 - an operation
+Handler = Callable[[Group, list[Any]], Sequence[object]]
+# The kinds of operations that are carried out one kind after the other, each by its handler.
+Phase = Mapping[type, Handler]
+
+
+def each(handle: Callable[[Group, Any], object]) -> Handler:
+    """Carry out one operation after the other; what one is refused with is its own reply."""
+
+    def answer(group: Group, operation: object) -> object:
+        try:
+            return handle(group, operation)
+        except HoldfastError as error:
+            return error
+
+    return lambda group, operations: [answer(group, operation) for operation in operations]
+
+
+class Batch:
+    def __init__(self, operations: Sequence[Operation]) -> None:
+        self.replies: list[object] = [None] * len(operations)
+        self._places: dict[type, list[int]] = {}
+        for place, operation in enumerate(operations):
+            self._places.setdefault(type(operation), []).append(place)
+        self._operations = operations
+        # Nearly all that a group is asked for is not in it.
+        self._kinds = set(chain.from_iterable(kind.__mro__ for kind in self._places))
+
+    def has(self, *kinds: type) -> bool:
+        return not self._kinds.isdisjoint(kinds)
+
+    def only(self, kinds: AbstractSet[type]) -> bool:
+        """Whether all operations are of some kinds themselves, and none is a more special one."""
+        return self._places.keys() <= kinds
+
+    def of(self, kind: type[O]) -> list[O]:
+        return self._at(self._of(kind)) if kind in self._kinds else []
+
+    def carry_out(self, group: Group, phase: Phase) -> None:
+        if self._kinds.isdisjoint(phase):
+            return
+        for kind, handle in phase.items():
+            if kind in self._kinds:
+                places = self._of(kind)
+                replies = handle(group, self._at(places))
+                for place, reply in zip(places, replies, strict=True):
+                    self.replies[place] = reply
+
+    def _of(self, kind: type) -> list[int]:
+        """Where the operations of a kind stand, which may be one of several more special ones."""
+        found = [places for each, places in self._places.items() if issubclass(each, kind)]
+        return found[0] if len(found) == 1 else sorted(chain.from_iterable(found))
+
+    def _at(self, places: Sequence[int]) -> list[Any]:
+        return [self._operations[place] for place in places]

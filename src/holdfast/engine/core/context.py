@@ -1,0 +1,96 @@
+"""What the parts of the engine share: the way to the writer, the way to read, the ports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from holdfast.engine.core.operation import Operation
+from holdfast.engine.core.sync_async import then
+from holdfast.ids import Ids
+from holdfast.randomness import Randomness
+from holdfast.settings import Settings
+from holdfast.store.database import Database, Transaction
+from holdfast.store.group_commit.entries import Entry
+
+T = TypeVar("T")
+
+
+class Commits(Protocol):
+    """Where operations are written: in the groups of the one writer, or in one's own place."""
+
+    def submit(
+        self, operation: Operation, read: Callable[[Any], Any] | None = None
+    ) -> Future[Any]: ...
+
+    def submit_many(self, operations: Sequence[Operation]) -> list[Future[Any]]: ...
+
+    def submit_all(self, operations: Sequence[Operation]) -> Future[list[Any]]: ...
+
+    def enter(
+        self, entry: Entry[Operation], entered: Callable[[], None], *, here: bool = False
+    ) -> None: ...
+
+
+class Joining(Protocol):
+    """The writer in a transaction that the application began and will end."""
+
+    def ask(self, operation: Operation, connection: object) -> Future[Any]: ...
+
+    def ask_all(
+        self, asked: Sequence[tuple[Operation, Future[Any]]], connection: object
+    ) -> None: ...
+
+
+class Takers(Protocol):
+    """The standing claims of this process."""
+
+    # A standing claim is made in a room above this one.
+    def add(self, taker: Any) -> Callable[[], None]: ...  # noqa: ANN401 - see above
+
+
+@dataclass(frozen=True, kw_only=True)
+class Desk:
+    database: Database
+    commits: Commits
+    ids: Ids
+    randomness: Randomness
+    settings: Settings
+    secret: bytes = field(repr=False)
+    joining: Joining
+    takers: Takers
+
+    def submit(
+        self,
+        operation: Operation,
+        connection: object = None,
+        *,
+        read: Callable[[Any], Any] | None = None,
+    ) -> Future[Any]:
+        """Ask the writer, or write at once in a transaction of the application's own.
+
+        With `read` the result is what that makes of the reply.
+        """
+        if connection is None:
+            return self.commits.submit(operation, read)
+        reply = self.joining.ask(operation, connection)
+        return reply if read is None else then(reply, read)
+
+    def submit_many(self, operations: Sequence[Operation]) -> list[Future[Any]]:
+        return self.commits.submit_many(operations)
+
+    def submit_all(self, operations: Sequence[Operation]) -> Future[list[Any]]:
+        """The future of all replies in order; the first error is its error."""
+        return self.commits.submit_all(operations)
+
+    def view(self, read: Callable[[Transaction], T]) -> T:
+        return self.database.view(read)
+
+    def now(self) -> int:
+        """The time that decides: the database's, in microseconds."""
+        return int(self.view(lambda tx: tx.read("now"))[0]["now"])
+
+
+USER = "user"

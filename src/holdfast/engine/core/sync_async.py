@@ -1,0 +1,244 @@
+"""One operation for every caller: call it to wait, or await its `aio` in a coroutine."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
+from functools import partial
+from types import CoroutineType, MethodType
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
+
+from holdfast.errors import InvalidInput, WrongThread
+from holdfast.store.deadlocks import about_to_wait, holds_store, is_inside, is_writer
+from holdfast.store.group_commit.entries import following
+
+P = ParamSpec("P")
+T = TypeVar("T")
+U = TypeVar("U")
+S = TypeVar("S")
+
+
+class Documented:
+    """Looks to `help` like the method that it carries out."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        # Not functools.update_wrapper: this happens at every call, and that takes as long as one.
+        self.__wrapped__ = method
+        self.__name__ = method.__name__
+        self.__doc__ = method.__doc__
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self.__wrapped__)
+
+    def __repr__(self) -> str:
+        bare = [
+            each.replace(annotation=inspect.Parameter.empty)
+            for each in self.__signature__.parameters.values()
+        ]
+        return f"{self.__wrapped__.__qualname__}{inspect.Signature(bare)}"
+
+
+class Call(Documented, Generic[P, T]):
+    """A bound operation: `call(…)` blocks for the reply, `await call.aio(…)` does not block."""
+
+    def __init__(
+        self, submit: Callable[P, Future[T]], undo: Callable[[T], object] | None = None
+    ) -> None:
+        super().__init__(submit)
+        self.submit = submit
+        self._undo = undo
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        taken = super().__signature__
+        reply = str(taken.return_annotation).removeprefix("Future[").removesuffix("]")
+        return taken.replace(return_annotation=reply)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
+        refuse_to_wait_in_writer(self.__name__)
+        if not holds_store():
+            return self.submit(*args, **kwargs).result()
+        with about_to_wait(f"{self.__name__}(…)", self.submit):
+            future = self.submit(*args, **kwargs)
+        return future.result()
+
+    def aio(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
+        return to_await(self._aio(*args, **kwargs), self.__name__)
+
+    async def _aio(self, *args: P.args, **kwargs: P.kwargs) -> T:
+        import asyncio  # noqa: PLC0415 - slow to import, and only coroutines need it
+
+        from holdfast.engine.core.loop_wakeups import arrive  # noqa: PLC0415 - the same
+
+        if is_inside():
+            with about_to_wait(f"{self.__name__}.aio(…)", self.submit, blocking=False):
+                future = self.submit(*args, **kwargs)
+        else:
+            future = self.submit(*args, **kwargs)
+        try:
+            await arrive(future)
+        except asyncio.CancelledError:
+            # When it is under way or written already, nobody else will hear what it gave.
+            if not future.cancel():
+                future.add_done_callback(self._take_back)
+            raise
+        # Its own word, and not what was copied from it: it may still have to be made.
+        return future.result()
+
+    def _take_back(self, future: Future[T]) -> None:
+        if self._undo is not None and future.exception() is None:
+            self._undo(future.result())
+
+
+class Operation(Generic[S, P, T]):
+    """Turns a method that gives a Future into a `Call` on the instance it is reached through."""
+
+    def __init__(self, method: Callable[Concatenate[S, P], Future[T]]) -> None:
+        self._method = method
+        self._undo: Callable[[S, T], object] | None = None
+        self.__doc__ = method.__doc__
+
+    def undone_by(self, undo: Callable[[S, T], object]) -> Callable[[S, T], object]:
+        """Have a method take back what came after the one who awaited it was cancelled."""
+        self._undo = undo
+        return undo
+
+    @overload
+    def __get__(self, instance: None, owner: type[S]) -> Operation[S, P, T]: ...
+
+    @overload
+    def __get__(self, instance: S, owner: type[S]) -> Call[P, T]: ...
+
+    def __get__(self, instance: S | None, owner: type[S]) -> Operation[S, P, T] | Call[P, T]:
+        if instance is None:
+            return self
+        undo = None if self._undo is None else _bound(self._undo, instance)
+        call = Call(_bound(self._method, instance), undo)
+        # Found there from now on, before this is asked again.
+        instance.__dict__[self._method.__name__] = call
+        return call
+
+
+def to_await(made: Coroutine[Any, Any, T], name: str) -> Coroutine[Any, Any, T]:
+    """Name a coroutine so that Python's warning, where nobody awaits it, says what to write."""
+    named = cast("CoroutineType[Any, Any, T]", made)
+    named.__qualname__ = f"….{name}.aio(…); write `await ….{name}.aio(…)`, or `….{name}(…)`:"
+    return made
+
+
+def operation(method: Callable[Concatenate[S, P], Future[T]]) -> Operation[S, P, T]:
+    return Operation(method)
+
+
+def refuse_to_wait_in_writer(name: str) -> None:
+    if is_writer():
+        raise WrongThread(
+            f"{name} was called by a callback in the thread that would have to carry it out, and "
+            "would wait for ever; use its `submit`, which does not wait, or another thread"
+        )
+
+
+class Read(Documented, Generic[P, T]):
+    """A bound look at the store: `read(…)` blocks, `await read.aio(…)` leaves it to a thread."""
+
+    def __init__(self, look: Callable[P, T]) -> None:
+        super().__init__(look)
+        self._look = look
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._look(*args, **kwargs)
+
+    def aio(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
+        import asyncio  # noqa: PLC0415 - slow to import, and only coroutines need it
+
+        look = partial(self._look, *args, **kwargs)
+        return to_await(asyncio.to_thread(look), self.__name__)
+
+
+class Reading(Generic[S, P, T]):
+    """Turns a method that looks into a `Read` on the instance it is reached through."""
+
+    def __init__(self, method: Callable[Concatenate[S, P], T]) -> None:
+        self._method = method
+        self.__doc__ = method.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type[S]) -> Reading[S, P, T]: ...
+
+    @overload
+    def __get__(self, instance: S, owner: type[S]) -> Read[P, T]: ...
+
+    def __get__(self, instance: S | None, owner: type[S]) -> Reading[S, P, T] | Read[P, T]:
+        return self if instance is None else Read(_bound(self._method, instance))
+
+
+def reading(method: Callable[Concatenate[S, P], T]) -> Reading[S, P, T]:
+    return Reading(method)
+
+
+def _bound(method: Callable[Concatenate[S, P], T], instance: S) -> Callable[P, T]:
+    bound: Callable[P, T] = MethodType(method, instance)
+    return bound
+
+
+def then(future: Future[T], change: Callable[[T], U]) -> Future[U]:
+    """The future of what `change` makes of another future's result."""
+    changed: Future[U] = following(future)
+
+    def finish(finished: Future[T]) -> None:
+        settle(changed, lambda: change(finished.result()))
+
+    future.add_done_callback(finish)
+    return changed
+
+
+def gather(futures: Sequence[Future[Any]]) -> Future[list[Any]]:
+    """The future of all results in order; the first error is its error."""
+    if not futures:
+        nothing: Future[list[Any]] = Future()
+        nothing.set_result([])
+        return nothing
+    gathered: Future[list[Any]] = following(futures[0])
+    # Taking the next number is atomic, whichever threads the futures end in.
+    ended = itertools.count(1)
+
+    def finish(_: Future[Any]) -> None:
+        if next(ended) == len(futures):
+            settle(gathered, lambda: [future.result() for future in futures])
+
+    for future in futures:
+        future.add_done_callback(finish)
+    return gathered
+
+
+def ask_each(
+    given: Sequence[T],
+    make: Callable[[T], U],
+    submit: Callable[[Sequence[U]], list[Future[Any]]],
+) -> list[Future[Any]]:
+    """Ask for what is made of each; where none can be made, its own future has the error."""
+    made: dict[int, U] = {}
+    replies: dict[int, Future[Any]] = {}
+    for place, each in enumerate(given):
+        try:
+            made[place] = make(each)
+        except InvalidInput as error:
+            replies[place] = Future()
+            replies[place].set_exception(error)
+    replies |= zip(made, submit(list(made.values())), strict=True)
+    return [replies[place] for place in range(len(given))]
+
+
+def settle(future: Future[T], make: Callable[[], T]) -> None:
+    """Give a future what `make` gives or raises; nobody waits for one that was cancelled."""
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        made = make()
+    except BaseException as error:  # noqa: BLE001 - it is the caller's to see
+        future.set_exception(error)
+    else:
+        future.set_result(made)

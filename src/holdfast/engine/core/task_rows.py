@@ -1,0 +1,178 @@
+"""New tasks as a group inserts them: their rows, and what else the group must know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
+from operator import itemgetter
+from typing import overload
+
+from holdfast.model.trace import Trace
+
+LEAST = 500
+ID = 22
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskRow:
+    """A task that passed every check, in the terms of the store."""
+
+    id: str
+    kind: str = "work"
+    run_id: str | None = None
+    parent_id: str | None = None
+    parent_epoch: int | None = None
+    step: str | None = None
+    title: str
+    agent: str
+    status: str
+    needs: tuple[str, ...] = ()
+    scheduled_for: int | None = None
+    priority: int = 0
+    position: int = 0
+    placed: bool = False
+    tags: str = "[]"
+    key: str | None = None
+    body_digest: str = ""
+    concurrency_key: str | None = None
+    capacity: int = 1
+    max_attempts: int
+    max_lost: int
+    backoff: int
+    backoff_max: int
+    timeout: int | None = None
+    payload: str = "null"
+    item: int | None = None
+    conditional: bool = False
+    gives: bool = True
+    verifies: str | None = None
+    max_rounds: int = 1
+    on_failure: str = "fail"
+    declares: bool = False
+    external: bool = False
+    calls: str | None = None
+    plan: bool = False
+    part: bool = False
+    trace: Trace | None = None
+
+    @property
+    def size(self) -> int:
+        return LEAST + len(self.payload) + len(self.title) + ID * len(self.needs)
+
+
+# What a task has where nothing else is said.
+PLAIN = {each.name: each.default for each in fields(TaskRow) if each.default is not MISSING}
+
+
+RUN_PREFIX = "run:"
+TASK_PREFIX = "task:"
+
+# The fields of a task in the order of the columns of `insert_tasks`.
+columns = itemgetter(
+    *("id", "kind", "run_id", "parent_id", "step", "title", "agent", "status", "scheduled_for"),
+    *("priority", "position", "tags", "key", "body_digest", "concurrency_key", "max_attempts"),
+    *("max_lost", "backoff", "backoff_max", "timeout", "payload", "parent_epoch", "item"),
+    *("conditional", "gives", "verifies", "max_rounds", "on_failure", "declares", "calls"),
+    "external",
+)
+
+
+@dataclass(kw_only=True, slots=True)
+class Sheet:
+    """The rows of tasks, and what is to follow from them."""
+
+    rows: list[tuple[object, ...]] = field(default_factory=list)
+    needs: list[tuple[str, str, int]] = field(default_factory=list)
+    # Those that may go on without a claim.
+    ripe: list[str] = field(default_factory=list)
+    keys: set[str] = field(default_factory=set)
+    slots: dict[str, int] = field(default_factory=dict)
+    wakes: bool = False
+    # Those that nothing keeps from being claimed, as far as is known here.
+    ready: list[str] = field(default_factory=list)
+
+    def add(self, task: TaskRow, actor: str, *, waits: bool, run_holds: int) -> None:
+        self.rows.append((*columns(vars(task)), waits, run_holds, actor))
+        if task.status == "queued":
+            self.wakes = True
+            if not waits:
+                self.ready.append(task.id)
+        if task.key is not None:
+            self.keys.add(task.key)
+        if task.concurrency_key is not None:
+            self.slots[task.concurrency_key] = task.capacity
+        if task.needs:
+            self.needs += [(task.id, need, 1) for need in task.needs]
+            return
+        if task.conditional or (task.kind == "group" and task.item is None):
+            self.ripe.append(task.id)
+
+    def add_run(self, tasks: Sequence[TaskRow], actor: str, run_holds: int) -> None:
+        """Add all tasks of a new run, of which each waits that needs another."""
+        if type(tasks) is Drawn:
+            tasks.stencil.stamp(self, tasks, actor, run_holds)
+            return
+        for task in tasks:
+            self.add(task, actor, waits=bool(task.needs), run_holds=run_holds)
+
+
+class Stencil:
+    """The sheet of one body, put down for each run with its own ids."""
+
+    def __init__(self, tasks: Sequence[TaskRow]) -> None:
+        """Of tasks as they are for a run without an id; none may verify another."""
+        sheet = Sheet()
+        sheet.add_run(tasks, "", 0)
+        self.tasks = tasks
+        self.size = measure(tasks)
+        self.places = {task.id: place for place, task in enumerate(tasks)}
+        # Between its id and its run stands the kind, behind the rest what each run has of its own.
+        self._rows = [(row[1], row[3:-2]) for row in sheet.rows]
+        self._needs = [(self.places[one], self.places[other]) for one, other, _ in sheet.needs]
+        self._ready = [self.places[each] for each in sheet.ready]
+        self._ripe = [self.places[each] for each in sheet.ripe]
+        self._sheet = sheet
+
+    def stamp(self, sheet: Sheet, drawn: Drawn, actor: str, run_holds: int) -> None:
+        ids, run_id = drawn.ids, drawn.run_id
+        sheet.rows += [
+            (identifier, kind, run_id, *rest, run_holds, actor)
+            for identifier, (kind, rest) in zip(ids, self._rows, strict=True)
+        ]
+        sheet.needs += [(ids[one], ids[other], 1) for one, other in self._needs]
+        sheet.ripe += [ids[each] for each in self._ripe]
+        sheet.ready += [ids[each] for each in self._ready]
+        sheet.slots |= self._sheet.slots
+        sheet.wakes = sheet.wakes or self._sheet.wakes
+
+
+class Drawn(Sequence[TaskRow]):
+    """The tasks of one run, whose rows are written when they are inserted, and not before."""
+
+    __slots__ = ("ids", "run_id", "stencil")
+
+    def __init__(self, stencil: Stencil, ids: Sequence[str], run_id: str) -> None:
+        self.stencil = stencil
+        self.ids = ids
+        self.run_id = run_id
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @overload
+    def __getitem__(self, place: int) -> TaskRow: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[TaskRow]: ...
+
+    def __getitem__(self, place: int | slice) -> TaskRow | Sequence[TaskRow]:
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(len(self)))]
+        task = self.stencil.tasks[place]
+        needs = tuple(self.ids[self.stencil.places[need]] for need in task.needs)
+        return replace(task, id=self.ids[place], run_id=self.run_id, needs=needs)
+
+
+def measure(tasks: Sequence[TaskRow]) -> int:
+    """About how many bytes tasks have to send."""
+    return tasks.stencil.size if type(tasks) is Drawn else sum([task.size for task in tasks])

@@ -1,0 +1,125 @@
+"""What is told of why a task does not run, or does: the clauses of its claim and their fixes.
+
+Who takes a task: a worker of a program, any worker, or whoever claims it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+
+from holdfast.engine.read.step_texts import is_step
+from holdfast.model.status import Status
+from holdfast.model.task import Task
+from holdfast.model.workflow.graph import read_workflow
+from holdfast.model.workflow.step import every
+from holdfast.store.database import Row, Transaction
+
+
+class TakenBy(StrEnum):
+    """`PROGRAM`: a worker that has its function; `WORKER`: any; `CLAIMANT`: none of Holdfast's."""
+
+    PROGRAM = "program"
+    WORKER = "worker"
+    CLAIMANT = "claimant"
+
+
+def who_takes(tx: Transaction, row: Row) -> TakenBy:
+    if row["step"] is None:
+        return TakenBy.CLAIMANT
+    runs = tx.read("run_by_id", run_id=row["run_id"]) if row["run_id"] and is_step(row) else []
+    if not runs:
+        return TakenBy.PROGRAM
+    named = {"name": runs[0]["workflow"], "version": runs[0]["workflow_version"]}
+    (found,) = tx.read("workflow_definition", **named)
+    workflow = read_workflow(found["definition"])
+    works = [step.work for step in every(workflow.steps) if step.id == row["step"]]
+    if any(work and (work.command or work.http) for work in works):
+        return TakenBy.WORKER
+    return TakenBy.PROGRAM if workflow.declared is None else TakenBy.CLAIMANT
+
+
+def tell_left(task: Task, taken_by: TakenBy) -> str | None:
+    """Why no worker runs it, though one may serve its agent."""
+    if taken_by is not TakenBy.CLAIMANT:
+        return None
+    lacks = "it names no function" if task.step is None else "its workflow file gives it no program"
+    return f"{lacks}: no worker runs it, and whoever claims it does"
+
+
+def tell_taker(task: Task, taken_by: TakenBy) -> str:
+    """The call that takes it."""
+    offer = f"agents={json.dumps([task.agent])}"
+    offer += f", tags={json.dumps(task.tags)}" if task.tags else ""
+    if taken_by is TakenBy.CLAIMANT:
+        return f"hf.work.claim(…, {offer})"
+    return f"hf.worker({offer}).run()"
+
+
+_FREE = "Nothing stands in its way: the next worker that serves it may take it."
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Clause:
+    """One condition of the claim: whether it holds, what holds it up, what would change it."""
+
+    name: str
+    ok: bool
+    detail: str = ""
+    fix: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Explanation:
+    task: Task
+    summary: str
+    clauses: tuple[Clause, ...]
+    fix: str = ""
+    # How the attempt ended that the next one follows.
+    last: str | None = None
+    taken_by: TakenBy = TakenBy.WORKER
+
+    @property
+    def claimable(self) -> bool:
+        return all(clause.ok for clause in self.clauses)
+
+    def __str__(self) -> str:
+        marks = [
+            f"  {'✓' if clause.ok else '✗'} {clause.name:<8} {clause.detail}".rstrip()
+            for clause in self.clauses
+        ]
+        if self.claimable:
+            marks.append(f"Nothing stands in its way; {self.left}." if self.left else _FREE)
+        fixes = dict.fromkeys([*(clause.fix for clause in self.clauses), self.fix])
+        return "\n".join([self.summary, *marks, *(f"Fix:   {fix}" for fix in fixes if fix)])
+
+    @property
+    def left(self) -> str | None:
+        """Why every worker leaves it to whoever claims it, if they do."""
+        return tell_left(self.task, self.taken_by)
+
+    @property
+    def given_back(self) -> bool:
+        """Whether it is ready again because a worker let it go; the log of that may say why."""
+        return self.claimable and self.last == "released"
+
+    @property
+    def own_fixes(self) -> list[str]:
+        """What would change a task that is held up by itself, its agent's limit or a person.
+
+        So does the signal that it waits for, and to be put in the queue; a time comes by itself.
+        """
+        own = () if self.task.terminal else self.clauses
+        names = {"kind", "holds", "usage"}
+        names |= set() if self.task.waits_for is None else {"due"}
+        names |= {"status"} if self.task.status is Status.IDLE else set()
+        return [each.fix for each in own if each.name in names and each.fix]
+
+    @property
+    def line(self) -> str:
+        """How the task stands, and what holds it up, in one line."""
+        reasons = [each.detail for each in self.clauses if not each.ok and each.name != "status"]
+        if self.task.terminal or self.task.status is Status.RUNNING or not reasons:
+            return self.summary
+        return f"{self.summary}: {'; '.join(reasons)}"

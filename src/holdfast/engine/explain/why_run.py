@@ -1,0 +1,116 @@
+"""Why a run has not ended: its holds, and one line for each task that is not done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.clock import MICROSECONDS
+from holdfast.engine.explain.explanation import Explanation
+from holdfast.engine.explain.why_missing import retry_for_values_of
+from holdfast.engine.explain.why_slot import explain_turn
+from holdfast.engine.explain.why_task import TaskReading
+from holdfast.engine.input import validation
+from holdfast.engine.read.records import read_run
+from holdfast.engine.read.spending import tell_budget, tell_limit
+from holdfast.engine.read.task_state import count_done
+from holdfast.engine.state import child_run_refusals
+from holdfast.errors import NotFound, tell_error
+from holdfast.ids import AnyId
+from holdfast.model.run import Run
+from holdfast.model.status import Hold, RunStatus
+from holdfast.model.units import tell_duration
+from holdfast.store.database import Database, Row, Transaction
+
+SHOWN = 50
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunExplanation:
+    """A run as it stands; `tasks` are those that are not done, the first of them only if many."""
+
+    run: Run
+    summary: str
+    tasks: tuple[Explanation, ...]
+    more: int = 0
+    fix: str = ""
+
+    def __str__(self) -> str:
+        lines = [f"  {each.task.id}  {each.line}" for each in self.tasks]
+        if self.more:
+            lines.append(f'  and {self.more} more: hf.runs.tasks("{self.run.id}")')
+        fixes = dict.fromkeys([self.fix, *(fix for each in self.tasks for fix in each.own_fixes)])
+        lines += [f"Fix:   {fix}" for fix in fixes if fix]
+        return "\n".join([self.summary, *lines])
+
+
+def explain_run(
+    database: Database,
+    run_id: AnyId,
+    *,
+    agents: Sequence[str] | None = None,
+    tags: Sequence[str] | None = None,
+) -> RunExplanation:
+    """Explain a run as a worker with these agents and tags would find its tasks, or any worker."""
+    identifier = validation.run_id(run_id)
+    serves = None if agents is None else validation.agents(agents)
+    offered = None if tags is None else validation.tags(tags)
+
+    def read(tx: Transaction) -> RunExplanation:
+        rows = tx.read("run_by_id", run_id=identifier)
+        if not rows:
+            raise NotFound(identifier)
+        tasks = tx.read("run_tasks", run_id=identifier)
+        open_tasks = [row for row in tasks if row["status"] != "done" and not row["superseded"]]
+        shown = open_tasks[:SHOWN]
+        run = read_run(rows[0])
+        return RunExplanation(
+            run=run,
+            summary=_summary(tx, run) + _caller(tx, run) + _bounds(tx, rows[0], run),
+            tasks=tuple(TaskReading(tx, row, serves, offered).explain() for row in shown),
+            more=len(open_tasks) - len(shown),
+            fix=_fix(tx, run, open_tasks) or _raise(tx, run) or _wait(tx, run)[1],
+        )
+
+    return database.view(read)
+
+
+def _summary(tx: Transaction, run: Run) -> str:
+    done, total = count_done(tx, [run.id]).get(run.id, (0, 0))
+    holds = f", hold: {', '.join(run.holds.names)}" if run.holds else ""
+    why = "" if run.error is None else f": {tell_error(run.error)}"
+    return f"{run.workflow} {run.id} is {run.status}{why}, {done} of {total} tasks done{holds}"
+
+
+def _caller(tx: Transaction, run: Run) -> str:
+    rows = tx.read("callers_of", ids=[run.id]) if run.parent_id is not None else []
+    called = [f", called by {row['step']!r} of {row['workflow']} {row['run_id']}" for row in rows]
+    return "".join(called)
+
+
+def _bounds(tx: Transaction, row: Row, run: Run) -> str:
+    """Who has the place it waits for, what it has used of what it may, how long it has yet."""
+    told = [_wait(tx, run)[0]]
+    told += [] if run.budget is None else [tell_budget(tx, row)[0]]
+    if run.deadline is not None and not run.terminal:
+        left = max(0, run.deadline - tx.read("now")[0]["now"])
+        told.append(f"ends in {tell_duration(round(left / MICROSECONDS) * MICROSECONDS)} at most")
+    return "".join(f", {each}" for each in told if each)
+
+
+def _wait(tx: Transaction, run: Run) -> tuple[str, str]:
+    return explain_turn(tx, run.id) if run.holds & Hold.SLOT and not run.terminal else ("", "")
+
+
+def _raise(tx: Transaction, run: Run) -> str:
+    return tell_limit(tx, run.id)[1] if run.holds & Hold.BUDGET and not run.terminal else ""
+
+
+def _fix(tx: Transaction, run: Run, rows: Sequence[Row]) -> str:
+    if run.status in {RunStatus.FAILED, RunStatus.CANCELLED} or run.holds & Hold.FAILING:
+        failed = [row for row in rows if row["status"] == "failed"]
+        again = retry_for_values_of(tx, failed) or f'hf.runs.retry("{run.id}")'
+        return child_run_refusals.fix(tx, run.id, again)
+    if run.holds & Hold.PAUSED:
+        return f'hf.runs.resume("{run.id}")'
+    return ""

@@ -1,0 +1,98 @@
+"""What the status of a task has to do with it not being claimed, and what would change that.
+
+What a plan waits for: to be finalized, or the children that hold it up.
+"""
+
+from __future__ import annotations
+
+from holdfast.engine.explain.why_missing import retry_for_values
+from holdfast.engine.read.task_state import look_at
+from holdfast.engine.state import child_run_refusals
+from holdfast.engine.state.control_refusals import tell_over
+from holdfast.model.status import Hold, Kind, PlanningPhase, Status
+from holdfast.model.task import Task
+from holdfast.store.database import Transaction
+
+SHOWN = 5
+
+
+def explain_plan(tx: Transaction, plan: Task) -> tuple[str, str]:
+    """How an open plan stands, and what would bring it on."""
+    children = _children(tx, plan)
+    if plan.planning_phase is PlanningPhase.ACTIVE:
+        return _being_made(plan, children)
+    if (waits := explain_wait(tx, plan.id)) is not None:
+        return waits
+    broken = [each for each in children if each.status in {Status.FAILED, Status.CANCELLED}]
+    # Who is blocked or stalled waits for others of the plan, and they are what holds it up.
+    moving = [each for each in children if not each.terminal and not each.blocked]
+    shown = [*broken, *(each for each in moving if not each.run_holds & Hold.FAILING)]
+    told = ", ".join(f"{each.title} {each.id} ({each.state})" for each in shown[:SHOWN])
+    more = f" and {len(shown) - SHOWN} more" if len(shown) > SHOWN else ""
+    held_up = f", held up by {told}{more}" if told else ""
+    return f"{plan.state}{held_up}", _next_step(tx, shown)
+
+
+def explain_wait(tx: Transaction, task_id: str) -> tuple[str, str] | None:
+    """That what is idle waits for a plan around it which is being made, and what ends that."""
+    found = tx.read("open_plans_around", task_id=task_id)
+    if not found:
+        return None
+    plan, title = found[0]["id"], found[0]["title"]
+    return f"it waits until {title} {plan} is finalized", f'hf.tasks.finalize_plan("{plan}")'
+
+
+def _being_made(plan: Task, children: list[Task]) -> tuple[str, str]:
+    ready = [each for each in children if each.status is Status.IDLE]
+    if not ready:
+        fix = f'hf.tasks.create(NewTask(title=…, parent="{plan.id}", enqueue=False))'
+        return "it is being planned, and no child of it waits yet", fix
+    count = "1 child waits" if len(ready) == 1 else f"{len(ready)} children wait"
+    detail = f"it is being planned: {count} until it is finalized"
+    return detail, f'hf.tasks.finalize_plan("{plan.id}")'
+
+
+def _children(tx: Transaction, plan: Task) -> list[Task]:
+    return look_at(tx, tx.read("children_in_order", parent_id=plan.id))
+
+
+def _next_step(tx: Transaction, shown: list[Task]) -> str:
+    """What to do about the first child that moves by nobody but a person."""
+    for child in shown:
+        if child.status in {Status.FAILED, Status.CANCELLED}:
+            return f'hf.tasks.retry("{child.id}")'
+        if child.planning_phase is PlanningPhase.ACTIVE:
+            return _being_made(child, _children(tx, child))[1]
+        if child.status is Status.IDLE and child.planning_phase is PlanningPhase.NONE:
+            return f'hf.tasks.enqueue("{child.id}")'
+    return f'hf.why("{shown[0].id}")' if shown else ""
+
+
+def explain_status(tx: Transaction, task: Task) -> tuple[str, str]:
+    if is_open_plan(task):
+        return explain_plan(tx, task)
+    if task.superseded:
+        return tell_over(tx, task.id, task.run_id)
+    match task.status:
+        case Status.IDLE:
+            return _explain_idle(tx, task)
+        case Status.RUNNING:
+            return f"attempt {task.attempt} is running", ""
+        case Status.FAILED | Status.CANCELLED:
+            again = retry_for_values(tx, [task]) or f'hf.tasks.retry("{task.id}")'
+            return f"it has ended {task.status}", child_run_refusals.fix(tx, task.run_id, again)
+        case _:
+            return f"it is {task.status}", ""
+
+
+def _explain_idle(tx: Transaction, task: Task) -> tuple[str, str]:
+    if task.kind is Kind.GROUP and task.item is not None:
+        return "its loop starts it when its turn has come", ""
+    if task.kind is Kind.APPROVAL:
+        return "it is not in the queue, and can be settled all the same", ""
+    alone = ("it is not in the queue", f'hf.tasks.enqueue("{task.id}")')
+    return explain_wait(tx, task.id) or alone
+
+
+def is_open_plan(task: Task) -> bool:
+    return task.planning_phase is not PlanningPhase.NONE and not task.terminal

@@ -1,0 +1,108 @@
+"""Calls of functions: tasks of which each has many like it, created with as little as can be.
+
+Tasks that are asked for again and again: what all of them have in common is checked once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+from holdfast.engine.core.context import USER, Desk
+from holdfast.engine.core.operation import CreateTasks
+from holdfast.engine.core.task_rows import TaskRow
+from holdfast.engine.input import validation
+from holdfast.engine.input.trace_start import Starting
+from holdfast.engine.read.pages import Page
+from holdfast.errors import InvalidInput
+from holdfast.ids import TaskIds
+from holdfast.model.frozen_record import fill
+from holdfast.model.run import Created
+from holdfast.model.task import NewTask
+from holdfast.model.text import digest, encode_json
+from holdfast.model.trace import Trace
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edge:
+    """What a task takes from where it is asked for: its id, the limit of its payload, the time."""
+
+    ids: TaskIds
+    max_payload: int
+    now: Callable[[], int]
+
+
+class Prepared:
+    """Tasks that differ in their payloads and keys, and in the traces they are asked for in."""
+
+    def __init__(self, task: NewTask) -> None:
+        self.task = task
+
+    def row(
+        self, edge: Edge, payload: object, key: str | None = None, trace: Trace | None = None
+    ) -> TaskRow:
+        """One of them; what is wrong with it is said as of a task that is asked for alone."""
+        if self._alike is None:
+            task = replace(self.task, payload=payload, key=key, trace=trace)
+            return validation.new_task(task, edge.ids, max_payload=edge.max_payload, now=edge.now)
+        values, besides = self._alike
+        text = encode_json("payload", payload, limit=edge.max_payload)
+        keyed = {}
+        if key is not None:
+            # A key is for this body alone.
+            keyed = {"key": validation.own_key(key), "body_digest": digest(text, *besides)}
+        own = {"id": edge.ids.task(), "payload": text, "trace": trace}
+        return fill(TaskRow, {**values, **own, **keyed})
+
+    @cached_property
+    def _alike(self) -> tuple[dict[str, Any], tuple[str, ...]] | None:
+        """What they share, and that in the words that a key stands for; None where they do not."""
+        # When one is due may be counted from when it is asked for.
+        if self.task.scheduled_for is not None:
+            return None
+        try:
+            values = validation.alike(self.task)
+        except InvalidInput:
+            return None
+        return values, validation.asked_besides(fill(TaskRow, {**values}))
+
+
+T = TypeVar("T")
+
+
+class Calling:
+    """Creates what is prepared, for whoever makes something else of the answer."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        limit = desk.settings.max_payload
+        self.edge = Edge(ids=desk.ids, max_payload=limit, now=desk.now)
+
+    def submit(
+        self,
+        prepared: Prepared,
+        payload: object,
+        read: Callable[[list[Created]], T],
+        *,
+        key: str | None = None,
+        connection: object = None,
+    ) -> Future[T]:
+        """Create one task."""
+        starting = Starting()
+        trace = starting.trace
+        row = prepared.row(self.edge, payload, key, trace)
+        operation = fill(CreateTasks, {"tasks": (row,), "actor": USER})
+        told = starting.telling(read, row.title, trace)
+        return self._desk.submit(operation, connection, read=told)
+
+    def submit_many(
+        self, prepared: Prepared, payloads: Sequence[object], *, connection: object = None
+    ) -> Future[Page[Created]]:
+        """Create many tasks, all or none of them."""
+        validation.number("tasks", len(payloads), least=0, most=validation.MAX_BATCH)
+        edge = replace(self.edge, ids=self._desk.ids.ahead(len(payloads)))
+        rows = validation.batch(prepared.row(edge, payload) for payload in payloads)
+        return self._desk.submit(CreateTasks(tasks=rows, actor=USER), connection)

@@ -1,0 +1,356 @@
+"""The edge of the engine: what callers pass is checked here, whole, before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+from holdfast.engine.core.operation import Bounds, StartRun
+from holdfast.engine.core.task_rows import PLAIN, RUN_PREFIX, TaskRow
+from holdfast.engine.input.blueprint import Place, draw_run, limits, write_tags
+from holdfast.engine.read import pages
+from holdfast.engine.read.step_texts import tell_run
+from holdfast.errors import InvalidInput
+from holdfast.ids import Ids, TaskIds, id_of
+from holdfast.model.budget import Budget, to_millionths
+from holdfast.model.frozen_record import fill
+from holdfast.model.hook import HOOK_PREFIX
+from holdfast.model.retry import MAX_COUNT, RetryPolicy, positive_microseconds
+from holdfast.model.run import NewRun
+from holdfast.model.schedule import SCHEDULE_PREFIX
+from holdfast.model.status import Hold
+from holdfast.model.task import NewTask, Renewal, Result
+from holdfast.model.text import clean_key, clean_name, clean_text, digest, encode_json
+from holdfast.model.trace import Trace, clean_trace
+from holdfast.model.units import Moment, is_duration, parse_duration, parse_moment
+from holdfast.model.workflow.graph import Concurrency, Workflow
+from holdfast.model.workflow.run_input import check_texts, fill_input, tell_key
+from holdfast.model.workflow.template import Scope
+from holdfast.settings import MEBIBYTE
+
+MAX_TITLE = 500
+# How events call the worker that has done something for itself.
+OF_WORKER = "worker:"
+MAX_BATCH = 10_000
+MAX_BATCH_BYTES = 64 * MEBIBYTE
+MAX_INTEGER = pages.MAX_INTEGER
+JSON_SCALAR_LIMIT = 64 * 1024
+UNBOUNDED = Bounds()
+
+T = TypeVar("T")
+
+task_id = pages.task_id
+run_id = pages.run_id
+number = pages.number
+
+
+def target(value: object) -> str:
+    """What a signal is for: a run, or a task without one."""
+    text = clean_text("target", id_of(value))
+    return task_id(text, "target") if text.startswith("t_") else run_id(text, "target")
+
+
+def names(field: str, values: object) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(clean_name(field, value) for value in listed(field, values)))
+
+
+def agents(values: object) -> tuple[str, ...]:
+    chosen = names("agents", values)
+    if not chosen:
+        raise InvalidInput("agents", 'must name at least one, as ["default"], or be left out')
+    return chosen
+
+
+def needs(values: object) -> tuple[str, ...]:
+    if values == ():
+        return ()
+    return tuple(dict.fromkeys(task_id(value, "needs") for value in listed("needs", values)))
+
+
+def tags(values: object) -> str:
+    if values == ():
+        return "[]"
+    return write_tags(names("tags", values))
+
+
+def renewals(values: object) -> list[Renewal]:
+    return [instance("renewals", value, Renewal) for value in listed("renewals", values)]
+
+
+def results(values: object) -> list[Result]:
+    return [instance("results", value, Result) for value in listed("results", values)]
+
+
+def hold(value: object) -> Hold:
+    known = [each.lower() for each in Hold.__members__]
+    if not isinstance(value, str) or value not in known:
+        raise InvalidInput("hold", f"{value!r} is not one of {', '.join(known)}")
+    return Hold[value.upper()]
+
+
+def actor(value: object, field: str = "actor") -> str:
+    """Who asks, by a name that is no worker's: what a worker lifts is left to that worker."""
+    name = clean_name(field, value)
+    if name.startswith(OF_WORKER):
+        reason = f"{name!r} begins with {OF_WORKER!r}, as workers are called; choose another name"
+        raise InvalidInput(field, reason)
+    return name
+
+
+def title(value: object) -> str:
+    text = clean_text("title", value, limit=MAX_TITLE)
+    if not text.strip():
+        raise InvalidInput("title", "is empty; say what is to be done")
+    return text
+
+
+def new_task(task: NewTask, ids: TaskIds, *, max_payload: int, now: Callable[[], int]) -> TaskRow:
+    instance("task", task, NewTask)
+    payload = encode_json("payload", task.payload, limit=max_payload)
+    parent = _parent(task)
+    later = task.scheduled_for
+    scheduled = None if later is None else parse_moment("scheduled_for", later, now)
+    key = None if task.key is None else own_key(task.key)
+    row = fill(
+        TaskRow,
+        {
+            **PLAIN,
+            "id": ids.task(),
+            "parent_id": parent,
+            "scheduled_for": scheduled,
+            "key": key,
+            "payload": payload,
+            **_described(task),
+        },
+    )
+    return row if key is None else replace(row, body_digest=body(row, later))
+
+
+def alike(task: NewTask) -> dict[str, Any]:
+    """What tasks have in common that differ in id, payload and key, in the terms of the store."""
+    instance("task", task, NewTask)
+    return {**PLAIN, "parent_id": _parent(task), **_described(task)}
+
+
+def _parent(task: NewTask) -> str | None:
+    return None if task.parent is None else task_id(task.parent, "parent")
+
+
+def _described(task: NewTask) -> dict[str, Any]:
+    return {
+        "step": None if task.step is None else clean_name("step", task.step),
+        "title": title(task.title),
+        "agent": clean_name("agent", task.agent),
+        "status": "queued" if _queued(task) else "idle",
+        "needs": needs(task.needs),
+        "priority": signed("priority", task.priority),
+        "position": signed("position", 0 if task.position is None else task.position),
+        "placed": task.position is not None,
+        "tags": tags(task.tags),
+        "plan": task.plan,
+        "part": flag("part", task.part),
+        "trace": _trace(task.trace),
+        **_limits(task),
+    }
+
+
+def _queued(task: NewTask) -> bool:
+    return flag("enqueue", task.enqueue) and not flag("plan", task.plan)
+
+
+def own_key(value: object) -> str:
+    """A key of the caller's own: none that could stand in for what a hook or a tick makes."""
+    key = clean_key("key", value)
+    for prefix, maker in ((HOOK_PREFIX, "hooks"), (SCHEDULE_PREFIX, "schedules")):
+        if key.startswith(prefix):
+            reason = f"keys that begin with {prefix!r} are those of what {maker} make"
+            raise InvalidInput("key", reason)
+    return key
+
+
+def own_child(row: TaskRow) -> None:
+    """Refuse, of what a running task makes, what it has from that one."""
+    for field, given in (("needs", row.needs), ("parent", row.parent_id), ("key", row.key)):
+        if given:
+            reason = "a child has none of its own: it belongs to the task that makes it, once under"
+            raise InvalidInput(field, f"{reason} one name; leave {field} out")
+
+
+def batch(rows: Iterable[TaskRow]) -> tuple[TaskRow, ...]:
+    """The tasks of one commit, which is all or nothing: refused when they are too much for one."""
+    kept: list[TaskRow] = []
+    size = 0
+    for row in rows:
+        size += row.size
+        if size > MAX_BATCH_BYTES:
+            reason = f"are more than {MAX_BATCH_BYTES} bytes together; create them in several calls"
+            raise InvalidInput("tasks", reason)
+        kept.append(row)
+    return tuple(kept)
+
+
+def new_run(
+    run: NewRun, ids: Ids, *, max_payload: int, actor_name: str, tick: str | None = None
+) -> StartRun:
+    """The run as it is asked for; that of a schedule's tick has the key of the tick."""
+    instance("run", run, NewRun)
+    workflow = instance("workflow", run.workflow, Workflow)
+    filled = fill_input(workflow, run.input)
+    given = encode_json("input", filled, limit=max_payload)
+    key = tick if run.key is None else own_key(run.key)
+    priority = signed("priority", run.priority)
+    identifier = ids.run()
+    concurrency, slot = workflow.concurrency, tell_key(workflow, filled)
+
+    def scope() -> Scope:
+        return {"input": filled, "run": tell_run(identifier, workflow.name, key)}
+
+    if workflow.settled:
+        check_texts(workflow, scope())
+    place = fill(Place, {"run_id": identifier, "priority": priority, "scope": scope})
+    return fill(
+        StartRun,
+        {
+            "run_id": identifier,
+            "workflow": workflow.name,
+            "workflow_version": workflow.version,
+            "definition": workflow.definition,
+            "key": key,
+            # A key is for this body alone.
+            "body_digest": "" if key is None else _run_body(run, given, priority),
+            "input": given,
+            "priority": priority,
+            "concurrency_key": None if slot is None else RUN_PREFIX + slot,
+            "capacity": 1 if concurrency is None else concurrency.limit,
+            "tasks": draw_run(workflow.steps, place, ids),
+            "actor": actor_name,
+            "called": workflow.definitions,
+            "trace": _trace(run.trace),
+            "bounds": _bounds(run),
+        },
+    )
+
+
+def _trace(given: object) -> Trace | None:
+    return None if given is None else clean_trace("trace", given)
+
+
+def _bounds(run: NewRun) -> Bounds:
+    workflow = run.workflow
+    if workflow.declared is None and workflow.deadline is None and run.deadline is None:
+        return UNBOUNDED
+    declared = Budget() if workflow.declared is None else workflow.declared.budget or Budget()
+    usd, each, most = declared.usd, declared.usd_per_attempt, declared.attempts
+    seconds = workflow.deadline if run.deadline is None else run.deadline
+    return Bounds(
+        usd=None if usd is None else to_millionths("budget.usd", usd),
+        usd_per_attempt=None if each is None else to_millionths("budget.usd_per_attempt", each),
+        attempts=None if most is None else count("budget.attempts", most),
+        time=None if seconds is None else positive_microseconds("deadline", seconds),
+    )
+
+
+def _run_body(run: NewRun, given: str, priority: int) -> str:
+    """The digest of what was asked for; without a deadline of its own, as it always was."""
+    own = () if run.deadline is None else (str(run.deadline),)
+    return digest(run.workflow.name, given, str(priority), *own)
+
+
+def _limits(task: NewTask) -> dict[str, Any]:
+    retry = instance("retry", task.retry, RetryPolicy)
+    if task.concurrency is not None:
+        instance("concurrency", task.concurrency, Concurrency)
+    return limits(retry, task.timeout, task.concurrency)
+
+
+def edits(changes: object, *, max_payload: int, now: Callable[[], int]) -> dict[str, object]:
+    """The fields of an edit in the terms of the store; an unknown one is refused by name."""
+    readers: dict[str, Callable[[object], object]] = {
+        "title": title,
+        "agent": lambda value: clean_name("agent", value),
+        "payload": lambda value: encode_json("payload", value, limit=max_payload),
+        "priority": lambda value: signed("priority", value),
+        "position": lambda value: signed("position", value),
+        "tags": tags,
+        "max_attempts": partial(count, "max_attempts"),
+        "max_lost": partial(count, "max_lost"),
+        "timeout": lambda value: positive_microseconds("timeout", _float("timeout", value)),
+        "scheduled_for": lambda value: (
+            None if value is None else parse_moment("scheduled_for", value, now)
+        ),
+    }
+    if not isinstance(changes, Mapping) or not all(isinstance(name, str) for name in changes):
+        raise InvalidInput("changes", "must be a mapping of the names of fields to their values")
+    for name in changes:
+        if name not in readers:
+            raise InvalidInput(name, f"cannot be edited; one of {', '.join(readers)} can")
+    return {name: readers[name](value) for name, value in changes.items()}
+
+
+def pairs(field: str, graph: object) -> tuple[tuple[str, str], ...]:
+    """Who needs whom, from a mapping of tasks to what each needs."""
+    if not isinstance(graph, Mapping):
+        raise InvalidInput(field, f"must be a mapping, not {type(graph).__name__}")
+    return tuple(
+        (task_id(child, field), task_id(need, field))
+        for child, needed in graph.items()
+        for need in listed(field, needed)
+    )
+
+
+def body(row: TaskRow, scheduled_for: Moment | None = None) -> str:
+    """The digest of what was asked for, however it was written; "in 2s" is the same each time."""
+    return digest(row.payload, *asked_besides(row, scheduled_for))
+
+
+def asked_besides(row: TaskRow, scheduled_for: Moment | None = None) -> tuple[str, str, str]:
+    """What was asked for besides the payload."""
+    waits = is_duration(scheduled_for)
+    when = parse_duration("scheduled_for", scheduled_for) if waits else row.scheduled_for
+    parts = (row.title, row.step, row.agent, sorted(row.needs), row.parent_id, row.tags)
+    rest = (row.status, when, row.priority, row.position, row.timeout)
+    retry = (row.max_attempts, row.max_lost, row.backoff, row.backoff_max)
+    limits = (*retry, row.concurrency_key, row.capacity, *(["plan"] if row.plan else []))
+    return repr(parts), repr(rest), repr(limits)
+
+
+def count(field: str, value: object) -> int:
+    return number(field, value, least=1, most=MAX_COUNT)
+
+
+def signed(field: str, value: object) -> int:
+    return number(field, value, least=-MAX_INTEGER // 2, most=MAX_INTEGER // 2)
+
+
+def _float(field: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidInput(field, "must be a number of seconds")
+    return value
+
+
+def listed(field: str, value: object) -> tuple[Any, ...]:
+    if not isinstance(value, list | tuple | set | frozenset):
+        raise InvalidInput(field, f"must be a list, not {type(value).__name__}")
+    return tuple(value)
+
+
+def flag(field: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(field, f"must be true or false, not {type(value).__name__}")
+    return value
+
+
+def instance(field: str, value: object, kind: type[T]) -> T:
+    if not isinstance(value, kind):
+        raise InvalidInput(field, f"must be a {kind.__name__}, not {type(value).__name__}")
+    return value
+
+
+def run_hold(value: object) -> Hold:
+    """A hold that a caller may put on a run; the engine alone holds for a slot or a failure."""
+    chosen = hold(value)
+    if chosen in Hold.SLOT | Hold.FAILING:
+        raise InvalidInput("hold", f"{value!r} is the engine's own; it comes and goes by itself")
+    return chosen

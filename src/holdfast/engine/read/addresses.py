@@ -1,0 +1,197 @@
+"""Where the tasks of a run stand: `plan`, or `build.2.implement` in a loop.
+
+Why an address leads to nothing: there is no such step, or its task has not been made yet.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from holdfast.engine.read.records import read_task
+from holdfast.engine.read.task_state import name_tasks, place_of_item
+from holdfast.model.status import TERMINAL
+from holdfast.model.workflow.graph_text import read_steps
+from holdfast.model.workflow.step import Step, every
+from holdfast.store.database import Row, Transaction
+
+_PLACE = re.compile("[0-9]{1,9}")
+# So many of those that one address leads to are named.
+NAMED = 5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sought:
+    """What an address leads to, or the last it passed on the way to nothing and what came then."""
+
+    found: Row | None
+    above: Row | None = None
+    rest: tuple[str, ...] = ()
+    # That it leads to more than one.
+    several: str | None = None
+
+
+def seek(tx: Transaction, run_id: str, address: str) -> Sought:
+    """Follow an address; items count from 1: `build.2` is the item itself, `build` the loop."""
+    first, *rest = address.split(".")
+    found = tx.read("task_at_top", run_id=run_id, step=first)
+    above = None
+    while found and rest:
+        above = found[0]
+        found = _below(tx, above, rest[0])
+        if len(found) > 1:
+            return Sought(found=None, above=above, several=_several(address, found))
+        rest = rest[1:] if found else rest
+    return Sought(found=found[0] if found else None, above=above, rest=tuple(rest))
+
+
+def _below(tx: Transaction, row: Row, part: str) -> list[Row]:
+    if row["calls"] is not None:
+        return tx.read("task_at_top", run_id=called_run(tx, row) or "", step=part)
+    if row["item"] is None and is_number(part):
+        asked = {"parent_id": row["id"], "place": place_of_item(part)}
+        return tx.read("item_of", **asked) or tx.read("moved_item_of", **asked)
+    return tx.read("task_of_item", parent_id=row["id"], step=part)
+
+
+def _several(address: str, found: list[Row]) -> str:
+    """What a step has made of one function, as `map` does, has one address and several ids."""
+    told = ", ".join(f"{row['id']} ({row['status']})" for row in found[:NAMED])
+    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    return f"{address} leads to {len(found)} tasks; give the id of one: {told}{more}"
+
+
+def called_run(tx: Transaction, row: Row) -> str | None:
+    """The run that a step has called, also where it does not wait for it now."""
+    if row["waits_for"] is not None:
+        return str(row["waits_for"])
+    known = tx.read("child_runs", ids=[row["id"]])
+    return str(known[0]["id"]) if known else None
+
+
+def is_number(part: str) -> bool:
+    """Whether a part of an address is the number of an item."""
+    return _PLACE.fullmatch(part) is not None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Missing:
+    """What to say of it; `yet` where its task will be made, should all go on."""
+
+    hint: str
+    yet: bool = False
+
+
+def tell_missing(tx: Transaction, run_id: str, sought: Sought) -> Missing:
+    """Which steps there are where an address goes wrong, or when what it names will be made."""
+    above = sought.above
+    if above is None:
+        return Missing(hint=_list_steps(_made_steps(tx, run_id, None)))
+    if above["calls"] is not None:
+        return _below_call(tx, above)
+    step = _step_of(tx, above)
+    if step is None or step.for_each is None:
+        return Missing(hint=_list_steps(_made_steps(tx, run_id, above["id"])))
+    (name,) = name_tasks(tx, [above["id"]]).values()
+    tell = _below_loop if above["item"] is None else _below_item
+    return tell(tx, above, step, name, sought.rest)
+
+
+def tell_unknown(tx: Transaction, run_id: str, address: str, sought: Sought) -> str:
+    """Why nothing can begin again at an address; of a step in a loop, which item could be meant."""
+    if sought.several is not None:
+        return sought.several
+    inner = tx.read("task_in_run", run_id=run_id, step=address)
+    if not inner:
+        missing = tell_missing(tx, run_id, sought)
+        unknown = f"{run_id} has no step {address!r}"
+        return f"{f'{address!r} has not been made yet' if missing.yet else unknown}; {missing.hint}"
+    (name,) = name_tasks(tx, [inner[0]["id"]]).values()
+    meant = f'hf.runs.retry("{run_id}", step="{name}")'
+    return f"{address!r} stands in a loop, once for each item; say which one is meant: {meant}"
+
+
+def _below_loop(tx: Transaction, row: Row, step: Step, name: str, rest: Sequence[str]) -> Missing:
+    number, *inner = rest
+    if not is_number(number):
+        return Missing(hint=f"{name} is a loop: name an item, {name}.1")
+    total, made = row["total"], row["made"]
+    if total is not None and not 0 <= place_of_item(number) < total:
+        return Missing(hint=f"{name} has {_items(total)}, counted from 1")
+    if inner and not _leads(step.steps, inner):
+        return Missing(hint=_list_steps(each.id for each in step.steps))
+    if row["status"] in TERMINAL:
+        return Missing(hint=f"{name} is {row['status']}")
+    if total is None:
+        return Missing(hint=f"{name} makes its items when it begins{_after(tx, row)}", yet=True)
+    rest_of = f"{made} of the {_items(total)} of {name} have been made, the rest come later"
+    return Missing(hint=rest_of, yet=True)
+
+
+def _below_item(tx: Transaction, row: Row, step: Step, name: str, rest: Sequence[str]) -> Missing:
+    if not _leads(step.steps, rest):
+        return Missing(hint=_list_steps(each.id for each in step.steps))
+    if row["status"] in TERMINAL:
+        return Missing(hint=f"{name} is {row['status']}")
+    (counted,) = tx.read("count_children", ids=[row["parent_id"]])
+    (loop,) = name_tasks(tx, [row["parent_id"]]).values()
+    turns = f"{loop} has {_items(step.parallel)} at a time"
+    done = f"{counted['done']} of {counted['whole']} are done"
+    begins = f"the steps of {name} are made when it begins: {turns}, and {done}"
+    return Missing(hint=begins, yet=True)
+
+
+def _below_call(tx: Transaction, row: Row) -> Missing:
+    (name,) = name_tasks(tx, [row["id"]]).values()
+    called = called_run(tx, row)
+    if called is not None:
+        return Missing(hint=_list_steps(_made_steps(tx, called, None)))
+    if row["status"] in TERMINAL:
+        return Missing(hint=f"{name} is {row['status']}, and has called nothing")
+    return Missing(hint=f"{name} has not called {row['calls']} yet{_after(tx, row)}", yet=True)
+
+
+def _step_of(tx: Transaction, row: Row) -> Step | None:
+    """The step that a task carries out, as its workflow has it."""
+    (run,) = tx.read("run_by_id", run_id=row["run_id"])
+    named = {"name": run["workflow"], "version": run["workflow_version"]}
+    (kept,) = tx.read("workflow_definition", **named)
+    return next(
+        (each for each in every(read_steps(kept["definition"])) if each.id == row["step"]), None
+    )
+
+
+def _leads(steps: Sequence[Step], parts: Sequence[str]) -> bool:
+    """Whether an address leads to one of these steps or below; nobody knows what a call will do."""
+    first, *rest = parts
+    step = next((each for each in steps if each.id == first), None)
+    if step is None or not rest:
+        return step is not None
+    if step.for_each is None:
+        return step.calls is not None
+    number, *inner = rest
+    return is_number(number) and (not inner or _leads(step.steps, inner))
+
+
+def _made_steps(tx: Transaction, run_id: str, parent: str | None) -> list[str]:
+    tasks = [read_task(row) for row in tx.read("run_tasks", run_id=run_id)]
+    there = [task for task in tasks if task.parent_id == parent and not task.superseded]
+    return [str(task.step) for task in there]
+
+
+def _list_steps(steps: Iterable[str]) -> str:
+    names = ", ".join(dict.fromkeys(steps))
+    return f"the steps there are {names}" if names else "there is nothing below a step"
+
+
+def _after(tx: Transaction, row: Row) -> str:
+    """What a task that has not begun waits for."""
+    unmet = tx.read("unmet_needs", ids=[row["id"]])
+    names = name_tasks(tx, [each["id"] for each in unmet])
+    told = ", ".join(f"{names[each['id']]} ({each['status']})" for each in unmet)
+    return f", after {told}" if told else ""
+
+
+def _items(number: int) -> str:
+    return f"{number} {'item' if number == 1 else 'items'}"

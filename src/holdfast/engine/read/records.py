@@ -1,0 +1,210 @@
+"""Rows of the store as records of the model.
+
+Rows that another release, or a hand, has written: what they raise, and how to tell of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from holdfast.errors import HoldfastError
+from holdfast.model.budget import Budget, to_dollars
+from holdfast.model.effect import Child
+from holdfast.model.event import Event, read_data
+from holdfast.model.frozen_record import fill
+from holdfast.model.retry import MICROSECONDS, RetryPolicy
+from holdfast.model.run import Run
+from holdfast.model.schedule import Missed, Schedule
+from holdfast.model.status import Hold, Kind, PlanningPhase, RunStatus, Status
+from holdfast.model.task import Lease, Task
+from holdfast.store.database import Row
+
+UNREADABLE = (
+    *(HoldfastError, LookupError, TypeError, ValueError),
+    *(OverflowError, RecursionError),
+)
+
+
+def tell_problem(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".replace("\x00", "")[:1_000]
+
+
+_KINDS = {each.value: each for each in Kind}
+_STATUSES = {each.value: each for each in Status}
+_PHASES = {each.value: each for each in PlanningPhase}
+_read_hold = lru_cache(maxsize=256)(Hold)
+
+
+@lru_cache(maxsize=100)
+def _read_retry(max_attempts: int, max_lost: int, backoff: int, backoff_max: int) -> RetryPolicy:
+    return RetryPolicy(
+        max_attempts=max_attempts,
+        max_lost=max_lost,
+        backoff=backoff / MICROSECONDS,
+        backoff_max=backoff_max / MICROSECONDS,
+    )
+
+
+_PLAIN = (
+    *("run_id", "parent_id", "step", "title", "agent", "scheduled_for", "priority", "position"),
+    *("key", "concurrency_key", "attempt", "failures", "lost", "generation", "epoch", "version"),
+    *("created_at", "started_at", "finished_at", "waits_for", "parent_epoch", "item", "total"),
+    *("round", "max_rounds", "held_until"),
+)
+
+
+def read_task(row: Row) -> Task:
+    return fill(
+        Task,
+        {
+            **{name: row[name] for name in _PLAIN},
+            "id": row["id"],
+            "kind": _KINDS[row["kind"]],
+            "status": _STATUSES[row["status"]],
+            "planning_phase": _PHASES[row["planning_phase"]],
+            "blocked": bool(row["blocked"]),
+            "holds": _read_hold(row["holds"]),
+            "run_holds": _read_hold(row["run_holds"]),
+            "due": bool(row["due"]),
+            "run_now": bool(row["run_now"]),
+            "skipped": bool(row["skipped"]),
+            "tags": tuple(json.loads(row["tags"])) if row["tags"] != "[]" else (),
+            "retry": _read_retry(
+                row["max_attempts"], row["max_lost"], row["backoff"], row["backoff_max"]
+            ),
+            "timeout": None if row["timeout"] is None else row["timeout"] / MICROSECONDS,
+            "payload": read_value(row["payload"]),
+            "output": read_value(row["output"]),
+            "error": read_value(row["error"]),
+            "usage": read_value(row["usage"]),
+            "progress": read_value(row["progress"]),
+            "lease": _lease(row),
+            "superseded": bool(row["superseded"]),
+            "feedback": read_value(row["feedback"]),
+            "question": read_value(row["question"]),
+            "calls": row["calls"],
+        },
+    )
+
+
+def read_run(row: Row) -> Run:
+    return Run(
+        id=row["id"],
+        workflow=row["workflow"],
+        workflow_version=row["workflow_version"],
+        key=row["key"],
+        status=RunStatus(row["status"]),
+        holds=Hold(row["holds"]),
+        input=read_value(row["input"]),
+        error=read_value(row["error"]),
+        priority=row["priority"],
+        concurrency_key=row["concurrency_key"],
+        version=row["version"],
+        generation=row["generation"],
+        created_at=row["created_at"],
+        finished_at=row["finished_at"],
+        parent_id=row["parent_id"],
+        root_id=row["root_id"],
+        budget=read_budget(row),
+        deadline=row["deadline"],
+    )
+
+
+def read_budget(row: Row) -> Budget | None:
+    usd, each = row["budget_usd"], row["budget_usd_per_attempt"]
+    budget = Budget(
+        usd=None if usd is None else to_dollars(usd),
+        usd_per_attempt=None if each is None else to_dollars(each),
+        attempts=row["budget_attempts"],
+    )
+    return None if budget == Budget() else budget
+
+
+def read_schedule(row: Row) -> Schedule:
+    return Schedule(
+        name=row["name"],
+        cron=row["cron"],
+        zone=row["zone"],
+        missed=_read_missed(row["missed"]),
+        workflow=row["workflow"],
+        task=_read_function(row["template"]) if row["workflow"] is None else None,
+        input=read_value(row["input"]),
+        run_id=row["run_id"],
+        next_at=row["next_at"],
+        last_at=row["last_at"],
+        last_error=row["last_error"],
+        version=row["version"],
+        created_at=row["created_at"],
+    )
+
+
+def _read_missed(policy: str) -> Missed | str:
+    try:
+        return Missed(policy)
+    except ValueError:
+        return policy
+
+
+def _read_function(template: str) -> str | None:
+    """What a schedule calls; one that cannot be read says why at its next tick."""
+    try:
+        fields = json.loads(template)
+        return str(fields["step"] or fields["title"])
+    except UNREADABLE:
+        return None
+
+
+def read_child(row: Row) -> Child:
+    return Child(
+        id=row["id"],
+        status=Status(row["status"]),
+        output=read_value(row["output"]),
+        error=read_value(row["error"]),
+    )
+
+
+def read_event(row: Row) -> Event:
+    entity = row["entity"]
+    return Event(
+        seq=row["seq"],
+        type=row["type"],
+        run_id=row["run_id"],
+        task_id=None if entity == row["run_id"] else entity,
+        version=row["version"],
+        source=row["from_status"],
+        target=row["to_status"],
+        attempt=row["attempt"],
+        generation=row["generation"],
+        actor=row["actor"],
+        at=row["at"],
+        data=read_data(row["data"]),
+    )
+
+
+def _lease(row: Row) -> Lease | None:
+    if row["lease_expires_at"] is None:
+        return None
+    return Lease(owner=row["worker"], expires_at=row["lease_expires_at"])
+
+
+def read_value(text: str | None) -> Any:  # noqa: ANN401 - JSON is any value
+    return None if text is None or text == "null" else json.loads(text)
+
+
+def read_given(rows: Sequence[Row], parent: str | None = None) -> dict[str, Any]:
+    """What needed tasks gave, by the names of their steps.
+
+    Of several of one name that counts which stands beside whoever needs it, under the same
+    `parent`; else a whole loop, and of items the first.
+    """
+    if len(rows) > 1:
+        rows = sorted(rows, key=lambda row: _distance(row, parent), reverse=True)
+    return {row["step"] or row["id"]: read_value(row["output"]) for row in rows}
+
+
+def _distance(row: Row, parent: str | None) -> tuple[int, bool, bool, int, str]:
+    item, apart = row["item"], row["parent_id"] != row.get("around", parent)
+    return (row.get("depth", 0), apart, item is not None, item or 0, row["id"])

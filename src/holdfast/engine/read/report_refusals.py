@@ -1,0 +1,120 @@
+"""Why a report changed nothing: it came again, came late, or came after a cancel."""
+
+from __future__ import annotations
+
+from holdfast.engine.core.operation import FORGED, Complete, Fail, Release, Report
+from holdfast.model.event import read_data, read_outcome
+from holdfast.model.result import GIVEN_BACK, Refusal, TransitionResult
+from holdfast.model.text import digest
+from holdfast.store.database import Row
+
+
+def answer_report(report: Report, record: Row) -> TransitionResult:
+    status = record["status"]
+    if status is None:
+        return refuse(Refusal.NOT_FOUND, None)
+    outcome, known = _ending(record)
+    if outcome == "cancelled":
+        return refuse(Refusal.ALREADY_TERMINAL, status, "the attempt was cancelled")
+    if outcome in {"completed", "failed", "rejected"}:
+        if _said(report) == ("completed" if outcome == "rejected" else outcome, known):
+            return TransitionResult(ok=True, repeated=True, status=status)
+        misfit = isinstance(report, Complete) and known == digest_misfit(report)
+        if misfit or outcome != "failed" or record["attempt"] == report.fence:
+            error = read_data(record["data"])["error"] if misfit else ""
+            reason = Refusal.INVALID_OUTPUT if misfit else Refusal.RESULT_CONFLICT
+            return refuse(reason, status, error or f"the attempt has already {outcome}")
+    if outcome == "released" and isinstance(report, Release):
+        return TransitionResult(ok=True, repeated=True, status=status)
+    return refuse(Refusal.STALE_TOKEN, status, _late(report, record))
+
+
+def digest_misfit(report: Complete) -> str:
+    """By what a result is known again that could not be taken, so that its attempt has failed."""
+    return digest("invalid_output", report.output)
+
+
+def answer_renewal(report: Report, record: Row) -> TransitionResult:
+    status = record["status"]
+    if status is None:
+        return refuse(Refusal.NOT_FOUND, None)
+    outcome, _ = _ending(record)
+    if outcome is None and record["attempt"] == report.fence and status == "running":
+        return refuse(Refusal.LEASE_EXPIRED, status, "the lease ran out before this renewal")
+    if outcome == "cancelled":
+        return refuse(Refusal.CANCELLED, status, "stop: the attempt was cancelled")
+    if outcome in {"completed", "failed", "rejected"}:
+        return refuse(Refusal.ALREADY_TERMINAL, status, f"the attempt has already {outcome}")
+    return refuse(Refusal.STALE_TOKEN, status, _late(report, record))
+
+
+def answer_write(report: Report, record: Row) -> TransitionResult:
+    """Whether what this attempt gives may still be kept, refused as its other reports are."""
+    if _is_live(report.fence, record):
+        return TransitionResult(ok=True, status=record["status"])
+    return answer_renewal(report, record)
+
+
+def answer_guard(report: Report, record: Row) -> TransitionResult:
+    """Whether a side effect of this attempt may still happen."""
+    status, fence = record["status"], report.fence
+    if status is None:
+        return refuse(Refusal.NOT_FOUND, None)
+    if _is_live(fence, record):
+        return TransitionResult(ok=True, status=status)
+    if fence == FORGED:
+        return refuse(Refusal.STALE_TOKEN, status, _late(report, record))
+    outcome, _ = _ending(record)
+    reasons = {
+        "cancelled": Refusal.CANCELLED,
+        "completed": Refusal.ALREADY_TERMINAL,
+        "failed": Refusal.ALREADY_TERMINAL,
+        "rejected": Refusal.ALREADY_TERMINAL,
+    }
+    taken = Refusal.ALREADY_CLAIMED if record["attempt"] > fence else Refusal.LEASE_EXPIRED
+    return refuse(reasons.get(outcome or "", taken), status, f"at attempt {record['attempt']}")
+
+
+def refuse(
+    reason: Refusal, status: str | None, detail: str = "", *, repeated: bool = False
+) -> TransitionResult:
+    if reason is Refusal.NOT_FOUND and not detail:
+        detail = "there is no such run or task in this store"
+    return TransitionResult(
+        ok=False, reason=reason, status=status, detail=detail, repeated=repeated
+    )
+
+
+def _is_live(fence: int, record: Row) -> bool:
+    held = record["status"] == "running" and record["attempt"] == fence
+    return bool(held and record["lease_expires_at"] > record["now"])
+
+
+def _ending(record: Row) -> tuple[str | None, str | None]:
+    data = read_data(record["data"])
+    return read_outcome(record["type"], data), data.get("digest")
+
+
+def _said(report: Report) -> tuple[str, str] | None:
+    if isinstance(report, Complete):
+        return ("completed", report.digest)
+    if isinstance(report, Fail):
+        return ("failed", report.digest)
+    return None
+
+
+def _late(report: Report, record: Row) -> str:
+    if report.fence == FORGED:
+        return "this is no token of this task; send the one that came with it when it was claimed"
+    outcome, _ = _ending(record)
+    if outcome == "released":
+        return GIVEN_BACK
+    reason = ": its lease ran out" if outcome == "lost" else ""
+    return f"attempt {report.fence} has ended{reason}; the task {_since(report.fence, record)}"
+
+
+def _since(fence: int, record: Row) -> str:
+    """Where a task is that an attempt was taken from."""
+    if record["attempt"] > fence:
+        return f"is now at attempt {record['attempt']}"
+    return "is queued again" if record["status"] == "queued" else f"is now {record['status']}"

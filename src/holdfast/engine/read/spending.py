@@ -1,0 +1,53 @@
+"""What runs have used so far, for whoever only looks.
+
+How much of its budget a run has used, and what would let it use more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.engine.read.records import read_budget
+from holdfast.model.budget import Used, tell_raise, tell_used, to_dollars
+from holdfast.store.database import Row, Transaction
+
+
+def used_by(tx: Transaction, runs: Sequence[str]) -> dict[str, Used]:
+    """What some runs have used so far."""
+    if not runs:
+        return {}
+    found = {
+        row["run_id"]: Used(usd=to_dollars(int(row["usd"])), attempts=int(row["attempts"]))
+        for row in tx.read("used_by_runs", ids=runs)
+    }
+    return {run: found.get(run, Used()) for run in runs}
+
+
+def explain_budget(tx: Transaction, run_id: str, names: str) -> tuple[str, str]:
+    """What holds up a run that is held by a budget, and the call that lets it go on."""
+    detail, fix = tell_limit(tx, run_id)
+    return f"hold: {names}{', ' if detail else ''}{detail}", fix
+
+
+def tell_limit(tx: Transaction, run_id: str) -> tuple[str, str]:
+    """As `tell_budget`, of the run that called this one where its own budget is not used up."""
+    (run,) = tx.read("run_by_id", run_id=run_id)
+    own = tell_budget(tx, run)
+    if own[1] or run["parent_id"] is None:
+        return own
+    for limit in tx.read("limits_above", ids=[run_id]):
+        (above,) = tx.read("run_by_id", run_id=limit["top"])
+        told, fix = tell_budget(tx, above)
+        if fix:
+            return f"{told} by {above['workflow']} {above['id']}", fix
+    return own
+
+
+def tell_budget(tx: Transaction, run: Row) -> tuple[str, str]:
+    """What a run has used of its budget, and the call that raises what it has reached of it."""
+    budget = read_budget(run)
+    if budget is None:
+        return "", ""
+    used = used_by(tx, [run["id"]])[run["id"]]
+    told = tell_used(budget, used)
+    return f"{told} used" if told else "", tell_raise(run["id"], budget, used)

@@ -1,0 +1,210 @@
+"""The texts of a workflow file's steps, rendered from what is known of their run by then.
+
+What references stand for, as one task of a run sees them: in its item, around it, in its run.
+
+What approvals ask and steps are called, for who looks before they have all they need.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from holdfast.engine.core.run_cache import Facts, RunFacts
+from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.core.workflow_cache import Graphs, Scripted
+from holdfast.engine.read.records import read_value
+from holdfast.model import json_schema, verdict
+from holdfast.model.status import Kind
+from holdfast.model.task import Task
+from holdfast.model.verdict import in_words, nearest
+from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.reference import Reference, Unresolved
+from holdfast.model.workflow.step import Step
+from holdfast.model.workflow.step_template import render_title, render_work, try_texts
+from holdfast.model.workflow.template import SKIPPED, Scope
+from holdfast.store.database import Row, Transaction
+
+
+@dataclass(frozen=True, kw_only=True)
+class Script:
+    """A step's texts, and the rows that its variables are read from when they are wanted.
+
+    `run` has the run's id, workflow, key and input; `around` the item it is in, if any.
+    """
+
+    scripted: Scripted
+    run: RunFacts
+    seen: Mapping[str, Row] = field(default_factory=dict)
+    around: Row | None = None
+
+    def work(self, feedback: object, attempt: int) -> Work:
+        """What a worker is given; raises `Unresolved`."""
+        work = render_work(self.scripted.work, self._scope(feedback, attempt))
+        if self.scripted.step.verifies is None or work.outputs is not None:
+            return work
+        return replace(work, outputs=verdict.SHAPE)
+
+    def call(self, feedback: str | None, attempt: int) -> Work:
+        """The workflow that it calls, with its input; raises `Unresolved`."""
+        said = nearest((feedback, None if self.around is None else self.around["feedback"]))
+        return render_work(self.scripted.work, self._scope(read_value(said), attempt))
+
+    def try_out(self) -> str | None:
+        """Its title, where it has one; raises `Unresolved` when any of its texts cannot be told."""
+        scope = self._scope("", 0)
+        try_texts(self.scripted.step, scope)
+        return render_title(self.scripted.step, scope)
+
+    def _scope(self, feedback: object, attempt: int) -> Scope:
+        steps = {
+            name: read_output(self.seen[name], schema)
+            for name, schema in self.scripted.wanted.items()
+            if name in self.seen
+        }
+        scope: dict[str, Any] = {
+            "input": self.run.value,
+            "run": tell_run(self.run.id, self.run.workflow, self.run.key),
+            "steps": steps,
+            "feedback": in_words("" if feedback is None else feedback),
+            "attempt": attempt,
+        }
+        verified = self.scripted.step.verifies
+        if verified in steps:
+            scope["subject"] = steps[verified]
+        if self.around is not None:
+            scope["item"] = read_value(self.around["payload"])
+        return scope
+
+
+def read_output(row: Row, schema: json_schema.Schema | None) -> object:
+    """What a step gave, and null for what it might have given; of one that was skipped, nothing."""
+    if row["output"] is None and row["skipped"]:
+        return SKIPPED
+    output = read_value(row["output"])
+    return output if schema is None else json_schema.fill(schema, output)
+
+
+def tell_run(run_id: str, workflow: str, key: str | None) -> dict[str, Any]:
+    """What a text can say of its run."""
+    return {
+        "id": run_id,
+        "workflow": workflow,
+        "key": key,
+        # A run has none before there are workspaces.
+        "branch": None,
+    }
+
+
+def is_step(row: Row) -> bool:
+    """Whether a task stands for a step, and was not made by one that ran."""
+    return row["parent_epoch"] is None or row["item"] is not None
+
+
+def gather(tx: Transaction, tasks: Iterable[tuple[Row, Scripted, RunFacts]]) -> dict[str, Script]:
+    """Scripts for tasks, each with its run, read together; the items around them too."""
+    chosen = list(tasks)
+    wanted = [(row["id"], name) for row, scripted, _ in chosen for name in scripted.wanted]
+    seen: dict[str, dict[str, Row]] = {}
+    if wanted:
+        # The farthest first, so that the nearest of a name stays.
+        for found in tx.read("outputs_seen", rows=wanted):
+            seen.setdefault(found["root"], {})[found["wanted"]] = found
+    parents = {row["parent_id"] for row, _, _ in chosen if row["parent_id"] is not None}
+    around: dict[str, Row] = {}
+    if parents:
+        for found in tx.read("items_around", ids=sorted(parents)):
+            around.setdefault(found["root"], found)
+    return {
+        row["id"]: Script(
+            scripted=scripted,
+            run=run,
+            seen=seen.get(row["id"], {}),
+            around=around.get(row["parent_id"]),
+        )
+        for row, scripted, run in chosen
+    }
+
+
+def resolve(group: Group, row: Row, reference: Reference) -> object:
+    """The value of a reference; raises `Unresolved` where there is none."""
+    root = reference.parts[0]
+    if root == "input":
+        return reference.resolve({"input": facts_of(group, row).value})
+    if root == "item":
+        around = group.tx.read("ancestors", task_id=row["id"])
+        items = [above for above in around if above["item"] is not None]
+        if not items:
+            raise Unresolved(f"{reference} stands in no loop")
+        return reference.resolve({"item": json.loads(items[0]["payload"])})
+    name = str(reference.step)
+    found = find_step(group, row, name)
+    if found is None or found["status"] != "done":
+        raise Unresolved(f"step {name!r} is not done")
+    run = facts_of(group, row)
+    work = group.graphs.step(group.tx, run.workflow, run.version, name).work
+    output = read_output(found, None if work is None else work.outputs)
+    return SKIPPED if output is SKIPPED else reference.resolve({"steps": {name: output}})
+
+
+def find_step(group: Group, row: Row, name: str) -> Row | None:
+    """The task of a step that stands beside a task, or beside a group around it."""
+    for above in group.tx.read("ancestors", task_id=row["id"]):
+        if found := group.tx.read("step_beside", parent_id=above["id"], step=name):
+            return found[0]
+    found = group.tx.read("step_in_run", run_id=row["run_id"], step=name)
+    return found[0] if found else None
+
+
+def step_of(group: Group, row: Row) -> Step:
+    run = facts_of(group, row)
+    return group.graphs.step(group.tx, run.workflow, run.version, row["step"])
+
+
+def facts_of(group: Group, row: Row) -> RunFacts:
+    return group.facts.of(group.tx, (row["run_id"],))[row["run_id"]]
+
+
+def tell_asked(tx: Transaction, rows: Sequence[Row]) -> dict[str, str]:
+    """Their texts with every value that is named in them once all are known, until then as written.
+
+    The writer does the same when an approval has all it needs, which may be much later; what it
+    wrote down then says nothing any more once that begins again.
+    """
+    waiting = [row for row in rows if row["blocked"] and row["conditional"]]
+    runs = Facts().of(tx, [row["run_id"] for row in waiting]) if waiting else {}
+    graphs = Graphs()
+    known = {each: graphs.scripted(tx, run.workflow, run.version) for each, run in runs.items()}
+    scripts = gather(
+        tx,
+        [
+            (row, known[row["run_id"]][row["step"]], runs[row["run_id"]])
+            for row in waiting
+            if row["step"] in known[row["run_id"]]
+        ],
+    )
+    titles = {row["id"]: str(row["title"]) for row in rows}
+    return titles | {each: _tell(script) or titles[each] for each, script in scripts.items()}
+
+
+def _tell(script: Script) -> str | None:
+    try:
+        return script.try_out()
+    except Unresolved:
+        step = script.scripted.step
+        return step.title or step.approval
+
+
+def mark_asked(tx: Transaction, tasks: list[Task]) -> list[Task]:
+    """The same tasks; none that waits anew is called by what outputs made that are gone."""
+    again = [task.id for task in tasks if _may_be_stale(task)]
+    told = tell_asked(tx, tx.read("tasks_by_id", ids=again)) if again else {}
+    return [replace(task, title=told.get(task.id, task.title)) for task in tasks] if told else tasks
+
+
+def _may_be_stale(task: Task) -> bool:
+    # The title of a loop is that of its items.
+    loop = task.kind is Kind.GROUP and task.calls is None
+    return task.blocked and task.generation > 1 and task.step is not None and not loop

@@ -1,0 +1,250 @@
+"""Why a task is not moved as somebody asked, and what to do instead.
+
+Why a person's word was not wanted: what the task waits for instead, and how to give it that.
+
+What counts no more because its epoch is over, and what stands in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from holdfast.engine.core.operation import (
+    BlockTask,
+    CancelTask,
+    Controlled,
+    EditTask,
+    EnqueueTask,
+    ReopenTask,
+    ResetTask,
+    RetryTask,
+    RunNow,
+    UnblockTask,
+)
+from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.read.addresses import seek
+from holdfast.engine.read.report_refusals import refuse
+from holdfast.engine.read.task_state import name_tasks
+from holdfast.engine.state.reopen import ENDED_BADLY
+from holdfast.model.result import Refusal, TransitionResult
+from holdfast.model.status import TERMINAL, Hold, Kind, PlanningPhase
+from holdfast.model.task import Task
+from holdfast.store.database import Row, Transaction
+
+OVER = "it was made in an epoch that is over, and counts no more"
+
+
+def tell_over(tx: Transaction, task_id: str, run_id: str | None) -> tuple[str, str]:
+    """That a task counts no more, with who stands in its place, and the call that tells of that."""
+    if run_id is None:
+        return OVER, ""
+    place = name_tasks(tx, [task_id])[task_id]
+    found = seek(tx, run_id, place).found
+    if found is None or found["superseded"]:
+        return OVER, ""
+    instead = f"{run_id}:{place} {found['id']} ({found['status']}) stands in its place"
+    return f"{OVER}; {instead}", f'hf.why("{found["id"]}")'
+
+
+_ASKED = Hold.APPROVAL | Hold.QUESTION
+MOST_NEEDING = 1_000
+_BROUGHT_BACK = frozenset({"task.retried", "task.reopened"})
+
+
+def _is_so(group: Group, operation: Controlled, task: Row) -> bool:
+    """Whether a task stands already where it was asked to."""
+    status, planned = task["status"], task["planning_phase"] == PlanningPhase.FINALIZED
+    match operation:
+        case CancelTask():
+            return bool(status == "cancelled")
+        case EnqueueTask():
+            return bool(status == "queued")
+        case ResetTask():
+            return bool(status == "idle" and not planned)
+        case RetryTask():
+            return _came_back(group, task, ENDED_BADLY)
+        case ReopenTask(follow_up=None):
+            return _came_back(group, task, TERMINAL)
+        case _:
+            return False
+
+
+def _came_back(group: Group, task: Row, ended: Collection[str]) -> bool:
+    """Whether a task has come back from such an end, and nothing but a claim has moved it since.
+
+    What an attempt left behind, or a person has to say, is no answer to who wants it tried again.
+    """
+    if task["status"] in TERMINAL or task["holds"] & _ASKED:
+        return False
+    moves = group.tx.read("last_moves", task_id=task["id"])
+    if task["status"] == "running":
+        del moves[:1]
+    return any(row["type"] in _BROUGHT_BACK and row["from_status"] in ended for row in moves[:1])
+
+
+def refuse_task(group: Group, operation: Controlled, task: Row, target: str) -> TransitionResult:
+    """Tell why a task that is there did not move to where it was asked to."""
+    reason, status = Refusal.INVALID_TRANSITION, task["status"]
+    match operation:
+        case CancelTask() if status in TERMINAL:
+            reason, detail = Refusal.ALREADY_TERMINAL, ended(group, task)
+        case _ if task["superseded"]:
+            detail = _over(group, task)
+        case ResetTask() if status not in {"idle", "running"}:
+            reason, detail = Refusal.STARTED_DEPENDENTS, _too_late_to_reset(group, task)
+        case ResetTask():
+            detail = _not_reset(task)
+        case EnqueueTask() | RunNow():
+            detail = _not_queued(task)
+        case RetryTask():
+            detail = _not_retried(group, task)
+        case ReopenTask() if status not in TERMINAL:
+            detail = _describe_live_task(group, task) or f"it has not ended; it is {status}"
+        case BlockTask() | UnblockTask():
+            how = f"it has ended {status}" if status in TERMINAL else "it has begun"
+            detail = f"{how}, and waits for nothing more"
+        case EditTask():
+            detail = _not_edited(group, operation, task)
+        case _:
+            detail = f"invalid transition {status} → {target}"
+    return refuse(reason, status, detail, repeated=_is_so(group, operation, task))
+
+
+def ended(group: Group, task: Row) -> str:
+    if task["superseded"]:
+        return _over(group, task)
+    again = f'hf.tasks.reopen("{task["id"]}") does it and all that needs it again'
+    return f"the task has ended {task['status']}; {again}"
+
+
+def _over(group: Group, task: Row) -> str:
+    detail, look = tell_over(group.tx, task["id"], task["run_id"])
+    return f"{detail}: {look}" if look else detail
+
+
+def _not_queued(task: Row) -> str:
+    """Why a task is neither enqueued nor put first."""
+    named, status = task["id"], task["status"]
+    if status in TERMINAL:
+        verb = "reopen" if status == "done" else "retry"
+        return f'it has ended {status}; hf.tasks.{verb}("{named}") does it again'
+    if task["planning_phase"] == PlanningPhase.ACTIVE:
+        return f'it is being planned; hf.tasks.finalize_plan("{named}") has its children start'
+    if task["planning_phase"] == PlanningPhase.FINALIZED:
+        return (
+            f'it is a plan, and its children are what runs; hf.why("{named}") says how they stand'
+        )
+    if task["kind"] == Kind.GROUP and task["item"] is not None:
+        return "it is an item, which its loop starts when its turn has come"
+    return "it is in the queue already" if status == "queued" else f"it is {status}"
+
+
+def _not_retried(group: Group, task: Row) -> str:
+    """Why a task is not tried again: it has not failed."""
+    if task["status"] == "done":
+        return f'it is done; hf.tasks.reopen("{task["id"]}") does it again'
+    return _describe_live_task(group, task) or f"it has not failed; it is {task['status']}"
+
+
+def _describe_live_task(group: Group, task: Row) -> str:
+    """What would have an open task go on of which an attempt has failed, or which asks somebody."""
+    named = task["id"]
+    if task["holds"] & Hold.QUESTION:
+        return f'it waits for an answer: hf.answer("{named}", …)'
+    if task["holds"] & Hold.APPROVAL:
+        return f'it has failed, and waits for approval: hf.approve("{named}")'
+    if task["status"] == "queued" and not task["due"] and _failed_last(group, task):
+        return f'it is tried again by itself; hf.tasks.run_now("{named}") does so at once'
+    return ""
+
+
+def _failed_last(group: Group, task: Row) -> bool:
+    """Whether its last attempt failed; one that sleeps or waits since then goes on with that."""
+    (row,) = group.tx.read("attempt_records", rows=[(task["id"], task["attempt"])])
+    return bool(row["type"] == "task.retrying")
+
+
+def _not_edited(group: Group, operation: EditTask, task: Row) -> str:
+    """Why a task is not changed: it has begun, or what is asked does not go with how it stands."""
+    named, status = task["id"], task["status"]
+    reset = f'hf.tasks.reset("{named}")'
+    if status == "running":
+        cancel = f'hf.tasks.cancel("{named}")'
+        return f"it has started; {cancel} ends that, and after {reset} it can be changed"
+    if status in TERMINAL:
+        if _is_built_upon(group, task):
+            again = f'hf.tasks.reopen("{named}") does it and all that needs it again'
+            return f"it has ended {status}; {again}, and until it starts it can be changed"
+        return f"it has ended {status}; after {reset} it can be changed"
+    for name, spent in (("max_attempts", task["failures"]), ("max_lost", task["lost"])):
+        asked = operation.changes.get(name)
+        if isinstance(asked, int) and spent >= asked:
+            return f"{name} has to be more than the {spent} that it has spent"
+    return "it is given a time once its condition was looked at, when all it needs is done"
+
+
+def _is_built_upon(group: Group, task: Row) -> bool:
+    """Whether a reset would be refused: others have gone on from what it gave."""
+    around = group.tx.read("task_by_id", task_id=task["parent_id"] or "")
+    if around and around[0]["kind"] == Kind.GROUP and around[0]["status"] == "done":
+        return True
+    found = group.tx.read("kept_for", task_id=task["id"], count=MOST_NEEDING)
+    needing = group.tx.read("tasks_by_id", ids=[row["id"] for row in found])
+    return any(_has_begun(row) for row in needing if row["parent_id"] != task["id"])
+
+
+def _has_begun(task: Row) -> bool:
+    if task["superseded"]:
+        return False
+    parts = task["total"] is not None or task["item"] is not None or task["waits_for"] is not None
+    under_way = task["kind"] == Kind.GROUP and task["status"] == "queued" and parts
+    return bool(task["attempt"] or under_way or task["status"] not in {"idle", "queued"})
+
+
+def _not_reset(task: Row) -> str:
+    """Why a task that is idle or running is not reset."""
+    cancel = f'hf.tasks.cancel("{task["id"]}")'
+    if task["status"] == "running":
+        return f"it is running; {cancel} ends that, and then it can be reset"
+    if task["planning_phase"] == PlanningPhase.ACTIVE:
+        return "it is being planned already"
+    if task["planning_phase"] == PlanningPhase.FINALIZED:
+        return f"it is a plan in progress; {cancel} ends it, and then it can be reset"
+    return "it is idle already"
+
+
+def _too_late_to_reset(group: Group, task: Row) -> str:
+    """Why a task that is in the queue or has ended is not reset: others have gone on from it."""
+    around = group.tx.read("task_by_id", task_id=task["parent_id"] or "")
+    if around and around[0]["kind"] == Kind.GROUP and around[0]["status"] == "done":
+        named = around[0]["id"]
+        told = f"{name_tasks(group.tx, [named])[named]} {named}, which it is part of, is done"
+        return f'{told}; hf.tasks.reopen("{task["id"]}") does it again'
+    if task["planning_phase"] != PlanningPhase.NONE:
+        told = "tasks that need it, or a part of it, have begun"
+        return f'{told}; hf.tasks.reopen("{task["id"]}") runs it, and those after it, again'
+    return "tasks that need it have started; retry from it instead"
+
+
+def not_waiting(task: Task, *, answered: bool) -> str:
+    """Why a task takes no answer, or neither approval nor rejection, as it stands now."""
+    if task.terminal:
+        return f"it has ended {task.status}, and waits for nobody"
+    if answered:
+        return f"it asks nothing now: nothing was asked, or it was answered{_describe_wait(task)}"
+    if task.kind is not Kind.APPROVAL:
+        return f"it is not waiting for approval{_describe_wait(task)}"
+    look = f'hf.why("{task.id}") tells more'
+    if task.blocked:
+        return f"it cannot be settled yet: what it needs is not done; {look}"
+    if task.run_holds & Hold.PAUSED:
+        look = f'hf.runs.resume("{task.run_id}") has it go on'
+    return f"it cannot be settled yet: its run is held: {', '.join(task.run_holds.names)}; {look}"
+
+
+def _describe_wait(task: Task) -> str:
+    if task.holds & Hold.QUESTION:
+        return f'; it waits for an answer: hf.answer("{task.id}", …)'
+    if task.holds & Hold.APPROVAL or task.kind is Kind.APPROVAL:
+        return f'; it waits for approval: hf.approve("{task.id}")'
+    return ""

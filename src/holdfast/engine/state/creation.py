@@ -1,0 +1,268 @@
+"""New work: tasks and runs, each key once, and nothing of a refused call left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from holdfast.engine.core.operation import Caller, CreateTasks, StartRun
+from holdfast.engine.core.task_rows import Sheet, TaskRow
+from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.state import plans, slots, superseded_needs
+from holdfast.errors import HoldfastError, InvalidInput, InvalidNow, KeyConflict, NotFound
+from holdfast.model.run import Created
+from holdfast.model.status import TERMINAL, Hold
+from holdfast.model.trace import Trace
+from holdfast.store.database import Contended, Row
+
+_TOO_LATE = (
+    "{id} is finalized, and nothing would start an idle child of it; create it enqueued, or plan "
+    'it anew: hf.tasks.reset("{id}") once it has ended'
+)
+
+Replies = list[list[Created] | HoldfastError]
+
+
+def create_tasks(group: Group, operations: Sequence[CreateTasks]) -> Replies:
+    """Refuse what cannot be accepted before the first row, then insert all the rest at once."""
+    wanted = [task for operation in operations for task in operation.tasks]
+    related = {need for task in wanted for need in task.needs}
+    related |= {task.parent_id for task in wanted if task.parent_id is not None}
+    found = group.tx.read("lock_needed", ids=sorted(related)) if related else []
+    known = {row["id"]: row for row in found}
+    keys = Keys(group, "tasks_by_key", [task.key for task in wanted])
+    replies: Replies = []
+    accepted: list[tuple[TaskRow, str]] = []
+    for operation in operations:
+        reply = _settle_keys(keys, operation, known)
+        replies.append(reply)
+        if isinstance(reply, list):
+            accepted += [
+                (_placed(task, known) if known else task, operation.actor)
+                for task, each in zip(operation.tasks, reply, strict=True)
+                if each.created
+            ]
+    _insert_traces(group, [(task.id, task.trace) for task, _ in accepted if task.trace])
+    # In one order, because whoever inserts a key waits for whoever has just inserted it.
+    accepted.sort(key=lambda each: each[0].key or "")
+    insert_tasks(group, accepted, known, run_holds=0)
+    for task, actor in accepted:
+        if task.plan:
+            group.change_tasks("start_planning", task_id=task.id, actor=actor)
+    parents = {task.parent_id for task, _ in accepted if task.parent_id is not None}
+    if finalized := sorted(
+        each for each in parents if known[each]["planning_phase"] == "finalized"
+    ):
+        plans.pass_on(group, finalized, "advance")
+    return replies
+
+
+def _settle_keys(
+    keys: Keys, operation: CreateTasks, known: dict[str, Row]
+) -> list[Created] | HoldfastError:
+    try:
+        claimed = [keys.claim(task.key, task.body_digest, task.id) for task in operation.tasks]
+        for task, found in zip(operation.tasks, claimed, strict=True):
+            if found == task.id:
+                _check_related(task, known)
+    except HoldfastError as error:
+        keys.forget(task.id for task in operation.tasks)
+        return error
+    return [
+        Created(id=found, created=found == task.id)
+        for task, found in zip(operation.tasks, claimed, strict=True)
+    ]
+
+
+def _check_related(task: TaskRow, known: dict[str, Row]) -> None:
+    for need in task.needs:
+        if need not in known:
+            raise InvalidInput("needs", f"{need} is not a task of this store")
+        if known[need]["run_id"] != task.run_id:
+            raise InvalidInput("needs", f"{need} belongs to another run")
+        superseded_needs.refuse_lost(known[need])
+    if task.parent_id is not None:
+        _check_parent(task, known.get(task.parent_id))
+
+
+def _check_parent(task: TaskRow, parent: Row | None) -> None:
+    """A cancel reaches everything below: nothing is put there that it would miss."""
+    if parent is None and task.part:
+        raise NotFound(str(task.parent_id))
+    if parent is None:
+        raise InvalidInput("parent", f"{task.parent_id} is not a task of this store")
+    if parent["run_id"] != task.run_id:
+        raise InvalidInput("parent", f"{task.parent_id} is part of {parent['run_id']}")
+    status = parent["status"]
+    if status in TERMINAL:
+        raise InvalidNow("parent", f"{task.parent_id} has ended: it is {status}", status)
+    if parent["planning_phase"] == "finalized" and task.status == "idle":
+        raise InvalidNow("parent", _TOO_LATE.format(id=task.parent_id), status)
+    if parent["planning_phase"] == "none" and task.part:
+        raise InvalidNow("parent", _no_plan(task.parent_id, status), status)
+
+
+def _no_plan(parent_id: str | None, status: str) -> str:
+    """What has begun, or may at any time, is done by a worker: no part of it would ever start."""
+    if status == "idle":
+        begin = f'hf.tasks.start_planning("{parent_id}") begins one'
+        return f"{parent_id} is no plan, and nothing would start a part of it; {begin}"
+    return f"{parent_id} is no plan and is {status}; only an idle task can be planned"
+
+
+def _placed(task: TaskRow, known: dict[str, Row]) -> TaskRow:
+    """Last in the plan that it is added to, unless it was given a place."""
+    parent = known.get(task.parent_id or "")
+    if parent is None or parent["last"] is None or task.placed:
+        return task
+    return replace(task, position=parent["last"] + 1)
+
+
+def insert_tasks(
+    group: Group,
+    tasks: Sequence[tuple[TaskRow, str]],
+    known: dict[str, Row],
+    *,
+    run_holds: int,
+) -> None:
+    sheet = Sheet()
+    for task, actor in tasks:
+        sheet.add(task, actor, waits=_waits(task, known), run_holds=run_holds)
+    _insert(group, sheet)
+
+
+def _insert(group: Group, sheet: Sheet) -> None:
+    if not sheet.rows:
+        return
+    _define_slots(group, sheet.slots)
+    group.crowded.update(sheet.slots)
+    group.insert("insert_tasks", sheet.rows, keyed=bool(sheet.keys))
+    _check_buried(group, "task", sheet.keys)
+    group.wakes = group.wakes or sheet.wakes
+    group.ready.update(sheet.ready)
+    group.ripe += sheet.ripe
+    if sheet.needs:
+        group.tx.run("insert_needs", rows=sheet.needs)
+
+
+def _waits(task: TaskRow, known: dict[str, Row]) -> bool:
+    if not task.needs:
+        return False
+    return any(need not in known or known[need]["status"] != "done" for need in task.needs)
+
+
+def start_runs(group: Group, operations: Sequence[StartRun]) -> list[Created | HoldfastError]:
+    keys = Keys(group, "runs_by_key", [operation.key for operation in operations])
+    replies: list[Created | HoldfastError] = []
+    new: list[StartRun] = []
+    for operation in operations:
+        try:
+            found = keys.claim(operation.key, operation.body_digest, operation.run_id)
+        except KeyConflict as error:
+            replies.append(error)
+            continue
+        replies.append(Created(id=found, created=found == operation.run_id))
+        if found == operation.run_id:
+            new.append(operation)
+    if new:
+        _insert_runs(group, new)
+    return replies
+
+
+def _insert_runs(group: Group, new: Sequence[StartRun]) -> None:
+    workflows = {(run.workflow, run.workflow_version, run.definition) for run in new}
+    workflows |= {each for run in new for each in run.called}
+    group.tx.run("insert_workflows", rows=sorted(workflows))
+    keys = {run.key for run in new if run.key is not None}
+    group.insert(
+        "insert_runs",
+        [
+            (
+                run.run_id,
+                run.workflow,
+                run.workflow_version,
+                run.key,
+                run.body_digest,
+                _first_holds(run),
+                run.input,
+                run.priority,
+                run.concurrency_key,
+                run.actor,
+                *_called(run.caller),
+                run.bounds.usd,
+                run.bounds.usd_per_attempt,
+                run.bounds.attempts,
+                run.bounds.time,
+            )
+            for run in sorted(new, key=lambda run: (run.key or "", run.run_id))
+        ],
+        keyed=bool(keys),
+    )
+    _check_buried(group, "run", keys)
+    _insert_traces(group, [(run.run_id, run.trace) for run in new if run.trace])
+    sheet = Sheet()
+    for run in new:
+        sheet.add_run(run.tasks, run.actor, _first_holds(run))
+    _insert(group, sheet)
+    capacities = [(run.concurrency_key, run.capacity) for run in new]
+    _define_slots(group, {key: most for key, most in capacities if key is not None})
+    for key, _ in capacities:
+        if key is not None:
+            slots.admit(group, key, 1)
+
+
+def _check_buried(group: Group, kind: str, keys: set[str]) -> None:
+    """Begin again where a key came free only now: who removes its holder keeps the key."""
+    if keys and group.tx.read("buried_keys", kind=kind, keys=sorted(keys)):
+        message = "the holder of a key was removed by another process"
+        raise Contended(message)
+
+
+def _called(caller: Caller | None) -> tuple[str | None, int | None, str | None, int]:
+    if caller is None:
+        return (None, None, None, 0)
+    return (caller.task_id, caller.epoch, caller.root_id, caller.depth)
+
+
+def _insert_traces(group: Group, new: Sequence[tuple[str, Trace]]) -> None:
+    rows = [
+        (entity, trace.trace_id, trace.causation_id, trace.correlation_id) for entity, trace in new
+    ]
+    if rows:
+        group.tx.run("insert_traces", rows=rows)
+
+
+def _first_holds(run: StartRun) -> int:
+    return 0 if run.concurrency_key is None else int(Hold.SLOT)
+
+
+def _define_slots(group: Group, capacities: Mapping[str, int]) -> None:
+    if capacities:
+        group.tx.run("define_slots", rows=sorted(capacities.items()))
+
+
+class Keys:
+    """Who holds which key, in the store and in this group."""
+
+    def __init__(self, group: Group, query: str, wanted: Sequence[str | None]) -> None:
+        keys = sorted({key for key in wanted if key is not None})
+        rows = group.tx.read(query, keys=keys) if keys else []
+        self._holders: dict[str, tuple[str, str]] = {
+            row["key"]: (row["id"], row["body_digest"]) for row in rows
+        }
+
+    def claim(self, key: str | None, body: str, identifier: str) -> str:
+        """The id that holds the key: the given one when it was free."""
+        if key is None:
+            return identifier
+        holder, held_body = self._holders.setdefault(key, (identifier, body))
+        if held_body != body:
+            raise KeyConflict(key, holder)
+        return holder
+
+    def forget(self, identifiers: Iterable[str]) -> None:
+        """Give back what a refused call had claimed."""
+        gone = set(identifiers)
+        self._holders = {
+            key: holder for key, holder in self._holders.items() if holder[0] not in gone
+        }

@@ -1,0 +1,60 @@
+"""What has all it needs goes straight to a worker with room for it: its row changes once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from holdfast.engine.core.unit_of_work import Offer
+from holdfast.store.database import Contended, Row
+
+if TYPE_CHECKING:
+    from holdfast.engine.core.unit_of_work import Group
+
+log = logging.getLogger("holdfast.engine")
+
+
+def unblock(group: Group, done: Sequence[str]) -> list[Row]:
+    """Unblock what needed some finished tasks, and start as much of it as there is room for."""
+    offer = group.offer
+    runs = _locked(group) if offer and offer.room > 0 and _is_last(group) else []
+    if not offer or not runs:
+        return group.change_tasks("unblock_dependents", ids=done)
+    try:
+        rows = _hand_on(group, offer, done, runs)
+    except Contended:
+        raise
+    except Exception as error:
+        log.warning("the group is written again, and nothing is handed on in it: %r", error)
+        raise Contended(str(error)) from error
+    started = [row for row in rows if row["status"] == "running"]
+    offer.given += started
+    offer.room -= len(started)
+    # It was ready for a moment, and others show how a run goes on.
+    group.wakes |= bool(started)
+    return rows
+
+
+def _hand_on(group: Group, offer: Offer, done: Sequence[str], runs: Sequence[str]) -> list[Row]:
+    return group.change_tasks(
+        "hand_on",
+        ids=done,
+        runs=runs,
+        agent=offer.agent,
+        tags=offer.tags,
+        worker=offer.worker,
+        lease=offer.lease,
+        count=offer.room,
+    )
+
+
+def _is_last(group: Group) -> bool:
+    """Whether nothing more follows of which somebody may come that stands before them in line."""
+    return not group.freed and not group.parents
+
+
+def _locked(group: Group) -> list[str]:
+    """The runs that the reports of a group have locked; none if one of them concerns others."""
+    runs = group.facts.of(group.tx, group.used).values()
+    return sorted(run.id for run in runs) if all(run.stands_alone for run in runs) else []

@@ -1,0 +1,120 @@
+"""Commands for another version than there is: refused, and told of once in the run they were for.
+
+A version that has passed never comes again, so that only one which has not come yet is waited for.
+
+What is asked before a command that was meant for one version of a run or task.
+
+Versions that commands were meant for: looked at, and held still, before they are carried out.
+"""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from holdfast.engine.core.context import Desk
+from holdfast.engine.core.operation import RunOperation, TaskOperation
+from holdfast.engine.core.sync_async import operation
+from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.input import validation
+from holdfast.errors import NotFound
+from holdfast.model.result import Expectation
+from holdfast.model.status import RUN_TERMINAL, TERMINAL
+from holdfast.store.database import Row
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Meant:
+    """A command by its name, the version it is for, who gave it, and the message it came with.
+
+    Who is `patient` waits for a version that has not come yet, and nothing is told of it.
+    """
+
+    asked: str
+    expected_version: int
+    actor: str
+    message_id: str | None = None
+    patient: bool = False
+
+
+class Expect:
+    """An operation that has a run or task held still at a version, or tells that it is at another.
+
+    With no fields of its own: each is an operation on a run or on a task besides.
+    """
+
+    __slots__ = ()
+    meant: Meant
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExpectTask(TaskOperation, Expect):
+    meant: Meant
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExpectRun(RunOperation, Expect):
+    meant: Meant
+
+
+_ENDED = frozenset({*TERMINAL, *RUN_TERMINAL})
+
+
+def expect(group: Group, operation: Expect) -> Expectation:
+    """The row is locked: what is seen here is so until the transaction has ended."""
+    row, meant = _find(group, operation), operation.meant
+    early = row["version"] < meant.expected_version
+    if not early and not _has_changed(group, row["id"], meant.expected_version):
+        return Expectation(met=True, version=row["version"], status=row["status"])
+    early &= row["status"] not in _ENDED
+    if not (early and meant.patient):
+        tell(group, row, meant)
+    return Expectation(met=False, early=early, version=row["version"], status=row["status"])
+
+
+def tell(group: Group, row: Row, meant: Meant) -> None:
+    """Tell of it in the run, unless that or the task has ended; a lone task has none."""
+    told: dict[str, object] = {
+        "asked": meant.asked,
+        "expected_version": meant.expected_version,
+        "version": row["version"],
+    }
+    run_id = row["id"]
+    if "run_id" in row:
+        run_id, told["task_id"] = row["run_id"], row["id"]
+    if meant.message_id is not None:
+        told["message_id"] = meant.message_id
+    if run_id is not None and row["status"] not in _ENDED:
+        group.change_runs("tell_conflict", run_id=run_id, told=json.dumps(told), actor=meant.actor)
+
+
+def _find(group: Group, operation: Expect) -> Row:
+    match operation:
+        case ExpectTask(task_id=entity):
+            found = group.tx.read("task_by_id", task_id=entity)
+        case ExpectRun(run_id=entity):
+            found = group.tx.read("run_by_id", run_id=entity)
+        case _:
+            raise TypeError(f"{operation!r} expects nothing of a run or task")
+    if not found:
+        raise NotFound(entity)
+    return found[0]
+
+
+def _has_changed(group: Group, entity: str, version: int) -> bool:
+    """Whether anything has happened since a version, but for other conflicts."""
+    return bool(group.tx.read("changes_since", entity=entity, seen=version))
+
+
+class Expectations:
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    @operation
+    def check(self, target: str, meant: Meant) -> Future[Expectation]:
+        """Whether a run or task is at the version that a command is for; if not, tell of it."""
+        validation.number("expected_version", meant.expected_version, least=1)
+        if target.startswith("r_"):
+            return self._desk.submit(ExpectRun(run_id=validation.run_id(target), meant=meant))
+        return self._desk.submit(ExpectTask(task_id=validation.task_id(target), meant=meant))

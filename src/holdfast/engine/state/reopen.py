@@ -1,0 +1,374 @@
+"""Back from an end: retry, re-open and everything that must come back with it.
+
+What a verifier said with its last round, kept until what it rejected begins again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.read import addresses
+from holdfast.engine.read.report_refusals import refuse
+from holdfast.engine.read.task_state import name_tasks
+from holdfast.engine.state import child_run_refusals, slots, superseded_needs
+from holdfast.model.result import Refusal, TransitionResult
+from holdfast.model.status import RUN_TERMINAL, Hold, Kind, RunStatus
+from holdfast.model.verdict import Verdict, items_mistake
+from holdfast.store.database import Row, Transaction
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LastWord:
+    """What is to be done otherwise, and the places of a loop's items that are meant, or all."""
+
+    feedback: Any = None
+    items: tuple[int, ...] = ()
+
+
+def write(verdict: Verdict, task: Row) -> str:
+    """A verdict as the error of its verifier, with the epoch of the loop that the places are of."""
+    said = {"rounds": task["max_rounds"], "feedback": verdict.feedback}
+    if verdict.items:
+        said |= {"items": verdict.items, "epoch": task["subject_epoch"]}
+    return json.dumps(said)
+
+
+def read(tx: Transaction, verifier: Row) -> LastWord:
+    """What a verifier without rounds has said; of a loop that has begun anew, all is meant."""
+    said = _verdict(verifier["error"]) or _before(tx, verifier["id"])
+    items = said.get("items", ())
+    # Whoever may write an error may write anything into it.
+    known = said.get("epoch") == verifier["subject_epoch"] and items_mistake(items) is None
+    return LastWord(feedback=said.get("feedback"), items=tuple(items) if known else ())
+
+
+def _before(tx: Transaction, task_id: str) -> dict[str, Any]:
+    """The verdict in whose place another error stands by now: a person's word."""
+    for event in reversed(tx.read("entity_events", entity=task_id)):
+        told = json.loads(event["data"] or "null")
+        if isinstance(told, dict) and (said := _verdict(json.dumps(told.get("error")))):
+            return said
+    return {}
+
+
+def _verdict(error: str | None) -> dict[str, Any]:
+    said = json.loads(error or "null")
+    return said if isinstance(said, dict) and "rounds" in said and "feedback" in said else {}
+
+
+ENDED_BADLY = ("failed", "cancelled")
+MOST_ASKED = 1_000
+# The tasks that are named, those behind whom all begins again, and in which statuses that may be.
+Chosen = dict[str, Sequence[str]]
+STARTED = ("queued", "running", "done", "failed", "cancelled")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scope:
+    """How far a re-open goes: up to what a verifier needs, leaving one task out.
+
+    The `feedback` is for all that is done again, what follows up for the task `told` alone. Where a
+    person begins it again, what goes back may do so as often as at first: it is `renewed`.
+    """
+
+    until: str | None = None
+    apart: str | None = None
+    feedback: str | None = None
+    follow_up: str | None = None
+    told: str | None = None
+    renewed: bool = False
+
+
+WHOLE = Scope()
+
+
+def retry_run(group: Group, run_id: str, actor: str, named: str | None = None) -> TransitionResult:
+    """Try again what failed in a run; one that was called ends with its caller, and so begins."""
+    way = child_run_refusals.find(group.tx, run_id)
+    if way is None:
+        return retry_alone(group, run_id, actor, named)
+    if way.through is None:
+        return refuse_ended_call(way)
+    return retry_alone(group, way.through, actor)
+
+
+def refuse_ended_call(way: child_run_refusals.Way) -> TransitionResult:
+    return refuse(Refusal.PART_OF_RUN, way.status, way.detail)
+
+
+def retry_alone(
+    group: Group, run_id: str, actor: str, named: str | None = None
+) -> TransitionResult:
+    """Re-open every failed or cancelled task of a run, and the run if it had ended.
+
+    A run may have completed without what a step has made: that is taken up where it is named.
+    """
+    reopened = group.change_runs("reopen_run", run_id=run_id, statuses=ENDED_BADLY, actor=actor)
+    rows = _retry_tasks(group, run_id, actor, named)
+    if not rows and not reopened:
+        return _nothing_to_retry(group, run_id, named)
+    if rows:
+        completed = (RunStatus.COMPLETED,)
+        reopened += group.change_runs("reopen_run", run_id=run_id, statuses=completed, actor=actor)
+    _restart(group, run_id, actor, reopened)
+    return TransitionResult(ok=True, status="running")
+
+
+def _retry_tasks(group: Group, run_id: str, actor: str, named: str | None = None) -> list[Row]:
+    """Retry what failed; a verifier out of rounds begins again with what it verifies."""
+    for verifier in group.tx.read("spent_verifiers", run_id=run_id):
+        reopen_rejected(group, verifier, actor)
+    rows = group.change_tasks("retry_run_tasks", run_id=run_id, named=named, actor=actor)
+    consider(group, rows)
+    return rows
+
+
+def retry_from(group: Group, run_id: str, step: str, actor: str) -> TransitionResult:
+    """Re-open a step and everything that needs it, whatever became of them."""
+    if not group.tx.read("run_by_id", run_id=run_id):
+        return refuse(Refusal.NOT_FOUND, None)
+    if (way := child_run_refusals.find(group.tx, run_id)) is not None:
+        return refuse_ended_call(way)
+    sought = addresses.seek(group.tx, run_id, step)
+    if (task := sought.found) is None:
+        detail = addresses.tell_unknown(group.tx, run_id, step, sought)
+        return refuse(Refusal.UNKNOWN_STEP, None, detail)
+    if task["run_id"] != run_id:
+        own, named = task["run_id"], name_tasks(group.tx, [task["id"]])[task["id"]]
+        detail = f"it is a step of {own}, which was called; "
+        detail += f'hf.runs.retry("{own}", step="{named}") begins again there'
+        return refuse(Refusal.PART_OF_RUN, task["status"], detail)
+    if not reopen(group, task["id"], actor, STARTED):
+        detail = f"step {step!r} is {task['status']} and cannot be started again"
+        return refuse(Refusal.INVALID_TRANSITION, task["status"], detail)
+    return TransitionResult(ok=True, status="running")
+
+
+def reopen(
+    group: Group, task_id: str, actor: str, statuses: Sequence[str], scope: Scope = WHOLE
+) -> list[Row]:
+    """Re-open a task and what needs it; a run that had ended badly comes back whole."""
+    rows = reopen_within(group, task_id, actor, statuses, replace(scope, renewed=True))
+    if rows and rows[0]["run_id"] is not None:
+        bring_back(group, rows[0]["run_id"], actor, retry_failed=True)
+    _let_trees_go_on(group, rows, actor)
+    named = [row for row in rows if row["entity"] == task_id]
+    if named and named[0]["run_id"] is None and named[0]["parent_id"] is not None:
+        retry_tree(group, task_id, actor, named)
+    return named
+
+
+def retry_tree(group: Group, task_id: str, actor: str, reopened: Sequence[Row] = ()) -> list[Row]:
+    """Without a run, the topmost parent stands for it: what failed below it is tried again."""
+    rows = group.change_tasks("retry_task", task_id=task_id, actor=actor)
+    back = [*reopened, *rows]
+    parents = {row["parent_id"] for row in back if row["parent_id"] is not None}
+    ids = sorted(parents | {row["entity"] for row in back})
+    group.change_tasks("lift_failing_below", ids=ids, actor=actor)
+    # What had failed of a plan may have been deleted since.
+    group.parents.update(row["entity"] for row in rows if row["kind"] == Kind.GROUP)
+    return rows
+
+
+def lift_failing(group: Group, task_id: str, actor: str) -> None:
+    """Let the tree of a task go on; whatever else of it has failed holds it again."""
+    group.change_tasks("lift_failing_below", ids=[task_id], actor=actor)
+    group.parents.add(task_id)
+    for row in group.tx.read("failed_in_tree", task_id=task_id):
+        group.parents.add(row["parent_id"])
+
+
+def _let_trees_go_on(group: Group, rows: Iterable[Row], actor: str) -> None:
+    """Lift, without a run, what held the other parts of plans because of what came back."""
+    alone = (row["parent_id"] for row in rows if row["run_id"] is None)
+    for parent in sorted({each for each in alone if each is not None}):
+        lift_failing(group, parent, actor)
+
+
+def reopen_behind(group: Group, ids: Sequence[str], actor: str) -> None:
+    """Re-open what needs some tasks without a run that begin again, and all that needs that."""
+    behind: Chosen = {"ids": [], "beyond": ids, "statuses": STARTED}
+    rows, _ = _reopen_all(group, behind, actor, Scope(renewed=True))
+    _let_trees_go_on(group, rows, actor)
+
+
+def reopen_within(
+    group: Group, task_id: str, actor: str, statuses: Sequence[str], scope: Scope
+) -> list[Row]:
+    """Re-open a task and what needs it, the groups around all of that and what needs those."""
+    chosen = {"ids": [task_id], "beyond": [], "statuses": statuses}
+    return _reopen_all(group, chosen, actor, scope)[0]
+
+
+def reopen_around(group: Group, ids: Sequence[str], actor: str) -> list[str]:
+    """Bring back the groups around tasks that were taken out of their end."""
+    rows = group.change_tasks("reopen_above", ids=ids, actor=actor)
+    around = [row["entity"] for row in rows]
+    group.parents.update(around)
+    return around
+
+
+def reopen_subject(
+    group: Group, verifier: Row, items: Sequence[int], said: Scope, actor: str
+) -> None:
+    """Begin again with what was verified, up to the verifier; of a loop, with the items meant.
+
+    What needs any of it beside the verifier, by somebody's word, waits for it again.
+    """
+    subject = verifier["verifies"]
+    scope = replace(said, until=verifier["id"], apart=verifier["id"])
+    found: list[Row] = []
+    if verifier["subject_kind"] == Kind.GROUP:
+        found = _reopen_items(group, verifier, items, said.feedback, actor)
+    begun = [subject, *(row["entity"] for row in found)]
+    if found:
+        supersede(group, found, actor)
+        reopen_around(group, begun[1:2], actor)
+        group.parents.add(subject)
+        chosen: Chosen = {"ids": [], "beyond": begun, "statuses": STARTED}
+    else:
+        chosen = {"ids": [subject], "beyond": [], "statuses": STARTED}
+    rows, around = _reopen_all(group, chosen, actor, scope)
+    again = [*begun, *around, *(row["entity"] for row in rows)]
+    group.change_tasks("block_dependents", ids=again, actor=actor)
+
+
+def reopen_rejected(group: Group, verifier: Row, actor: str) -> None:
+    """Begin again with what a verifier rejected with its last round, and hears of that again."""
+    said = read(group.tx, verifier)
+    scope = Scope(feedback=json.dumps(said.feedback))
+    reopen_subject(group, verifier, said.items, scope, actor)
+
+
+def reopen_left_out(group: Group, rows: Sequence[Row], actor: str, reopened: Scope = WHOLE) -> None:
+    """Begin again with what verifiers that begin again had left out: what it gave is gone.
+
+    What follows up may be for a task between the two, which is re-opened once more.
+    """
+    ids = [row["entity"] for row in rows]
+    said = Scope(follow_up=reopened.follow_up, told=reopened.told)
+    for verifier in group.tx.read("left_out", ids=ids) if ids else ():
+        reopen_subject(group, verifier, (), said, actor)
+
+
+def _reopen_items(
+    group: Group, verifier: Row, items: Sequence[int], feedback: str | None, actor: str
+) -> list[Row]:
+    """The items named, or all; a loop without items has none."""
+    return group.change_tasks(
+        "reopen_items",
+        loop_id=verifier["verifies"],
+        every=not items,
+        places=[str(place) for place in items],
+        feedback=feedback,
+        actor=actor,
+    )
+
+
+def _reopen_all(
+    group: Group, chosen: Chosen, actor: str, scope: Scope
+) -> tuple[list[Row], list[str]]:
+    """Re-open tasks and what needs them; the groups around all of it come back, and so on."""
+    found = rows = _reopen_tasks(group, chosen, actor, scope)
+    groups: list[str] = []
+    while found:
+        around = reopen_around(group, [row["entity"] for row in found], actor)
+        groups += around
+        beyond: Chosen = {"ids": [], "beyond": around, "statuses": chosen["statuses"]}
+        found = _reopen_tasks(group, beyond, actor, scope) if around else []
+        rows = rows + found
+    reopen_left_out(group, rows, actor, scope)
+    return rows, groups
+
+
+def _reopen_tasks(group: Group, chosen: Chosen, actor: str, scope: Scope) -> list[Row]:
+    rows = group.change_tasks(
+        "reopen_tasks",
+        **chosen,
+        until=scope.until,
+        apart=scope.apart,
+        feedback=scope.feedback,
+        follow_up=scope.follow_up,
+        told=scope.told,
+        renewed=scope.renewed,
+        actor=actor,
+    )
+    supersede(group, rows, actor)
+    consider(group, rows)
+    return rows
+
+
+def let_go(group: Group, task_id: str, actor: str) -> None:
+    """Unblock a task that went back to what, by somebody's word, it needs no more."""
+    if not group.tx.read("unmet_needs", ids=[task_id]):
+        consider(group, group.change_tasks("unblock_task", task_id=task_id, ids=[], actor=actor))
+
+
+def consider(group: Group, rows: Iterable[Row]) -> None:
+    """Look at conditions, lists, items and calls of what came back, or has all it needs now."""
+    for row in rows:
+        if row["kind"] == Kind.GROUP and row.get("begun", True):
+            group.parents |= {row["entity"], row.get("parent_id") or row["entity"]}
+        if row["kind"] == Kind.GROUP and row.get("waits_for") is not None:
+            group.returned.add(row["waits_for"])
+        if not row["blocked"] and (row["conditional"] or row["kind"] == Kind.GROUP):
+            group.ripe.append(row["entity"])
+
+
+def supersede(group: Group, rows: list[Row], actor: str) -> None:
+    """End for good whatever the tasks of a new epoch had made in the one before."""
+    if rows:
+        ids = [row["entity"] for row in rows]
+        over = group.change_tasks("supersede_children", ids=ids, actor=actor)
+        if lost := [row["entity"] for row in over if row["status"] != "done"]:
+            consider(group, superseded_needs.pass_on(group, lost, actor))
+
+
+def bring_back(group: Group, run_id: str, actor: str, *, retry_failed: bool = False) -> None:
+    """Let a run whose task was taken out of its end go on."""
+    statuses = sorted(RUN_TERMINAL)
+    reopened = group.change_runs("reopen_run", run_id=run_id, statuses=statuses, actor=actor)
+    if retry_failed:
+        _retry_tasks(group, run_id, actor)
+    _restart(group, run_id, actor, reopened)
+
+
+def lift_run(group: Group, run_id: str, actor: str) -> None:
+    """Let a run go on in which nothing is failed any more, because all that was is done again."""
+    if group.change_runs("lift_failing", run_id=run_id, actor=actor):
+        group.change_tasks("copy_run_holds", ids=[run_id])
+
+
+def _restart(group: Group, run_id: str, actor: str, reopened: list[Row]) -> None:
+    group.change_runs("lift_failing", run_id=run_id, actor=actor)
+    group.change_tasks("copy_run_holds", ids=[run_id])
+    group.touched.add(run_id)
+    group.broken.add(run_id)
+    group.used.add(run_id)
+    if reopened and reopened[0]["concurrency_key"]:
+        slots.admit(group, reopened[0]["concurrency_key"], 1)
+
+
+def _nothing_to_retry(group: Group, run_id: str, named: str | None) -> TransitionResult:
+    """That nothing of a run has failed: it may have come back from its end before."""
+    found = group.tx.read("run_by_id", run_id=run_id)
+    if not found:
+        return refuse(Refusal.NOT_FOUND, None)
+    status = found[0]["status"]
+    again = named is None and status == RunStatus.RUNNING and found[0]["generation"] > 1
+    detail = _asked_about(group, run_id) if status == RunStatus.RUNNING else ""
+    told = detail or "nothing of this run has failed or been cancelled"
+    return refuse(Refusal.INVALID_TRANSITION, status, told, repeated=again and not detail)
+
+
+def _asked_about(group: Group, run_id: str) -> str:
+    """Which task of a run has failed and waits for a person, whom no retry spares the word."""
+    for row in group.tx.read("tasks_of_run_for_people", run_id=run_id, count=MOST_ASKED):
+        if row["holds"] & Hold.APPROVAL:
+            named = f"{name_tasks(group.tx, [row['id']])[row['id']]} {row['id']}"
+            return f'{named} has failed, and waits for approval: hf.approve("{row["id"]}")'
+    return ""

@@ -1,0 +1,183 @@
+"""What workers report of their attempts: every statement is fenced by task and attempt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from operator import attrgetter
+from typing import TypeVar
+
+from holdfast.engine.core.operation import Complete, Fail, Lose, Release, Renew, Report
+from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.read.report_refusals import answer_renewal, answer_report, refuse
+from holdfast.engine.state import durable, usage_limits, verdicts
+from holdfast.engine.state.durable import Ask
+from holdfast.errors import HoldfastError
+from holdfast.model.result import Refusal, TransitionResult
+from holdfast.store.database import Row
+
+R = TypeVar("R", bound=Report)
+_TASK_ID = attrgetter("task_id")
+
+
+def complete(group: Group, reports: Sequence[Complete]) -> list[TransitionResult]:
+    changed = _complete(group, reports)
+    done = {row["entity"] for row in changed}
+    left = [report for report in reports if report.task_id not in done]
+    looked = verdicts.check(group, left) if left else {}
+    if not looked:
+        return _answer(group, reports, changed, answer_report, _judge)
+    fitting = [report for report in left if looked.get(report.task_id, report) is None]
+    changed += _complete(group, fitting, checked=True)
+    broken = _break(group, [each for each in looked.values() if each is not None])
+    sound = [report for report in reports if report.task_id not in broken]
+    answers = _answer(group, sound, changed, answer_report, _judge)
+    by_task = dict(zip((report.task_id for report in sound), answers, strict=True)) | broken
+    return [by_task[report.task_id] for report in reports]
+
+
+def _complete(group: Group, reports: Sequence[Complete], *, checked: bool = False) -> list[Row]:
+    if not reports:
+        return []
+    changed = group.change_tasks(
+        "complete_tasks",
+        rows=[
+            (r.task_id, r.fence, r.output, r.digest, r.usage, verdicts.accepts(r), checked)
+            # In the order in which every process locks tasks.
+            for r in sorted(reports, key=_TASK_ID)
+        ],
+    )
+    outputs = {report.task_id: report.output for report in reports}
+    for row in changed:
+        if row["verifies"] is None:
+            gave = outputs[row["entity"]]
+            group.given[row["entity"]] = {"id": row["entity"], "step": row["step"], "output": gave}
+    return changed
+
+
+def _break(group: Group, failures: list[Fail]) -> dict[str, TransitionResult]:
+    """Fail the attempts that gave something else than their steps declare."""
+    answers = fail(group, failures) if failures else []
+    return {
+        each.task_id: refuse(Refusal.INVALID_OUTPUT, answer.status, json.loads(each.error))
+        for each, answer in zip(failures, answers, strict=True)
+    }
+
+
+def _judge(group: Group, report: Complete, task: Row) -> TransitionResult:
+    reply = verdicts.judge(group, report, task)
+    if isinstance(reply, Fail):
+        (failed,) = fail(group, [reply])
+        return refuse(Refusal.INVALID_OUTPUT, failed.status, json.loads(reply.error))
+    return reply
+
+
+def fail(group: Group, reports: Sequence[Fail]) -> list[TransitionResult]:
+    changed = group.change_tasks(
+        "fail_tasks",
+        rows=[
+            (r.task_id, r.fence, r.error, r.digest, r.retryable, r.jitter, r.usage) for r in reports
+        ],
+    )
+    return _answer(group, reports, changed, answer_report, verdicts.give_up)
+
+
+def release(group: Group, reports: Sequence[Release]) -> list[TransitionResult]:
+    changed = group.change_tasks(
+        "release_tasks", rows=[(r.task_id, r.fence, r.until, r.usage) for r in reports]
+    )
+    reached = {each.task_id: each.limit for each in reports if each.limit is not None}
+    group.limits += [
+        (row["agent"], reached[row["entity"]], row["entity"])
+        for row in changed
+        if row["entity"] in reached
+    ]
+    return _answer(group, reports, changed, answer_report)
+
+
+def ask(group: Group, reports: Sequence[Ask]) -> list[TransitionResult | HoldfastError]:
+    refused = durable.note(group, reports)
+    rows = [(r.task_id, r.fence, r.question) for r in reports if r.task_id not in refused]
+    changed = group.change_tasks("ask_tasks", rows=rows)
+    answers = _answer(group, reports, changed, answer_report)
+    return [refused.get(r.task_id) or told for r, told in zip(reports, answers, strict=True)]
+
+
+def renew(group: Group, reports: Sequence[Renew]) -> list[TransitionResult]:
+    renewed = group.tx.write(
+        "renew_leases",
+        rows=[(r.task_id, r.fence, r.lease, r.progress, r.usage) for r in reports],
+    )
+    changed = [{"entity": row["id"], "status": "running"} for row in renewed]
+    answers = _answer(group, reports, changed, answer_renewal)
+    told = {report.task_id for report in reports if report.usage is not None}
+    if not told:
+        return answers
+    group.used |= {row["run_id"] for row in renewed if row["id"] in told and row["run_id"]}
+    over = _end_overspent(group, [report for report in reports if report.task_id in told])
+    return [over.get(r.task_id, answer) for r, answer in zip(reports, answers, strict=True)]
+
+
+def _end_overspent(group: Group, reports: Sequence[Renew]) -> dict[str, TransitionResult]:
+    """Fail the attempts that tell of more than one of them may use; their workers are to stop."""
+    failures = usage_limits.overspent(group, reports)
+    answers = fail(group, failures) if failures else []
+    return {
+        each.task_id: refuse(
+            Refusal.ALREADY_TERMINAL,
+            answer.status,
+            f"the attempt has failed: {json.loads(each.error)['message']}",
+        )
+        for each, answer in zip(failures, answers, strict=True)
+    }
+
+
+def lose(group: Group, reports: Sequence[Lose]) -> list[TransitionResult]:
+    changed = group.change_tasks(
+        "lose_tasks", rows=[(r.task_id, r.fence, r.problem) for r in reports]
+    )
+    if len(changed) < len(reports):
+        group.tx.write("shorten_leases", ids=[r.task_id for r in reports])
+    return _answer(group, reports, changed, answer_report, _lose_for_good)
+
+
+def _lose_for_good(group: Group, report: Lose, task: Row) -> TransitionResult | None:
+    return verdicts.give_up(group, report, task) if task["expired"] else None
+
+
+@lru_cache(maxsize=10)
+def _accepted(status: str) -> TransitionResult:
+    return TransitionResult(ok=True, status=status)
+
+
+def _answer(
+    group: Group,
+    reports: Sequence[R],
+    changed: list[Row],
+    explain: Callable[[R, Row], TransitionResult],
+    conclude: Callable[[Group, R, Row], TransitionResult | None] | None = None,
+) -> list[TransitionResult]:
+    """RETURNING is the answer; what it leaves out is concluded otherwise, or looked up."""
+    accepted = {row["entity"]: _accepted(row["status"]) for row in changed}
+    refused = [report for report in reports if report.task_id not in accepted]
+    if refused and conclude is not None:
+        accepted |= _conclude(group, refused, conclude)
+        refused = [report for report in refused if report.task_id not in accepted]
+    if refused:
+        found = group.tx.read("attempt_records", rows=[(r.task_id, r.fence) for r in refused])
+        records = {row["task_id"]: row for row in found}
+        accepted |= {r.task_id: explain(r, records[r.task_id]) for r in refused}
+    return [accepted[report.task_id] for report in reports]
+
+
+def _conclude(
+    group: Group,
+    refused: Sequence[R],
+    conclude: Callable[[Group, R, Row], TransitionResult | None],
+) -> dict[str, TransitionResult]:
+    """Those that run under their fence, and whose end is not for one statement to decide."""
+    rows = group.tx.read("task_judged", rows=[(r.task_id, r.fence) for r in refused])
+    by_task = {report.task_id: report for report in refused}
+    answers = {row["id"]: conclude(group, by_task[row["id"]], row) for row in rows}
+    return {task_id: answer for task_id, answer in answers.items() if answer is not None}

@@ -1,0 +1,136 @@
+"""What a worker says of its attempt, as operations: each carries the fence its token proves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, TypedDict
+
+from holdfast.engine.core.operation import FORGED, Complete, Fail, Release
+from holdfast.engine.input import validation
+from holdfast.engine.state.durable import Ask, Notes, Suspend
+from holdfast.errors import InvalidInput
+from holdfast.model.budget import check_usage
+from holdfast.model.effect import Wait, write_awaited
+from holdfast.model.retry import MICROSECONDS
+from holdfast.model.text import clean_key, clean_name, clean_text, digest, encode_json
+from holdfast.model.token import read_fence
+from holdfast.model.units import Moment, parse_moment
+from holdfast.randomness import Randomness
+from holdfast.settings import Settings
+
+# A time that was misread would else stop an agent for ever.
+MOST_LIMIT = 7 * 24 * 60 * 60 * MICROSECONDS
+
+
+class Held(TypedDict):
+    """The task that a worker holds, and by which attempt."""
+
+    task_id: str
+    fence: int
+
+
+Told = Complete | Fail | Release | Ask | Suspend
+
+
+class Surroundings(Protocol):
+    """What reports are made with."""
+
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def randomness(self) -> Randomness: ...
+    @property
+    def secret(self) -> bytes: ...
+
+    def now(self) -> int: ...
+
+
+class Reports:
+    def __init__(self, desk: Surroundings) -> None:
+        self._desk = desk
+
+    def complete(self, held: Held, output: object = None, *, usage: object = None) -> Complete:
+        text = encode_json("output", output, limit=self._desk.settings.max_output)
+        return Complete(
+            **held,
+            output=text,
+            digest=digest(text),
+            usage=used(usage),
+        )
+
+    def fail(
+        self, held: Held, error: object, *, retryable: bool = True, usage: object = None
+    ) -> Fail:
+        text = encode_json("error", error, limit=self._desk.settings.max_output)
+        return Fail(
+            **held,
+            error=text,
+            digest=digest(text),
+            retryable=validation.flag("retryable", retryable),
+            jitter=self._desk.randomness.random(),
+            usage=used(usage),
+        )
+
+    def release(self, held: Held, *, until: Moment | None = None, usage: object = None) -> Release:
+        chosen = None if until is None else parse_moment("until", until, self._desk.now)
+        return Release(**held, until=chosen, usage=used(usage))
+
+    def reach_limit(self, held: Held, until: Moment, usage: object = None) -> Release:
+        lifts = parse_moment("until", until, self._desk.now)
+        if lifts > self._desk.now() + MOST_LIMIT:
+            raise InvalidInput(
+                "until", "a usage limit lifts at most 7 days ahead; tell it again then"
+            )
+        return Release(**held, limit=lifts, usage=used(usage))
+
+    def ask(self, held: Held, question: object, *, notes: Sequence[tuple[str, object]] = ()) -> Ask:
+        text = encode_json("question", question, limit=validation.JSON_SCALAR_LIMIT)
+        return Ask(**held, question=text, notes=self._notes(notes))
+
+    def suspend(
+        self, held: Held, wait: Wait, *, notes: Sequence[tuple[str, object]] = ()
+    ) -> Suspend:
+        until = wait.until
+        return Suspend(
+            **held,
+            until=None if until is None else parse_moment("until", until, self._desk.now),
+            awaited=_awaited(wait),
+            notes=self._notes(notes),
+        )
+
+    def _notes(self, notes: Sequence[tuple[str, object]]) -> Notes:
+        limit = self._desk.settings.max_output
+        return tuple(
+            (clean_key("name", name), encode_json("value", value, limit=limit))
+            for name, value in notes
+        )
+
+    def fenced(self, task_id: str, token: str) -> Held:
+        """What a token proves."""
+        identifier = validation.task_id(task_id)
+        text = clean_text("token", token)
+        # Also of a token that is not genuine the row decides.
+        return {
+            "task_id": identifier,
+            "fence": read_fence(self._desk.secret, identifier, text) or FORGED,
+        }
+
+
+def small(field: str, value: object) -> str | None:
+    if value is None:
+        return None
+    return encode_json(field, value, limit=validation.JSON_SCALAR_LIMIT)
+
+
+def used(usage: object) -> str | None:
+    """What an attempt has used, as JSON."""
+    check_usage(usage)
+    return small("usage", usage)
+
+
+def _awaited(wait: Wait) -> str | None:
+    if wait == Wait():
+        raise InvalidInput("wait", "say until when, for which signal, or for the children")
+    signals = [clean_name("signal", each) for each in wait.signals]
+    target = validation.target(wait.target) if signals else ""
+    return write_awaited(target, signals, children=wait.children)

@@ -1,0 +1,110 @@
+"""Usage limits of agents: who met one is held, and who else waits for that agent finds it.
+
+What is asked about the usage limits of agents: that one is over.
+
+What runs may use in all, and one attempt of them: who is at a limit is held, or has failed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from holdfast.engine.core.operation import Fail, Keys, Operation, Renew
+from holdfast.engine.core.run_cache import RunFacts
+from holdfast.engine.core.unit_of_work import Group
+from holdfast.model.budget import CODE, tell_usd, to_dollars
+from holdfast.model.result import TransitionResult
+from holdfast.model.text import digest
+from holdfast.store.database import Row
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LiftLimit(Operation):
+    agent: str
+
+    @property
+    def keys(self) -> Keys:
+        return (f"limit:{self.agent}",)
+
+
+def hold_limited_tasks(group: Group) -> None:
+    """Hold the tasks that met a limit, before anybody claims.
+
+    Nobody else's row is written: a claim asks for the limit itself, and so does who looks.
+    """
+    for _, until, task_id in group.limits:
+        group.change_tasks("limit_task", task_id=task_id, until=until)
+
+
+def but_for(group: Group, agents: Sequence[str]) -> tuple[str, ...]:
+    """Those of some agents that have reached no limit in this very group.
+
+    Their limits are written down only after every counter is held.
+    """
+    reached = {agent for agent, _, _ in group.limits}
+    return tuple(agent for agent in agents if agent not in reached)
+
+
+def keep(group: Group) -> None:
+    """Write the limits down for who comes later, and forget those that have lifted.
+
+    After every counter, and in the order of the agents: another process may write down the same.
+    """
+    if group.lifted:
+        group.tx.run("forget_limits")
+    for agent, until, task_id in sorted(group.limits):
+        group.tx.run("note_limit", agent=agent, until=until, task_id=task_id)
+
+
+def lift(group: Group, lifts: Sequence[LiftLimit]) -> list[TransitionResult]:
+    """Have agents be at no limit any more; repeated where one is at none."""
+    agents = sorted({each.agent for each in lifts})
+    ended = {agent for agent in agents if group.tx.write("end_limit", agent=agent)}
+    if ended:
+        group.wake()
+    return [TransitionResult(ok=True, repeated=each.agent not in ended) for each in lifts]
+
+
+def look(group: Group) -> None:
+    """Who waits for an agent whose limit has lifted is ready, though nothing of it was changed."""
+    if group.tx.read("lifted_limits"):
+        group.lifted = True
+        group.wake()
+
+
+def hold_spent(group: Group) -> None:
+    """Hold those of the runs whose attempts ended or told of their usage that are at a limit."""
+    if group.used:
+        used, group.used = group.used, set()
+        hold_runs_at_budget(group, group.facts.of(group.tx, used).values())
+
+
+def hold_runs_at_budget(group: Group, runs: Iterable[RunFacts]) -> None:
+    """Hold those of some runs, and of what called them, that are at a limit, with all below."""
+    limits = {limit for run in runs for limit in run.limits}
+    if not limits:
+        return
+    if held := group.change_runs("hold_spent_runs", ids=sorted(limits)):
+        group.change_tasks("copy_run_holds", ids=[row["entity"] for row in held])
+
+
+def overspent(group: Group, reports: Sequence[Renew]) -> list[Fail]:
+    """How those of some renewed attempts failed that tell of more than one of them may use."""
+    found = group.tx.read("overspent_attempts", rows=[(r.task_id, r.fence) for r in reports])
+    fences = {report.task_id: report.fence for report in reports}
+    return [_fail(row, fences[row["id"]]) for row in found]
+
+
+def _fail(row: Row, fence: int) -> Fail:
+    used, most = (tell_usd(to_dollars(row[name])) for name in ("used", "most"))
+    error = json.dumps({"code": CODE, "message": f"it used {used}, and an attempt may use {most}"})
+    return Fail(
+        task_id=row["id"],
+        fence=fence,
+        error=error,
+        digest=digest(error),
+        retryable=True,
+        jitter=1.0,
+    )

@@ -1,0 +1,175 @@
+"""What follows a verdict, and a failure for which the step has a plan.
+
+What attempts give, against what their steps declare to give.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.engine.core.operation import Complete, Fail, Lose
+from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.read.report_refusals import digest_misfit
+from holdfast.engine.state import reopen
+from holdfast.model import json_schema
+from holdfast.model.result import TransitionResult
+from holdfast.model.status import Kind
+from holdfast.model.verdict import Verdict, items_mistake, read_verdict
+from holdfast.store.database import Row
+
+
+def check(group: Group, reports: Sequence[Complete]) -> dict[str, Fail | None]:
+    """Of the tasks that declare what they give: None where it fits, else how the attempt failed."""
+    rows = group.tx.read("declared_reports", rows=[(r.task_id, r.fence) for r in reports])
+    by_task = {report.task_id: report for report in reports}
+    return {row["id"]: _check(group, by_task[row["id"]], row) for row in rows}
+
+
+def _check(group: Group, report: Complete, task: dict[str, str]) -> Fail | None:
+    step = group.graphs.step(group.tx, task["workflow"], task["workflow_version"], task["step"])
+    declared = None if step.work is None else step.work.outputs
+    misfits = (
+        []
+        if declared is None
+        else json_schema.misfits(declared, json.loads(report.output), "output")
+    )
+    return fail(report, "; ".join(misfits)) if misfits else None
+
+
+def fail(report: Complete, why: str) -> Fail:
+    """The failure of an attempt whose result cannot be taken; it is tried again."""
+    return Fail(
+        task_id=report.task_id,
+        fence=report.fence,
+        error=json.dumps(why),
+        digest=digest_misfit(report),
+        retryable=True,
+        jitter=1.0,
+        usage=report.usage,
+    )
+
+
+NO_VERDICT = "a verifier's output must hold `verdict`: `accept`, or `reject` with `feedback`"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Loss:
+    """How an attempt failed for good: by its own word, by vanishing, or by its last rejection."""
+
+    problem: str
+    feedback: str | None = None
+    digest: str = ""
+    usage: str | None = None
+    failed: int = 0
+    vanished: int = 0
+    rejected: int = 0
+
+    @property
+    def actor(self) -> str | None:
+        return "recovery" if self.vanished else None
+
+
+def accepts(report: Complete) -> bool:
+    """Whether a result would let a verifier pass; of any other task nobody asks."""
+    verdict = _verdict(report)
+    return verdict is not None and verdict.accepts
+
+
+def judge(group: Group, report: Complete, task: Row) -> TransitionResult | Fail:
+    """What becomes of a verifier that did not accept: without a verdict, its attempt has failed."""
+    verdict = _verdict(report)
+    if verdict is None:
+        return fail(report, _no_verdict(report))
+    if (mistake := _unknown_items(verdict, task)) is not None:
+        return fail(report, mistake)
+    row = (report.task_id, report.fence, report.output, report.digest, report.usage)
+    if rows := group.change_tasks("reject_round", rows=[row]):
+        reopen.supersede(group, rows, "verifier")
+        said = reopen.Scope(feedback=json.dumps(verdict.feedback))
+        reopen.reopen_subject(group, task, verdict.items, said, "verifier")
+        reopen.lift_run(group, task["run_id"], "verifier")
+        reopen.let_go(group, report.task_id, "verifier")
+        return TransitionResult(ok=True, status="queued")
+    loss = Loss(
+        problem=reopen.write(verdict, task),
+        feedback=json.dumps(verdict.feedback),
+        digest=report.digest,
+        usage=report.usage,
+        rejected=1,
+    )
+    return _conclude(group, report, task, loss)
+
+
+def give_up(group: Group, report: Fail | Lose, task: Row) -> TransitionResult:
+    """A failure or a loss with no budget left, of a step that has a plan for it."""
+    if isinstance(report, Fail):
+        loss = Loss(problem=report.error, digest=report.digest, usage=report.usage, failed=1)
+    else:
+        loss = Loss(problem=report.problem, vanished=1)
+    return _conclude(group, report, task, loss)
+
+
+def _conclude(
+    group: Group, report: Complete | Fail | Lose, task: Row, loss: Loss
+) -> TransitionResult:
+    named = (report.task_id, report.fence, loss.problem, loss.digest, loss.usage)
+    if task["on_failure"] == "goto":
+        plan = group.graphs.step(
+            group.tx, task["workflow"], task["workflow_version"], task["step"]
+        ).on_failure
+        if rows := group.change_tasks("go_back", rows=[(*named, plan.max_rounds, loss.actor)]):
+            reopen.supersede(group, rows, "goto")
+            go_to(group, task, str(plan.step), loss.feedback or loss.problem)
+            detail = f"it goes back to {plan.step}, and is tried again after it"
+            return TransitionResult(ok=True, status="queued", detail=detail)
+    row = (*named, loss.failed, loss.vanished, loss.rejected, loss.actor)
+    (changed,) = group.change_tasks("conclude_tasks", rows=[row])
+    leave_out(group, [changed])
+    return TransitionResult(
+        ok=True, status=changed["status"], detail=_becomes(changed["status"], report.task_id)
+    )
+
+
+def leave_out(group: Group, rows: Sequence[Row]) -> None:
+    """Let work give nothing whose verifier was skipped: without an acceptance nothing passes."""
+    for row in rows:
+        if row["skipped"] and row["verifies"] is not None:
+            group.change_tasks("skip_unaccepted", task_id=row["entity"])
+
+
+def _becomes(status: str, task_id: str) -> str:
+    """What the step's plan made of a failure."""
+    plans = {"queued": f'it waits for approval: hf.approve("{task_id}")', "done": "it is skipped"}
+    return plans.get(status, "")
+
+
+def go_to(group: Group, task: Row, step: str, feedback: str) -> None:
+    """Begin again at a step further up, with what was said of the task that goes back."""
+    (target,) = group.tx.read("task_beside", task_id=task["id"], step=step)
+    scope = reopen.Scope(apart=task["id"], feedback=feedback)
+    reopen.reopen_within(group, target["id"], "goto", reopen.STARTED, scope)
+    reopen.lift_run(group, task["run_id"], "goto")
+    reopen.let_go(group, task["id"], "goto")
+
+
+def _unknown_items(verdict: Verdict, task: Row) -> str | None:
+    if task["subject_kind"] != Kind.GROUP:
+        return None
+    mistake = items_mistake(verdict.items, task["subject_total"] or 0)
+    return None if mistake is None else f"a verdict's `items`: {mistake}"
+
+
+def _no_verdict(report: Complete) -> str:
+    output = json.loads(report.output)
+    items = output.get("items") if isinstance(output, dict) else None
+    mistake = None if items is None else items_mistake(items)
+    return NO_VERDICT if mistake is None else f"a verdict's `items`: {mistake}"
+
+
+def _verdict(report: Complete) -> Verdict | None:
+    # Cheap, because it is asked of every result and nearly none is a verdict.
+    if '"verdict"' not in report.output:
+        return None
+    return read_verdict(json.loads(report.output))

@@ -1,0 +1,124 @@
+"""Browsers that were let in: by a link, once, until they leave or it is over.
+
+What is asked about browsers: a link that lets one in, that one comes in by it, or leaves.
+
+Browsers of the server: let one in by a link, see what it may do, and let it go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from holdfast.clock import MICROSECONDS
+from holdfast.engine.core.context import Desk
+from holdfast.engine.core.operation import Keys, Operation
+from holdfast.engine.core.sync_async import operation, reading
+from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.surroundings.access import read_access
+from holdfast.model.text import clean_name
+from holdfast.model.token import Access, digest_secret
+from holdfast.store.database import Row
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BrowserOperation(Operation):
+    digest: str
+
+    @property
+    def keys(self) -> Keys:
+        return (f"browser:{self.digest}",)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MakeLink(BrowserOperation):
+    """For what the token of a `name` may do."""
+
+    name: str
+    ttl: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EnterByLink(BrowserOperation):
+    """From then on `session` is the digest of what the browser shows."""
+
+    session: str
+    ttl: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LeaveBrowser(BrowserOperation):
+    pass
+
+
+def carry_out(group: Group, operations: Sequence[BrowserOperation]) -> list[Row | None]:
+    """In the order of their digests, whatever order they were asked for in."""
+    places = sorted(range(len(operations)), key=lambda place: operations[place].digest)
+    given = {place: _carry_out(group, operations[place]) for place in places}
+    return [given[place] for place in range(len(operations))]
+
+
+def _carry_out(group: Group, operation: BrowserOperation) -> Row | None:
+    tx, digest = group.tx, operation.digest
+    if isinstance(operation, MakeLink):
+        tx.run("forget_browsers")
+        rows = tx.write("make_link", digest=digest, name=operation.name, ttl=operation.ttl)
+    elif isinstance(operation, EnterByLink):
+        session, ttl = operation.session, operation.ttl
+        rows = tx.write("enter_by_link", digest=digest, session=session, ttl=ttl)
+    else:
+        rows = tx.write("leave_browser", digest=digest)
+    return rows[0] if rows else None
+
+
+# How long a link waits for somebody to follow it, and how long they are in then.
+LINK = 10 * 60 * MICROSECONDS
+SESSION = 12 * 60 * 60 * MICROSECONDS
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Browser:
+    """Somebody in a browser: what their token may do, until when."""
+
+    access: Access
+    ends_at: int
+
+
+class Browsers:
+    """Of links and sessions too the store keeps digests alone."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    @operation
+    def link(self, name: str, code: str) -> Future[int | None]:
+        """Have a code let one browser in with what a token may do; until when, if that is good."""
+        asked = MakeLink(digest=digest_secret(code), name=clean_name("name", name), ttl=LINK)
+        return self._desk.submit(asked, read=_read_end)
+
+    @operation
+    def enter(self, code: str, secret: str) -> Future[int | None]:
+        """Use up a code: from now on the secret is what the browser shows, until when."""
+        session = digest_secret(secret)
+        asked = EnterByLink(digest=digest_secret(code), session=session, ttl=SESSION)
+        return self._desk.submit(asked, read=_read_end)
+
+    @operation
+    def leave(self, secret: str) -> Future[bool]:
+        """Have what a browser shows be good for nothing from now on; whether it was."""
+        asked = LeaveBrowser(digest=digest_secret(secret))
+        return self._desk.submit(asked, read=lambda row: row is not None)
+
+    @reading
+    def find(self, secret: str) -> Browser | None:
+        """Who shows this; None when it is not good, or not any more, or its token is not."""
+        digest = digest_secret(secret)
+        rows = self._desk.view(lambda tx: tx.read("browser_by_digest", digest=digest))
+        if not rows:
+            return None
+        return Browser(access=read_access(rows[0]), ends_at=rows[0]["ends_at"])
+
+
+def _read_end(row: Row | None) -> int | None:
+    return None if row is None else int(row["expires_at"])

@@ -1,0 +1,240 @@
+"""What follows an end: one task for each hook that is for it, in the commit that records it.
+
+What is asked about hooks: that they are kept, or kept no more.
+
+Hooks: say what is to follow which ends, look at it, take it back.
+
+What every task of a hook has in common, as the store keeps it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from holdfast.engine.core.context import Desk
+from holdfast.engine.core.operation import Keys, Operation
+from holdfast.engine.core.sync_async import operation, reading
+from holdfast.engine.core.task_rows import PLAIN, TaskRow
+from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.input import validation
+from holdfast.engine.read.pages import Page
+from holdfast.engine.read.records import UNREADABLE, read_event, read_value, tell_problem
+from holdfast.engine.read.report_refusals import refuse
+from holdfast.engine.state import creation
+from holdfast.errors import tell_error
+from holdfast.ids import Ids
+from holdfast.model.hook import Ended, Hook, NewHook, check_ends, hook_step
+from holdfast.model.result import Refusal, TransitionResult
+from holdfast.model.retry import MAX_COUNT, MAX_SECONDS, MICROSECONDS
+from holdfast.model.task import NewTask
+from holdfast.model.text import clean_name, clean_text
+from holdfast.store.database import Row
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RegisterHooks(Operation):
+    """Each a name, its ends, what it is about, and the template of its tasks."""
+
+    hooks: tuple[tuple[str, str, str | None, str], ...]
+
+    @property
+    def keys(self) -> Keys:
+        return tuple(hook_step(name) for name, *_ in self.hooks)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RemoveHook(Operation):
+    name: str
+
+    @property
+    def keys(self) -> Keys:
+        return (hook_step(self.name),)
+
+
+Reader = Callable[[object], object]
+
+
+def write(row: TaskRow) -> str:
+    return json.dumps({name: getattr(row, name) for name in _READERS}, sort_keys=True)
+
+
+def read(text: str) -> dict[str, Any]:
+    """The fields of a task; what a newer release has added is left out, what is odd is refused."""
+    template = {**PLAIN, **json.loads(text)}
+    return {name: reader(template[name]) for name, reader in _READERS.items()}
+
+
+def _whole(field: str, *, least: int, most: int) -> Reader:
+    return lambda value: validation.number(field, value, least=least, most=most)
+
+
+def _optional(reader: Reader) -> Reader:
+    return lambda value: None if value is None else reader(value)
+
+
+_MOST = MAX_SECONDS * MICROSECONDS
+_READERS: dict[str, Reader] = {
+    "agent": lambda value: clean_name("agent", value),
+    "priority": lambda value: validation.signed("priority", value),
+    "tags": lambda value: validation.tags(json.loads(clean_text("tags", value))),
+    "timeout": _optional(_whole("timeout", least=1, most=_MOST)),
+    "concurrency_key": _optional(lambda value: clean_text("concurrency_key", value)),
+    "capacity": _whole("capacity", least=1, most=validation.MAX_INTEGER),
+    "max_attempts": _whole("max_attempts", least=1, most=MAX_COUNT),
+    "max_lost": _whole("max_lost", least=1, most=MAX_COUNT),
+    "backoff": _whole("backoff", least=0, most=_MOST),
+    "backoff_max": _whole("backoff_max", least=0, most=_MOST),
+}
+
+ACTOR = "hook"
+
+log = logging.getLogger("holdfast.hooks")
+
+
+def register(group: Group, operations: Sequence[RegisterHooks]) -> list[None]:
+    # In one order, because two processes that register the same hooks wait for each other.
+    rows = [hook for operation in operations for hook in operation.hooks]
+    rows.sort(key=lambda hook: hook[0])
+    group.tx.run("register_hooks", rows=rows)
+    return [None for _ in operations]
+
+
+def remove(group: Group, operation: RemoveHook) -> TransitionResult:
+    if group.tx.write("remove_hook", hook=operation.name):
+        return TransitionResult(ok=True)
+    names = ", ".join(row["name"] for row in group.tx.read("list_hooks"))
+    there = f"there are {names}" if names else "there is none at all"
+    detail = f"no hook of this store is called {operation.name!r}; {there}"
+    return refuse(Refusal.NOT_FOUND, None, detail)
+
+
+def fire(group: Group) -> None:
+    """Queue what is to follow the ends of this group; each end is there once, and so is this."""
+    if not group.ends:
+        return
+    ends, group.ends = group.ends, []
+    found = group.tx.read("hooks_to_fire", rows=[(end["entity"], end["version"]) for end in ends])
+    tasks: list[tuple[TaskRow, str]] = []
+    for row in found:
+        try:
+            tasks.append((_task(row, group.ids), ACTOR))
+        except UNREADABLE as error:
+            group.passed_hooks.append({**row, "problem": tell_problem(error)})
+    creation.insert_tasks(group, tasks, {}, run_holds=0)
+    failed = [end["entity"] for end in ends if end["status"] == "failed" and end["run_id"] is None]
+    if failed:
+        group.failed_hooks += group.tx.read("failed_hooks", ids=failed)
+
+
+def report(failed: Sequence[Row], passed: Sequence[Row]) -> None:
+    """Say which hooks have failed for good or were passed over, after what, and how to go on."""
+    for row in failed:
+        log.error(
+            'hook %s failed for good: %s; what it follows stays as it ended; hf.tasks.retry("%s") '
+            "tries it again",
+            row["title"],
+            tell_error(read_value(row["error"])),
+            row["id"],
+        )
+    for row in passed:
+        log.error(
+            "hook %s was passed over after %s of %s, because this program cannot read it: %s; "
+            "hf.hooks.list() tells it too; the program that has this hook registers it anew",
+            row["name"],
+            row["type"],
+            row["entity"],
+            row["problem"],
+        )
+
+
+def read_payload(payload: dict[str, Any]) -> Ended:
+    """The event in the payload of a hook's task."""
+    return Ended(**payload["event"])
+
+
+def _task(row: Row, ids: Ids) -> TaskRow:
+    name, entity = row["name"], row["entity"]
+    event = Ended.tell(read_event(row), workflow=row["workflow"], step=row["step"])
+    return TaskRow(
+        id=ids.task(),
+        step=hook_step(name),
+        title=f"{name} after {row['type']} of {entity}",
+        status="queued",
+        key=f"{hook_step(name)} {entity} {row['version']}",
+        payload=json.dumps({"event": asdict(event)}, ensure_ascii=False, separators=(",", ":")),
+        **read(row["template"]),
+    )
+
+
+Kept = tuple[str, str, str | None, str]
+
+
+class Hooks:
+    """What follows the end of a run or of a lone task."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    @operation
+    def register(self, hooks: Sequence[NewHook]) -> Future[None]:
+        """Have each hook follow every end it is for from now on; again, it changes nothing."""
+        wanted = {row[0]: row for row in map(self._row, hooks)}
+        rows = self._desk.view(lambda tx: tx.read("list_hooks")) if wanted else []
+        known = {(row["name"], row["events"], row["about"], row["template"]) for row in rows}
+        new = tuple(row for row in wanted.values() if row not in known)
+        if new:
+            return self._desk.submit(RegisterHooks(hooks=new))
+        unchanged: Future[None] = Future()
+        unchanged.set_result(None)
+        return unchanged
+
+    @operation
+    def remove(self, name: str) -> Future[TransitionResult]:
+        """Let nothing more follow; what it has queued already stays in the queue."""
+        return self._desk.submit(RemoveHook(name=clean_name("name", name)))
+
+    @reading
+    def list(self) -> Page[Hook]:
+        """Every hook of the store, of whatever program."""
+        return [_read(row) for row in self._desk.view(lambda tx: tx.read("list_hooks"))]
+
+    def _row(self, hook: NewHook) -> Kept:
+        validation.instance("hook", hook, NewHook)
+        task = NewTask(
+            title=clean_name("name", hook.name),
+            agent=hook.agent,
+            tags=hook.tags,
+            priority=hook.priority,
+            retry=hook.retry,
+            timeout=hook.timeout,
+            concurrency=hook.concurrency,
+        )
+        limit = self._desk.settings.max_payload
+        row = validation.new_task(task, self._desk.ids, max_payload=limit, now=self._desk.now)
+        about = None if hook.about is None else clean_name("about", hook.about)
+        return hook.name, _ends(hook.events), about, write(row)
+
+
+def _ends(events: object) -> str:
+    chosen = sorted(validation.names("events", events))
+    check_ends(chosen)
+    return json.dumps(chosen)
+
+
+def _read(row: Row) -> Hook:
+    kept = Hook(name=row["name"], about=row["about"], created_at=row["created_at"])
+    try:
+        template = read(row["template"])
+        return replace(
+            kept,
+            events=validation.names("events", json.loads(row["events"])),
+            agent=template["agent"],
+            max_attempts=template["max_attempts"],
+        )
+    except UNREADABLE as error:
+        return replace(kept, problem=tell_problem(error))

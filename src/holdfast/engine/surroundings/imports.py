@@ -1,0 +1,424 @@
+"""What an older store knew, taken over: each task is led along the table to where it stood there.
+
+Nothing of a tree or run is to be seen before all of it is written, so that no worker can take what
+was done before. Every end is an attempt of its own by `import`, and comes after what it needed.
+
+Imports: what an older store knew becomes tasks and runs of this one.
+
+What an older store knew of tasks and runs, in the words of this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from graphlib import TopologicalSorter
+from typing import Any
+
+from holdfast.engine.core.context import Desk
+from holdfast.engine.core.operation import Complete, Fail, Import, Past, StartRun
+from holdfast.engine.core.sync_async import operation
+from holdfast.engine.core.task_rows import TaskRow
+from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.input import validation
+from holdfast.engine.state import creation, plans, report_outcomes
+from holdfast.errors import HoldfastError, InvalidInput, KeyConflict
+from holdfast.model.retry import positive_microseconds
+from holdfast.model.run import Created, NewRun
+from holdfast.model.status import TERMINAL, PlanningPhase, Status
+from holdfast.model.task import NewTask
+from holdfast.model.text import digest, encode_json
+from holdfast.store.database import Row, Transaction
+
+FENCE = 1
+Reply = list[Created] | HoldfastError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Led:
+    past: Past
+    by: Import
+
+
+def take_over(group: Group, operations: Sequence[Import]) -> list[Reply]:
+    """A tree or run of which anything is here already is left as it is."""
+    replies = _start_runs(group, operations) | _create_trees(group, operations)
+    new = [operation for place, operation in enumerate(operations) if _is_new(replies[place])]
+    led = [Led(past=past, by=operation) for operation in new for past in operation.past]
+    _plan(group, led)
+    for each in led:
+        if each.past.enqueue:
+            _reach(group, "enqueue_task", each)
+    _end(group, led)
+    _pass_on(group, new)
+    for asked in new:
+        if asked.run is not None and asked.cancelled:
+            run_id, actor = asked.run.run_id, asked.actor
+            group.change_runs("cancel_run", run_id=run_id, actor=actor)
+            group.change_tasks("cancel_run_tasks", ids=[run_id], actor=actor)
+    return [replies[place] for place in range(len(operations))]
+
+
+def _is_new(reply: Reply) -> bool:
+    return isinstance(reply, list) and all(each.created for each in reply)
+
+
+def _start_runs(group: Group, operations: Sequence[Import]) -> dict[int, Reply]:
+    runs: dict[int, StartRun] = {
+        place: each.run for place, each in enumerate(operations) if each.run is not None
+    }
+    started = creation.start_runs(group, list(runs.values())) if runs else []
+    return {
+        place: [reply] if isinstance(reply, Created) else reply
+        for place, reply in zip(runs, started, strict=True)
+    }
+
+
+def _create_trees(group: Group, operations: Sequence[Import]) -> dict[int, Reply]:
+    trees = {place: each for place, each in enumerate(operations) if each.run is None}
+    wanted = [task.key for tree in trees.values() for task in tree.tasks]
+    keys = creation.Keys(group, "tasks_by_key", wanted)
+    replies = {place: _settle_keys(keys, tree.tasks) for place, tree in trees.items()}
+    accepted = [
+        (task, trees[place].actor)
+        for place, reply in replies.items()
+        if _is_new(reply)
+        for task in trees[place].tasks
+    ]
+    depths = _depths([task for task, _ in accepted])
+    # In one order, because whoever inserts a key waits for whoever has just inserted it; and a
+    # parent before its children, which may be written with a later statement.
+    accepted.sort(key=lambda each: (depths[each[0].id], each[0].key or ""))
+    creation.insert_tasks(group, accepted, {}, run_holds=0)
+    return replies
+
+
+def _depths(tasks: Sequence[TaskRow]) -> dict[str, int]:
+    """How far below the top of its tree each task stands."""
+    parents = {task.id: task.parent_id for task in tasks}
+    depths: dict[str, int] = {}
+    for task in tasks:
+        above: list[str] = []
+        place: str | None = task.id
+        while place is not None and place not in depths:
+            above.append(place)
+            place = parents.get(place)
+        first = 0 if place is None else depths[place] + 1
+        depths |= {each: number for number, each in enumerate(reversed(above), start=first)}
+    return depths
+
+
+def _settle_keys(keys: creation.Keys, tasks: Sequence[TaskRow]) -> Reply:
+    own = [task.id for task in tasks]
+    try:
+        found = [keys.claim(task.key, task.body_digest, task.id) for task in tasks]
+    except KeyConflict as error:
+        keys.forget(own)
+        return error
+    if found == own:
+        return [Created(id=each, created=True) for each in own]
+    keys.forget(own)
+    # Whoever has been deleted here since stays so.
+    return [
+        Created(id=each, created=False) for each, new in zip(found, own, strict=True) if each != new
+    ]
+
+
+def _plan(group: Group, led: Sequence[Led]) -> None:
+    """While all their children are still idle, as in any other plan."""
+    for each in led:
+        if each.past.phase != "none":
+            _reach(group, "start_planning", each)
+    for each in led:
+        if each.past.phase == "finalized":
+            _reach(group, "finalize_plan", each, shape=None)
+
+
+def _pass_on(group: Group, new: Sequence[Import]) -> None:
+    for each in new:
+        if finalized := [past.task_id for past in each.past if past.phase == "finalized"]:
+            plans.pass_on(group, finalized, each.actor)
+
+
+def _reach(group: Group, query: str, led: Led, **more: Any) -> None:
+    past = led.past
+    if not group.change_tasks(query, task_id=past.task_id, actor=led.by.actor, **more):
+        raise RuntimeError(f"{query} does not move {past.task_id}; nothing of it is imported")
+
+
+def _end(group: Group, led: Sequence[Led]) -> None:
+    """Round by round: whoever ends in one has all that it needed from the rounds before."""
+    ended = {each.past.task_id: each for each in led if each.past.ended is not None}
+    order = TopologicalSorter({key: ended[key].past.after for key in ended})
+    order.prepare()
+    while order.is_active():
+        names = order.get_ready()
+        ready = [ended[name] for name in names]
+        _attempt(group, [each for each in ready if not each.past.settled])
+        _settle(group, [each.past for each in ready if each.past.settled])
+        group.change_tasks("unblock_dependents", ids=names)
+        order.done(*names)
+    _add_late_needs(group, ended.values())
+
+
+def _settle(group: Group, plans: Sequence[Past]) -> None:
+    for plan in plans:
+        told = None if plan.result == "null" else plan.result
+        output, error = (told, None) if plan.ended == "done" else (None, told)
+        rows = group.change_tasks("settle_plans", ids=[plan.task_id], output=output, error=error)
+        if [row["status"] for row in rows] != [plan.ended]:
+            raise RuntimeError("a plan does not end as its children did; nothing of it is imported")
+
+
+def _attempt(group: Group, led: Sequence[Led]) -> None:
+    for each in led:
+        started = group.change_tasks(
+            "claim_task_by_id",
+            task_id=each.past.task_id,
+            agents=[each.past.agent],
+            tags="[]",
+            worker=each.by.actor,
+            lease=each.by.lease,
+        )
+        if [row["attempt"] for row in started] != [FENCE]:
+            raise RuntimeError(f"{each.past.task_id} cannot start; nothing of it is imported")
+    pasts = [each.past for each in led]
+    done = [_completed(past) for past in pasts if past.ended == "done"]
+    failed = [_failed(past) for past in pasts if past.ended == "failed"]
+    answers = report_outcomes.complete(group, done) if done else []
+    answers += report_outcomes.fail(group, failed) if failed else []
+    for answer in answers:
+        if not answer.ok:
+            raise RuntimeError(f"a task cannot end, {answer}; nothing of it is imported")
+
+
+def _completed(past: Past) -> Complete:
+    result = past.result
+    return Complete(task_id=past.task_id, fence=FENCE, output=result, digest=digest(result))
+
+
+def _failed(past: Past) -> Fail:
+    return Fail(
+        task_id=past.task_id,
+        fence=FENCE,
+        error=past.result,
+        digest=digest(past.result),
+        retryable=False,
+        jitter=0.0,
+    )
+
+
+def _add_late_needs(group: Group, led: Iterable[Led]) -> None:
+    """What ran too early needs from now on what came before it."""
+    late = {each.past.task_id: each.past.late for each in led if each.past.late}
+    if late:
+        found = group.tx.read("tasks_by_id", ids=sorted(late))
+        since = {row["id"]: row["version"] for row in found}
+        rows = [(task, need, since[task]) for task, needs in late.items() for need in needs]
+        group.tx.run("insert_needs", rows=rows)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PastTask:
+    """A task under the name it had there; `parent`, `needs` and `late` are such names too.
+
+    What it needed when it ended is done, or `late`: it ran before that, and needs it from now on.
+    A plan that `settled` ended with its children, and not by an attempt of its own. `rank` is its
+    place among all tasks there.
+    """
+
+    name: str
+    task: NewTask
+    status: Status
+    phase: PlanningPhase = PlanningPhase.NONE
+    settled: bool = False
+    parent: str | None = None
+    needs: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
+    result: Any = None
+    rank: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PastTree:
+    """A task and all below it, parents first; they come over together, or not at all."""
+
+    tasks: tuple[PastTask, ...]
+    body: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PastRun:
+    """A run, and a task for each step, by the step's name."""
+
+    run: NewRun
+    tasks: tuple[PastTask, ...]
+    body: str
+    cancelled: bool = False
+
+
+IMPORT = "import"
+AT_ONCE = 1_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unit:
+    """What comes over in one piece: its tasks by their old names, and the ids they get."""
+
+    tasks: Mapping[str, PastTask]
+    ids: Mapping[str, str]
+    children: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def ids_of(self, names: Sequence[str]) -> tuple[str, ...]:
+        return tuple(self.ids[name] for name in names)
+
+    def is_planned(self, task: PastTask) -> bool:
+        """Whether a plan is anywhere above it: those are planned before anything below moves."""
+        while task.parent is not None:
+            task = self.tasks[task.parent]
+            if task.phase is not PlanningPhase.NONE:
+                return True
+        return False
+
+    def ended_before(self, task: PastTask) -> tuple[str, ...]:
+        below = self.children.get(task.name, ()) if task.settled else ()
+        first = [*task.needs, *below]
+        return self.ids_of([name for name in first if self.tasks[name].status in TERMINAL])
+
+
+class Imports:
+    """Trees and runs of an older store; each comes over whole, and once."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    @operation
+    def take_over(
+        self, units: Sequence[PastTree | PastRun], *, actor: str = IMPORT
+    ) -> Future[list[list[Created]]]:
+        """Take over each unit, unless it is here already; nothing, if one is here otherwise."""
+        operations = self.prepare(units, validation.actor(actor))
+        self._refuse_others(operations)
+        return self._desk.submit_all(operations)
+
+    def prepare(self, units: Sequence[PastTree | PastRun], actor: str) -> list[Import]:
+        """What the writer will be asked, one operation for each unit; all checked, none written."""
+        ids = self._ids([unit for unit in units if isinstance(unit, PastTree)])
+        operations: list[Import] = []
+        for unit in units:
+            if isinstance(unit, PastTree):
+                operations.append(self._tree(unit, ids, actor))
+            else:
+                with told(f"runs[{unit.run.key}]"):
+                    operations.append(self._run(unit, actor))
+        return operations
+
+    def _ids(self, trees: Sequence[PastTree]) -> dict[str, str]:
+        """Ids in the order the tasks had there, which decides between two of one position."""
+        ranked = sorted((task.rank, task.name) for tree in trees for task in tree.tasks)
+        return {name: self._desk.ids.task() for _, name in ranked}
+
+    def _tree(self, tree: PastTree, ids: Mapping[str, str], actor: str) -> Import:
+        tasks = {task.name: task for task in tree.tasks}
+        children: dict[str, list[str]] = {}
+        for task in tree.tasks:
+            if task.parent is not None:
+                children.setdefault(task.parent, []).append(task.name)
+        unit = Unit(tasks=tasks, ids=ids, children=children)
+        rows = []
+        for task in tree.tasks:
+            with told(f"tasks[{task.name}]"):
+                rows.append(self._row(unit, task, tree.body))
+        return replace(self._import(unit, actor), tasks=validation.batch(rows))
+
+    def _run(self, past: PastRun, actor: str) -> Import:
+        limit = self._desk.settings.max_payload
+        start = validation.new_run(past.run, self._desk.ids, max_payload=limit, actor_name=actor)
+        unit = Unit(
+            tasks={task.name: task for task in past.tasks},
+            ids={str(row.step): row.id for row in start.tasks},
+        )
+        rows = [
+            replace(
+                row,
+                needs=unit.ids_of(task.needs),
+                payload=encode_json("payload", task.task.payload, limit=limit),
+            )
+            for row, task in zip(start.tasks, past.tasks, strict=True)
+        ]
+        run = replace(start, tasks=validation.batch(rows), body_digest=past.body)
+        return replace(self._import(unit, actor), run=run, cancelled=past.cancelled)
+
+    def _import(self, unit: Unit, actor: str) -> Import:
+        lease = positive_microseconds("lease", self._desk.settings.lease)
+        past: list[Past] = []
+        for task in unit.tasks.values():
+            with told(f"tasks[{task.name}]"):
+                past.append(self._past(unit, task))
+        return Import(past=tuple(past), actor=actor, lease=lease)
+
+    def _row(self, unit: Unit, past: PastTask, body: str) -> TaskRow:
+        limit = self._desk.settings.max_payload
+        row = validation.new_task(past.task, self._desk.ids, max_payload=limit, now=self._desk.now)
+        ready = past.status is Status.QUEUED and not unit.is_planned(past)
+        return replace(
+            row,
+            id=unit.ids[past.name],
+            status="queued" if ready else "idle",
+            parent_id=None if past.parent is None else unit.ids[past.parent],
+            needs=unit.ids_of(past.needs),
+            body_digest=body,
+        )
+
+    def _past(self, unit: Unit, task: PastTask) -> Past:
+        ended = task.status in TERMINAL
+        limit = self._desk.settings.max_output
+        return Past(
+            task_id=unit.ids[task.name],
+            agent=task.task.agent,
+            ended=task.status.value if ended else None,
+            result=encode_json("result", task.result, limit=limit),
+            after=unit.ended_before(task) if ended else (),
+            enqueue=task.status is Status.QUEUED and unit.is_planned(task),
+            phase=task.phase.value,
+            settled=task.settled,
+            late=unit.ids_of(task.late),
+        )
+
+    def _refuse_others(self, operations: Sequence[Import]) -> None:
+        """Before the first of them is written: what came over before must be the same today.
+
+        Of a tree its top is told, which stands before all that belongs to it.
+        """
+        bodies = {row.key: row.body_digest for each in operations for row in each.tasks}
+        self._refuse_other("tasks_by_key", bodies)
+        runs = [each.run for each in operations if each.run is not None]
+        self._refuse_other("runs_by_key", {run.key: run.body_digest for run in runs})
+
+    def _refuse_other(self, query: str, bodies: Mapping[str | None, str]) -> None:
+        keys = sorted(filter(None, bodies))
+
+        def read(tx: Transaction) -> list[Row]:
+            return [row for page in pages(keys) for row in tx.read(query, keys=page)]
+
+        found = {row["key"]: row for row in self._desk.view(read)}
+        for key, body in bodies.items():
+            if key in found and found[key]["body_digest"] != body:
+                raise KeyConflict(found[key]["key"], found[key]["id"])
+
+
+@contextmanager
+def told(place: str) -> Iterator[None]:
+    """Say of bad input where it stands."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(f"{place}.{error.field}", error.reason) from error
+
+
+def pages(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    """As many at a time as one statement is given."""
+    for place in range(0, len(names), AT_ONCE):
+        yield names[place : place + AT_ONCE]

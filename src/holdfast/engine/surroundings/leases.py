@@ -1,0 +1,132 @@
+"""Named leases for anything that is not a task: one holder, a fence that grows for ever.
+
+What can be asked of named leases.
+
+Named leases: hold a key for a while, with a token and a fence to pass on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+
+from holdfast.engine.core.context import Desk
+from holdfast.engine.core.operation import Keys, Operation
+from holdfast.engine.core.sync_async import operation
+from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.read.report_refusals import refuse
+from holdfast.errors import ShuttingDown
+from holdfast.model.result import Refusal, TransitionResult
+from holdfast.model.retry import positive_microseconds
+from holdfast.model.task import NamedLease
+from holdfast.model.text import clean_key, clean_name, clean_text
+from holdfast.model.token import make_token, read_fence
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AcquireLease(Operation):
+    key: str
+    owner: str
+    ttl: int
+    keys: Keys = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RenewLease(Operation):
+    key: str
+    fence: int
+    ttl: int
+    keys: Keys = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReleaseLease(Operation):
+    key: str
+    fence: int
+    keys: Keys = ()
+
+
+LEASE_SUBJECT = "lease:"
+
+
+def acquire_all(group: Group, operations: Sequence[AcquireLease]) -> list[NamedLease | None]:
+    """New keys are inserted in their own order, whatever order they were asked for in."""
+    places = sorted(range(len(operations)), key=lambda place: operations[place].key)
+    given = {place: acquire(group, operations[place]) for place in places}
+    return [given[place] for place in range(len(operations))]
+
+
+def acquire(group: Group, operation: AcquireLease) -> NamedLease | None:
+    rows = group.tx.write(
+        "acquire_lease", key=operation.key, owner=operation.owner, ttl=operation.ttl
+    )
+    if not rows:
+        # Where the clock was set back under it, it would else last for as long as that.
+        group.tx.write("shorten_lease", key=operation.key)
+        return None
+    row = rows[0]
+    token = make_token(group.secret, LEASE_SUBJECT + operation.key, row["fence"])
+    return NamedLease(
+        key=row["key"],
+        owner=row["owner"],
+        fence=row["fence"],
+        token=token,
+        expires_at=row["expires_at"],
+    )
+
+
+def renew(group: Group, operation: RenewLease) -> TransitionResult:
+    rows = group.tx.write(
+        "renew_lease", key=operation.key, fence=operation.fence, ttl=operation.ttl
+    )
+    return TransitionResult(ok=True) if rows else refuse(Refusal.STALE_TOKEN, None)
+
+
+def release(group: Group, operation: ReleaseLease) -> TransitionResult:
+    rows = group.tx.write("release_lease", key=operation.key, fence=operation.fence)
+    return TransitionResult(ok=True) if rows else refuse(Refusal.STALE_TOKEN, None)
+
+
+class Leases:
+    """Locks that end by themselves: pass a lease's fence on, so that who is late is refused."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    @operation
+    def acquire(self, key: str, owner: str, *, ttl: float) -> Future[NamedLease | None]:
+        """Take a lease that nobody holds; None when somebody does."""
+        return self._desk.submit(
+            AcquireLease(
+                key=clean_key("key", key),
+                owner=clean_name("owner", owner),
+                ttl=positive_microseconds("ttl", ttl),
+            )
+        )
+
+    @acquire.undone_by
+    def _give_back(self, lease: NamedLease | None) -> None:
+        """Free what came after the one who awaited it was cancelled."""
+        if lease is not None:
+            # An engine that closes takes nothing back: the lease runs out.
+            with suppress(ShuttingDown):
+                self.release.submit(lease.key, lease.token)
+
+    @operation
+    def renew(self, key: str, token: str, *, ttl: float) -> Future[TransitionResult]:
+        """Keep a lease; refused once it has run out or changed hands."""
+        fence = self._fence(key, token)
+        return self._desk.submit(
+            RenewLease(key=key, fence=fence, ttl=positive_microseconds("ttl", ttl))
+        )
+
+    @operation
+    def release(self, key: str, token: str) -> Future[TransitionResult]:
+        """Give a lease back; nobody else's can be freed with its token."""
+        return self._desk.submit(ReleaseLease(key=key, fence=self._fence(key, token)))
+
+    def _fence(self, key: str, token: str) -> int:
+        subject = LEASE_SUBJECT + clean_key("key", key)
+        return read_fence(self._desk.secret, subject, clean_text("token", token)) or 0

@@ -1,0 +1,476 @@
+"""Schedules inside the writer: a tick moves its schedule on and starts its work in one commit.
+
+What is asked of schedules: keep, pause, resume and remove one, and fire the ticks of one.
+
+Schedules: keep them, steer them, look at them, and fire what is due.
+
+A new schedule at the edge: checked whole, and put in the terms of the store.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from holdfast.engine.core.context import Desk
+from holdfast.engine.core.operation import CreateTasks, Keys, Operation, StartRun
+from holdfast.engine.core.sync_async import operation, reading
+from holdfast.engine.core.task_rows import LEAST, TaskRow
+from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.input import validation
+from holdfast.engine.read.pages import PAGE, Page, read_limit
+from holdfast.engine.read.records import UNREADABLE, read_schedule, tell_problem
+from holdfast.engine.read.report_refusals import refuse
+from holdfast.engine.state import creation
+from holdfast.errors import (
+    HoldfastError,
+    InvalidInput,
+    NotFound,
+    ShuttingDown,
+    StoreGone,
+    StoreUnreachable,
+    UnknownOutcome,
+)
+from holdfast.ids import Ids
+from holdfast.model.result import Refusal, TransitionResult
+from holdfast.model.run import Created, NewRun
+from holdfast.model.schedule import (
+    SCHEDULE_PREFIX,
+    Missed,
+    NewSchedule,
+    Schedule,
+    Turn,
+    check_cron,
+    first_after,
+    take_turn,
+    tell_local,
+    tell_tick,
+    ticks_after,
+)
+from holdfast.model.task import NewTask
+from holdfast.model.text import clean_name, clean_text, digest
+from holdfast.model.workflow.graph import read_workflow
+from holdfast.store.database import Row
+from holdfast.store.group_commit.queue import GROUP_BYTES
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScheduleOperation(Operation):
+    name: str
+
+    @property
+    def keys(self) -> Keys:
+        return (f"schedule:{self.name}",)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PutSchedule(ScheduleOperation):
+    """A schedule that passed every check; what it starts is a run when it names a workflow."""
+
+    cron: str
+    zone: str
+    missed: str
+    workflow: str | None = None
+    workflow_version: str | None = None
+    definition: str | None = None
+    called: frozenset[tuple[str, str, str]] = frozenset()
+    template: str
+    input: str
+    run_id: str | None
+    body_digest: str
+    next_at: int
+
+    @property
+    def texts(self) -> tuple[str | None, ...]:
+        return (self.template, self.input, self.definition)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SteerSchedule(ScheduleOperation):
+    pass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PauseSchedule(SteerSchedule):
+    pass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ResumeSchedule(SteerSchedule):
+    pass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RemoveSchedule(SteerSchedule):
+    pass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tick(ScheduleOperation):
+    """Fire some ticks of a schedule as it was at a version, and wait for the one after them."""
+
+    version: int
+    ticks: tuple[int, ...]
+    next_at: int | None
+    problem: str | None = None
+    input_size: int = 0
+
+    @property
+    def size(self) -> int:
+        return LEAST + self.input_size * len(self.ticks)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fired:
+    """What a tick started; nothing and no problem when somebody else had fired it."""
+
+    started: tuple[str, ...] = ()
+    problem: str | None = None
+
+
+def put(group: Group, operations: Sequence[PutSchedule]) -> list[Schedule | HoldfastError]:
+    refused = _refused(group, operations)
+    # In one order, because whoever inserts a name waits for whoever has just inserted it.
+    accepted = sorted((o for o in operations if o.name not in refused), key=lambda o: o.name)
+    flows = {(o.workflow, o.workflow_version, o.definition) for o in accepted if o.workflow}
+    flows |= {each for o in accepted for each in o.called}
+    if flows:
+        group.tx.run("insert_workflows", rows=sorted(flows))
+    changed = group.tx.write(
+        "put_schedules",
+        rows=[
+            (
+                o.name,
+                o.cron,
+                o.zone,
+                o.missed,
+                o.workflow,
+                o.workflow_version,
+                o.template,
+                o.input,
+                o.run_id,
+                o.body_digest,
+                o.next_at,
+            )
+            for o in accepted
+        ],
+    )
+    if changed:
+        group.wake()
+    rows = group.tx.read("schedules_by_name", names=[o.name for o in accepted])
+    kept = {row["name"]: read_schedule(row) for row in rows}
+    return [refused.get(o.name) or kept[o.name] for o in operations]
+
+
+def _refused(group: Group, operations: Sequence[PutSchedule]) -> dict[str, HoldfastError]:
+    """Those that are to go with a run which is not there, or has ended."""
+    runs = sorted({o.run_id for o in operations if o.run_id is not None})
+    rows = group.tx.read("runs_by_id", ids=runs) if runs else []
+    standing = {row["id"]: row["status"] for row in rows}
+    return {
+        o.name: InvalidInput("run", _why_not(o.run_id, standing.get(o.run_id)))
+        for o in operations
+        if o.run_id is not None and standing.get(o.run_id) != "running"
+    }
+
+
+def _why_not(run_id: str, status: str | None) -> str:
+    if status is None:
+        return f"{run_id} is not a run of this store"
+    return f"{run_id} has ended: it is {status}; a schedule that goes with a run ends with it"
+
+
+def steer(group: Group, operation: SteerSchedule) -> TransitionResult:
+    match operation:
+        case PauseSchedule():
+            changed = group.tx.write("pause_schedule", name=operation.name)
+        case ResumeSchedule():
+            changed = _resume(group, operation.name)
+        case RemoveSchedule():
+            changed = group.tx.write("remove_schedule", name=operation.name)
+        case _:
+            message = f"{type(operation).__name__} is not an operation on a schedule"
+            raise TypeError(message)
+    found = changed or group.tx.read("schedule_by_name", name=operation.name)
+    if not found:
+        return refuse(Refusal.NOT_FOUND, None, f"there is no schedule {operation.name!r}")
+    return TransitionResult(ok=True, repeated=not changed)
+
+
+def _resume(group: Group, name: str) -> list[Row]:
+    changed: list[Row] = []
+    for row in group.tx.read("schedule_by_name", name=name):
+        now = group.tx.read("now")[0]["now"]
+        upcoming = first_after(row["cron"], row["zone"], now)
+        changed += group.tx.write(
+            "resume_schedule", name=name, from_version=row["version"], upcoming=upcoming
+        )
+    if changed:
+        group.wake()
+    return changed
+
+
+def fire(group: Group, ticks: Sequence[Tick]) -> list[Fired]:
+    moved = group.tx.write(
+        "fire_schedules",
+        rows=[
+            (tick.name, tick.version, max(tick.ticks, default=None), tick.next_at, tick.problem)
+            for tick in ticks
+        ],
+    )
+    rows = {row["name"]: row for row in moved}
+    fired = _start(group, [(tick, rows[tick.name]) for tick in ticks if tick.name in rows])
+    problems = [(name, each.problem) for name, each in sorted(fired.items()) if each.problem]
+    if problems:
+        group.tx.run("note_schedule_errors", rows=problems)
+    if late := sorted({tick.name for tick in ticks} - rows.keys()):
+        # Of a run that an older release has ended, which knows of no schedules.
+        owners = group.tx.read("schedule_owners", names=late)
+        group.closed += [row["id"] for row in owners if row["status"] != "running"]
+    return [fired.get(tick.name, Fired()) for tick in ticks]
+
+
+def tear_down(group: Group) -> None:
+    """Take away what went with the runs that have ended in this group."""
+    if group.closed:
+        closed, group.closed = sorted(set(group.closed)), []
+        group.tx.run("remove_schedules_of_runs", ids=closed)
+
+
+def _start(group: Group, ticks: Sequence[tuple[Tick, Row]]) -> dict[str, Fired]:
+    """Start what schedules are for, once for each tick; the last problem is the one to tell."""
+    fired = {tick.name: Fired(problem=tick.problem) for tick, _ in ticks}
+    tasks: list[tuple[str, CreateTasks]] = []
+    runs: list[tuple[str, StartRun]] = []
+    for tick, row in ticks:
+        try:
+            for moment in tick.ticks:
+                key = f"{SCHEDULE_PREFIX}{tick.name}:{tell_tick(moment)}"
+                if row["workflow"] is None:
+                    tasks.append((tick.name, _task(group, row, key)))
+                else:
+                    runs.append((tick.name, _run(group, row, key)))
+        except UNREADABLE as error:
+            fired[tick.name] = Fired(problem=tell_problem(error))
+    replies: list[list[Created] | Created | HoldfastError] = [
+        *creation.create_tasks(group, [order for _, order in tasks]),
+        *creation.start_runs(group, [order for _, order in runs]),
+    ]
+    names = [name for name, _ in (*tasks, *runs)]
+    for name, reply in zip(names, replies, strict=True):
+        fired[name] = _add(fired[name], reply)
+    return fired
+
+
+def _add(fired: Fired, reply: list[Created] | Created | HoldfastError) -> Fired:
+    if isinstance(reply, HoldfastError):
+        return replace(fired, problem=tell_problem(reply))
+    made = [reply] if isinstance(reply, Created) else reply
+    return replace(fired, started=fired.started + tuple(each.id for each in made if each.created))
+
+
+def _task(group: Group, row: Row, key: str) -> CreateTasks:
+    template = json.loads(row["template"])
+    task = TaskRow(**template, id=group.ids.task(), payload=row["input"], key=key)
+    return CreateTasks(
+        tasks=(replace(task, body_digest=validation.body(task)),),
+        actor=SCHEDULE_PREFIX + row["name"],
+    )
+
+
+def _run(group: Group, row: Row, key: str) -> StartRun:
+    name, version = row["workflow"], row["workflow_version"]
+    (kept,) = group.tx.read("workflow_definition", name=name, version=version)
+    run = NewRun(
+        workflow=read_workflow(kept["definition"]),
+        input=json.loads(row["input"]),
+        **json.loads(row["template"]),
+    )
+    # It was small enough when it was put.
+    enough, actor = len(row["input"].encode()), SCHEDULE_PREFIX + row["name"]
+    return validation.new_run(run, group.ids, max_payload=enough, actor_name=actor, tick=key)
+
+
+# The key of what a tick starts is this name and more, and a key has at most 200 characters.
+MAX_NAME = 150
+OF_ONE_CALL = ("key", "needs", "parent", "scheduled_for", "trace")
+_TEMPLATE = (
+    *("step", "title", "agent", "status", "priority", "position", "tags", "concurrency_key"),
+    *("capacity", "max_attempts", "max_lost", "backoff", "backoff_max", "timeout"),
+)
+
+
+def clean_schedule_name(value: object) -> str:
+    return clean_name("name", clean_text("name", value, limit=MAX_NAME))
+
+
+def new_schedule(
+    schedule: NewSchedule, ids: Ids, *, max_payload: int, now: Callable[[], int]
+) -> PutSchedule:
+    validation.instance("schedule", schedule, NewSchedule)
+    name = clean_schedule_name(schedule.name)
+    cron, zone = check_cron(schedule.cron, schedule.zone)
+    missed = _missed(schedule.missed)
+    run_id = None if schedule.run is None else validation.run_id(schedule.run, "run")
+    target = _target(schedule.starts, ids, max_payload=max_payload)
+    # What is called is part of the definition, by its version.
+    told = (target[key] for key in sorted(target) if key != "called")
+    said = (cron, zone, missed, run_id, *told)
+    return PutSchedule(
+        name=name,
+        cron=cron,
+        zone=zone,
+        missed=missed,
+        run_id=run_id,
+        body_digest=digest(repr(said)),
+        next_at=first_after(cron, zone, now()),
+        **target,
+    )
+
+
+def _missed(value: object) -> str:
+    known = [each.value for each in Missed]
+    if not isinstance(value, str) or value not in known:
+        raise InvalidInput("missed", f"{value!r} is not one of {', '.join(known)}")
+    return str(value)
+
+
+def _target(starts: object, ids: Ids, *, max_payload: int) -> dict[str, Any]:
+    if isinstance(starts, NewTask):
+        _refuse_own(starts, OF_ONE_CALL)
+        task = validation.new_task(starts, ids, max_payload=max_payload, now=lambda: 0)
+        template = {name: getattr(task, name) for name in _TEMPLATE}
+        return {"template": json.dumps(template), "input": task.payload}
+    if isinstance(starts, NewRun):
+        _refuse_own(starts, ("key", "trace"))
+        run = validation.new_run(starts, ids, max_payload=max_payload, actor_name="schedule")
+        return {
+            "workflow": run.workflow,
+            "workflow_version": run.workflow_version,
+            "definition": run.definition,
+            "called": run.called,
+            "template": json.dumps({"priority": run.priority}),
+            "input": run.input,
+        }
+    reason = f"must be a NewTask or a NewRun, not {type(starts).__name__}"
+    raise InvalidInput("starts", reason)
+
+
+def _refuse_own(starts: NewTask | NewRun, names: tuple[str, ...]) -> None:
+    for name in names:
+        if getattr(starts, name):
+            reason = "belongs to one call; what a schedule starts has a key of its own at each tick"
+            raise InvalidInput(name, reason)
+
+
+DUE_AT_ONCE = 100
+
+log = logging.getLogger("holdfast.schedules")
+
+
+class Schedules:
+    """Cron for tasks and runs: each tick is fired once, however many processes look."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    @operation
+    def put(self, schedule: NewSchedule) -> Future[Schedule]:
+        """Keep a schedule; the same again changes nothing, another of the name replaces it."""
+        limit = self._desk.settings.max_payload
+        return self._desk.submit(
+            new_schedule(schedule, self._desk.ids, max_payload=limit, now=self._desk.now)
+        )
+
+    @operation
+    def pause(self, name: str) -> Future[TransitionResult]:
+        """Fire no more ticks; those of the pause are not made up for."""
+        return self._desk.submit(PauseSchedule(name=clean_schedule_name(name)))
+
+    @operation
+    def resume(self, name: str) -> Future[TransitionResult]:
+        """Go on with the next tick from now."""
+        return self._desk.submit(ResumeSchedule(name=clean_schedule_name(name)))
+
+    @operation
+    def remove(self, name: str) -> Future[TransitionResult]:
+        """Forget a schedule; what it has started stays."""
+        return self._desk.submit(RemoveSchedule(name=clean_schedule_name(name)))
+
+    @reading
+    def get(self, name: str) -> Schedule:
+        """A schedule as it stands now."""
+        known = clean_schedule_name(name)
+        rows = self._desk.view(lambda tx: tx.read("schedule_by_name", name=known))
+        if not rows:
+            raise NotFound(known, "schedule")
+        return read_schedule(rows[0])
+
+    @reading
+    def list(self, *, limit: int = PAGE, after: str | None = None) -> Page[Schedule]:
+        """Schedules by name, at most 1,000; `after` the last name of a page comes the next."""
+        count, start = read_limit(limit), "" if after is None else clean_schedule_name(after)
+        rows = self._desk.view(lambda tx: tx.read("list_schedules", count=count, after=start))
+        return [read_schedule(row) for row in rows]
+
+    @reading
+    def preview(self, cron: str, zone: str = "UTC", count: int = 5) -> Page[datetime]:
+        """The next ticks of a cron expression from now, as times of its zone."""
+        rule, place = check_cron(cron, zone)
+        number, now = read_limit(count, "count"), self._desk.now()
+        first_after(rule, place, now)
+        ticks = islice(ticks_after(rule, place, now), number)
+        return [tell_local(tick, place) for tick in ticks]
+
+    def fire(self) -> None:
+        """Fire every tick that is due; what cannot be started is told, and holds up no other."""
+        rows = self._desk.view(lambda tx: tx.read("due_schedules", count=DUE_AT_ONCE))
+        ticks = [_reckon(row) for row in rows]
+        for tick, future in zip(ticks, self._desk.submit_many(ticks), strict=True):
+            fired = self._settle(tick, future)
+            if fired.problem is not None:
+                log.warning("schedule %s: %s", tick.name, fired.problem)
+
+    def _settle(self, tick: Tick, future: Future[Fired]) -> Fired:
+        try:
+            return future.result()
+        except (ShuttingDown, StoreGone, StoreUnreachable, UnknownOutcome):
+            raise
+        except Exception as error:
+            log.exception("schedule %s cannot start what it is for", tick.name)
+            passed = replace(tick, ticks=(), problem=tell_problem(error))
+            moved: Fired = self._desk.submit(passed).result()
+            return moved
+
+
+def _reckon(row: Row) -> Tick:
+    """The ticks of a due schedule; one that cannot be read here is paused."""
+    problem = None
+    try:
+        missed = Missed(row["missed"])
+        turn = take_turn(row["cron"], row["zone"], missed, row["next_at"], row["now"])
+    except UNREADABLE as error:
+        turn, problem = Turn(ticks=(), next_at=None), tell_problem(error)
+    if turn.next_at is None:
+        problem = f"paused: {problem or 'no tick follows within 50 years'}"
+    return Tick(
+        name=row["name"],
+        version=row["version"],
+        problem=problem,
+        input_size=row["size"],
+        **asdict(_as_much_as_fits(turn, row["size"])),
+    )
+
+
+def _as_much_as_fits(turn: Turn, size: int) -> Turn:
+    """Of many ticks that each start something large, the oldest; the others are due right after."""
+    room = max(1, GROUP_BYTES // max(1, size))
+    if len(turn.ticks) <= room:
+        return turn
+    return Turn(ticks=turn.ticks[:room], next_at=turn.ticks[room])

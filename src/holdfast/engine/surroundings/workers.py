@@ -1,0 +1,249 @@
+"""Which workers live, what they are told, and what was stopped with their attempts.
+
+What is asked about workers: that one is there, what one is told, and what one has stopped.
+
+Workers as the store knows them: say that one lives, look at them, have one go.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from holdfast.engine.core.context import Desk
+from holdfast.engine.core.operation import Keys, Operation, Report
+from holdfast.engine.core.sync_async import operation, reading
+from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.input import validation
+from holdfast.engine.read.pages import Page
+from holdfast.engine.read.report_refusals import refuse
+from holdfast.engine.state.reports import Reports
+from holdfast.model.result import Refusal, TransitionResult
+from holdfast.model.retry import positive_microseconds
+from holdfast.model.text import clean_name, clean_text
+from holdfast.model.worker import DRAIN, EVICT, LiveWorker
+from holdfast.store.database import Row
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkerOperation(Operation):
+    name: str
+
+    @property
+    def keys(self) -> Keys:
+        return (f"worker:{self.name}",)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RegisterWorker(WorkerOperation):
+    agents: str
+    tags: str
+    concurrency: int
+    ttl: int
+    process: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AnnounceWorker(WorkerOperation):
+    started_at: int
+    ttl: int
+    pausing: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TellWorker(WorkerOperation):
+    told: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ForgetWorker(WorkerOperation):
+    started_at: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NoteStop(Report):
+    """Nothing of an attempt runs any more, but for `left` processes that could not be ended."""
+
+    ended: int
+    left: int
+
+
+# How long a worker that has vanished is remembered: its name may be looked for.
+KEPT = 86_400_000_000
+
+
+def carry_out(group: Group, operations: Sequence[WorkerOperation]) -> list[object]:
+    """In the order of their names, whatever order they were asked for in."""
+    places = sorted(range(len(operations)), key=lambda place: operations[place].name)
+    given = {place: _carry_out(group, operations[place]) for place in places}
+    return [given[place] for place in range(len(operations))]
+
+
+def _carry_out(group: Group, operation: WorkerOperation) -> object:
+    match operation:
+        case RegisterWorker():
+            return _register(group, operation)
+        case AnnounceWorker():
+            return _first(
+                group.tx.write(
+                    "announce_worker",
+                    name=operation.name,
+                    started=operation.started_at,
+                    ttl=operation.ttl,
+                    pausing=operation.pausing,
+                )
+            )
+        case TellWorker():
+            told = group.tx.write("tell_worker", name=operation.name, told=operation.told)
+            return _answer(told, operation.name)
+        case ForgetWorker():
+            gone = group.tx.write(
+                "forget_worker", name=operation.name, started=operation.started_at
+            )
+            return _answer(gone, operation.name)
+        case _:
+            raise TypeError(f"{operation!r} is not about a worker")
+
+
+def _register(group: Group, operation: RegisterWorker) -> Row | None:
+    group.tx.run("forget_dead_workers", kept=KEPT)
+    return _first(
+        group.tx.write(
+            "register_worker",
+            name=operation.name,
+            agents=operation.agents,
+            tags=operation.tags,
+            concurrency=operation.concurrency,
+            process=operation.process,
+            ttl=operation.ttl,
+        )
+    )
+
+
+def note_stops(group: Group, reports: Sequence[NoteStop]) -> list[TransitionResult]:
+    rows = [(r.task_id, r.fence, r.ended, r.left) for r in reports]
+    noted = {row["task_id"] for row in group.tx.write("note_stops", rows=rows)}
+    return [
+        TransitionResult(ok=True)
+        if report.task_id in noted
+        else refuse(Refusal.STALE_TOKEN, None, "this is no attempt of it, or it was said before")
+        for report in reports
+    ]
+
+
+def _first(rows: list[Row]) -> Row | None:
+    return rows[0] if rows else None
+
+
+def _answer(rows: list[Row], name: str) -> TransitionResult:
+    if rows:
+        return TransitionResult(ok=True)
+    return refuse(Refusal.NOT_FOUND, None, f"no worker named {name} lives; see hf.workers.list()")
+
+
+MOST = 2**31 - 1
+
+
+class Workers:
+    """Which workers live, and what they are told."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._reports = Reports(desk)
+
+    @operation
+    def register(
+        self,
+        name: str,
+        *,
+        agents: Sequence[str],
+        tags: Sequence[str] = (),
+        concurrency: int = 1,
+        process: str | None = None,
+    ) -> Future[Row | None]:
+        """Say that a worker has started; None when another one of that name lives.
+
+        The `process` is for others on its machine, who can tell by it that it is dead.
+        """
+        return self._desk.submit(
+            RegisterWorker(
+                name=clean_name("name", name),
+                agents=json.dumps(validation.agents(agents)),
+                tags=validation.tags(tags),
+                concurrency=validation.number("concurrency", concurrency, least=1, most=MOST),
+                ttl=self._ttl,
+                process=_text("process", process),
+            )
+        )
+
+    @operation
+    def announce(
+        self, name: str, started_at: int, pausing: str | None = None
+    ) -> Future[Row | None]:
+        """Say that a worker still lives, and hear what it is told; None when it is not known.
+
+        While it claims nothing, `pausing` says why.
+        """
+        chosen, why = clean_name("name", name), _text("pausing", pausing)
+        return self._desk.submit(
+            AnnounceWorker(name=chosen, started_at=started_at, ttl=self._ttl, pausing=why)
+        )
+
+    @operation
+    def forget(self, name: str, started_at: int) -> Future[TransitionResult]:
+        """Say that a worker has left."""
+        chosen = clean_name("name", name)
+        return self._desk.submit(ForgetWorker(name=chosen, started_at=started_at))
+
+    @operation
+    def drain(self, name: str) -> Future[TransitionResult]:
+        """Have a worker claim nothing more, finish what it runs, and leave."""
+        return self._desk.submit(TellWorker(name=clean_name("name", name), told=DRAIN))
+
+    @operation
+    def evict(self, name: str) -> Future[TransitionResult]:
+        """Have a worker give back at once what it can stop, keep no lease, and leave."""
+        return self._desk.submit(TellWorker(name=clean_name("name", name), told=EVICT))
+
+    @operation
+    def note_stop(
+        self, task_id: str, token: str, *, ended: int, left: int = 0
+    ) -> Future[TransitionResult]:
+        """Say that nothing of an attempt runs any more, whatever became of the attempt."""
+        return self._desk.submit(
+            NoteStop(
+                **self._reports.fenced(task_id, token),
+                ended=validation.number("ended", ended, least=0, most=MOST),
+                left=validation.number("left", left, least=0, most=MOST),
+            )
+        )
+
+    @reading
+    def list(self) -> Page[LiveWorker]:
+        """Every worker that said it lives, and has not been silent for longer than a lease."""
+        return [_read(row) for row in self._desk.view(lambda tx: tx.read("list_workers"))]
+
+    @property
+    def _ttl(self) -> int:
+        return positive_microseconds("lease", self._desk.settings.lease)
+
+
+def _text(field: str, value: str | None) -> str | None:
+    return None if value is None else clean_text(field, value)
+
+
+def _read(row: Row) -> LiveWorker:
+    return LiveWorker(
+        name=row["name"],
+        agents=tuple(json.loads(row["agents"])),
+        tags=tuple(json.loads(row["tags"])),
+        concurrency=row["concurrency"],
+        told=row["told"],
+        process=row["process"],
+        pausing=row["pausing"],
+        started_at=row["started_at"],
+        seen_at=row["seen_at"],
+        expires_at=row["expires_at"],
+    )

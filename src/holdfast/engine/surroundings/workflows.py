@@ -1,0 +1,62 @@
+"""Workflows: keep a definition before anything is started from it.
+
+What is asked about workflows: that a definition is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from holdfast.engine.core.context import Desk
+from holdfast.engine.core.operation import Keys, Operation
+from holdfast.engine.core.sync_async import operation
+from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.input import validation
+from holdfast.model.workflow.graph import Workflow
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AddWorkflow(Operation):
+    workflow: str
+    workflow_version: str
+    definition: str
+    called: frozenset[tuple[str, str, str]] = frozenset()
+
+    @property
+    def keys(self) -> Keys:
+        return (f"workflow:{self.workflow}",)
+
+    @property
+    def size(self) -> int:
+        return len(self.definition) + sum(len(each[2]) for each in self.called)
+
+
+def add_workflows(group: Group, operations: Sequence[AddWorkflow]) -> list[bool]:
+    """Keep definitions, each as what its name means; of each whether it was not known before."""
+    rows = {(each.workflow, each.workflow_version, each.definition) for each in operations}
+    rows |= {called for each in operations for called in each.called}
+    added = group.tx.write("add_workflows", rows=sorted(rows))
+    new = {(row["name"], row["version"]) for row in added}
+    chosen = {(each.workflow, each.workflow_version) for each in operations}
+    group.tx.run("choose_workflows", rows=sorted(chosen))
+    return [(each.workflow, each.workflow_version) in new for each in operations]
+
+
+class Workflows:
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    @operation
+    def add(self, workflow: Workflow) -> Future[bool]:
+        """Keep one version of a workflow; whether it was not known before."""
+        chosen = validation.instance("workflow", workflow, Workflow)
+        return self._desk.submit(
+            AddWorkflow(
+                workflow=chosen.name,
+                workflow_version=chosen.version,
+                definition=chosen.definition,
+                called=chosen.definitions,
+            )
+        )

@@ -1,0 +1,83 @@
+"""What operations would change: they are done in a transaction that is rolled back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from holdfast.engine.core.context import Desk
+from holdfast.engine.core.operation import Operation
+from holdfast.engine.writer.caller_transaction import Joined, join_by
+from holdfast.engine.writer.writer import Writer
+from holdfast.store.database import Row, Transaction
+from holdfast.store.sql_text.queries import Rows
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rehearsal:
+    """What can be asked there, and the transaction, in which all of it is so until it ends."""
+
+    asked: Joined
+    tx: Noting
+
+    def lock(self, identifiers: Sequence[str]) -> None:
+        """Lock all that is going to be asked about, in the order in which every process does."""
+        runs = sorted(each for each in identifiers if each.startswith("r_"))
+        tasks = sorted(each for each in identifiers if each.startswith("t_"))
+        self.tx.run("lock_runs", tasks=tasks, runs=runs)
+        self.tx.run("lock_tasks", tasks=tasks, beside=())
+
+
+class Noting:
+    """A transaction that notes the runs and tasks that are changed or made in it."""
+
+    def __init__(self, tx: Transaction) -> None:
+        self._tx = tx
+        self._noted: dict[str, None] = {}
+
+    def take_noted(self) -> list[str]:
+        """What was changed since this was last asked, in the order it was."""
+        noted, self._noted = self._noted, {}
+        return list(noted)
+
+    def read(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
+        return self._tx.read(query, rows=rows, **parameters)
+
+    def change(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
+        changed = self._tx.change(query, rows=rows, **parameters)
+        self._noted |= dict.fromkeys(row["entity"] for row in changed)
+        return changed
+
+    def insert(self, query: str, /, *, rows: Rows) -> Callable[[], int]:
+        self._noted |= dict.fromkeys(str(row[0]) for row in rows)
+        return self._tx.insert(query, rows=rows)
+
+    def write(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
+        return self._tx.write(query, rows=rows, **parameters)
+
+    def run(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> None:
+        self._tx.run(query, rows=rows, **parameters)
+
+
+def rehearse(desk: Desk, writer: Callable[[], Writer], work: Callable[[Rehearsal], T]) -> T:
+    """Give what `work` gives; nobody is woken, told or handed anything, and nothing stays."""
+
+    def inside(tx: Transaction) -> T:
+        noting = Noting(tx)
+
+        def ask(operation: Operation) -> Future[Any]:
+            answer: Future[Any] = Future()
+            (reply,) = writer().apply(noting, [operation])
+            if isinstance(reply, BaseException):
+                answer.set_exception(reply)
+            else:
+                answer.set_result(reply)
+            return answer
+
+        return work(Rehearsal(asked=join_by(desk, ask), tx=noting))
+
+    return desk.database.rehearse(inside)

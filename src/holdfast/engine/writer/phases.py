@@ -1,0 +1,137 @@
+"""Which operations are carried out in what order, and by whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from holdfast.engine.claims import picker
+from holdfast.engine.core.batch import Handler, Phase, each
+from holdfast.engine.core.operation import (
+    AdvanceRun,
+    Claim,
+    ClaimById,
+    Complete,
+    Controlled,
+    ControlledRun,
+    CreateTasks,
+    Fail,
+    Import,
+    Lose,
+    Release,
+    Renew,
+    StartRun,
+    Sweep,
+)
+from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.state import (
+    advance,
+    creation,
+    durable,
+    expected_version,
+    report_outcomes,
+    run_control,
+    slots,
+    usage_limits,
+)
+from holdfast.engine.state.durable import Ask, RecordEffect, SendSignal, Spawn, Suspend, TakeSignal
+from holdfast.engine.state.expected_version import Expect
+from holdfast.engine.state.task_control import control
+from holdfast.engine.state.usage_limits import LiftLimit
+from holdfast.engine.surroundings import (
+    access,
+    browser_sessions,
+    hooks,
+    imports,
+    leases,
+    removal,
+    schedules,
+    workers,
+)
+from holdfast.engine.surroundings.access import AccessOperation
+from holdfast.engine.surroundings.browser_sessions import BrowserOperation
+from holdfast.engine.surroundings.hooks import RegisterHooks, RemoveHook
+from holdfast.engine.surroundings.leases import AcquireLease, ReleaseLease, RenewLease
+from holdfast.engine.surroundings.removal import Removal
+from holdfast.engine.surroundings.schedules import PutSchedule, SteerSchedule, Tick
+from holdfast.engine.surroundings.workers import NoteStop, WorkerOperation
+from holdfast.engine.surroundings.workflows import AddWorkflow, add_workflows
+from holdfast.model.result import TransitionResult
+
+LIMITS_AT_ONCE = 1_000
+
+
+def conclude(group: Group) -> None:
+    """Let all follow from the group's transitions, and from the ends among them what goes there."""
+    advance.follow(group)
+    schedules.tear_down(group)
+    hooks.fire(group)
+
+
+def sweep(group: Group, _: Sweep) -> None:
+    picker.mark_due(group)
+    group.change_tasks("lift_limits", count=LIMITS_AT_ONCE)
+    usage_limits.look(group)
+    slots.sweep(group)
+    # Who is held no more may call a workflow, and no claim does that.
+    conclude(group)
+
+
+def and_derive(handle: Callable[[Group, Any], TransitionResult]) -> Handler:
+    """Let an operation's consequences stand before the next, as if it had been written alone."""
+
+    def derived(group: Group, operation: object) -> TransitionResult:
+        reply = handle(group, operation)
+        advance.derive(group)
+        return reply
+
+    return each(derived)
+
+
+# What stands around the work: schedules, workflows, hooks, workers, tokens.
+SURROUNDINGS: Phase = {
+    # Before any counter is held: who inserts a name may wait for another process.
+    PutSchedule: schedules.put,
+    AddWorkflow: add_workflows,
+    SteerSchedule: each(schedules.steer),
+    # Before any counter is locked: hooks come between tasks and counters in every process.
+    RegisterHooks: hooks.register,
+    RemoveHook: each(hooks.remove),
+    WorkerOperation: workers.carry_out,
+    AccessOperation: access.carry_out,
+    BrowserOperation: browser_sessions.carry_out,
+}
+REPORTS: Phase = {
+    NoteStop: workers.note_stops,
+    Renew: report_outcomes.renew,
+    RecordEffect: durable.record,
+    Complete: report_outcomes.complete,
+    Fail: report_outcomes.fail,
+    Release: report_outcomes.release,
+    Ask: report_outcomes.ask,
+    Suspend: durable.suspend,
+    Lose: report_outcomes.lose,
+}
+CONTROL: Phase = {
+    Expect: each(expected_version.expect),
+    Controlled: and_derive(lambda group, operation: control(operation, group)),
+    ControlledRun: and_derive(run_control.control_run),
+}
+SIGNALS: Phase = {SendSignal: durable.send, TakeSignal: each(durable.take)}
+NEW_WORK: Phase = {
+    AdvanceRun: advance.advance,
+    CreateTasks: creation.create_tasks,
+    Spawn: each(durable.spawn),
+    StartRun: creation.start_runs,
+    Import: imports.take_over,
+    Tick: schedules.fire,
+}
+KEPT_IN_ORDER: Phase = {
+    AcquireLease: leases.acquire_all,
+    RenewLease: each(leases.renew),
+    ReleaseLease: each(leases.release),
+    Removal: each(removal.remove),
+    Sweep: each(sweep),
+}
+CLAIMS: Phase = {Claim: picker.claim, ClaimById: picker.claim_by_id}
+LIFTED: Phase = {LiftLimit: usage_limits.lift}
