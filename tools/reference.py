@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 
-from holdfast.bus.schema import make_schema as make_envelope_schema
+from holdfast.bus.envelope import make_schema as make_envelope_schema
 from holdfast.cli.registry import EPILOG
 from holdfast.definition.project_file import SETTINGS, Setting
 from holdfast.definition.schema import make_schema, make_tables

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.bus.channel import Channel
-from holdfast.bus.execution_bus import Subscription
+from holdfast.bus.execution_bus import Channel, Subscription
 from holdfast.bus.execution_buses.sql import SqlBus
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine

@@ -6,13 +6,12 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.bus.channel import slots_of
-from holdfast.bus.execution_bus import Batch, ExecutionBus, Seat, Subscription
-from holdfast.bus.groups import subscribe
+from holdfast.bus.consumer_groups import subscribe
+from holdfast.bus.execution_bus import Batch, ExecutionBus, Seat, Subscription, slots_of
 from holdfast.bus.handler import Handler
 from holdfast.bus.inbox import Inbox
-from holdfast.bus.rounds import Rounds
-from holdfast.bus.seats import TTL, Seats
+from holdfast.bus.partition_leases import TTL, Seats
+from holdfast.bus.periodic_loop import Rounds
 from holdfast.engine.engine import Engine
 from holdfast.engine.input.validation import number
 from holdfast.model.retry import RetryPolicy

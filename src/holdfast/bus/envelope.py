@@ -1,4 +1,9 @@
-"""The form of everything that travels on a bus, and the edge that refuses any other."""
+"""The form of everything that travels on a bus, and the edge that refuses any other.
+
+The JSON Schema of an envelope, for whoever writes or reads one in another language.
+
+What stands in for a message that cannot be read, so that somebody sees it.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +25,18 @@ from holdfast.model.text import (
     clean_key,
     clean_name,
     clean_text,
+    digest,
     encode_json,
 )
 from holdfast.model.trace import (
+    SPAN_ID,
+    TRACE_ID,
     Trace,
     clean_span_id,
     clean_trace_id,
     derive_message_id,
     derive_span_id,
+    derive_trace_id,
 )
 from holdfast.settings import MEBIBYTE
 
@@ -208,3 +217,64 @@ _CLEANERS: dict[str, tuple[_Plain, _Clean]] = {
     "type": (_WORD, clean_name),
     "created_at": (lambda _: False, _read_moment),
 }
+
+_KEY_SCHEMA = {"type": "string", "minLength": 1, "maxLength": MAX_NAME}
+_NAME = {**_KEY_SCHEMA, "pattern": "^[A-Za-z0-9_][A-Za-z0-9_.:/@+-]*$"}
+_PLACE = f"[0-7][{ALPHABET}]{{19}}"
+
+
+def make_schema() -> dict[str, Any]:
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Envelope",
+        "description": "One message on a bus of Holdfast. Fields that are not listed are let go.",
+        "type": "object",
+        "required": list(REQUIRED),
+        "properties": {
+            "message_id": {**_KEY_SCHEMA, "description": "What makes two deliveries one message"},
+            "trace_id": _hexadecimal(TRACE_ID, "The W3C trace it belongs to"),
+            "span_id": _hexadecimal(SPAN_ID, "Its own W3C span"),
+            "causation_id": {**_KEY_SCHEMA, "description": "The message that caused this one"},
+            "correlation_id": {
+                **_KEY_SCHEMA,
+                "description": "What all messages of one matter share",
+            },
+            "run_id": {"type": "string", "pattern": f"^r_{_PLACE}$"},
+            "task_id": {"type": "string", "pattern": f"^t_{_PLACE}$"},
+            "step": {"type": "string", "maxLength": MAX_NAME},
+            "agent": _NAME,
+            "type": {**_NAME, "description": "What it says, as task.done or run.start"},
+            "created_at": {"type": "string", "format": "date-time"},
+            "payload": {"description": "Any JSON of at most a mebibyte"},
+        },
+    }
+
+
+def _hexadecimal(shape: str, description: str) -> dict[str, Any]:
+    zero = shape.replace("[0-9a-f]", "0")
+    return {
+        "type": "string",
+        "pattern": f"^{shape}$",
+        "not": {"pattern": f"^{zero}$"},
+        "description": description,
+    }
+
+
+UNREADABLE = "bus.unreadable"
+_SHOWN = 10_000
+
+
+def envelope_from(text: str | None, place: str) -> Envelope:
+    """The message at a place of a stream; one that is none says why in its payload."""
+    try:
+        return read_envelope(text)
+    except InvalidInput as error:
+        message_id = f"unreadable:{digest(place)}"
+        shown = (text or "")[:_SHOWN].encode(errors="replace").decode().replace("\x00", "?")
+        return Envelope(
+            message_id=message_id,
+            trace_id=derive_trace_id(message_id),
+            type=UNREADABLE,
+            created_at=0,
+            payload={"place": place, "reason": str(error), "text": shown},
+        )

@@ -6,11 +6,17 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from holdfast.bus.envelope import Envelope, read_envelope
+from holdfast.bus.envelope import UNREADABLE, Envelope, read_envelope
 from holdfast.bus.execution_bus import Subscription
-from holdfast.bus.handler import UNREADABLE_HANDLER, Handler
-from holdfast.bus.job import HandlerFailed, Job, TransactionEnded, count_together, gather
-from holdfast.bus.unreadable import UNREADABLE
+from holdfast.bus.handler import (
+    UNREADABLE_HANDLER,
+    Handler,
+    HandlerFailed,
+    Job,
+    TransactionEnded,
+    count_together,
+    gather,
+)
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
 from holdfast.model.retry import MICROSECONDS, RetryPolicy

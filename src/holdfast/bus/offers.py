@@ -8,13 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from holdfast.bus.channel import Channel
 from holdfast.bus.envelope import Envelope
-from holdfast.bus.events import event_id
-from holdfast.bus.execution_bus import ExecutionBus
+from holdfast.bus.event_log import event_id
+from holdfast.bus.execution_bus import Channel, ExecutionBus
 from holdfast.bus.handler import Handler, Park
-from holdfast.bus.rounds import Rounds
-from holdfast.bus.turn import Turn
+from holdfast.bus.periodic_loop import Rounds, Turn
 from holdfast.clock import MICROSECONDS
 from holdfast.engine.engine import Engine
 from holdfast.model.task import Assignment

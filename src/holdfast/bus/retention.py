@@ -6,11 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from holdfast.bus.channel import Channel
-from holdfast.bus.execution_bus import ExecutionBus
-from holdfast.bus.groups import groups_elsewhere
-from holdfast.bus.rounds import Rounds
-from holdfast.bus.turn import Turn
+from holdfast.bus.consumer_groups import groups_elsewhere
+from holdfast.bus.execution_bus import Channel, ExecutionBus
+from holdfast.bus.periodic_loop import Rounds, Turn
 from holdfast.clock import MICROSECONDS
 from holdfast.engine.engine import Engine
 from holdfast.engine.input.validation import number

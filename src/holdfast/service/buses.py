@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Self
 
-from holdfast.bus.channel import FOR_COMMANDS, Channel, read_channel
+from holdfast.bus.consumer_groups import RELAY, forget, forget_relay, relays
 from holdfast.bus.envelope import read_envelope
-from holdfast.bus.execution_bus import ExecutionBus, Subscription
+from holdfast.bus.execution_bus import (
+    FOR_COMMANDS,
+    Channel,
+    ExecutionBus,
+    Subscription,
+    read_channel,
+)
 from holdfast.bus.execution_buses.redis import RedisBus
 from holdfast.bus.execution_buses.sql import SqlBus
-from holdfast.bus.groups import RELAY, forget, forget_relay, relays
-from holdfast.bus.seats import members
+from holdfast.bus.partition_leases import members
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.service.messages import view_message

@@ -7,8 +7,7 @@ from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from holdfast.bus.channel import Channel
-from holdfast.bus.execution_bus import OTHERS
+from holdfast.bus.execution_bus import OTHERS, Channel
 from holdfast.engine.engine import Engine
 from holdfast.model.retry import MICROSECONDS
 from holdfast.store.database import Row, Transaction

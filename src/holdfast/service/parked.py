@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.bus.groups import group_of
-from holdfast.bus.parked import Kept, Parked
+from holdfast.bus.consumer_groups import group_of
+from holdfast.bus.parked_messages import Kept, Parked
 from holdfast.engine.engine import Engine
 from holdfast.engine.input.validation import number
 from holdfast.engine.read.pages import PAGE, read_limit

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+from holdfast.bus.command_consumer import HEARD, Hearing, Ownership
 from holdfast.bus.execution_bus import ExecutionBus
 from holdfast.bus.execution_buses.redis import RedisBus
 from holdfast.bus.execution_buses.sql import SqlBus
-from holdfast.bus.hearing import HEARD, Hearing
-from holdfast.bus.ownership import Ownership
 from holdfast.bus.relay import Relay
 from holdfast.bus.retention import Retention, RetentionOptions
 from holdfast.engine.engine import Engine

@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.bus.channel import Channel
-from holdfast.bus.claims import claim_handler
+from holdfast.bus.command_handlers import claim_handler, result_handler
 from holdfast.bus.consumer import Consumer, ConsumerOptions
-from holdfast.bus.execution_bus import Subscription
+from holdfast.bus.execution_bus import Channel, Subscription
 from holdfast.bus.execution_buses.redis import RedisBus
-from holdfast.bus.orders import result_handler
-from holdfast.bus.parked import Parked
+from holdfast.bus.parked_messages import Parked
 from holdfast.model.retry import RetryPolicy
 from tests.contract.bus.worlds import World, message
 from tests.contract.stages import MISSING_TASK, create, take

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.bus.channel import Channel
+from holdfast.bus.command_handlers import command_handler
 from holdfast.bus.consumer import Consumer, ConsumerOptions
-from holdfast.bus.execution_bus import Subscription
-from holdfast.bus.orders import command_handler
-from holdfast.bus.parked import Parked
+from holdfast.bus.execution_bus import Channel, Subscription
+from holdfast.bus.parked_messages import Parked
 from holdfast.engine.engine import Engine
 from holdfast.model.event import Event
 from holdfast.model.retry import RetryPolicy

@@ -12,13 +12,12 @@ import apsw
 import psycopg
 import pytest
 
-from holdfast.bus.channel import Channel
 from holdfast.bus.consumer import Consumer, ConsumerOptions
+from holdfast.bus.consumer_groups import forget, groups_elsewhere
 from holdfast.bus.envelope import Envelope, write_envelope
-from holdfast.bus.execution_bus import Batch
-from holdfast.bus.groups import forget, groups_elsewhere
+from holdfast.bus.execution_bus import Batch, Channel
 from holdfast.bus.handler import Handler
-from holdfast.bus.parked import Parked
+from holdfast.bus.parked_messages import Parked
 from holdfast.errors import BusUnreachable, InvalidInput
 from holdfast.model.result import Refusal
 from holdfast.model.retry import RetryPolicy

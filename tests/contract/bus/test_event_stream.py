@@ -9,10 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.bus.channel import Channel
 from holdfast.bus.envelope import Envelope, read_envelope, write_envelope
-from holdfast.bus.execution_bus import Subscription
-from holdfast.bus.log import read_page
+from holdfast.bus.event_log import read_page
+from holdfast.bus.execution_bus import Channel, Subscription
 from holdfast.bus.position import Position
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
@@ -242,7 +241,7 @@ def test_no_event_of_eight_writers_with_long_transactions_is_skipped(postgresql:
 def test_a_reader_that_has_passed_by_too_much_waits_for_it(
     postgresql: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.bus.log.MOST_HOLES", 1)
+    monkeypatch.setattr("holdfast.bus.event_log.MOST_HOLES", 1)
     engine = postgresql.engine
     with engine.transaction() as connection:
         early = engine.tasks.create(NewTask(title="early"), connection=connection).id

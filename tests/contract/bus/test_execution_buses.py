@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.bus.channel import Channel
 from holdfast.bus.consumer import ConsumerOptions
+from holdfast.bus.consumer_groups import subscribe
 from holdfast.bus.envelope import Envelope
-from holdfast.bus.execution_bus import Subscription
+from holdfast.bus.execution_bus import Channel, Subscription
 from holdfast.bus.execution_buses.redis import RedisBus
-from holdfast.bus.groups import subscribe
 from holdfast.bus.relay import RelayOptions
 from holdfast.bus.retention import RetentionOptions
 from holdfast.errors import InvalidInput

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.bus.channel import Channel
 from holdfast.bus.consumer import Consumer, ConsumerOptions
 from holdfast.bus.envelope import Envelope
-from holdfast.bus.execution_bus import Subscription
+from holdfast.bus.execution_bus import Channel, Subscription
 from holdfast.bus.handler import Handler
 from holdfast.bus.inbox import Inbox
-from holdfast.bus.parked import Parked
+from holdfast.bus.parked_messages import Parked
 from holdfast.model.result import Refusal
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.task import NewTask

@@ -9,13 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.bus.channel import Channel
+from holdfast.bus.command_consumer import HEARD, QUIET, SLOWLY, Hearing, Ownership
 from holdfast.bus.envelope import write_envelope
-from holdfast.bus.execution_bus import ExecutionBus
+from holdfast.bus.execution_bus import Channel, ExecutionBus
 from holdfast.bus.execution_buses.sql import SqlBus
-from holdfast.bus.hearing import HEARD, QUIET, Hearing
-from holdfast.bus.ownership import SLOWLY, Ownership
-from holdfast.bus.parked import Parked
+from holdfast.bus.parked_messages import Parked
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.workflow.graph import Step, Workflow

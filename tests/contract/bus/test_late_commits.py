@@ -6,9 +6,8 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from holdfast.bus.channel import Channel
 from holdfast.bus.envelope import Envelope
-from holdfast.bus.execution_bus import Subscription
+from holdfast.bus.execution_bus import Channel, Subscription
 from holdfast.bus.execution_buses.redis import RedisBus
 from holdfast.bus.relay import Relay, RelayOptions
 from holdfast.model.run import NewRun

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.bus.channel import Channel
+from holdfast.bus.command_handlers import command_handler, result_handler
 from holdfast.bus.consumer import Consumer, ConsumerOptions
 from holdfast.bus.envelope import Envelope
-from holdfast.bus.execution_bus import Subscription
-from holdfast.bus.log import read_page
+from holdfast.bus.event_log import read_page
+from holdfast.bus.execution_bus import Channel, Subscription
 from holdfast.bus.offers import Claimant, OfferOptions, Offers
-from holdfast.bus.orders import command_handler, result_handler
-from holdfast.bus.parked import Parked
+from holdfast.bus.parked_messages import Parked
 from holdfast.bus.position import Position
 from holdfast.model.run import Run
 from holdfast.model.task import Assignment

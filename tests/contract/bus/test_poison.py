@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.bus.channel import Channel
 from holdfast.bus.consumer import Consumer, ConsumerOptions
 from holdfast.bus.envelope import Envelope
-from holdfast.bus.execution_bus import Subscription
+from holdfast.bus.execution_bus import Channel, Subscription
 from holdfast.bus.handler import Handler
-from holdfast.bus.parked import Parked
+from holdfast.bus.parked_messages import Parked
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.bus.worlds import World

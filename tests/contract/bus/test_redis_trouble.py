@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.bus.channel import Channel
 from holdfast.bus.consumer import Consumer
 from holdfast.bus.envelope import Envelope
-from holdfast.bus.execution_bus import Subscription
+from holdfast.bus.execution_bus import Channel, Subscription
 from holdfast.bus.execution_buses.redis import RedisBus
 from holdfast.bus.handler import Handler
-from holdfast.bus.parked import Parked
+from holdfast.bus.parked_messages import Parked
 from holdfast.bus.relay import Relay, RelayOptions
 from holdfast.engine.engine import Engine
 from holdfast.errors import BusUnreachable

@@ -7,13 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.bus.channel import Channel
+from holdfast.bus.consumer_groups import forget, forget_relay, groups_elsewhere, relays, subscribe
 from holdfast.bus.envelope import Envelope, write_envelope
-from holdfast.bus.execution_bus import Subscription
+from holdfast.bus.execution_bus import Channel, Subscription
 from holdfast.bus.execution_buses.redis import RedisBus
-from holdfast.bus.groups import forget, forget_relay, groups_elsewhere, relays, subscribe
-from holdfast.bus.outbox import Outbox
-from holdfast.bus.relay import Relay, RelayOptions
+from holdfast.bus.relay import Outbox, Relay, RelayOptions
 from holdfast.errors import StoreError
 from holdfast.model.task import NewTask
 from tests.contract.bus.worlds import COMMANDS, RUNS, World, message, seat
@@ -103,7 +101,7 @@ def test_what_was_published_but_not_marked_is_published_again(
         raise StoreError
 
     with monkeypatch.context() as patched:
-        patched.setattr("holdfast.bus.outbox.Outbox.mark_sent", die)
+        patched.setattr("holdfast.bus.relay.Outbox.mark_sent", die)
         with pytest.raises(StoreError):
             office.relay.step()
     run.finish("plan")

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.bus.channel import Channel
 from holdfast.bus.consumer import Consumer, ConsumerOptions
-from holdfast.bus.execution_bus import Subscription
+from holdfast.bus.execution_bus import Channel, Subscription
 from holdfast.bus.execution_buses.redis import RedisBus
 from holdfast.bus.handler import Handler
 from holdfast.bus.relay import Relay

@@ -9,14 +9,13 @@ from typing import Any
 import apsw
 import pytest
 
-from holdfast.bus.channel import Channel
+from holdfast.bus.command_handlers import command_handler, result_handler
 from holdfast.bus.consumer import Consumer, ConsumerOptions
 from holdfast.bus.envelope import Envelope
-from holdfast.bus.execution_bus import Subscription
+from holdfast.bus.execution_bus import Channel, Subscription
 from holdfast.bus.handler import Handler
 from holdfast.bus.offers import Claimant, OfferOptions, Offers
-from holdfast.bus.orders import command_handler, result_handler
-from holdfast.bus.parked import Parked
+from holdfast.bus.parked_messages import Parked
 from holdfast.errors import InvalidInput, WrongThread
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.task import Assignment

@@ -10,9 +10,8 @@ from typing import Any
 
 import redis
 
-from holdfast.bus.channel import Channel
 from holdfast.bus.envelope import Envelope
-from holdfast.bus.execution_bus import Batch, ExecutionBus, Seat, Subscription
+from holdfast.bus.execution_bus import Batch, Channel, ExecutionBus, Seat, Subscription
 from holdfast.bus.execution_buses.redis import RedisBus
 from holdfast.bus.execution_buses.sql import SqlBus
 from holdfast.clock import ManualClock

@@ -8,8 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from holdfast.bus.envelope import MAX_PAYLOAD, Envelope, read_envelope, write_envelope
-from holdfast.bus.schema import make_schema
+from holdfast.bus.envelope import MAX_PAYLOAD, Envelope, make_schema, read_envelope, write_envelope
 from holdfast.errors import InvalidInput
 
 TOLD: dict[str, Any] = {

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast.bus.channel import Channel
-from holdfast.bus.envelope import Envelope, encode_envelope
+from holdfast.bus.envelope import Envelope, encode_envelope, envelope_from
 from holdfast.bus.execution_bus import (
     PARTITIONS,
     Batch,
+    Channel,
     ExecutionBus,
     Health,
     Seat,
@@ -18,7 +18,6 @@ from holdfast.bus.execution_bus import (
     check_group,
 )
 from holdfast.bus.redis_client import connect, errors_told
-from holdfast.bus.unreadable import envelope_from
 from holdfast.clock import MICROSECONDS, Clock, SystemClock
 from holdfast.errors import BusUnreachable, InvalidInput
 from holdfast.model.text import clean_name

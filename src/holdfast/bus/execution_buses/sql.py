@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeVar
 
-from holdfast.bus.channel import Channel
 from holdfast.bus.envelope import Envelope, read_envelope
+from holdfast.bus.event_log import read_page
 from holdfast.bus.execution_bus import (
     OTHERS,
     PARTITIONS,
     Batch,
+    Channel,
     ExecutionBus,
     Health,
     Seat,
     Subscription,
     check_group,
 )
-from holdfast.bus.log import read_page
 from holdfast.bus.position import Position, read_position
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput, StoreError

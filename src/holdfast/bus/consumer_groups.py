@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.bus.channel import Channel
-from holdfast.bus.execution_bus import ExecutionBus, Subscription
+from holdfast.bus.execution_bus import Channel, ExecutionBus, Subscription
 from holdfast.engine.engine import Engine
 
 RELAY = "relay/"
