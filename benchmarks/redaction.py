@@ -24,7 +24,7 @@ PIECE = 65_536
 SIZE = 1_000_000
 SAID = """
     INFO WARNING request finished in 12 ms GET /api/v1/tasks?limit=50&state=ready 200 user=42
-    compiling src/holdfast/worker/pool.py passed tests/unit/test_clock.py::test_now 0.03s
+    compiling src/holdfast/worker/pool/worker.py passed tests/unit/test_clock.py::test_now 0.03s
     2026-11-18T18:39:44.123Z connection from 10.0.0.17:51234 closed, retrying in 1.5 s; id=
 """
 
@@ -56,7 +56,7 @@ def secrets(count: int, chance: random.Random) -> dict[str, str]:
 def measure(data: bytes, pieces: list[bytes], count: int) -> float:
     """Megabytes in a second through a stream that looks for so many secrets."""
     # That of the checkout this process was started for.
-    from holdfast.worker.redaction import Redaction, Stream  # noqa: PLC0415
+    from holdfast.worker.secrets.redaction import Redaction, Stream  # noqa: PLC0415
 
     redaction = Redaction(secrets(count, random.Random(count)))  # noqa: S311 - no secret is kept
     stream = Stream(lambda: redaction)

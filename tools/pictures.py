@@ -23,7 +23,7 @@ from holdfast import Holdfast
 from holdfast.cli.accident import Accident, working
 from holdfast.service.place import FILE, Place
 from holdfast.service.service import Service
-from holdfast.worker.homes import HOME
+from holdfast.worker.files.homes import HOME
 from tests.acceptance.terminals import ROOT, terminal
 
 PICTURES = ROOT / "docs" / "pictures"

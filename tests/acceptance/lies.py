@@ -15,7 +15,7 @@ from holdfast.model.result import Refusal
 from holdfast.model.task import Assignment, Task
 from holdfast.model.token import make_token
 from holdfast.model.workflow.declarations import HttpCall, Work
-from holdfast.worker.remote.wire import Around, pack
+from holdfast.worker.remote.assignment_format import Around, pack
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 LARGE = 16 * 2**20

@@ -12,7 +12,7 @@ import time
 import zipfile
 from pathlib import Path
 
-from holdfast.worker.keeper import start_of
+from holdfast.worker.steps.keeper import start_of
 from tests.acceptance.terminals import ROOT, holdfast, terminal
 from tests.race.racers import eventually
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.worker.keeper import start_of
-from holdfast.worker.orphans import Record, end_orphans, record_of
-from holdfast.worker.state_path import StatePath
+from holdfast.worker.files.state_paths import StatePath
+from holdfast.worker.steps.keeper import start_of
+from holdfast.worker.steps.orphans import Record, end_orphans, record_of
 from tests.acceptance.watching import alive
 from tests.programs import running
 from tests.race.racers import eventually
@@ -27,8 +27,8 @@ import os, sys, threading
 from pathlib import Path
 from typing import Any
 from dataclasses import replace
-from holdfast.worker.orphans import record_of
-from holdfast.worker.state_path import StatePath
+from holdfast.worker.steps.orphans import record_of
+from holdfast.worker.files.state_paths import StatePath
 from tests.acceptance.watching import Watched, run
 
 CHILD = "trap '' TERM; echo $$ >&2; while :; do sleep 0.05; done"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.worker.command import CannotStart, Command, Limits
-from holdfast.worker.process import Process
+from holdfast.worker.steps.command import CannotStart, Command, Limits
+from holdfast.worker.steps.process import Process
 from tests.acceptance.watching import CLOCK, Watched, alive, program, run
 from tests.race.racers import eventually
 

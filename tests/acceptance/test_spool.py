@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.worker.spool import KEPT_AT_THE_END, Spool
-from holdfast.worker.state_path import StatePath
+from holdfast.worker.files.attempt_log import KEPT_AT_THE_END, Spool
+from holdfast.worker.files.state_paths import StatePath
 
 MOST = 1_000_000
 WRITES = 256 * 1024 * 1024
@@ -19,10 +19,10 @@ WRITES = 256 * 1024 * 1024
 MEASURE = f"""
 import resource, sys
 from pathlib import Path
-from holdfast.worker.redaction import Redaction
-from holdfast.worker.spool import Spool
-from holdfast.worker.state_path import StatePath
-from holdfast.worker.transcript import Transcript
+from holdfast.worker.secrets.redaction import Redaction
+from holdfast.worker.files.attempt_log import Spool
+from holdfast.worker.files.state_paths import StatePath
+from holdfast.worker.steps.transcript import Transcript
 from tests.acceptance.watching import Watched, run
 
 class Writes(Watched):

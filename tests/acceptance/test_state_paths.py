@@ -12,12 +12,12 @@ from holdfast import Holdfast
 from holdfast.errors import InvalidInput, StoreUnwritable
 from holdfast.service.leftovers import Leftovers, throw_away
 from holdfast.settings import Keep
-from holdfast.worker.artifacts import Artifact
-from holdfast.worker.orphans import Record, end_orphans, record_of
-from holdfast.worker.spool import Spool, append
-from holdfast.worker.state import State
-from holdfast.worker.state_path import StatePath
-from holdfast.worker.surroundings import files_in
+from holdfast.worker.files.artifacts import Artifact
+from holdfast.worker.files.attempt_log import Spool, append
+from holdfast.worker.files.state_directory import State
+from holdfast.worker.files.state_paths import StatePath
+from holdfast.worker.steps.command_environment import files_in
+from holdfast.worker.steps.orphans import Record, end_orphans, record_of
 
 TASK = "t_00000000000000000001"
 KEPT = "what others keep"

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.clock import SystemClock
-from holdfast.worker.command import Command, Ended, Limits
-from holdfast.worker.keeper import start_of
-from holdfast.worker.process import Process
+from holdfast.worker.steps.command import Command, Ended, Limits
+from holdfast.worker.steps.keeper import start_of
+from holdfast.worker.steps.process import Process
 
 CLOCK = SystemClock()
 

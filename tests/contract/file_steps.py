@@ -14,10 +14,10 @@ from holdfast.model.task import Task
 from holdfast.model.workflow.declarations import Declared, Work
 from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.service.attempt_calls import AttemptCalls
-from holdfast.worker.executors import Executors
-from holdfast.worker.options import WorkerOptions
-from holdfast.worker.secrets import Secrets
-from holdfast.worker.state import State
+from holdfast.worker.files.state_directory import State
+from holdfast.worker.pool.worker_options import WorkerOptions
+from holdfast.worker.secrets.secrets import Secrets
+from holdfast.worker.steps.executors import Executors
 from tests.race.racers import eventually
 
 SOON = RetryPolicy(backoff=0.01, backoff_max=0.01)

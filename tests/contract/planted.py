@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from holdfast.worker.redaction import Redaction
+from holdfast.worker.secrets.redaction import Redaction
 from tests.acceptance.watching import program
 from tests.contract.raw import dump
 

@@ -15,7 +15,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.surroundings.hooks import read_payload
 from holdfast.model.hook import RUN_ENDS
 from holdfast.model.task import Assignment
-from holdfast.worker.tenure import Tenure
+from holdfast.worker.attempt.attempt_lease import Tenure
 from tests.contract.called import begin, call, of
 from tests.contract.hooked import fired, hook
 from tests.contract.stages import StartedRun, start, take

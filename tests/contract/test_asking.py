@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.engine.engine import Engine
 from holdfast.model.task import NewTask
-from holdfast.worker.asking import Asking
+from holdfast.worker.pool.pull import Asking
 from tests.contract.test_taking import Hand
 from tests.engines import healthy
 

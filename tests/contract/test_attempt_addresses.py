@@ -15,7 +15,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.model.task import Task
 from holdfast.model.workflow.declarations import Work
-from holdfast.worker.remote import polling
+from holdfast.worker.remote import poller
 from tests.contract.file_steps import ONCE, enqueue, file_steps
 from tests.contract.http.served import served
 from tests.contract.http.test_gateways import working
@@ -64,7 +64,7 @@ def elsewhere(url: str, folder: Path) -> Iterator[Scene]:
 
 @pytest.fixture(autouse=True)
 def _ask_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(polling, "LONGEST", 0.2)
+    monkeypatch.setattr(poller, "LONGEST", 0.2)
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "elsewhere"])

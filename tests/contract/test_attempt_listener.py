@@ -24,11 +24,11 @@ from holdfast import Holdfast
 from holdfast.model.task import Assignment
 from holdfast.service.attempt_calls import AttemptCalls
 from holdfast.threads import SystemThreads
-from holdfast.worker import attempt_listener
-from holdfast.worker.attempt_addresses import AttemptAddress, AttemptAddresses
-from holdfast.worker.attempt_listener import AttemptListener
-from holdfast.worker.secrets import Secrets
-from holdfast.worker.state import State
+from holdfast.worker.attempt_server import attempt_listener
+from holdfast.worker.attempt_server.attempt_addresses import AttemptAddress, AttemptAddresses
+from holdfast.worker.attempt_server.attempt_listener import AttemptListener
+from holdfast.worker.files.state_directory import State
+from holdfast.worker.secrets.secrets import Secrets
 from tests.contract.http.served import PLAIN
 from tests.contract.stages import create, take
 from tests.race.racers import eventually

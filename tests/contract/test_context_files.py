@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast import AttemptEnded, Context, Holdfast, TaskFailed
-from holdfast.worker.state import state_of
+from holdfast.worker.files.state_directory import state_of
 
 PATIENCE = 30
 

@@ -9,9 +9,9 @@ import pytest
 from holdfast import Holdfast
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.worker import versions as module
-from holdfast.worker.options import WorkerOptions
-from holdfast.worker.versions import AHEAD, LOOK_EVERY, Versions
+from holdfast.worker.pool import version_holds as module
+from holdfast.worker.pool.version_holds import AHEAD, LOOK_EVERY, Versions
+from holdfast.worker.pool.worker_options import WorkerOptions
 from tests.contract.stages import create
 from tests.contract.workers import OneFunction
 from tests.race.racers import eventually

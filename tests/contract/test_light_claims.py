@@ -11,8 +11,8 @@ from holdfast import NotFound
 from holdfast.clock import SystemClock
 from holdfast.engine.engine import Engine
 from holdfast.store.database import Row, Transaction
-from holdfast.worker.context import Context
-from holdfast.worker.tenure import Tenure
+from holdfast.worker.attempt.attempt_lease import Tenure
+from holdfast.worker.attempt.context import Context
 from tests.contract import stages
 from tests.contract.test_pulls import waits
 from tests.contract.test_taking import Hand

@@ -11,7 +11,7 @@ from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.status import Hold
 from holdfast.model.workflow.graph import Concurrency, Step, Workflow
-from holdfast.worker.heartbeat import Heartbeat
+from holdfast.worker.pool.heartbeat import Heartbeat
 from tests.contract.test_worker_leases import renewed
 from tests.contract.workers import execution_of
 from tests.engines import healthy, opened

@@ -15,8 +15,8 @@ import pytest
 from holdfast import Context, Holdfast, InvalidInput, NewRun, TaskFailed
 from holdfast.model.workflow.declarations import Work
 from holdfast.model.workflow.graph import Step, Workflow
-from holdfast.worker.execution import StepFailed
-from holdfast.worker.secrets import Secrets
+from holdfast.worker.attempt.execution import StepFailed
+from holdfast.worker.secrets.secrets import Secrets
 from tests.acceptance.watching import program
 from tests.contract.file_steps import ONCE, SOON, file_steps
 from tests.contract.planted import ENV, LOOKED_FOR, SECRET, found

@@ -16,7 +16,7 @@ from holdfast.ids import Ids
 from holdfast.model.run import NewRun
 from holdfast.model.task import Assignment, NewTask
 from holdfast.model.workflow.graph import Step, Workflow
-from holdfast.worker.execution import Answer, Courier
+from holdfast.worker.attempt.execution import Answer, Courier
 from tests.contract import stages
 from tests.contract.raw import raw
 from tests.contract.test_planning import plan

@@ -13,7 +13,7 @@ from holdfast.engine.input import trace_start as starts
 from holdfast.model.trace import derive_trace_id
 from holdfast.spans import Spans
 from holdfast.tracing import Place, Span, is_wanted, read_header
-from holdfast.worker import traced as attempts
+from holdfast.worker.attempt import attempt_span as attempts
 
 TRACE = "12" * 16
 

@@ -14,7 +14,7 @@ from holdfast import Context
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.task import Assignment, NewTask
-from holdfast.worker.execution import Execution, Invocation
+from holdfast.worker.attempt.execution import Execution, Invocation
 from tests.contract.stages import create, finish
 
 HOUR = 3600

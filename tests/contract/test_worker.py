@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast import AttemptEnded, Context, Holdfast, InvalidInput, TaskFailed
-from holdfast.worker.pool import LOOK_EVERY
+from holdfast.worker.pool.worker import LOOK_EVERY
 from tests.race.racers import eventually
 
 PATIENCE = 30

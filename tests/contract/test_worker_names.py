@@ -13,8 +13,8 @@ import pytest
 from holdfast import Holdfast
 from holdfast.engine.engine import Engine
 from holdfast.service.explaining import explain
-from holdfast.worker.options import WorkerOptions
-from holdfast.worker.origin import Origin
+from holdfast.worker.pool.worker_options import WorkerOptions
+from holdfast.worker.steps.process_identity import Origin
 from tests.contract.stages import create
 from tests.contract.workers import started, worker_of
 from tests.race.racers import eventually

@@ -10,8 +10,8 @@ import pytest
 from holdfast import Context, Holdfast, StoreUnreachable, Worker
 from holdfast.model.task import Assignment
 from holdfast.threads import Running, SystemThreads
-from holdfast.worker.execution import Invocation
-from holdfast.worker.options import WorkerOptions
+from holdfast.worker.attempt.execution import Invocation
+from holdfast.worker.pool.worker_options import WorkerOptions
 from tests.contract.stages import create
 from tests.contract.workers import OneFunction, started, worker_of
 from tests.programs import running

@@ -12,9 +12,9 @@ from holdfast import Context, InvalidInput, Settings, ShuttingDown, StoreUnreach
 from holdfast.engine.core.operation import Release
 from holdfast.model.result import TransitionResult
 from holdfast.store.database import is_postgresql
-from holdfast.worker.execution import Answer, Courier
-from holdfast.worker.options import WorkerOptions
-from holdfast.worker.pool import Worker
+from holdfast.worker.attempt.execution import Answer, Courier
+from holdfast.worker.pool.worker import Worker
+from holdfast.worker.pool.worker_options import WorkerOptions
 from tests.contract.proxy import proxied
 from tests.contract.raw import raw
 from tests.contract.stages import create

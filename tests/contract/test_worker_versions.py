@@ -15,8 +15,8 @@ from holdfast.engine.engine import Engine
 from holdfast.model.task import Assignment, NewTask
 from holdfast.model.workflow.declarations import Declared, Work
 from holdfast.model.workflow.graph import Step, Workflow
-from holdfast.worker.options import WorkerOptions
-from holdfast.worker.versions import LOOK_EVERY, Versions
+from holdfast.worker.pool.version_holds import LOOK_EVERY, Versions
+from holdfast.worker.pool.worker_options import WorkerOptions
 from tests.contract.raw import raw
 from tests.contract.stages import create, start
 from tests.contract.test_planning import plan

@@ -11,9 +11,9 @@ from typing import Any
 from holdfast import Context
 from holdfast.engine.engine import Engine
 from holdfast.model.task import Assignment
-from holdfast.worker.execution import Execution, Invocation
-from holdfast.worker.options import WorkerOptions
-from holdfast.worker.pool import Worker
+from holdfast.worker.attempt.execution import Execution, Invocation
+from holdfast.worker.pool.worker import Worker
+from holdfast.worker.pool.worker_options import WorkerOptions
 from tests.contract.stages import create, take
 from tests.engines import healthy
 

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from holdfast.threads import Running, SystemThreads
-from holdfast.worker.crew import Crew
+from holdfast.worker.pool.step_threads import Crew
 
 PATIENCE = 30
 Job = Callable[[], object]

@@ -54,8 +54,8 @@ from holdfast.settings import Settings
 from holdfast.store.database import check_url
 from holdfast.store.deadlocks import about_to_wait
 from holdfast.threads import generation
-from holdfast.worker.options import WorkerOptions
-from holdfast.worker.pool import Worker
+from holdfast.worker.pool.worker import Worker
+from holdfast.worker.pool.worker_options import WorkerOptions
 
 P = ParamSpec("P")
 T = TypeVar("T")

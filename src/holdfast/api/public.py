@@ -34,9 +34,9 @@ from holdfast.model.task import NewTask, Renewal
 from holdfast.model.verdict import Verdict
 from holdfast.model.workflow.graph import Concurrency
 from holdfast.settings import Settings
-from holdfast.worker.context import Context
-from holdfast.worker.pool import Worker
-from holdfast.worker.tenure import AttemptEnded
+from holdfast.worker.attempt.attempt_lease import AttemptEnded
+from holdfast.worker.attempt.context import Context
+from holdfast.worker.pool.worker import Worker
 
 __all__ = [
     "AttemptEnded",

@@ -17,16 +17,16 @@ from holdfast.model.hook import hook_name
 from holdfast.model.task import Assignment
 from holdfast.model.verdict import in_words
 from holdfast.model.workflow.reference import Reference, Unresolved
-from holdfast.worker.context import Context
-from holdfast.worker.durable import feedback_before
-from holdfast.worker.execution import Invocation, UnknownFunction
-from holdfast.worker.executors import Executors
-from holdfast.worker.state import State
+from holdfast.worker.attempt.context import Context
+from holdfast.worker.attempt.durable import feedback_before
+from holdfast.worker.attempt.execution import Invocation, UnknownFunction
+from holdfast.worker.files.state_directory import State
+from holdfast.worker.steps.executors import Executors
 
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
-    from holdfast.worker.attempt_requests import Carrier
-    from holdfast.worker.state import State
+    from holdfast.worker.attempt_server.attempt_requests import Carrier
+    from holdfast.worker.files.state_directory import State
 
 
 class NoVerdict(HoldfastError):

@@ -14,7 +14,7 @@ from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from holdfast.errors import InvalidDefinition, InvalidInput
-from holdfast.worker.context import Context
+from holdfast.worker.attempt.context import Context
 
 _JSON = (dict, list, tuple, str, int, float, type(None))
 RESERVED = frozenset({"key", "connection"})

@@ -16,7 +16,7 @@ from holdfast.cli.terminal import paint
 from holdfast.service.outline import step_names
 from holdfast.service.refused import Refused
 from holdfast.service.service import Service
-from holdfast.worker.homes import HOME
+from holdfast.worker.files.homes import HOME
 
 Workers = Mapping[str, "subprocess.Popen[bytes]"]
 PACKAGES = str(Path(__file__).parents[2])

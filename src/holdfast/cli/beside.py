@@ -12,7 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, NoReturn, Self
 
 if TYPE_CHECKING:
-    from holdfast.worker.pool import Worker
+    from holdfast.worker.pool.worker import Worker
 
 Handler = Callable[[int, FrameType | None], object]
 INTERRUPTED = 130

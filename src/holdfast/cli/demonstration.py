@@ -23,7 +23,7 @@ from holdfast.service.place import FILE, Place
 from holdfast.service.refused import Refused
 from holdfast.service.service import Service
 from holdfast.service.views import View
-from holdfast.worker.homes import HOME
+from holdfast.worker.files.homes import HOME
 
 WORKFLOW = "feature.yaml"
 TASK = "Add SSO"

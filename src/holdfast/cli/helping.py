@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast.cli.program import Program
     from holdfast.model.workflow.graph import Step, Workflow
     from holdfast.service.service import Service
-    from holdfast.worker.pool import Worker
+    from holdfast.worker.pool.worker import Worker
 
 View = dict[str, Any]
 LOOK_FOR_WORKERS_EVERY = 1.0

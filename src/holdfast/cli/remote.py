@@ -20,7 +20,7 @@ from holdfast.model.text import digest
 if TYPE_CHECKING:
     from holdfast.cli.working import AllowOptions
     from holdfast.worker.remote.client import Client
-    from holdfast.worker.remote.office import RemoteOffice
+    from holdfast.worker.remote.remote_store import RemoteOffice
 
 TOKEN = "HOLDFAST_TOKEN"  # noqa: S105 - the name of a variable
 NOTHING_ALLOWED = (
@@ -36,7 +36,7 @@ LOCAL = ("127.0.0.1", "::1", "localhost")
 
 def work_for(url: str, options: Mapping[str, Any], lease: str | None, allow: AllowOptions) -> None:
     """Run what a server gives until Ctrl-C."""
-    from holdfast.worker.remote.office import RemoteOffice
+    from holdfast.worker.remote.remote_store import RemoteOffice
 
     # Not the store's own, which is an admin's: whatever the worker runs has its token too.
     token = _given(url) or _missing(url, "holdfast token create NAME --role worker")
@@ -51,11 +51,11 @@ def work_for(url: str, options: Mapping[str, Any], lease: str | None, allow: All
 
 
 def _work(office: RemoteOffice, options: Mapping[str, Any], allow: AllowOptions) -> None:
-    from holdfast.worker.homes import HOME, make_home, usable_home
-    from holdfast.worker.options import WorkerOptions
-    from holdfast.worker.pool import Worker
-    from holdfast.worker.remote.allowed import Allowed, RemoteExecutors
-    from holdfast.worker.state import State
+    from holdfast.worker.files.homes import HOME, make_home, usable_home
+    from holdfast.worker.files.state_directory import State
+    from holdfast.worker.pool.worker import Worker
+    from holdfast.worker.pool.worker_options import WorkerOptions
+    from holdfast.worker.remote.allowlist import Allowed, RemoteExecutors
 
     here = Path.cwd()
     # Also where a store was named: what a server sends is kept in this home.
@@ -130,7 +130,7 @@ def _missing(url: str, command: str) -> NoReturn:
 @contextmanager
 def _named(root: Path, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """A name that the next worker of this folder gets when this one has gone, however it went."""
-    from holdfast.worker.options import WorkerOptions
+    from holdfast.worker.pool.worker_options import WorkerOptions
 
     if options.get("name") is not None:
         yield options

@@ -125,7 +125,7 @@ def _assignments(claimed: dict[str, Any]) -> Iterator[str]:
     """A claim as the variables that the other commands of the protocol read."""
     import shlex
 
-    from holdfast.worker.surroundings import SHORT_PROMPT
+    from holdfast.worker.steps.command_environment import SHORT_PROMPT
 
     task = claimed["task"]
     payload = task.get("payload")

@@ -102,7 +102,7 @@ def init(
 
 def _look_above(here: Path) -> None:
     """Say which home above goes on to serve a folder; past another's, the folder gets its own."""
-    from holdfast.worker.homes import HOME, accept_home, find_home, make_home
+    from holdfast.worker.files.homes import HOME, accept_home, find_home, make_home
 
     above = find_home(here)
     if above is None or above.parent == here.absolute():

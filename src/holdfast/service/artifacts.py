@@ -6,8 +6,8 @@ from holdfast.engine.engine import Engine
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.service.refused import Refused, accepted
 from holdfast.service.views import View
-from holdfast.worker.artifacts import Artifact
-from holdfast.worker.state import State
+from holdfast.worker.files.artifacts import Artifact
+from holdfast.worker.files.state_directory import State
 
 
 def keep_artifact(

@@ -22,8 +22,8 @@ from holdfast.service.protocol import Note, Protocol
 from holdfast.service.queries import Queries
 from holdfast.service.token_scope import TokenScope
 from holdfast.service.views import View
+from holdfast.worker.files.state_directory import State
 from holdfast.worker.problem import Reply
-from holdfast.worker.state import State
 
 Call = Callable[[str, Any], Reply]
 

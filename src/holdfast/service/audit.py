@@ -16,9 +16,9 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from holdfast.errors import InvalidInput
-from holdfast.worker.homes import private
-from holdfast.worker.state import state_of
-from holdfast.worker.state_path import open_private
+from holdfast.worker.files.homes import private
+from holdfast.worker.files.state_directory import state_of
+from holdfast.worker.files.state_paths import open_private
 
 FILE = "audit.log"
 MOST_BYTES = 10_000_000

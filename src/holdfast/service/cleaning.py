@@ -11,7 +11,7 @@ from holdfast.service.leftovers import Leftovers, throw_away
 from holdfast.service.place import Place
 from holdfast.service.views import View
 from holdfast.settings import Keep
-from holdfast.worker.state import state_of
+from holdfast.worker.files.state_directory import state_of
 
 
 def clean(engine: Engine, place: Place, keep: Keep, *, dry_run: bool = False) -> View:

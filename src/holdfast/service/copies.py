@@ -14,8 +14,8 @@ from holdfast.service.place import Place
 from holdfast.service.quiet import opened_engine, refuse_served, refuse_while_busy
 from holdfast.service.views import View
 from holdfast.store.database import is_postgresql, sqlite_path
-from holdfast.worker.homes import make_home
-from holdfast.worker.state import state_of
+from holdfast.worker.files.homes import make_home
+from holdfast.worker.files.state_directory import state_of
 
 _REFUSED = "the restore would be refused: "
 

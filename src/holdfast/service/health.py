@@ -20,8 +20,8 @@ from holdfast.service.views import View
 from holdfast.service.wording import Typed, in_commands
 from holdfast.settings import DAY, Project
 from holdfast.store.database import Transaction
-from holdfast.worker.disk import free_beside, tell_low
-from holdfast.worker.state import state_of
+from holdfast.worker.files.state_directory import state_of
+from holdfast.worker.pool.disk import free_beside, tell_low
 
 PAGE = 1_000
 READY_WITHIN = 5.0

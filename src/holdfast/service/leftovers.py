@@ -11,9 +11,9 @@ from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
 from holdfast.ids import parse_task_id
 from holdfast.settings import Keep
-from holdfast.worker.artifacts import is_of
-from holdfast.worker.state import State
-from holdfast.worker.state_path import StatePath
+from holdfast.worker.files.artifacts import is_of
+from holdfast.worker.files.state_directory import State
+from holdfast.worker.files.state_paths import StatePath
 
 _ASKED_AT_ONCE = 500
 

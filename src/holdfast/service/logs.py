@@ -7,8 +7,8 @@ from typing import BinaryIO
 
 from holdfast.errors import InvalidInput
 from holdfast.service.place import Place
-from holdfast.worker.state import state_of
-from holdfast.worker.state_path import StatePath
+from holdfast.worker.files.state_directory import state_of
+from holdfast.worker.files.state_paths import StatePath
 
 TAIL = 4_096
 

@@ -11,7 +11,7 @@ from holdfast.service.project import NAME, find_project
 from holdfast.settings import Project
 from holdfast.store.database import is_postgresql, sqlite_path
 from holdfast.store.drivers import MARK, tables_of
-from holdfast.worker.homes import (
+from holdfast.worker.files.homes import (
     HOME,
     accept_naming,
     accept_store,
@@ -21,7 +21,7 @@ from holdfast.worker.homes import (
     refuse_planted,
     usable_home,
 )
-from holdfast.worker.state import state_of
+from holdfast.worker.files.state_directory import state_of
 
 FILE = "holdfast.db"
 

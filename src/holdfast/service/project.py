@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.errors import InvalidInput
 from holdfast.settings import Project
-from holdfast.worker.homes import accept_settings
+from holdfast.worker.files.homes import accept_settings
 
 NAME = "holdfast.yaml"
 CONCURRENCY, LEAST_DISK = "HOLDFAST_CONCURRENCY", "HOLDFAST_LEAST_DISK"

@@ -25,9 +25,9 @@ from holdfast.service.refused import accepted, may_act
 from holdfast.service.renewing import renew_each
 from holdfast.service.token_scope import TokenScope
 from holdfast.service.views import View, present
-from holdfast.worker.remote.wire import Around, pack
-from holdfast.worker.spool import append
-from holdfast.worker.state import State
+from holdfast.worker.files.attempt_log import append
+from holdfast.worker.files.state_directory import State
+from holdfast.worker.remote.assignment_format import Around, pack
 
 Note = tuple[str, object]
 

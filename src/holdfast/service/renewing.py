@@ -11,7 +11,7 @@ from holdfast.model.result import TransitionResult
 from holdfast.model.task import Renewal
 from holdfast.service.views import View, present
 from holdfast.service.wording import in_commands
-from holdfast.worker.remote.wire import AWAY, INVALID
+from holdfast.worker.remote.assignment_format import AWAY, INVALID
 
 # How long who asks waits for an answer at all: no more than a part of what is to be kept.
 SHORTEST, LONGEST = 1.0, 10.0

@@ -138,7 +138,7 @@ class Service:
     @cached_property
     def protocol(self) -> Protocol:
         from holdfast.service.protocol import Protocol
-        from holdfast.worker.state import state_of
+        from holdfast.worker.files.state_directory import state_of
 
         return Protocol(self._writer, self.queries, state_of(self.place.url), self.scope)
 

@@ -12,9 +12,9 @@ from holdfast.errors import InvalidInput, KeyConflict
 from holdfast.model.token import Access, Role, digest_secret
 from holdfast.service.links import Links
 from holdfast.service.views import View, present, tell_time
-from holdfast.worker.homes import private
-from holdfast.worker.state import state_of
-from holdfast.worker.state_path import open_private, read_private
+from holdfast.worker.files.homes import private
+from holdfast.worker.files.state_directory import state_of
+from holdfast.worker.files.state_paths import open_private, read_private
 
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine

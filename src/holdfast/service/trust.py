@@ -8,8 +8,15 @@ from pathlib import Path
 from holdfast.errors import InvalidInput
 from holdfast.service.project import NAME
 from holdfast.service.views import View
-from holdfast.worker.homes import BESIDE, HOME, Trusted, trust_home, trust_settings, trust_store
-from holdfast.worker.state import state_of
+from holdfast.worker.files.homes import (
+    BESIDE,
+    HOME,
+    Trusted,
+    trust_home,
+    trust_settings,
+    trust_store,
+)
+from holdfast.worker.files.state_directory import state_of
 
 
 def trust(path: Path) -> View:

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from holdfast.worker.origin import Origin
-from holdfast.worker.state import state_of
-from holdfast.worker.state_path import read_private, write_private
+from holdfast.worker.files.state_directory import state_of
+from holdfast.worker.files.state_paths import read_private, write_private
+from holdfast.worker.steps.process_identity import Origin
 
 FILE = "server"
 # Who listens everywhere is asked here.

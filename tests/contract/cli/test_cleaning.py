@@ -9,9 +9,9 @@ from pathlib import Path
 from holdfast.engine.engine import Engine
 from holdfast.service.artifacts import keep_artifact
 from holdfast.service.place import Place
-from holdfast.worker.artifacts import is_of
-from holdfast.worker.homes import private
-from holdfast.worker.state import state_of
+from holdfast.worker.files.artifacts import is_of
+from holdfast.worker.files.homes import private
+from holdfast.worker.files.state_directory import state_of
 from tests.contract.cli.typed import Typed
 from tests.contract.stages import create, finish, start, take
 

@@ -27,7 +27,7 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         server.run()
 
     monkeypatch.setattr("holdfast.server.server.until_signalled", serve)
-    monkeypatch.setattr("holdfast.worker.pool.Worker.run", note)
+    monkeypatch.setattr("holdfast.worker.pool.worker.Worker.run", note)
     return found
 
 

@@ -13,8 +13,8 @@ from holdfast.engine.engine import Engine
 from holdfast.model.effect import Wait
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
-from holdfast.worker.homes import private
-from holdfast.worker.state import state_of
+from holdfast.worker.files.homes import private
+from holdfast.worker.files.state_directory import state_of
 from tests.contract.cli.typed import Typed
 from tests.contract.raw import raw
 from tests.contract.stages import FORK, create, start, take

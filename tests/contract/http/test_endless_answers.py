@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import StoreUnreachable
-from holdfast.worker.options import WorkerOptions
-from holdfast.worker.pool import Worker
+from holdfast.worker.files.state_directory import State
+from holdfast.worker.pool.worker import Worker
+from holdfast.worker.pool.worker_options import WorkerOptions
 from holdfast.worker.remote import client
-from holdfast.worker.remote.allowed import Allowed, RemoteExecutors
+from holdfast.worker.remote.allowlist import Allowed, RemoteExecutors
 from holdfast.worker.remote.client import Client
-from holdfast.worker.remote.office import RemoteOffice
-from holdfast.worker.state import State
+from holdfast.worker.remote.remote_store import RemoteOffice
 from tests.contract.http_service import Reply, service
 
 SESSION = b'HTTP/1.1 200 OK\r\nContent-Length: 29\r\n\r\n{"name":"w","role":"worker"} '

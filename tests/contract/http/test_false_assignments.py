@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.worker.remote import polling
-from holdfast.worker.remote.office import RemoteOffice
+from holdfast.worker.remote import poller
+from holdfast.worker.remote.remote_store import RemoteOffice
 from tests.acceptance.lies import Scene, assignment
 from tests.contract.http.test_remote import Full
 from tests.contract.http_service import Heard, Reply, Service, standing
@@ -49,7 +49,7 @@ class Giver(Service):
 
 @pytest.fixture(autouse=True)
 def _ask_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(polling, "PAUSE", 0.01)
+    monkeypatch.setattr(poller, "PAUSE", 0.01)
 
 
 def got(giver: Giver, places: int) -> list[str]:

@@ -11,13 +11,13 @@ import httpx
 import pytest
 
 from holdfast.errors import StoreUnreachable
-from holdfast.worker.options import WorkerOptions
-from holdfast.worker.pool import Worker
-from holdfast.worker.remote import allowed, desk, polling
-from holdfast.worker.remote.allowed import Allowed, RemoteExecutors
+from holdfast.worker.files.state_directory import State
+from holdfast.worker.pool.worker import Worker
+from holdfast.worker.pool.worker_options import WorkerOptions
+from holdfast.worker.remote import allowlist, poller, sender
+from holdfast.worker.remote.allowlist import Allowed, RemoteExecutors
 from holdfast.worker.remote.client import Client
-from holdfast.worker.remote.office import RemoteOffice
-from holdfast.worker.state import State
+from holdfast.worker.remote.remote_store import RemoteOffice
 from tests.contract.http.served import PLAIN, Served
 from tests.contract.http_service import Heard, Reply, Service, service, standing
 from tests.race.racers import eventually
@@ -81,9 +81,9 @@ def working(url: str, token: str, folder: Path) -> Iterator[RemoteOffice]:
 
 @pytest.fixture(autouse=True)
 def _ask_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    for each in (allowed, desk, polling):
+    for each in (allowlist, sender, poller):
         monkeypatch.setattr(each, "PAUSE", 0.01)
-    monkeypatch.setattr(polling, "LONGEST", 0.2)
+    monkeypatch.setattr(poller, "LONGEST", 0.2)
 
 
 @pytest.mark.parametrize("reply", ODD, ids=lambda each: f"{each.status}-{each.body[:12]!r}")

@@ -9,11 +9,11 @@ from threading import Event
 
 from holdfast.engine.claims.picker import Claimed
 from holdfast.model.task import Assignment, Renewal
-from holdfast.worker.options import WorkerOptions
-from holdfast.worker.pool import Worker
-from holdfast.worker.remote.allowed import Allowed, RemoteExecutors
-from holdfast.worker.remote.office import RemoteOffice
-from holdfast.worker.state import State
+from holdfast.worker.files.state_directory import State
+from holdfast.worker.pool.worker import Worker
+from holdfast.worker.pool.worker_options import WorkerOptions
+from holdfast.worker.remote.allowlist import Allowed, RemoteExecutors
+from holdfast.worker.remote.remote_store import RemoteOffice
 from tests.contract.http.served import Served, served
 from tests.race.racers import eventually
 

@@ -9,10 +9,10 @@ import pytest
 
 from holdfast.errors import InvalidInput
 from holdfast.model.workflow.declarations import HttpCall, Work
-from holdfast.worker.execution import StepFailed
-from holdfast.worker.permission import NotAllowed, PermittedWork, permit
-from holdfast.worker.remote.allowed import Allowed
-from holdfast.worker.secrets import Secrets
+from holdfast.worker.attempt.execution import StepFailed
+from holdfast.worker.remote.allowlist import Allowed
+from holdfast.worker.secrets.secrets import Secrets
+from holdfast.worker.steps.permission import NotAllowed, PermittedWork, permit
 
 URLS = ("https://api.example", "https://other.example/v1/", "http://h.example/public")
 ALLOWED = Allowed(names=(*URLS, "echo"), variables=["MINE"])

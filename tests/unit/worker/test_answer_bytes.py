@@ -9,7 +9,7 @@ import zlib
 import httpx
 import pytest
 
-from holdfast.worker.answer_bytes import AnswerBytes
+from holdfast.worker.steps.answer_bytes import AnswerBytes
 
 TEXT = b'{"assignments": []}'
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.worker.disk import LOOK_EVERY, Disk, free_beside
+from holdfast.worker.pool.disk import LOOK_EVERY, Disk, free_beside
 
 
 def test_that_a_disk_is_full_and_that_it_is_not_any_more_is_told_once(

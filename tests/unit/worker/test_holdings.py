@@ -7,9 +7,9 @@ import pytest
 from holdfast.errors import InvalidInput
 from holdfast.model.frozen_record import fill
 from holdfast.model.task import Assignment
-from holdfast.worker.remote import holdings
-from holdfast.worker.remote.holdings import Holdings
-from holdfast.worker.remote.wire import Around
+from holdfast.worker.remote import sender
+from holdfast.worker.remote.assignment_format import Around
+from holdfast.worker.remote.sender import Holdings
 
 AROUND = Around(effects={}, needed={}, secrets=frozenset(), trace_id="a" * 32)
 
@@ -17,7 +17,7 @@ AROUND = Around(effects={}, needed={}, secrets=frozenset(), trace_id="a" * 32)
 def test_an_attempt_that_runs_for_long_is_remembered_whatever_came_after_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(holdings, "KEPT", 3)
+    monkeypatch.setattr(sender, "KEPT", 3)
     held = Holdings()
     for number in range(8):
         held.add(fill(Assignment, {"task_id": f"t_{number}", "attempt": 1, "token": "1.x"}), AROUND)

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import NotTrusted
-from holdfast.worker import homes, known_homes
-from holdfast.worker.homes import accept_home, make_home
-from holdfast.worker.known_homes import KnownHome, KnownHomes
+from holdfast.worker.files import homes, known_homes
+from holdfast.worker.files.homes import accept_home, make_home
+from holdfast.worker.files.known_homes import KnownHome, KnownHomes
 
 TOGETHER = 12
 PATIENCE = 30.0

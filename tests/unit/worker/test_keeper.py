@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.worker.keeper import Process, descendants
+from holdfast.worker.steps.keeper import Process, descendants
 
 
 def test_whoever_is_ended_is_told_before_the_children_it_waits_for() -> None:

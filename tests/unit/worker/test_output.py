@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.model.verdict import SHAPE
-from holdfast.worker.output import Answer, Answered, ask, ask_again, read_answer
+from holdfast.worker.steps.command_answer import Answer, Answered, ask, ask_again, read_answer
 
 LIMIT = 1_000_000
 DECLARED = {

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
 from holdfast.model.text import MAX_NAME
-from holdfast.worker.places import Places
+from holdfast.worker.attempt.effect_names import Places
 
 WORDS = st.sampled_from(
     ["mail", "sleep", "effect", "wait", "map", "2", "#1", "#2", "#02", "x)", "(x)"]

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.model.frozen_record import fill
 from holdfast.model.task import Assignment
-from holdfast.worker.questions import questions_of
+from holdfast.worker.steps.step_resources import questions_of
 
 
 @pytest.mark.parametrize("answer", ["this", None])

@@ -6,11 +6,10 @@ import pytest
 
 from holdfast.errors import TaskFailed
 from holdfast.model.effect import Wait
-from holdfast.worker.durable import InvalidCall, SignalTimeout
-from holdfast.worker.encoding import InvalidEffect
-from holdfast.worker.raised import foremost
-from holdfast.worker.tenure import AttemptEnded
-from holdfast.worker.waits import Suspended
+from holdfast.worker.attempt.attempt_lease import AttemptEnded
+from holdfast.worker.attempt.durable import InvalidCall, InvalidEffect, SignalTimeout
+from holdfast.worker.attempt.execution import foremost
+from holdfast.worker.attempt.waits import Suspended
 
 WAIT, FAILURE = Suspended(Wait()), ValueError("stumbled")
 

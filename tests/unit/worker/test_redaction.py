@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
-from holdfast.worker.redaction import LEAST, Redaction, Stream
+from holdfast.worker.secrets.redaction import LEAST, Redaction, Stream
 
 SECRET = 's3cr/t "quöted"+pass\'word'
 LONG = "-----BEGIN KEY-----\n" + "\n".join(f"{n:02d}abcdefghijklmnop" * 3 for n in range(40))

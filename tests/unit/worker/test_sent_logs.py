@@ -10,9 +10,9 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.errors import HoldfastError, InvalidInput, StoreUnreachable
-from holdfast.worker.execution import Invocation
-from holdfast.worker.remote.allowed import Logged
-from holdfast.worker.state import State
+from holdfast.worker.attempt.execution import Invocation
+from holdfast.worker.files.state_directory import State
+from holdfast.worker.remote.allowlist import Logged
 
 TASK = "t_00000000000000000001"
 

@@ -21,7 +21,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.worker.redaction import Redaction, Stream
+from holdfast.worker.secrets.redaction import Redaction, Stream
 
 MARK = b"[secret API]"
 # Bytes that no encoder of these tests writes.

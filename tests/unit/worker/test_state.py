@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.worker.state import state_of
+from holdfast.worker.files.state_directory import state_of
 
 TASK = "t_00000000000000000001"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import StoreUnwritable
-from holdfast.worker import state_path
-from holdfast.worker.spool import Spool, append
-from holdfast.worker.state_path import StatePath, open_private, read_private, write_private
+from holdfast.worker.files import state_paths
+from holdfast.worker.files.attempt_log import Spool, append
+from holdfast.worker.files.state_paths import StatePath, open_private, read_private, write_private
 
 WRITES = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
@@ -87,7 +87,7 @@ def test_a_file_of_another_user_is_neither_read_nor_written(
     (home / "token").write_text("theirs")
     monkeypatch.delenv("HOLDFAST_HOME", raising=False)
     mine = os.geteuid()
-    monkeypatch.setattr(state_path, "geteuid", lambda: mine + 1)
+    monkeypatch.setattr(state_paths, "geteuid", lambda: mine + 1)
     for flags in (os.O_RDONLY, WRITES):
         with pytest.raises(OSError, match="belongs to another user"):
             open_private(home / "token", flags, home)

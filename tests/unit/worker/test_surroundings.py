@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.store.postgresql.connection import Address
-from holdfast.worker.surroundings import without_password
+from holdfast.worker.steps.command_environment import without_password
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 import pytest
 
 from holdfast.errors import InvalidInput, ShuttingDown, StoreBusy, StoreUnreachable, UnknownOutcome
-from holdfast.worker.tenure import AttemptEnded, insist
+from holdfast.worker.attempt.attempt_lease import AttemptEnded, insist
 
 
 class Post:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.worker.secrets import Secrets
-from holdfast.worker.spool import Spool
-from holdfast.worker.state_path import StatePath
-from holdfast.worker.transcript import Transcript
+from holdfast.worker.files.attempt_log import Spool
+from holdfast.worker.files.state_paths import StatePath
+from holdfast.worker.secrets.secrets import Secrets
+from holdfast.worker.steps.transcript import Transcript
 
 SECRET = "correct-horse-battery"
 TOKEN = "0123456789"

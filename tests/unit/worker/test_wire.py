@@ -12,7 +12,7 @@ from holdfast.errors import InvalidInput
 from holdfast.model.frozen_record import fill
 from holdfast.model.task import Assignment, Task
 from holdfast.model.workflow.declarations import HttpCall, Work
-from holdfast.worker.remote.wire import Around, pack, unpack
+from holdfast.worker.remote.assignment_format import Around, pack, unpack
 
 # What the rest is read from where the store is near.
 AT_HOME = {"source", "row"}

@@ -15,10 +15,10 @@ from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import Status
 from holdfast.model.token import Role
 from holdfast.tracing import write_header
-from holdfast.worker.answer_bytes import ACCEPTED, AnswerBytes
-from holdfast.worker.hushed import hushed
 from holdfast.worker.problem import PROBLEM, Reply
-from holdfast.worker.remote.wire import AWAY, INVALID
+from holdfast.worker.remote.assignment_format import AWAY, INVALID
+from holdfast.worker.secrets.redaction import hushed
+from holdfast.worker.steps.answer_bytes import ACCEPTED, AnswerBytes
 
 CONNECT = 10.0
 # Beyond what the server itself waits.

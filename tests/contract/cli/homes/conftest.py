@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.worker import homes
+from holdfast.worker.files import homes
 from tests.contract.cli.typed import Typed, logs_as_before
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.worker import homes, state_path
+from holdfast.worker.files import homes, state_paths
 from tests.contract.cli.typed import Typed
 
 ANOTHER = 54_321
@@ -28,7 +28,7 @@ def give_away(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     else:
         mine = os.geteuid()
         monkeypatch.setattr(homes, "geteuid", lambda: mine + 1)
-        monkeypatch.setattr(state_path, "geteuid", lambda: mine + 1)
+        monkeypatch.setattr(state_paths, "geteuid", lambda: mine + 1)
     looked_at_afresh()
 
 

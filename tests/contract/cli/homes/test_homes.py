@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.completion import complete_id, complete_schedule, complete_workflow
-from holdfast.worker.homes import private
-from holdfast.worker.known_homes import KnownHome, known_homes, remember
-from holdfast.worker.state import state_of
+from holdfast.worker.files.homes import private
+from holdfast.worker.files.known_homes import KnownHome, known_homes, remember
+from holdfast.worker.files.state_directory import state_of
 from tests.contract.cli.homes.makers import (
     ANOTHER,
     give_away,

@@ -10,7 +10,7 @@ import pytest
 from holdfast.errors import InvalidInput
 from holdfast.service.audit import AuditFile
 from holdfast.service.whereabouts import find_server
-from holdfast.worker.origin import Origin
+from holdfast.worker.steps.process_identity import Origin
 from tests.contract.cli.typed import Typed
 
 

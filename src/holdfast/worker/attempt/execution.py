@@ -1,0 +1,404 @@
+"""One attempt from its assignment to its report: bind, run, report, each a named step.
+
+What a function raised, where it came in a group, as from an `asyncio.TaskGroup`.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol
+
+from holdfast.engine.core.operation import Operation
+from holdfast.engine.state.reports import Held, Told
+from holdfast.errors import InvalidInput, ShuttingDown, TaskFailed, tell_error
+from holdfast.logs import About, log_about
+from holdfast.model.result import GIVEN_BACK, TransitionResult
+from holdfast.model.status import TERMINAL
+from holdfast.model.task import Assignment
+from holdfast.store.group_commit.entries import Entry
+from holdfast.threads import program_ends
+from holdfast.worker.attempt.attempt_lease import AWAY, AttemptEnded, Tenure
+from holdfast.worker.attempt.attempt_span import UNTRACED, Traced, Untraced, attempt
+from holdfast.worker.attempt.context import Context
+from holdfast.worker.attempt.durable import InvalidCall, InvalidEffect, InvalidWait, SignalTimeout
+from holdfast.worker.attempt.effect_names import SharedName
+from holdfast.worker.attempt.waits import Asking, Suspended
+from holdfast.worker.secrets.secret_rules import Kind, admit
+from holdfast.worker.store_port import Office
+
+# What failed for good below it fails it for good, an effect is not done again, and no branch is
+# given what another has done. What is said wrong, or was not heard in time, stays so.
+FINAL = (TaskFailed, InvalidEffect, SharedName, InvalidCall, InvalidWait, SignalTimeout)
+# Each decides what becomes of the task, whatever else was raised beside it.
+_DECISIVE = (AttemptEnded, *FINAL)
+# It may not report anything, or what it has done is not to be done again.
+_UNDENIED = (AttemptEnded, InvalidEffect)
+
+
+def foremost(error: BaseException, left: Suspended | None = None) -> BaseException:
+    """What is to be reported: a failure before a wait, and a wait where there is nothing else.
+
+    But for the wait that a function was `left` for and has caught: what it has raised instead may
+    come of its not having waited.
+    """
+    leaves = list(_leaves(error))
+    if left is not None and not any(isinstance(leaf, Suspended) for leaf in leaves):
+        return next((leaf for leaf in leaves if isinstance(leaf, _UNDENIED)), left)
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    decisive = [leaf for leaf in leaves if isinstance(leaf, _DECISIVE)]
+    if decisive:
+        return decisive[0]
+    _, failures = error.split(Suspended)
+    return failures or leaves[0]
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if not isinstance(error, BaseExceptionGroup):
+        yield error
+        return
+    for each in error.exceptions:
+        yield from _leaves(each)
+
+
+TRACEBACK_LINES = 30
+LENGTH = 2_000
+
+log = logging.getLogger("holdfast.worker")
+Answer = TransitionResult | BaseException
+
+
+class UnknownFunction(Exception):
+    """No function of this process can run the task as it was asked for."""
+
+
+class Invocation(NamedTuple):
+    """A function with its arguments bound; `encode` turns its result into JSON."""
+
+    function: Callable[..., object]
+    arguments: dict[str, Any]
+    encode: Callable[[object], object]
+    asynchronous: bool
+
+
+class StepFailed(Exception):
+    """A step that is no Python function failed; its message says all there is to say."""
+
+    def __init__(self, message: str, *, retryable: bool = True) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+
+
+class GivenBack(Exception):
+    """What happened says nothing of the step: its task is given back, and pays nothing."""
+
+
+class Functions(Protocol):
+    """Where a worker finds what to run."""
+
+    def bind(self, assignment: Assignment, context: Context) -> Invocation:
+        """The call that carries out a task; raises `UnknownFunction` when there is none."""
+
+    def knows(self, workflow: str | None, step: str | None) -> bool:
+        """Whether there is a function for a step of a workflow, or for a lone task."""
+
+
+def _nothing(*_: object) -> None:
+    pass
+
+
+class Execution:
+    """`vacated` is called when its function has returned, so that its place is free.
+
+    And `finished` when what was said to its report has been heard. `alone` tells whether its
+    worker has nothing else to do, so that the thread it ran in may as well write its report.
+    """
+
+    reported = False
+    abandoned = False
+    returned = False
+    silent = False
+    threaded = False
+    raised: str | None = None
+    traced: Traced | Untraced = UNTRACED
+    stop: Callable[[], object] | None = None
+
+    def __init__(  # noqa: PLR0913 - what it is, how long it may go on, and who hears of it
+        self,
+        engine: Office,
+        assignment: Assignment,
+        *,
+        deadline: float,
+        timeout_at: float | None,
+        vacated: Callable[[], object] = _nothing,
+        finished: Callable[[Execution], object] = _nothing,
+        alone: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.engine = engine
+        self.assignment = assignment
+        self.timeout_at = timeout_at
+        self.vacated = vacated
+        self.finished = finished
+        self.alone = alone
+        self.ended = Tenure(deadline)
+        self.context = Context(engine, assignment, self.ended)
+        self.task_id = assignment.task_id
+        self.key = (assignment.task_id, assignment.attempt)
+
+    @property
+    def deadline(self) -> float:
+        return self.ended.deadline
+
+    @deadline.setter
+    def deadline(self, moment: float) -> None:
+        self.ended.deadline = moment
+
+    @property
+    def about(self) -> About:
+        """What a line of the log says of it."""
+        return {
+            "run": self.assignment.run_id,
+            "task": self.task_id,
+            "attempt": self.assignment.attempt,
+        }
+
+    def end(self) -> None:
+        """Tell the step that its attempt is over; a coroutine is cancelled, once."""
+        self.ended.set()
+        stop, self.stop = self.stop, None
+        for each in (stop, self.context.interrupt):
+            if each is not None:
+                each()
+
+    def abandon(self) -> bool:
+        """Have it stopped and given back, where it can be stopped at all."""
+        if self.reported or (self.stop is None and self.context.interrupt is None):
+            return False
+        self.abandoned = True
+        self.end()
+        return True
+
+    def call(self, invocation: Invocation) -> None:
+        """Run a plain function in this thread, and report; nobody waits for the answer."""
+        self.threaded = True
+        log_about(self)
+        with attempt(self.engine, self.assignment) as self.traced:
+            try:
+                result = invocation.function(**invocation.arguments)
+            except BaseException as error:  # noqa: BLE001 - whatever a step raises is its report
+                self._leave_by(error)
+            else:
+                self._leave_with(invocation, result)
+
+    async def await_(self, invocation: Invocation) -> None:
+        """Run a coroutine function on the worker's loop, and report."""
+        self.context.asynchronous = True
+        log_about(self)
+        with attempt(self.engine, self.assignment) as self.traced:
+            try:
+                awaitable = invocation.function(**invocation.arguments)
+                if not isinstance(awaitable, Awaitable):
+                    message = f"{invocation.function!r} gave no awaitable"
+                    raise TypeError(message)  # noqa: TRY301 - reported like any other failure
+                result = await awaitable
+            except BaseException as error:  # noqa: BLE001 - whatever a step raises is its report
+                await self.context.end_effects()
+                self._leave_by(error)
+            else:
+                self._leave_with(invocation, result)
+
+    def _leave_with(self, invocation: Invocation, result: object) -> None:
+        caught = self.context.refusal or self.context.left
+        if caught is None:
+            self.leave(self.complete, invocation, result)
+            return
+        if isinstance(caught, Suspended):
+            reason = "it runs again when that is over, and `why` names it"
+            log.warning("%s returned after it was left for a wait: %s", self, reason)
+        self._leave_by(caught)
+
+    def _leave_by(self, raised: BaseException) -> None:
+        # A function that catches these, as `return_exceptions=True` does, would go on without them.
+        left = None if self.context.ended else self.context.left
+        error = self.context.refusal or foremost(raised, left)
+        if isinstance(error, Suspended):
+            self.leave(self.suspend, error)
+            return
+        self.leave(self.fail, error)
+        self.traced.fail(self.raised or type(error).__name__)
+
+    def leave(self, report: Callable[..., bool], *said: Any) -> None:
+        """The function has returned: report, and finish when the answer to that is there."""
+        self.returned = True
+        sent = False
+        try:
+            self.context.give_back_leases()
+            sent = report(*said)
+        finally:
+            if not sent:
+                self.silent = True
+                self._vacate()
+                self.finished(self)
+
+    def _vacate(self) -> None:
+        """Give up its place, with its report: that one's commit hands out the next task for it."""
+        vacated, self.vacated = self.vacated, _nothing
+        vacated()
+
+    def complete(self, invocation: Invocation, result: object) -> bool:
+        try:
+            output = admit(Kind.OUTPUT, invocation.encode(result), self.context.clean)
+            return self._report(self.engine.work.reports.complete, output)
+        except Exception as error:  # noqa: BLE001 - a result that is not JSON is a failure
+            return self.fail(error, retryable=not isinstance(error, InvalidInput))
+
+    def suspend(self, suspended: Suspended) -> bool:
+        """Give the task back until what it waits for is there."""
+        reports, clean = self.engine.work.reports, self.context.clean
+        notes = suspended.notes
+        try:
+            if isinstance(suspended, Asking):
+                # What is remembered of a question is what people read of it.
+                asked, kept = (
+                    admit(Kind.QUESTION, each, clean) for each in (suspended.question, notes)
+                )
+                return self._report(reports.ask, asked, notes=kept)
+            admit(Kind.NAME, notes, clean, "wait")
+            return self._report(reports.suspend, suspended.wait, notes=notes)
+        except Exception as error:  # noqa: BLE001 - a question that cannot be kept is a failure
+            return self.fail(error, retryable=not isinstance(error, InvalidInput))
+
+    def fail(self, error: BaseException, *, retryable: bool = True) -> bool:
+        """Report a failure, unless nobody wants to hear of it; the answer is whether it did."""
+        if isinstance(error, AttemptEnded) or self.context.ended:
+            # Given back only now: nothing of it runs any more.
+            return self.abandoned and self.in_time() and self.release()
+        if program_ends():
+            # Whatever asks for a thread by now raises: that says nothing of the step.
+            told = self._told(repr(error))
+            log.warning("%s is given back, as the program ends: %s", self, told)
+            return self.release()
+        if isinstance(error, GivenBack):
+            log.warning("%s is given back: %s", self, self._told(str(error)))
+            return self.release()
+        described = describe(error, self._told)
+        self.raised = tell_error(described)
+        again = retryable and not isinstance(error, FINAL)
+        if isinstance(error, StepFailed):
+            again &= error.retryable
+        return self._report(self.engine.work.reports.fail, described, retryable=again)
+
+    def release(self) -> bool:
+        """Give the task back; it costs it nothing."""
+        return self._report(self.engine.work.reports.release)
+
+    def hear(self, answer: Answer) -> None:
+        """Log what was said to a report, where it is not as it should be."""
+        if isinstance(answer, BaseException):
+            told = self._told(str(answer))
+            log.error("%s: its report was not written, its lease will run out: %s", self, told)
+        elif not answer.ok:
+            # A command that gave its task back itself, at a usage limit, has done no wrong.
+            level = logging.DEBUG if answer.detail == GIVEN_BACK else logging.WARNING
+            log.log(level, "%s: its report was refused: %s", self, answer.detail or answer.reason)
+        else:
+            self._heard(answer)
+
+    def _told(self, text: str) -> str:
+        return str(admit(Kind.ERROR, text, self.context.clean))
+
+    def _heard(self, answer: TransitionResult) -> None:
+        if answer.status in TERMINAL:
+            self.traced.end(str(answer.status))
+        if self.raised is not None:
+            again = "it is tried again" if answer.status == "queued" else "it is not tried again"
+            log.warning("%s raised %s; %s", self, self.raised, answer.detail or again)
+
+    def _report(self, make: Callable[..., Told], *said: object, **options: object) -> bool:
+        # Before it is sent: its commit tells everyone that the attempt has ended.
+        self.reported = True
+        held = Held(task_id=self.task_id, fence=self.assignment.attempt)
+        report = make(held, *said, **options)
+        try:
+            # What a timeout reports is not its end: the function still has its place.
+            self.post(Courier(report, self, last=self.returned))
+        except ShuttingDown as error:
+            log.warning("%s: %s; its lease will run out", self, error)
+            return False
+        return True
+
+    def post(self, courier: Courier) -> None:
+        if not courier.last:
+            self.engine.work.tell(courier, _nothing)
+            return
+        self.engine.work.tell(courier, self._vacate, here=self.threaded and self.alone())
+
+    def in_time(self) -> bool:
+        return self.engine.clock.monotonic() < self.deadline
+
+    def told(self, answer: Answer, *, last: bool) -> None:
+        try:
+            self.hear(answer)
+        finally:
+            if last:
+                self.finished(self)
+
+    def __str__(self) -> str:
+        return f"attempt {self.assignment.attempt} of {self.assignment.name} ({self.task_id})"
+
+
+class Sender(Protocol):
+    """Who sends a report, and hears what is said to it."""
+
+    def post(self, courier: Courier) -> None: ...
+
+    def in_time(self) -> bool: ...
+
+    def told(self, answer: Answer, *, last: bool) -> None: ...
+
+
+class Courier(Entry[Operation]):
+    """Sends a report again while the store is away and it is in time: said twice, it counts once.
+
+    Nobody is held up: it is sent again by whoever brings the news.
+    """
+
+    __slots__ = ("_sender", "last")
+
+    def __init__(self, report: Told, sender: Sender, *, last: bool) -> None:
+        super().__init__(report)
+        self._sender = sender
+        self.last = last
+
+    def tell(self, reply: Answer) -> None:
+        sender = self._sender
+        if isinstance(reply, AWAY) and sender.in_time():
+            # Where it cannot be sent again, what the store said is the better reason.
+            with suppress(Exception):
+                sender.post(self)
+                return
+        sender.told(reply, last=self.last)
+
+
+def describe(
+    error: BaseException, clean: Callable[[str], str] = lambda text: text
+) -> dict[str, object]:
+    """An exception as JSON that any store can keep; `clean` takes the secrets out of it."""
+    try:
+        message = str(error)
+    except Exception:  # noqa: BLE001 - a broken __str__ must not hide the failure
+        message = "its message cannot be shown"
+    shown = [] if isinstance(error, StepFailed) else traceback.format_exception(error)
+    lines = clean("".join(shown)).splitlines()[-TRACEBACK_LINES:]
+    return {
+        "type": _printable(clean(type(error).__name__)),
+        "message": _printable(clean(message)),
+        "traceback": [_printable(line) for line in lines],
+    }
+
+
+def _printable(text: str) -> str:
+    return text[:LENGTH].encode("utf-8", "replace").decode().replace("\x00", "�")

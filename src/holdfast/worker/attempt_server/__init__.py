@@ -1,0 +1,1 @@
+"""Attempt server."""

@@ -1,0 +1,91 @@
+"""Attempt addresses: where running commands reach their store, each through its worker."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets as random_secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from holdfast.model.task import Assignment
+from holdfast.threads import Threads
+from holdfast.worker.attempt.execution import GivenBack
+from holdfast.worker.attempt_server.attempt_listener import Answer, AttemptListener
+from holdfast.worker.attempt_server.attempt_requests import AttemptRequests, Carrier
+from holdfast.worker.secrets.redaction import Redaction
+from holdfast.worker.secrets.secrets import Secrets
+
+BYTES = 32
+# As the token of an attempt begins: what may begin a secret at the end of a line is held back of
+# the log, and so no more lines are than those.
+PREFIX = "1-"
+
+
+class AttemptAddress:
+    """What the command of one attempt is told, and all that is to be kept out of what it says."""
+
+    def __init__(self, assignment: Assignment, url: str, token: str, secrets: Secrets) -> None:
+        self.variables = {"HOLDFAST_SERVER": url, "HOLDFAST_TOKEN": token}
+        own = {"HOLDFAST_ATTEMPT_TOKEN": assignment.token, "HOLDFAST_TOKEN": token}
+        self.present: Callable[[], Redaction] = secrets.also(own)
+
+
+class AttemptAddresses:
+    """One listener for all commands of a worker, there while any of them runs.
+
+    A token leads to its attempt alone, and is good until that has ended.
+    """
+
+    def __init__(self, threads: Threads, carrier: Callable[[], Carrier], secrets: Secrets) -> None:
+        self._threads = threads
+        self._make_carrier = carrier
+        self._carrier: Carrier | None = None
+        self._secrets = secrets
+        self._lock = threads.lock()
+        self._listener: AttemptListener | None = None
+        self._url = ""
+        self._open: dict[bytes, Answer] = {}
+
+    @contextmanager
+    def open(self, assignment: Assignment) -> Iterator[AttemptAddress]:
+        token = f"{PREFIX}{random_secrets.token_urlsafe(BYTES)}"
+        with self._lock:
+            carrier = self._carrier = self._carrier or self._make_carrier()
+            url = self._listen()
+            address = AttemptAddress(assignment, url, token, self._secrets)
+            lock = self._threads.lock()
+            requests = AttemptRequests(assignment, carrier, address.present, lock)
+            self._open[_digest(token)] = requests.answer
+        try:
+            yield address
+        finally:
+            requests.end()
+            self._close(token)
+
+    def _listen(self) -> str:
+        if self._listener is None:
+            try:
+                listener = AttemptListener(self._threads, self._find)
+                self._url = listener.start()
+            except OSError as error:
+                reason = f"its command cannot have an address: {error.strerror}"
+                raise GivenBack(reason) from error
+            self._listener = listener
+        return self._url
+
+    def _close(self, token: str) -> None:
+        idle = None
+        with self._lock:
+            del self._open[_digest(token)]
+            if not self._open:
+                idle, self._listener = self._listener, None
+        if idle is not None:
+            idle.stop()
+
+    def _find(self, token: str) -> Answer | None:
+        return self._open.get(_digest(token))
+
+
+def _digest(token: str) -> bytes:
+    """Looked up by this, so that how long a look takes tells nothing of the token."""
+    return hashlib.sha256(token.encode()).digest()

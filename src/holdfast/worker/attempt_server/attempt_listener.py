@@ -1,0 +1,304 @@
+"""Attempt listener: HTTP on loopback, for commands alone, where any local user may knock.
+
+It is small on purpose. Before a call has shown a token that is good here it gets a few seconds and
+a few kilobytes, and has to make room for others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+import resource
+import socket
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+from holdfast.threads import Threads
+from holdfast.worker.attempt_server.attempt_requests import Request
+from holdfast.worker.problem import Reply, problem
+
+HOST = "127.0.0.1"
+MOST_CONNECTIONS = 128
+# Of all files that the worker may open, this part at most; where they run out all the same, so
+# many of the oldest connections go, and nobody is taken in for a moment.
+SHARE = 0.25
+ROOM = 8
+PAUSE = 0.05
+MOST_HEAD = 16 * 1024
+MOST_BODY = 16 * 1024 * 1024
+# What is read, unseen, of a body that is refused, so that its sender hears why.
+MOST_UNSEEN = 64 * 1024
+HEAD_SECONDS = 10.0
+BODY_SECONDS = 30.0
+UNSEEN_SECONDS = 1.0
+AT_ONCE = 8
+BACKLOG = 128
+TURNS = 5
+_BEARER = re.compile(r"[Bb]earer +([A-Za-z0-9_-]{1,200}) *")
+_GONE = (ConnectionError, TimeoutError, asyncio.IncompleteReadError, OSError)
+
+Answer = Callable[[Request], Reply]
+log = logging.getLogger("holdfast.worker")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Head:
+    """The first lines of a request, as far as anybody wants to know them."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+
+    @property
+    def token(self) -> str:
+        found = _BEARER.fullmatch(self.headers.get("authorization", ""))
+        return "" if found is None else found[1]
+
+    @property
+    def length(self) -> int | None:
+        """How long the body is; None where that is not said in the one way that is understood."""
+        said = self.headers.get("content-length", "0")
+        unclear = "transfer-encoding" in self.headers or len(said) > len(str(MOST_BODY)) + 1
+        return None if unclear or not (said.isascii() and said.isdecimal()) else int(said)
+
+    @property
+    def stays(self) -> bool:
+        return self.headers.get("connection", "").lower() != "close"
+
+
+def read_head(data: bytes) -> Head | None:
+    """The head of a request; None for what is none, or says something twice."""
+    first, *lines = data.decode("latin-1").split("\r\n")
+    parts = first.split(" ")
+    if len(parts) != 3 or parts[2] not in {"HTTP/1.1", "HTTP/1.0"}:  # noqa: PLR2004 - method, path, version
+        return None
+    headers: dict[str, str] = {}
+    for line in filter(None, lines):
+        name, colon, value = line.partition(":")
+        name = name.lower()
+        if not colon or not name or name != name.strip() or name in headers:
+            return None
+        headers[name] = value.strip()
+    if parts[2] == "HTTP/1.0":
+        headers["connection"] = "close"
+    return Head(method=parts[0], path=parts[1], headers=headers)
+
+
+class AttemptListener:
+    """`find` gives who answers the calls that carry a token, while there is somebody."""
+
+    def __init__(self, threads: Threads, find: Callable[[str], Answer | None]) -> None:
+        self._threads = threads
+        self._find = find
+        self._connections: set[asyncio.StreamWriter] = set()
+        # The oldest first, and those that have shown a good token are not among them.
+        self._strangers: dict[asyncio.StreamWriter, None] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._most = max(ROOM, min(MOST_CONNECTIONS, int(_files() * SHARE)))
+        self._told = False
+        self._loop = asyncio.new_event_loop()
+        self._ending = asyncio.Event()
+        self._pool = ThreadPoolExecutor(AT_ONCE, "holdfast-address")
+
+    def start(self) -> str:
+        """Listen from now on; gives where."""
+        try:
+            place = socket.create_server((HOST, 0), backlog=BACKLOG)
+        except OSError:
+            self._loop.close()
+            raise
+        port: int = place.getsockname()[1]
+        self._threads.start("holdfast-address", partial(self._run, place))
+        return f"http://{HOST}:{port}"
+
+    def stop(self) -> None:
+        """Listen no more, and drop whoever is still there."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._ending.set)
+
+    def _run(self, place: socket.socket) -> None:
+        try:
+            self._loop.run_until_complete(self._serve(place))
+        finally:
+            self._pool.shutdown(wait=False)
+            self._loop.close()
+
+    async def _serve(self, place: socket.socket) -> None:
+        with place:
+            place.settimeout(0)
+            self._listen(place)
+            await self._ending.wait()
+            # Whoever was accepted just now is among the connections a few turns later.
+            self._loop.remove_reader(place)
+            await _turns()
+        for writer in self._connections:
+            writer.transport.abort()
+        for task in self._tasks:
+            task.cancel()
+        await _turns()
+
+    def _listen(self, place: socket.socket) -> None:
+        if not self._ending.is_set():
+            self._loop.add_reader(place, self._accept, place)
+
+    def _accept(self, place: socket.socket) -> None:
+        """Take one in: whoever came before is heard before the next."""
+        try:
+            taken, _ = place.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return
+        except OSError as error:
+            self._make_room(error)
+            self._loop.remove_reader(place)
+            self._loop.call_later(PAUSE, self._listen, place)
+            return
+        taken.settimeout(0)
+        self._begin(self._take(taken))
+
+    async def _take(self, taken: socket.socket) -> None:
+        reader = asyncio.StreamReader(limit=MOST_HEAD)
+        protocol = asyncio.StreamReaderProtocol(reader, self._connect)
+        try:
+            await self._loop.connect_accepted_socket(lambda: protocol, taken)
+        except OSError:
+            taken.close()
+
+    def _begin(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _make_room(self, error: OSError) -> None:
+        if not self._told:
+            log.warning("calls of commands wait: %s; `ulimit -n` allows more", error.strerror)
+        self._told = True
+        for oldest in [*self._strangers][:ROOM]:
+            oldest.transport.abort()
+            self._forget(oldest)
+
+    def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._connections) >= self._most:
+            # The one that came first has had its time; where all are known, there is no room.
+            oldest = next(iter(self._strangers), writer)
+            oldest.transport.abort()
+            self._forget(oldest)
+            if oldest is writer:
+                return
+        self._connections.add(writer)
+        self._strangers[writer] = None
+        self._begin(self._hear(reader, writer))
+
+    async def _hear(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while await self._exchange(reader, writer):
+                pass
+        except _GONE:
+            pass
+        finally:
+            self._forget(writer)
+            writer.close()
+
+    def _forget(self, writer: asyncio.StreamWriter) -> None:
+        self._connections.discard(writer)
+        self._strangers.pop(writer, None)
+
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """One call and its answer; whether there may be another on this connection."""
+        async with asyncio.timeout(HEAD_SECONDS):
+            try:
+                head = read_head(await reader.readuntil(b"\r\n\r\n"))
+            except asyncio.LimitOverrunError:
+                detail = f"the headers may have {MOST_HEAD} bytes at most"
+                await self._write(writer, problem(431, "too_large", detail))
+                return False
+        if head is None:
+            await self._write(writer, problem(400, "invalid_request", "this is no HTTP/1.1"))
+            return False
+        answer = self._find(head.token)
+        refusal = _refuse(head, answer)
+        if refusal is not None or answer is None:
+            await self._read_unseen(reader, head)
+            await self._write(writer, refusal or _UNKNOWN)
+            return False
+        self._strangers.pop(writer, None)
+        if head.headers.get("expect", "").lower() == "100-continue":
+            writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        async with asyncio.timeout(BODY_SECONDS):
+            body = await reader.readexactly(head.length or 0)
+        kind = head.headers.get("content-type", "")
+        request = Request(method=head.method, path=head.path, kind=kind, body=body)
+        reply = await self._loop.run_in_executor(self._pool, _answer, answer, request)
+        await self._write(writer, reply, stays=head.stays)
+        return head.stays
+
+    async def _read_unseen(self, reader: asyncio.StreamReader, head: Head) -> None:
+        with suppress(*_GONE):
+            async with asyncio.timeout(UNSEEN_SECONDS):
+                await reader.readexactly(min(head.length or 0, MOST_UNSEEN))
+
+    async def _write(
+        self, writer: asyncio.StreamWriter, reply: Reply, *, stays: bool = False
+    ) -> None:
+        try:
+            text = json.dumps(reply.body).encode()
+        except (ValueError, RecursionError):
+            # What a server elsewhere says may be anything.
+            reply = problem(503, "store_unavailable", "the answer cannot be read; ask again")
+            text = json.dumps(reply.body).encode()
+        kind = "application/problem+json" if reply.refused else "application/json"
+        lines = [
+            f"HTTP/1.1 {reply.status} {HTTPStatus(reply.status).phrase}",
+            f"Content-Type: {kind}",
+            f"Content-Length: {len(text)}",
+            f"Connection: {'keep-alive' if stays else 'close'}",
+        ]
+        if reply.status == HTTPStatus.SERVICE_UNAVAILABLE:
+            lines.append("Retry-After: 1")
+        writer.write("\r\n".join([*lines, "", ""]).encode() + text)
+        async with asyncio.timeout(HEAD_SECONDS):
+            await writer.drain()
+
+
+def _files() -> int:
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST_CONNECTIONS * 8 if most == resource.RLIM_INFINITY else most
+
+
+async def _turns() -> None:
+    """Let the loop do what it has begun."""
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
+
+
+_UNKNOWN = problem(
+    401,
+    "unauthorized",
+    "send Authorization: Bearer with HOLDFAST_TOKEN as the command of a running attempt has it; "
+    "of an attempt that has ended it is not taken any more",
+)
+
+
+def _refuse(head: Head, answer: Answer | None) -> Reply | None:
+    """What is wrong with a call before anybody looks at its body."""
+    if answer is None:
+        return _UNKNOWN
+    if head.length is None:
+        return problem(411, "length_required", "send the body with its Content-Length")
+    if head.length > MOST_BODY:
+        return problem(413, "too_large", f"a body may have {MOST_BODY} bytes at most")
+    return None
+
+
+def _answer(answer: Answer, request: Request) -> Reply:
+    try:
+        return answer(request)
+    except Exception:
+        log.exception("a call of a command is not answered")
+        return problem(500, "internal_error", "something went wrong; the worker's log tells more")

@@ -1,0 +1,255 @@
+"""Attempt requests: the worker's protocol for one attempt, without the secrets of its worker."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import json
+import logging
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from holdfast.errors import HoldfastError, InvalidInput
+from holdfast.model.task import Assignment
+from holdfast.threads import Lock
+from holdfast.worker.problem import Reply, problem
+from holdfast.worker.secrets.redaction import Redaction
+from holdfast.worker.secrets.secret_rules import Clean, Kind, admit, cleaner
+
+# What people read of each call. All else in it is read by code again.
+SHOWN: Mapping[str, Mapping[str, Kind]] = {
+    "renew": {"progress": Kind.PROGRESS, "usage": Kind.USAGE},
+    "complete": {"output": Kind.OUTPUT, "usage": Kind.USAGE},
+    "fail": {"error": Kind.ERROR, "usage": Kind.USAGE},
+    "ask": {"question": Kind.QUESTION},
+    "release": {},
+    "guard": {},
+    "logs": {},
+    "effects": {},
+    "artifacts": {},
+    "children": {},
+}
+_REPORTS = frozenset({"complete", "fail", "release", "ask"})
+_KEPT = {"effects": Kind.EFFECT, "children": Kind.CHILD}
+_PATH = re.compile(r"/api/v1/claims/(?:(?P<task>t_[0-9a-z]+)/)?(?P<verb>[a-z]+)")
+_AWAY = problem(503, "store_unavailable", "the store does not answer; ask again")
+_ENDED = problem(401, "unauthorized", "this address was that of an attempt that has ended")
+
+log = logging.getLogger("holdfast.worker")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    method: str
+    path: str
+    kind: str
+    body: bytes
+
+
+class Carrier(Protocol):
+    """Takes calls on to the store, or to its server."""
+
+    def carry(self, task_id: str, verb: str, body: dict[str, Any]) -> Reply: ...
+
+
+class NotServed(Exception):
+    """A call that is answered here, and goes no further."""
+
+    def __init__(self, reply: Reply) -> None:
+        super().__init__(reply.body["detail"])
+        self.reply = reply
+
+
+class AttemptRequests:
+    """Takes the calls of one attempt until it has ended. Safe to use from several threads.
+
+    The log comes in pieces, and a secret may be cut in two: what may begin one is held back until
+    the next piece, the report of the attempt or its end.
+    """
+
+    def __init__(
+        self,
+        assignment: Assignment,
+        carrier: Carrier,
+        present: Callable[[], Redaction],
+        lock: Lock,
+    ) -> None:
+        self._assignment = assignment
+        self._carrier = carrier
+        self._present = present
+        self._clean: Clean = cleaner(present)
+        self._lock = lock
+        self._held = b""
+        # Whether the end of the log was written, though it may begin a secret.
+        self._written = False
+        self._ended = False
+
+    def answer(self, request: Request) -> Reply:
+        try:
+            return self._take(request)
+        except NotServed as refused:
+            return refused.reply
+        except InvalidInput as error:
+            return problem(422, "invalid_input", str(error), field=error.field)
+        except HoldfastError as error:
+            log.warning("a call of %s is not answered: %s", self, self._clean(str(error)))
+            return _AWAY
+        except RecursionError:
+            return problem(400, "invalid_json", "the body is nested too deeply")
+
+    def _take(self, request: Request) -> Reply:
+        verb, body = self._read(request)
+        self._check(verb, body)
+        clean = self._admit(verb, body)
+        if verb == "logs":
+            return self._log(clean)
+        if verb in _REPORTS:
+            return self._report(verb, clean)
+        return self._carrier.carry(self._assignment.task_id, verb, clean)
+
+    def end(self) -> None:
+        """Refuse what comes from now on, and write what was held back of the log."""
+        with self._lock:
+            self._ended = True
+        try:
+            self._flush()
+        except HoldfastError as error:
+            log.warning("the end of the log of %s is not written: %s", self, error)
+
+    def _read(self, request: Request) -> tuple[str, dict[str, Any]]:
+        found = _PATH.fullmatch(request.path.partition("?")[0])
+        verb = "" if found is None else found["verb"]
+        whole = found is not None and (found["task"] is None) == (verb == "renew")
+        if found is None or verb not in SHOWN or not whole:
+            raise NotServed(self._foreign())
+        if request.method != "POST":
+            raise NotServed(problem(405, "method_not_allowed", "this path takes POST"))
+        if found["task"] not in {None, self._assignment.task_id}:
+            raise NotServed(self._foreign())
+        if "json" not in request.kind.lower():
+            detail = "send the header Content-Type: application/json"
+            raise NotServed(problem(415, "unsupported_media_type", detail))
+        try:
+            body = _DECODER.decode(request.body.decode())
+        except ValueError as error:
+            raise NotServed(problem(400, "invalid_json", "the body is no JSON")) from error
+        if not isinstance(body, dict):
+            raise InvalidInput("body", "must be an object")
+        return verb, body
+
+    def _check(self, verb: str, body: dict[str, Any]) -> None:
+        """Refuse what is of another attempt."""
+        held = body
+        if verb == "renew":
+            leases = body.get("leases")
+            if not isinstance(leases, list) or not all(isinstance(each, dict) for each in leases):
+                raise InvalidInput("leases", "must be a list of objects")
+            if len(leases) != 1 or leases[0].get("task_id") != self._assignment.task_id:
+                raise NotServed(self._foreign())
+            held = leases[0]
+        token = held.get("token")
+        if not isinstance(token, str):
+            raise InvalidInput("token", "is missing; HOLDFAST_ATTEMPT_TOKEN has it")
+        own = self._assignment.token.encode()
+        if not hmac.compare_digest(token.encode(errors="replace"), own):
+            detail = f"that is not the token of {self}, which alone is served at this address"
+            raise NotServed(problem(409, "stale_token", detail))
+
+    def _admit(self, verb: str, body: dict[str, Any]) -> dict[str, Any]:
+        """The same as it may be written down; raises `InvalidInput` where it must not be."""
+        if verb == "renew":
+            (lease,) = body["leases"]
+            kept = {key: value for key, value in body.items() if key == "lease_seconds"}
+            return {**kept, "leases": [self._admit_fields(verb, lease)]}
+        if verb == "artifacts":
+            return self._admit_file(body)
+        return self._admit_fields(verb, body)
+
+    def _admit_fields(self, verb: str, body: dict[str, Any]) -> dict[str, Any]:
+        shown = SHOWN[verb]
+        apart = {"token", "chunk"} if verb == "logs" else {"token"}
+        rest = {key: value for key, value in body.items() if key not in {*shown, *apart}}
+        admit(_KEPT.get(verb, Kind.NAME), rest, self._clean, _field(verb, rest, self._clean))
+        return {
+            key: admit(shown[key], value, self._clean) if key in shown else value
+            for key, value in body.items()
+        }
+
+    def _admit_file(self, body: dict[str, Any]) -> dict[str, Any]:
+        content = body.get("content")
+        rest = {key: value for key, value in body.items() if key not in {"token", "content"}}
+        admit(Kind.NAME, rest, self._clean, "name")
+        if body.get("encoding") != "base64":
+            return {**body, "content": admit(Kind.TEXT, content, self._clean)}
+        if isinstance(content, str):
+            try:
+                data = base64.b64decode(content, validate=True)
+            except (binascii.Error, ValueError) as error:
+                raise InvalidInput("content", f"is no base64: {error}") from error
+            admit(Kind.FILE, data, self._clean, "content")
+        return body
+
+    def _log(self, body: dict[str, Any]) -> Reply:
+        chunk = body.get("chunk")
+        if not isinstance(chunk, str):
+            raise InvalidInput("chunk", "must be text")
+        with self._lock:
+            if self._ended:
+                return _ENDED
+            whole = self._held + chunk.encode(errors="surrogatepass")
+            clean, held = self._present().split(whole)
+            reply = self._carry_log({**body, "chunk": clean.decode(errors="replace")})
+            # Whoever is refused may send the same piece again.
+            if not reply.refused:
+                self._held = held
+            return reply
+
+    def _report(self, verb: str, body: dict[str, Any]) -> Reply:
+        self._flush()
+        reply = self._carrier.carry(self._assignment.task_id, verb, body)
+        if reply.refused:
+            self._part()
+        return reply
+
+    def _flush(self) -> None:
+        with self._lock:
+            held, self._held = self._held, b""
+            if held:
+                text = self._present().clean(held).decode(errors="replace")
+                self._carry_log({"token": self._assignment.token, "chunk": text})
+                self._written = True
+
+    def _part(self) -> None:
+        """Keep what was written for a report that was refused apart from what comes after it."""
+        with self._lock:
+            if self._written:
+                self._held, self._written = b"\n" + self._held, False
+
+    def _carry_log(self, body: dict[str, Any]) -> Reply:
+        return self._carrier.carry(self._assignment.task_id, "logs", body)
+
+    def _foreign(self) -> Reply:
+        detail = f"this address serves {self} alone: the calls below /claims that report about it"
+        return problem(403, "forbidden", detail)
+
+    def __str__(self) -> str:
+        return f"attempt {self._assignment.attempt} of {self._assignment.task_id}"
+
+
+def _field(verb: str, rest: Mapping[str, Any], clean: Clean) -> str | None:
+    """The field of a call in which there is a secret, to be named where it is refused."""
+    return next((key for key, value in rest.items() if clean(value) != value), verb)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
+_DECODER = json.JSONDecoder(parse_constant=_finite, parse_float=_finite)

@@ -1,0 +1,78 @@
+"""Where a worker keeps what is not in the store: logs, records of processes, files of steps."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.engine.read import pages
+from holdfast.store.database import is_postgresql, sqlite_path
+from holdfast.worker.files.homes import BESIDE, HOME, accept_home, usable_home
+from holdfast.worker.files.state_paths import StatePath
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """One directory of a store; what is in it is for its owner alone.
+
+    Everything in it is named by ids and numbers that are checked here, and opened as `StatePath`
+    opens it: nobody who gives a worker an id, or a link, has it look or write elsewhere.
+    """
+
+    root: Path
+
+    def log(self, task_id: str, attempt: int) -> StatePath:
+        """The log of an attempt."""
+        return self.logs / pages.task_id(task_id) / f"{_number(attempt)}.log"
+
+    def files(self, task_id: str, attempt: int) -> StatePath:
+        """The directory of what an attempt's command reads and writes; gone when it has ended."""
+        return self._top / "files" / f"{pages.task_id(task_id)}.{_number(attempt)}"
+
+    def artifacts(self, task_id: str) -> StatePath:
+        """The directory of the files that a task leaves for whoever wants them."""
+        return self.artifacts_of_all / pages.task_id(task_id)
+
+    @property
+    def logs(self) -> StatePath:
+        """The directory of all logs, by task."""
+        return self._top / "logs"
+
+    @property
+    def artifacts_of_all(self) -> StatePath:
+        """The directory of all artifacts, by task."""
+        return self._top / "artifacts"
+
+    @property
+    def processes(self) -> StatePath:
+        """The directory of the records of commands that run."""
+        return self._top / "processes"
+
+    @property
+    def _top(self) -> StatePath:
+        return StatePath(self.root)
+
+
+def _number(attempt: int) -> int:
+    return pages.number("attempt", attempt, least=0)
+
+
+def state_of(url: str, environment: Mapping[str, str] = os.environ) -> State:
+    """The state of a store: `HOLDFAST_HOME`, or beside its file, or `.holdfast` from here up.
+
+    A `.holdfast` that is found, or a folder beside the file, that may be another's is refused.
+    """
+    home = environment.get("HOLDFAST_HOME")
+    if home:
+        return State(root=Path(home).absolute())
+    if is_postgresql(url) or url.startswith(("http://", "https://")):
+        here = Path.cwd()
+        return State(root=usable_home(here, environment) or here / HOME)
+    path = sqlite_path(url).absolute()
+    if path.parent.name == HOME:
+        return State(root=path.parent)
+    beside = path.with_name(f"{path.name}{BESIDE}")
+    # Whoever names a store has not said so of what came with it.
+    return State(root=accept_home(beside) if os.path.lexists(beside) else beside)

@@ -1,0 +1,195 @@
+"""State paths: places below the folder of a state, opened part by part and through no link.
+
+Whoever writes below that folder, be it a command or whoever sent it the folder, may have left a
+link where a log or a file of a step should be. Nothing here follows one, or leaves the folder.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from os import geteuid
+from pathlib import Path
+
+from holdfast.errors import InvalidInput
+
+LINK = "it is reached through a symbolic link, which is not followed; remove the link"
+NO_FILE = "it is no regular file; remove it"
+FOREIGN = "it belongs to another user; remove it"
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,255}")
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+# A pipe that lies in the place of a file is not waited for.
+_FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class StatePath:
+    """A root, which is wherever its owner has it, and the names that lead from there."""
+
+    root: Path
+    names: tuple[str, ...] = ()
+
+    def __truediv__(self, name: str) -> StatePath:
+        if not _NAME.fullmatch(name) or name in {".", ".."}:
+            raise InvalidInput("path", f"{name[:60]!r} is no name of a file or folder")
+        return replace(self, names=(*self.names, name))
+
+    @property
+    def path(self) -> Path:
+        """Where it is, to be shown and for those who only look."""
+        return self.root.joinpath(*self.names)
+
+    @property
+    def name(self) -> str:
+        return self.names[-1]
+
+    @property
+    def parent(self) -> StatePath:
+        return replace(self, names=self.names[:-1])
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @contextmanager
+    def folder(self, *, make: bool = False) -> Iterator[int]:
+        """A descriptor of it as a folder; made where it is missing, for its owner alone."""
+        if make and not self.root.is_dir():
+            from holdfast.worker.files.homes import private  # noqa: PLC0415 - homes hold state too
+
+            private(self.root)
+        descriptor = os.open(self.root, _FOLDER)
+        try:
+            for name in self.names:
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(name, 0o700, dir_fd=descriptor)
+                inner = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=descriptor)
+                os.close(descriptor)
+                descriptor = inner
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def open(self, flags: int, *, make: bool = False) -> int:
+        """A descriptor of it as a file; an OSError says what is wrong with it.
+
+        Its owner is this user, or that of a root which this user has named or trusts.
+        """
+        try:
+            with self.parent.folder(make=make) as folder:
+                file = os.open(self.name, flags | _FILE, 0o600, dir_fd=folder)
+        except OSError as error:
+            raise self._explained(error) from error
+        try:
+            self._refuse_foreign(os.fstat(file))
+        except OSError:
+            os.close(file)
+            raise
+        return file
+
+    def _explained(self, error: OSError) -> OSError:
+        if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EMLINK}:
+            return OSError(errno.ELOOP, LINK, str(self))
+        # A pipe that nobody reads.
+        if error.errno == errno.ENXIO:
+            return OSError(errno.EINVAL, NO_FILE, str(self))
+        return OSError(error.errno, error.strerror, str(self))
+
+    def _refuse_foreign(self, found: os.stat_result) -> None:
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, NO_FILE, str(self))
+        if found.st_uid == geteuid():
+            return
+        from holdfast.worker.files.homes import is_said  # noqa: PLC0415 - homes hold state too
+
+        owner = self.root.stat().st_uid
+        if found.st_uid != owner or not is_said(self.root, owner):
+            raise OSError(errno.EPERM, FOREIGN, str(self))
+
+    def read(self, limit: int = -1, start: int = 0) -> bytes:
+        with os.fdopen(self.open(os.O_RDONLY), "rb") as file:
+            file.seek(start)
+            return file.read(limit)
+
+    def write(self, content: bytes) -> None:
+        """Write it anew: whoever reads it finds all of it, or what was there before."""
+        aside = self.parent / f"{self.name}.{os.urandom(6).hex()}.new"
+        file = aside.open(os.O_WRONLY | os.O_CREAT | os.O_EXCL, make=True)
+        try:
+            with os.fdopen(file, "wb") as opened:
+                opened.write(content)
+            aside.rename(self.name)
+        except BaseException:
+            aside.remove()
+            raise
+
+    def rename(self, name: str) -> None:
+        """Give it another name in its folder, in the place of what has that name."""
+        with self.parent.folder() as folder:
+            os.replace(self.name, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+    def remove(self) -> None:
+        """Remove it as a file, or the link in its place; nothing where there is none."""
+        with suppress(FileNotFoundError), self.parent.folder() as folder:
+            os.unlink(self.name, dir_fd=folder)
+
+    def make_folder(self) -> Made:
+        """Make it as a folder; raises `FileExistsError` where there is something already."""
+        with self.parent.folder(make=True) as folder:
+            os.mkdir(self.name, 0o700, dir_fd=folder)
+            return Made.of(os.stat(self.name, dir_fd=folder, follow_symlinks=False))
+
+    def remove_folder(self, made: Made | None = None) -> None:
+        """Remove it with all that is in it, where it is a folder of this user's own.
+
+        With `made`, only the very folder that was made then: nothing that took its place.
+        """
+        with suppress(OSError), self.parent.folder() as folder:
+            found = os.stat(self.name, dir_fd=folder, follow_symlinks=False)
+            own = stat.S_ISDIR(found.st_mode) and found.st_uid == geteuid()
+            if own and made in {None, Made.of(found)}:
+                shutil.rmtree(self.name, ignore_errors=True, dir_fd=folder)
+
+    def listed(self) -> list[str]:
+        """The names of what is in it as a folder, without those that no place here can have."""
+        with suppress(OSError), self.folder() as folder, os.scandir(folder) as found:
+            return sorted(each.name for each in found if _NAME.fullmatch(each.name))
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A folder that was made here, by what no other folder has while it is there."""
+
+    device: int
+    inode: int
+
+    @classmethod
+    def of(cls, found: os.stat_result) -> Made:
+        return cls(found.st_dev, found.st_ino)
+
+
+def open_private(path: Path, flags: int, home: Path) -> int:
+    """Open a file below a home; what is made, with the folders on the way, is its owner's alone."""
+    return _place(path, home).open(flags, make=bool(flags & os.O_CREAT))
+
+
+def read_private(path: Path, home: Path) -> bytes:
+    """What a file below a home holds."""
+    return _place(path, home).read()
+
+
+def write_private(path: Path, text: str, home: Path) -> None:
+    """Have a file below a home hold a text and nothing else, at one moment for whoever reads it."""
+    _place(path, home).write(text.encode())
+
+
+def _place(path: Path, home: Path) -> StatePath:
+    return StatePath(home, path.relative_to(home).parts)

@@ -1,0 +1,158 @@
+"""What a worker could not run for want of a function, and what it lifts from that hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from holdfast.engine.read.missing_functions import WANTED_AT_ONCE
+from holdfast.model.task import Assignment
+from holdfast.worker.attempt.execution import Functions
+from holdfast.worker.pool.worker_options import WorkerOptions
+from holdfast.worker.store_port import Office
+
+LOOK_EVERY = 1.0
+REMEMBERED = 1_000
+# At most so many are lifted before the worker comes to them: another one without their functions
+# takes each of them once more, and must remember them all until then.
+LIFTED = REMEMBERED // 2
+# For how many seconds what a full worker has lifted is taken to be on its way to it.
+AHEAD = 60.0
+
+
+class Passed(NamedTuple):
+    """How a task stood when it was claimed to be given back, and whether its function was there."""
+
+    seen: int
+    known: bool
+
+
+class Versions:
+    """Keeps a worker from taking again and again what it has put on hold `version` itself.
+
+    When a person lifts the hold, every worker tries the task once more. When a worker does, it is
+    for that one to try, and the others leave it alone while that one lives.
+    """
+
+    def __init__(
+        self,
+        engine: Office,
+        functions: Functions,
+        options: WorkerOptions,
+        *,
+        at_once: int = WANTED_AT_ONCE,
+        lifted: int = LIFTED,
+    ) -> None:
+        self._engine = engine
+        self._functions = functions
+        self._options = options
+        self._at_once = at_once
+        self._lifted = lifted
+        # Whether more is on hold that this program has the functions of, for when there is room.
+        self.more = False
+        # What it has lifted while it was full, and when.
+        self.ahead: dict[str, float] = {}
+        self._after = ""
+        self._looked: float | None = None
+        self._passed: dict[str, Passed] = {}
+
+    @property
+    def bare(self) -> bool:
+        """Whether it runs what names no function, and what its file gives no program.
+
+        Most programs leave that to whoever claims it.
+        """
+        return self._functions.knows(None, None)
+
+    def begin(self, options: WorkerOptions) -> None:
+        """Lift for the first time, under the name by which others know that the worker lives."""
+        self._options = options
+        self.lift()
+
+    def passed(self) -> tuple[str, ...]:
+        """The tasks to leave to others."""
+        return tuple(self._passed)
+
+    def hold(self, assignment: Assignment) -> None:
+        """Put a task on hold until a program with its function comes along.
+
+        One that no program has is only left to others: of a run that an earlier release began, it
+        stands among those that workers run.
+        """
+        task_id, work = assignment.task_id, assignment.work
+        external = work is not None and work.external
+        if not external:
+            self._engine.tasks.hold(task_id, "version", actor="worker")
+        known = self._functions.knows(assignment.workflow, assignment.step)
+        # A server tells no rows; of what is put on hold by none, nobody can lift a hold either.
+        row: Mapping[str, int] = getattr(assignment, "row", {})
+        self._passed[task_id] = Passed(row.get("version", 0), known and not external)
+        while len(self._passed) > REMEMBERED:
+            del self._passed[next(iter(self._passed))]
+
+    def lift(self, *, full: bool = False) -> bool:
+        """Look for tasks on hold that this program has the functions of: some, not too often.
+
+        And for those that an earlier release put on hold though no program has them. A worker that
+        has enough in line lifts no more than it runs at once, the first in line: those without the
+        functions would only take and hold the others again. The answer is whether it leaves less to
+        others than before.
+        """
+        now = self._engine.clock.monotonic()
+        early = self._looked is not None and now < self._looked + LOOK_EVERY
+        if early and (full or not self.more):
+            return False
+        freed = not early and self._forget_lifted()
+        if not early:
+            self._looked = now
+        self._lift_known(self._room_ahead(now) if full else self._lifted, full=full)
+        return freed
+
+    def _room_ahead(self, now: float) -> int:
+        self.ahead = {each: at for each, at in self.ahead.items() if now < at + AHEAD}
+        return self._options.concurrency - len(self.ahead)
+
+    def _forget_lifted(self) -> bool:
+        passed = dict(self._passed)
+        if not passed:
+            return False
+        lifted = self._engine.tasks.lifted([(each, at.seen) for each, at in passed.items()])
+        for task_id in lifted:
+            # Unless it was claimed and given back again while this was asked.
+            if self._passed.get(task_id) == passed[task_id]:
+                self._passed.pop(task_id, None)
+        return bool(lifted)
+
+    def _lift_known(self, most: int, *, full: bool) -> None:
+        if most <= 0:
+            return
+        wanted = self._engine.tasks.wanted(after=self._after, count=self._at_once)
+        known = tuple(
+            each
+            for each in wanted.functions
+            if each.external or self._functions.knows(each.workflow, each.step)
+        )
+        chosen: list[str] = []
+
+        def choose(task_id: str) -> bool:
+            lifts = self._is_to_lift(task_id)
+            chosen.extend([task_id] if lifts else ())
+            return lifts
+
+        if known:
+            page = replace(wanted, functions=known)
+            self._engine.tasks.unhold_known(page, self._options, choose, most=most)
+        self.more = len(chosen) == most
+        if full:
+            self.ahead |= dict.fromkeys(chosen, self._engine.clock.monotonic())
+        if not self.more:
+            self._after = wanted.following
+
+    def _is_to_lift(self, task_id: str) -> bool:
+        # What it had a function for when it put it on hold needs another program, or another run.
+        passed = self._passed.get(task_id)
+        if passed is not None and passed.known:
+            return False
+        self._passed.pop(task_id, None)
+        return True

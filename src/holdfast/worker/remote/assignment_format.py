@@ -1,0 +1,323 @@
+"""What travels to a worker elsewhere: an assignment, with all that its executors ask for.
+
+Checks of what a server sends, field by field, before any of it is used.
+
+A worker makes paths, arguments, headers and lines of its log from these fields. Whatever has
+another type or another form than a Holdfast server gives it raises `InvalidInput`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from holdfast.definition.keys import METHODS
+from holdfast.engine.read import pages
+from holdfast.errors import InvalidInput
+from holdfast.model.frozen_record import fill
+from holdfast.model.retry import positive_microseconds
+from holdfast.model.task import Assignment, Task
+from holdfast.model.text import MAX_TEXT, clean_name, clean_text, encode_json
+from holdfast.model.trace import clean_trace_id
+from holdfast.model.workflow.declarations import HttpCall, Work
+
+Check = Callable[[str, object], Any]
+MOST = 2**53
+LONGEST_TEXT = 4 * 2**20
+MOST_JSON = 64 * 2**20
+MOST_PARTS = 10_000
+_TOKEN = re.compile(r"([1-9][0-9]{0,9})\.[0-9a-f]{32}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}")
+
+
+def whole(field: str, value: object) -> int:
+    return pages.number(field, value, least=0, most=MOST)
+
+
+def fence(field: str, value: object) -> int:
+    return pages.number(field, value, least=1)
+
+
+def name(field: str, value: object) -> str:
+    return clean_name(field, value)
+
+
+def task_id(field: str, value: object) -> str:
+    return pages.task_id(value, field)
+
+
+def run_id(field: str, value: object) -> str:
+    return pages.run_id(value, field)
+
+
+def line(field: str, value: object) -> str:
+    """What people read, on one line: a title may hold more."""
+    text = clean_text(field, value)
+    return "".join(each if each.isprintable() else " " for each in text)
+
+
+def text(field: str, value: object) -> str:
+    return clean_text(field, value, limit=LONGEST_TEXT)
+
+
+def flag(field: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(field, f"must be true or false, not {type(value).__name__}")
+    return value
+
+
+def seconds(field: str, value: object) -> float:
+    number = _number(field, value)
+    positive_microseconds(field, number)
+    return number
+
+
+def money(field: str, value: object) -> float:
+    number = _number(field, value)
+    if not 0 <= number <= MOST:
+        raise InvalidInput(field, "is no amount of money")
+    return number
+
+
+def json_value(field: str, value: object) -> Any:  # noqa: ANN401 - JSON is any value
+    encode_json(field, value, limit=MOST_JSON)
+    return value
+
+
+def mapping(field: str, value: object) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidInput(field, f"must be an object, not {type(value).__name__}")
+    return value
+
+
+def json_object(field: str, value: object) -> dict[str, Any]:
+    return dict(json_value(field, mapping(field, value)))
+
+
+def optional(check: Check) -> Check:
+    return lambda field, value: None if value is None else check(field, value)
+
+
+def many(check: Check) -> Check:
+    def check_each(field: str, value: object) -> tuple[Any, ...]:
+        if not isinstance(value, list) or len(value) > MOST_PARTS:
+            raise InvalidInput(field, f"must be a list of at most {MOST_PARTS}")
+        return tuple([check(field, each) for each in value])
+
+    return check_each
+
+
+def named(check_name: Check, check: Check) -> Check:
+    def check_each(field: str, value: object) -> dict[str, Any]:
+        given = mapping(field, value)
+        return {check_name(field, key): check(f"{field}.{key}", given[key]) for key in given}
+
+    return check_each
+
+
+def variable(field: str, value: object) -> str:
+    return _matching(_VARIABLE, "name of a variable", field, value)
+
+
+def header(field: str, value: object) -> str:
+    return _matching(_HEADER, "name of a header", field, value)
+
+
+def trace_id(field: str, value: object) -> str:
+    return clean_trace_id(field, value)
+
+
+def method(field: str, value: object) -> str:
+    if value not in METHODS:
+        raise InvalidInput(field, f"must be one of {', '.join(METHODS)}")
+    return str(value)
+
+
+def command(field: str, value: object) -> tuple[str, ...]:
+    words: tuple[str, ...] = many(text)(field, value)
+    if not words:
+        raise InvalidInput(field, "is empty")
+    return words
+
+
+def pieces(field: str, value: object) -> tuple[str, ...]:
+    """Texts of the workflow's own, and between each two of them the name of what goes there."""
+    found: tuple[str, ...] = many(text)(field, value)
+    for each in found[1::2]:
+        if each != "prompt" and each.partition(".")[0] not in {"env", "secret"}:
+            raise InvalidInput(field, "names what no worker can fill in")
+    return found
+
+
+def token(field: str, value: object, attempt: int) -> str:
+    """The token of an attempt, which begins with its number."""
+    given = clean_text(field, value, limit=MAX_TEXT)
+    found = _TOKEN.fullmatch(given)
+    if found is None or int(found[1]) != attempt:
+        raise InvalidInput(field, "is not that of the attempt")
+    return given
+
+
+def read(fields: Mapping[str, Check], place: str, given: object) -> dict[str, Any]:
+    """The fields that are known of an object, each as it was checked; one left out is null."""
+    said = mapping(place, given)
+    return {field: check(f"{place}.{field}", said.get(field)) for field, check in fields.items()}
+
+
+def _number(field: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidInput(field, f"must be a number, not {type(value).__name__}")
+    if isinstance(value, int) and abs(value) > MOST:
+        raise InvalidInput(field, "is too large a number")
+    return value
+
+
+def _matching(form: re.Pattern[str], what: str, field: str, value: object) -> str:
+    given = clean_text(field, value, limit=MAX_TEXT)
+    if form.fullmatch(given) is None:
+        raise InvalidInput(field, f"{given[:40]!r} is no {what}")
+    return given
+
+
+Packed = dict[str, Any]
+
+# Why one renewal among others is not ok though the engine has refused nothing: it cannot be
+# accepted as it stands, or it is not written yet, and may be asked for again.
+INVALID, AWAY = "invalid_input", "store_unavailable"
+
+_TASK = ("id", "run_id", "step", "title", "agent", "item", "timeout", "payload", "created_at")
+_COUNTS = ("attempt", "failures", "lost", "epoch", "round")
+_OF_STEP = ("workflow", "workflow_version", "is_step", "step", "run_id", "item_number")
+_OWN = (*_OF_STEP, "timeout", "usd_per_attempt")
+_VALUES = ("payload", "input", "item", "needs", "feedback", "own_feedback")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Around:
+    """What a step may ask its store for before it begins."""
+
+    effects: Mapping[str, Any]
+    needed: Mapping[str, Any]
+    secrets: frozenset[str]
+    trace_id: str
+
+
+def pack(assignment: Assignment, around: Around) -> Packed:
+    task = assignment.task
+    return {
+        "task": {name: getattr(task, name) for name in (*_TASK, *_COUNTS)},
+        "tags": list(task.tags),
+        "attempt": assignment.attempt,
+        "token": assignment.token,
+        "expires_at": assignment.expires_at,
+        "own": {name: getattr(assignment, name) for name in _OWN},
+        "values": {name: getattr(assignment, name) for name in _VALUES},
+        "work": None if assignment.work is None else asdict(assignment.work),
+        "effects": dict(around.effects),
+        "needed": dict(around.needed),
+        "secrets": sorted(around.secrets),
+        "trace_id": around.trace_id,
+    }
+
+
+def unpack(packed: object) -> tuple[Assignment, Around]:
+    """What was packed, each field checked; of its task, what steps look at."""
+    said = mapping("whole", packed)
+    told = read(_WHOLE, "whole", said)
+    values = read(_ANY, "values", said["values"])
+    task = fill(Task, {**read(_OF_TASK, "task", said["task"]), "tags": told["tags"]})
+    assignment = fill(
+        Assignment,
+        {
+            **read(_OF_OWN, "own", said["own"]),
+            **values,
+            # A server of an earlier release does not say it, and lets an answer stand for it.
+            "own_feedback": json_value(
+                "own_feedback", said["values"].get("own_feedback", values["feedback"])
+            ),
+            "task_id": task.id,
+            "attempt": told["attempt"],
+            "token": token("token", said["token"], told["attempt"]),
+            "expires_at": told["expires_at"],
+            "task": task,
+            "name": line("name", task.step or task.title),
+            "epoch": task.epoch,
+            "work": None if said["work"] is None else _work(said["work"]),
+        },
+    )
+    around = Around(
+        effects=told["effects"],
+        needed=told["needed"],
+        secrets=frozenset(told["secrets"]),
+        trace_id=told["trace_id"],
+    )
+    return assignment, around
+
+
+def _work(said: object) -> Work:
+    told = read(_OF_WORK, "work", said)
+    http = told["http"]
+    if http is not None:
+        told["http"] = HttpCall(**read(_OF_CALL, "http", http))
+    return Work(**told)
+
+
+_NAME = optional(name)
+_RUN = optional(run_id)
+_SECONDS = optional(seconds)
+_OF_TASK = {
+    **dict.fromkeys(_COUNTS, whole),
+    "id": task_id,
+    "run_id": _RUN,
+    "step": _NAME,
+    "title": text,
+    "agent": name,
+    "item": optional(whole),
+    "timeout": _SECONDS,
+    "payload": json_value,
+    "created_at": whole,
+}
+_OF_OWN = {
+    "workflow": _NAME,
+    "workflow_version": _NAME,
+    "is_step": flag,
+    "step": _NAME,
+    "run_id": _RUN,
+    "item_number": optional(whole),
+    "timeout": _SECONDS,
+    "usd_per_attempt": optional(money),
+}
+_ANY = {
+    **dict.fromkeys(("payload", "input", "item", "feedback"), json_value),
+    "needs": json_object,
+}
+_WHOLE = {
+    "tags": many(name),
+    "attempt": fence,
+    "expires_at": whole,
+    "effects": json_object,
+    "needed": json_object,
+    "secrets": many(line),
+    "trace_id": trace_id,
+}
+_OF_CALL = {
+    "url": text,
+    "method": method,
+    "headers": named(header, text),
+    "body": json_value,
+}
+_OF_WORK: dict[str, Check] = {
+    "prompt": optional(text),
+    "command": optional(command),
+    "http": optional(mapping),
+    "workflow": _NAME,
+    "version": _NAME,
+    "env": named(variable, text),
+    "outputs": optional(json_object),
+    "idle_timeout": _SECONDS,
+    "input": json_value,
+    "later": named(line, pieces),
+}

@@ -1,0 +1,343 @@
+"""A store reached through a server, for a worker that runs commands and HTTP calls.
+
+The worker's protocol, spoken to a server.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from holdfast.clock import Clock, SystemClock
+from holdfast.engine.claims.picker import Claimed
+from holdfast.engine.claims.standing_claims import Taker
+from holdfast.engine.core.operation import Operation
+from holdfast.engine.core.sync_async import operation, reading
+from holdfast.engine.input import validation
+from holdfast.engine.read.missing_functions import WANTED_AT_ONCE, Wanted
+from holdfast.engine.state.durable import RecordEffect
+from holdfast.engine.state.reports import Held, Reports
+from holdfast.engine.surroundings.workers import AnnounceWorker, ForgetWorker, NoteStop
+from holdfast.errors import InvalidInput, ShuttingDown, StoreGone
+from holdfast.model.effect import Child, Recorded
+from holdfast.model.result import TransitionResult
+from holdfast.model.retry import positive_microseconds
+from holdfast.model.task import Assignment, Renewal
+from holdfast.model.text import clean_key, clean_name, encode_json
+from holdfast.randomness import Randomness, SystemRandomness
+from holdfast.settings import Settings
+from holdfast.store.database import Row
+from holdfast.store.group_commit.entries import Asked, Entry
+from holdfast.threads import SystemThreads, Threads
+from holdfast.worker.remote import client
+from holdfast.worker.remote.client import Client, TokenRefused
+from holdfast.worker.remote.poller import Poller
+from holdfast.worker.remote.sender import Sending
+from holdfast.worker.store_port import LeasesDesk, Living
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """What reports are made with; the server knows the secret."""
+
+    settings: Settings
+    clock: Clock
+    threads: Threads
+    randomness: Randomness
+    secret: bytes = b""
+
+    def now(self) -> int:
+        return self.clock.now()
+
+
+class RemoteReports(Reports):
+    def fenced(self, task_id: str, token: str) -> Held:
+        """What a token says; whether it is genuine, the server tells."""
+        number = token.partition(".")[0]
+        fence = int(number) if number.isdecimal() else 0
+        return {"task_id": validation.task_id(task_id), "fence": fence}
+
+
+class RemoteWork:
+    """The worker's protocol, spoken to a server."""
+
+    def __init__(self, client: Client, sending: Sending, ports: Ports) -> None:
+        self._client = client
+        self._sending = sending
+        self._ports = ports
+        self._pollers: dict[int, Poller] = {}
+        self.reports = RemoteReports(ports)
+
+    def taker(  # noqa: PLR0913 - all that a worker says of itself
+        self,
+        worker: str,
+        *,
+        agents: Sequence[str],
+        tags: Sequence[str],
+        room: Callable[[], int],
+        passing: Callable[[], tuple[str, ...]],
+        deliver: Callable[[Claimed], None],
+    ) -> Taker:
+        return Taker(
+            worker=clean_name("worker", worker),
+            agents=validation.agents(agents),
+            tags=validation.tags(tags),
+            lease=positive_microseconds("lease", self._ports.settings.lease),
+            room=room,
+            passed=passing,
+            deliver=deliver,
+        )
+
+    def take(self, taker: Taker) -> Callable[[], None]:
+        poller = Poller(self._client, self._sending, taker, self._ports.threads)
+        self._pollers[id(taker)] = poller
+        return poller.stop
+
+    @operation
+    def pull(self, taker: Taker) -> Future[None]:
+        """Nothing to ask for: it is asked for all the time. Who has left waits for the last."""
+        done: Future[None] = Future()
+        poller = self._pollers[id(taker)]
+        if poller.stopping:
+            poller.join()
+        if poller.refused is not None and not poller.stopping:
+            done.set_exception(ShuttingDown(str(poller.refused)))
+        else:
+            done.set_result(None)
+        return done
+
+    @property
+    def refused(self) -> TokenRefused | None:
+        """Why no work comes any more, if that is so."""
+        found = (each.refused for each in self._pollers.values())
+        return next((each for each in found if each is not None), None)
+
+    def renew_each(self, renewals: Sequence[Renewal]) -> list[Future[TransitionResult]]:
+        return self._sending.renew_each(renewals, self._ports.settings.lease)
+
+    def tell(
+        self,
+        report: Entry[Operation],
+        entered: Callable[[], None],
+        *,
+        here: bool = False,  # noqa: ARG002 - it is the server that writes
+    ) -> None:
+        self._sending.enter(report, entered)
+
+    @operation
+    def record_effect(
+        self,
+        task_id: str,
+        token: str,
+        name: str,
+        value: object,
+        *,
+        beside: int = 0,  # noqa: ARG002 - it is here, and not at the server
+    ) -> Future[Recorded]:
+        asked: Asked[Operation] = Asked(
+            RecordEffect(
+                **self.reports.fenced(task_id, token),
+                name=clean_key("name", name),
+                value=encode_json("value", value, limit=self._ports.settings.max_output),
+            )
+        )
+        # As a report is: it is sent again when the server was away, and not without a pause.
+        self._sending.enter(asked, lambda: None)
+        return asked.future
+
+    @reading
+    def guard(self, task_id: str, token: str) -> TransitionResult:
+        return self._client.transition(f"/claims/{task_id}/guard", {"token": token}, task=dict)
+
+    @reading
+    def check_room(self, task_id: str, token: str, name: str, size: int) -> None:
+        """The files of a worker elsewhere are its own."""
+
+    @reading
+    def effects(self, task_id: str) -> dict[str, Any]:
+        asked = {"token": self._sending.held.newest(task_id)}
+        known = dict[str, Any]()
+        while True:
+            told = self._client.post(f"/claims/{task_id}/effects", asked, effects=dict)
+            page = dict(told["effects"])
+            # A server that has said all it has cannot make its worker ask for ever.
+            if not page.keys() - known.keys() or "next" not in told:
+                return known | page
+            known |= page
+            asked["after"] = str(told["next"])
+
+    @reading
+    def needed_around(self, task_id: str) -> dict[str, Any]:
+        return dict(self._sending.held.around(task_id).needed)
+
+    @reading
+    def trace_of(self, root: str) -> str:
+        return self._sending.held.trace(root)
+
+    @reading
+    def workflows_since(self, _: int) -> list[tuple[str, str, int]]:
+        """Those whose steps it gets are known by their assignments; of others it hears nothing."""
+        return []
+
+    @reading
+    def secrets_of(self, workflow: str, version: str) -> frozenset[str]:
+        return self._sending.held.secrets(workflow, version)
+
+    @reading
+    def left(self, attempts: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
+        """Nothing is known of that here: the next renewal tells."""
+        return set(attempts) - self._sending.held.attempts(attempts)
+
+    @reading
+    def first_now(self, /, *_: object, **__: object) -> str | None:
+        """A full worker elsewhere has no place more."""
+        return None
+
+    @operation
+    def claim_by_id(self, task_id: str, *_: Any, **__: Any) -> Future[list[Assignment]]:
+        _unserved(f"{task_id} is claimed by its id")
+
+    @operation
+    def take_signal(self, task_id: str, *_: Any, **__: Any) -> Future[Recorded]:
+        _unserved(f"{task_id} waits for a signal")
+
+    @operation
+    def spawn(self, task_id: str, *_: Any, **__: Any) -> Future[Recorded]:
+        _unserved(f"{task_id} makes children")
+
+    @reading
+    def children(self, task_id: str, ids: Sequence[str]) -> list[Child]:
+        _unserved(f"{task_id} looks at {len(ids)} children")
+
+
+def _unserved(what: str) -> NoReturn:
+    reason = f"{what}, and a worker on a server runs commands and HTTP calls alone"
+    raise InvalidInput("worker", reason)
+
+
+class RemoteWorkers:
+    """The server keeps a worker among those that live while it asks for work, or says it lives."""
+
+    def __init__(self, sending: Sending, work: RemoteWork) -> None:
+        self._sending = sending
+        self._work = work
+
+    @operation
+    def register(self, /, *_: Any, process: str | None = None, **__: Any) -> Future[Row | None]:
+        self._sending.process = process
+        return _now({"started_at": 0})
+
+    @operation
+    def announce(
+        self, name: str, started_at: int, pausing: str | None = None
+    ) -> Future[Row | None]:
+        return self._sending.submit(
+            AnnounceWorker(name=name, started_at=started_at, ttl=0, pausing=pausing)
+        )
+
+    @operation
+    def forget(self, name: str, started_at: int) -> Future[TransitionResult]:
+        return self._sending.submit(ForgetWorker(name=name, started_at=started_at))
+
+    @reading
+    def list(self) -> Living:
+        """A worker's token does not show the others: whoever starts them has to tell them apart."""
+        return []
+
+    @operation
+    def note_stop(
+        self, task_id: str, token: str, *, ended: int, left: int = 0
+    ) -> Future[TransitionResult]:
+        held = self._work.reports.fenced(task_id, token)
+        return self._sending.submit(NoteStop(**held, ended=ended, left=left))
+
+
+class RemoteTasks:
+    """A task that it has no function for is left to others: no hold is its to put."""
+
+    @operation
+    def hold(self, *_: Any, **__: Any) -> Future[TransitionResult]:
+        return _now(TransitionResult(ok=True))
+
+    @reading
+    def wanted(self, *, after: str = "", count: int = WANTED_AT_ONCE) -> Wanted:  # noqa: ARG002 - as an engine is asked
+        """No functions, of however many."""
+        return Wanted(functions=(), after=after, until=after, following="")
+
+    @operation
+    def unhold_known(self, *_: Any, **__: Any) -> Future[list[TransitionResult]]:
+        return _now([])
+
+    @reading
+    def lifted(self, *_: Any) -> list[str]:
+        """None: it has put no hold that anybody could lift."""
+        return []
+
+
+class RemoteOffice:
+    """It runs no functions, and these alone keep files and hold leases of a store."""
+
+    store = ""
+    file = None
+
+    def __init__(self, url: str, token: str, **settings: Any) -> None:
+        self.settings = Settings(url=url.rstrip("/"), **settings)
+        self.clock = SystemClock()
+        self.threads = SystemThreads()
+        self.token = token
+        self.client = Client(url, token)
+        self._sending = Sending(self.client, self.clock)
+        ports = Ports(
+            settings=self.settings,
+            clock=self.clock,
+            threads=self.threads,
+            randomness=SystemRandomness(),
+        )
+        self.work = RemoteWork(self.client, self._sending, ports)
+        self.workers = RemoteWorkers(self._sending, self.work)
+        self.tasks = RemoteTasks()
+
+    def on_hint(self, callback: Callable[[], None], *, served: bool = True) -> Callable[[], None]:
+        """No hint comes from a server: it is asked all the time."""
+        return lambda: None if served else callback()
+
+    def on_leave(self, callback: Callable[[Sequence[tuple[str, int]]], None]) -> Callable[[], None]:
+        """What others end is heard of at the next renewal."""
+        return lambda: callback(())
+
+    def on_gone(self, callback: Callable[[StoreGone], None]) -> Callable[[], None]:
+        """The server ends, and is asked again until it is back."""
+        del callback
+        return lambda: None
+
+    def now(self) -> int:
+        return self.clock.now()
+
+    @property
+    def leases(self) -> LeasesDesk:
+        raise InvalidInput("lease", "there is none to be had through a server")
+
+    @property
+    def refused(self) -> TokenRefused | None:
+        """What ended the work: the server does not take the token."""
+        return self.work.refused
+
+    def close(self) -> None:
+        # What waits for an answer that never comes to an end hears then that there is none.
+        hang_up = threading.Timer(client.LONGEST_ANSWER, self.client.close)
+        hang_up.daemon = True
+        hang_up.start()
+        try:
+            self._sending.close()
+        finally:
+            hang_up.cancel()
+        self.client.close()
+
+
+def _now(value: Any) -> Future[Any]:  # noqa: ANN401 - whatever is known without asking
+    done: Future[Any] = Future()
+    done.set_result(value)
+    return done

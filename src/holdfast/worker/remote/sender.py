@@ -1,0 +1,239 @@
+"""What the writer is asked for, sent to a server instead: each operation is one call.
+
+What a worker elsewhere holds: the tokens of its attempts, and what came with them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Any
+
+from holdfast.clock import Clock
+from holdfast.engine.core.operation import Complete, Fail, Operation, Release
+from holdfast.engine.state.durable import Ask, Notes, RecordEffect, Suspend
+from holdfast.engine.surroundings.workers import AnnounceWorker, ForgetWorker, NoteStop
+from holdfast.errors import InvalidInput, StoreUnreachable
+from holdfast.model.effect import Recorded
+from holdfast.model.result import TransitionResult
+from holdfast.model.task import Assignment, Renewal
+from holdfast.model.trace import derive_trace_id
+from holdfast.model.worker import DRAIN, EVICT
+from holdfast.store.group_commit.entries import Entry
+from holdfast.worker.remote.assignment_format import Around
+from holdfast.worker.remote.client import Client, Refusing
+
+KEPT = 10_000
+
+
+class Holdings:
+    """By task and attempt; those are forgotten that were held, or asked for, long ago."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[str, int], tuple[Assignment, Around]] = {}
+        # Nobody else is to find one missing that is just put behind the others.
+        self._lock = threading.RLock()
+
+    def add(self, assignment: Assignment, around: Around) -> None:
+        with self._lock:
+            self._held[assignment.task_id, assignment.attempt] = (assignment, around)
+            while len(self._held) > KEPT:
+                del self._held[next(iter(self._held))]
+
+    def token(self, task_id: str, fence: int) -> str:
+        with self._lock:
+            found = self._held.get((task_id, fence))
+        if found is None:
+            raise InvalidInput("token", "this worker does not hold that attempt")
+        return found[0].token
+
+    def newest(self, task_id: str) -> str:
+        """The token of the latest attempt of a task."""
+        return self.token(task_id, max(self._attempts(task_id), default=0))
+
+    def around(self, task_id: str) -> Around:
+        with self._lock:
+            return self._held[task_id, max(self._attempts(task_id))][1]
+
+    def trace(self, root: str) -> str:
+        """The trace of what an attempt that is held belongs to."""
+        for assignment, around in reversed(self._all()):
+            if root in {assignment.run_id, assignment.task_id}:
+                return around.trace_id
+        return derive_trace_id(root)
+
+    def attempts(self, wanted: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
+        """Those of some attempts that were held here; who runs for long is asked for by this."""
+        with self._lock:
+            found = {each for each in wanted if each in self._held}
+            self._held |= {each: self._held.pop(each) for each in found}
+        return found
+
+    def secrets(self, workflow: str, version: str) -> frozenset[str]:
+        """The names of the secrets that a version of a workflow asks for."""
+        for assignment, around in reversed(self._all()):
+            if (assignment.workflow, assignment.workflow_version) == (workflow, version):
+                return around.secrets
+        return frozenset()
+
+    def _all(self) -> list[tuple[Assignment, Around]]:
+        with self._lock:
+            return list(self._held.values())
+
+    def _attempts(self, task_id: str) -> list[int]:
+        with self._lock:
+            return [attempt for task, attempt in self._held if task == task_id]
+
+
+# How many reports may be on their way at once.
+AT_ONCE = 16
+PAUSE = 0.5
+# What a worker may be told: to leave when it has done what it holds, or at once.
+STEERED = frozenset({DRAIN, EVICT})
+
+log = logging.getLogger("holdfast.worker")
+
+
+class Sending:
+    """Sends operations from threads of its own; who asks gets a future, as from the writer."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._threads = ThreadPoolExecutor(AT_ONCE, "holdfast-remote")
+        self.held = Holdings()
+        self.process: str | None = None
+        self._told: str | None = None
+
+    def submit(self, operation: Operation) -> Future[Any]:
+        return self._threads.submit(self._send, operation)
+
+    def renew_each(self, renewals: Sequence[Renewal], seconds: float) -> list[Future[Any]]:
+        """Keep leases with one call, and hear of each by itself."""
+        replies: list[Future[Any]] = [Future() for _ in renewals]
+        self._threads.submit(self._renew, renewals, seconds, replies)
+        return replies
+
+    def enter(self, entry: Entry[Operation], entered: Callable[[], None]) -> None:
+        entered()
+        # In the span of whoever reports.
+        self._threads.submit(copy_context().run, self._tell, entry)
+
+    def hear(self, answer: Mapping[str, Any]) -> None:
+        """Keep what the worker is told; another server than the one that told it may answer."""
+        told = answer.get("told")
+        if isinstance(told, str) and told in STEERED:
+            self._told = told
+
+    def close(self) -> None:
+        self._threads.shutdown()
+
+    def _tell(self, entry: Entry[Operation]) -> None:
+        try:
+            reply: object = self._send(entry.operation)
+        except Exception as error:  # noqa: BLE001 - it is the report's to hear
+            reply = error
+            if isinstance(error, StoreUnreachable):
+                # It is sent again at once by whoever hears of it.
+                self._clock.sleep(PAUSE)
+        entry.answer(reply)
+
+    def _renew(
+        self, renewals: Sequence[Renewal], seconds: float, replies: Sequence[Future[Any]]
+    ) -> None:
+        answers: Sequence[object]
+        try:
+            answers = self._client.renew([_lease(each) for each in renewals], seconds)
+        except Exception as error:  # noqa: BLE001 - whoever asked hears of it
+            answers = [error] * len(replies)
+        for reply, answer in zip(replies, answers, strict=True):
+            if isinstance(answer, Exception):
+                reply.set_exception(answer)
+            else:
+                reply.set_result(answer)
+
+    def _send(self, operation: Any) -> object:  # noqa: ANN401 - one of the writer's
+        if isinstance(operation, AnnounceWorker):
+            return self._announce(operation.name)
+        if isinstance(operation, ForgetWorker):
+            left = {"worker": operation.name, "process": self.process}
+            return self._client.transition("/claims/leave", left)
+        if isinstance(operation, RecordEffect):
+            return self._record(operation)
+        if isinstance(operation, Complete | Fail | Release | Ask | Suspend | NoteStop):
+            verb, said = _say(operation)
+            body = {"token": self._token(operation), **said}
+            shape = {} if isinstance(operation, NoteStop) else {"task": dict}
+            return self._client.transition(f"/claims/{operation.task_id}/{verb}", body, **shape)
+        return TransitionResult(ok=True)
+
+    def _announce(self, worker: str) -> dict[str, Any]:
+        """Who has no room asks for nothing, and is to be seen and to hear all the same."""
+        asked: dict[str, Any] = {"worker": worker, "process": self.process, "leases": []}
+        self.hear(self._client.post("/claims/renew", asked, leases=list))
+        return {"told": self._told}
+
+    def _record(self, operation: RecordEffect) -> Recorded:
+        path = f"/claims/{operation.task_id}/effects"
+        body = {"token": self._token(operation), "name": operation.name}
+        try:
+            told = self._client.post(path, {**body, "value": _json(operation.value)}, name=str)
+        except Refusing as refused:
+            return Recorded(answer=refused.answer, found=False)
+        return Recorded(answer=TransitionResult(ok=True), value=told.get("value"))
+
+    def _token(self, operation: Any) -> str:  # noqa: ANN401 - a report
+        return self.held.token(operation.task_id, operation.fence)
+
+
+def _say(operation: Complete | Fail | Release | Ask | Suspend | NoteStop) -> tuple[str, Any]:
+    """The verb of a report, and its body but for the token."""
+    match operation:
+        case Complete():
+            return "complete", {"output": _json(operation.output), "usage": _json(operation.usage)}
+        case Fail():
+            said = {"error": _json(operation.error), "retryable": operation.retryable}
+            return "fail", {**said, "usage": _json(operation.usage)}
+        case Release():
+            return _give_back(operation)
+        case Ask():
+            return "ask", {"question": _json(operation.question), **_note(operation.notes)}
+        case Suspend():
+            return "release", {"until": operation.until, **_note(operation.notes)}
+        case NoteStop():
+            return "stop", {"ended": operation.ended, "left": operation.left}
+
+
+def _lease(renewal: Renewal) -> dict[str, Any]:
+    return _present(
+        task_id=renewal.task_id,
+        token=renewal.token,
+        progress=renewal.progress,
+        usage=renewal.usage,
+    )
+
+
+def _give_back(operation: Release) -> tuple[str, Any]:
+    if operation.limit is None:
+        return "release", _present(until=operation.until)
+    return "fail", _present(limit_until=operation.limit, usage=_json(operation.usage))
+
+
+def _note(notes: Notes) -> dict[str, Any]:
+    if not notes:
+        return {}
+    # Only functions wait for several things at once, and those run beside their store.
+    ((name, value),) = notes
+    return {"note": {"name": name, "value": _json(value)}}
+
+
+def _json(text: str | None) -> Any:  # noqa: ANN401 - JSON is any value
+    return None if text is None else json.loads(text)
+
+
+def _present(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,344 @@
+"""Redaction of secrets from all that is written down: whole, in pieces, in other spellings.
+
+Base64 of a secret: the letters of its own, and those it shares with what stands beside it.
+
+Keeps the HTTP client from logging what it asks and hears for us: a secret may be in it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from holdfast.errors import InvalidInput
+from holdfast.worker.secrets.spellings import Span, Spellings
+
+PADDING = b"="
+_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+_LETTERS = [(letter, value) for value, letter in enumerate(_ALPHABET)]
+_LETTERS += [(letter, 62 + value) for each in (b"+/", b"-_") for value, letter in enumerate(each)]
+_KNOWN = frozenset(letter for letter, _ in _LETTERS)
+# Lines of encoded text are longer than most others that are one word.
+_LINE = 16
+# Of the two alphabets, the standard one is looked for.
+ONE_ALPHABET = bytes.maketrans(b"-_", b"+/")
+SHORT = 64
+# So many letters of a secret that is encoded are no chance.
+SURE = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoded:
+    """A secret where it begins at one of the three places in what was encoded.
+
+    The first and the last letter may hold some bits of the secret and some of what stands beside
+    it: `leads` and `trails` are all letters that can stand there.
+    """
+
+    core: bytes
+    leads: frozenset[int]
+    trails: frozenset[int]
+
+    def extended(self, flat: bytes, start: int) -> tuple[int, int]:
+        """Where it begins and ends with the letters that it shares, and with its padding."""
+        end = start + len(self.core)
+        if start and flat[start - 1] in self.leads:
+            start -= 1
+        if flat[end : end + 1] and flat[end] in self.trails:
+            end += 1
+            while flat[end : end + 1] == PADDING:
+                end += 1
+        return start, end
+
+
+def encodings(data: bytes) -> Iterator[Encoded]:
+    """Data in the standard alphabet, wherever in what was encoded it may begin."""
+    for before in range(3):
+        first, head = divmod(before * 8, 6)
+        last, tail = divmod((before + len(data)) * 8, 6)
+        padded = bytes(before) + data
+        leads = _sharing(_value(padded, first), low=6 - head) if head else frozenset[int]()
+        trails = _sharing(_value(padded, last), high=tail) if tail else frozenset[int]()
+        core = base64.b64encode(padded)[first + bool(head) : last]
+        yield Encoded(core=core, leads=leads, trails=trails)
+
+
+def _value(data: bytes, place: int) -> int:
+    """The six bits of one letter, where what comes after the data is zero."""
+    bits = int.from_bytes(data + bytes(1))
+    return bits >> (8 * (len(data) + 1) - 6 * (place + 1)) & 63
+
+
+@cache
+def _sharing(value: int, *, low: int = 6, high: int = 6) -> frozenset[int]:
+    """The letters that have some bits of a value, its lowest or its highest."""
+    mask = ((1 << low) - 1) & (63 ^ ((1 << (6 - high)) - 1))
+    return frozenset(letter for letter, each in _LETTERS if (each ^ value) & mask == 0)
+
+
+def ends_with_lead(data: bytes, leads: Collection[int], breaks: bytes) -> bool:
+    """Whether the last letter may be shared with a secret that follows, on the next line too."""
+    text = data.rstrip(breaks)
+    return bool(text) and text[-1] in leads and may_go_on(data, breaks)
+
+
+def may_go_on(data: bytes, breaks: bytes) -> bool:
+    """Whether what follows may belong to its last line: that is not over, or is encoded text.
+
+    Else the last letters of most lines would wait for the next line, as a secret may begin so.
+    """
+    text = data.rstrip(breaks)
+    line = text[-_LINE:]
+    return len(text) == len(data) or (len(line) == _LINE and _KNOWN.issuperset(line))
+
+
+class Beginnings:
+    """The beginnings of some patterns: short ones by heart, longer ones by how they begin."""
+
+    def __init__(self, patterns: Collection[bytes]) -> None:
+        self._short = {each[:n] for each in patterns for n in range(1, min(len(each), SHORT))}
+        self._long = [each for each in patterns if len(each) > SHORT]
+        self._letters = bytes(set[int]().union(*patterns))
+        self.longest = max(map(len, patterns), default=0)
+
+    def longest_at_end(self, data: bytes) -> int:
+        """How long the longest of them is with which data ends, short of a whole pattern."""
+        tail = data[-self.longest :]
+        tail = tail[len(tail.rstrip(self._letters)) :]
+        found = [
+            len(tail) - place
+            for pattern in self._long
+            for place in places(tail, pattern[:SHORT])
+            if pattern != tail[place:] and pattern.startswith(tail[place:])
+        ]
+        if found:
+            return max(found)
+        return next((n for n in range(min(SHORT, len(tail)), 0, -1) if tail[-n:] in self._short), 0)
+
+
+def places(data: bytes, pattern: bytes) -> Iterator[int]:
+    place = data.find(pattern)
+    while place >= 0:
+        yield place
+        place = data.find(pattern, place + len(pattern))
+
+
+LEAST = 8
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_BREAKS = b"\r\n"
+
+
+class Redaction:
+    """Replaces each known secret by `[secret NAME]`."""
+
+    def __init__(self, secrets: Mapping[str, str]) -> None:
+        # Those that other programs break into lines are looked for without regard to line ends.
+        spelled: dict[bytes, bytes] = {}
+        # No letter of these is spelled in another way.
+        hexadecimal: dict[bytes, bytes] = {}
+        utf_16: dict[bytes, bytes] = {}
+        self._wrapped: dict[bytes, tuple[Encoded, bytes]] = {}
+        for name, value in secrets.items():
+            mark = f"[secret {check_secret(name, value)}]".encode()
+            for text in {value, *(line for line in value.splitlines() if len(line) >= LEAST)}:
+                spelled.update(dict.fromkeys(_as_bytes(text), mark))
+                hexadecimal.update(dict.fromkeys(_in_hexadecimal(text), mark))
+                utf_16.update(dict.fromkeys(_in_utf_16(text), mark))
+                for data in _encoded_words(text):
+                    self._wrapped.update({each.core: (each, mark) for each in encodings(data)})
+        self._spellings = Spellings(spelled)
+        self._whole = {**hexadecimal, **utf_16}
+        self._whole_beginnings = (Beginnings(hexadecimal), Beginnings(utf_16))
+        self._wrapped_beginnings = Beginnings(self._wrapped)
+        self._leads = frozenset[int]().union(*(each.leads for each, _ in self._wrapped.values()))
+
+    def __bool__(self) -> bool:
+        return bool(self._wrapped)
+
+    def clean(self, data: bytes) -> bytes:
+        """The same without any secret."""
+        return _replace(data, self._spans(data)) if self else data
+
+    def text(self, text: str) -> str:
+        if not self:
+            return text
+        return self.clean(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+    def value(self, value: Any) -> Any:  # noqa: ANN401 - JSON is any value
+        """The same JSON without any secret, in keys and numbers either."""
+        if not self or value is None or isinstance(value, bool):
+            return value
+        match value:
+            case str():
+                return self.text(value)
+            case dict():
+                return {self.value(key): self.value(inner) for key, inner in value.items()}
+            case list() | tuple():
+                return [self.value(inner) for inner in value]
+            case int() | float():
+                shown = self.text(str(value))
+                return value if shown == str(value) else shown
+            case _:
+                return value
+
+    def split(self, data: bytes) -> tuple[bytes, bytes]:
+        """What can be written down of data that goes on, and the rest, which may begin a secret."""
+        if not self:
+            return data, b""
+        encoded = self._encoded_spans(data)
+        spelled, begun = self._spellings.search(data)
+        spans = _merged([*spelled, *self._whole_spans(data), *encoded])
+        held = min(begun, self._begun(data))
+        whole = len(data.rstrip(_BREAKS))
+        # The letter that an encoded one shares with what follows may be still to come.
+        held = min([held, *(start for start, end, _ in encoded if end == whole)])
+        for start, end, _ in spans:
+            if start < held < end:
+                held = start
+        return _replace(data[:held], [each for each in spans if each[1] <= held]), data[held:]
+
+    def _spans(self, data: bytes) -> list[Span]:
+        spelled, _ = self._spellings.search(data)
+        return _merged([*spelled, *self._whole_spans(data), *self._encoded_spans(data)])
+
+    def _whole_spans(self, data: bytes) -> list[Span]:
+        return [
+            (start, start + len(form), mark)
+            for form, mark in self._whole.items()
+            for start in places(data, form)
+        ]
+
+    def _encoded_spans(self, data: bytes) -> list[Span]:
+        flat = data.translate(ONE_ALPHABET, _BREAKS)
+        found = [
+            (*each.extended(flat, start), mark)
+            for each, mark in self._wrapped.values()
+            for start in places(flat, each.core)
+        ]
+        if not found:
+            return []
+        where = [place for place, byte in enumerate(data) if byte not in _BREAKS]
+        return [(where[start], where[end - 1] + 1, mark) for start, end, mark in found]
+
+    def _begun(self, data: bytes) -> int:
+        """Where the longest end of data begins that may begin a secret that is not spelled out."""
+        begun = len(data) - max(each.longest_at_end(data) for each in self._whole_beginnings)
+        end = data[-3 * self._wrapped_beginnings.longest :]
+        size = self._wrapped_beginnings.longest_at_end(end.translate(ONE_ALPHABET, _BREAKS))
+        flat = [place for place, byte in enumerate(end) if byte not in _BREAKS] if size else []
+        if size and size < len(flat) and end[flat[-size - 1]] in self._leads:
+            size += 1
+        if size and (size >= SURE or may_go_on(end, _BREAKS)):
+            begun = min(begun, len(data) - len(end) + flat[-size])
+        elif not size and ends_with_lead(end, self._leads, _BREAKS):
+            begun = min(begun, len(data.rstrip(_BREAKS)) - 1)
+        return begun
+
+
+class Stream:
+    """Bytes that come in pieces: a secret that is cut in two is found all the same."""
+
+    def __init__(self, present: Callable[[], Redaction]) -> None:
+        # Asked for each time: what is a secret may become known while they come.
+        self._present = present
+        self._held = b""
+
+    def feed(self, data: bytes) -> bytes:
+        clean, self._held = self._present().split(self._held + data)
+        return clean
+
+    def flush(self) -> bytes:
+        """What was held back, at the end of all."""
+        held, self._held = self._held, b""
+        return self._present().clean(held)
+
+
+def check_secret(name: str, value: str) -> str:
+    """The name of a secret; refuses one that cannot be kept out of what is written down."""
+    if not _NAME.fullmatch(name):
+        raise InvalidInput("secret", f"{name!r} is no name: letters, digits and _")
+    if len(value) < LEAST:
+        reason = f"has {len(value)} characters, and must have {LEAST} to be kept out of logs"
+        raise InvalidInput(f"secret {name}", reason)
+    return name
+
+
+def _as_bytes(text: str) -> Iterator[bytes]:
+    """As a string has it; and what is no UTF-8, also as the environment and as readers have it."""
+    yield text.encode("utf-8", "surrogatepass")
+    with suppress(UnicodeEncodeError):
+        raw = text.encode("utf-8", "surrogateescape")
+        yield from (raw, raw.decode("utf-8", "replace").encode())
+
+
+def _in_hexadecimal(text: str) -> Iterator[bytes]:
+    for data in map(bytes.hex, _as_bytes(text)):
+        yield from (data.encode(), data.upper().encode())
+
+
+def _encoded_words(text: str) -> Iterator[bytes]:
+    """What of a text may have been encoded: itself, and as JSON writes it."""
+    forms = {text, *(json.dumps(text, ensure_ascii=each)[1:-1] for each in (True, False))}
+    yield from {each for form in forms for each in _as_bytes(form)}
+    yield from _in_utf_16(text)
+
+
+def _in_utf_16(text: str) -> Iterator[bytes]:
+    """In both orders, or once what they have in common: all but a byte that all letters share."""
+    little, big = (text.encode(f"utf-16-{each}", "surrogatepass") for each in ("le", "be"))
+    yield from (little[:-1],) if little[:-1] == big[1:] else (little, big)
+
+
+def _merged(spans: list[Span]) -> list[Span]:
+    merged: list[Span] = []
+    for start, end, mark in sorted(spans, key=lambda each: (each[0], -each[1])):
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]), merged[-1][2])
+        else:
+            merged.append((start, end, mark))
+    return merged
+
+
+def _replace(data: bytes, spans: list[Span]) -> bytes:
+    pieces: list[bytes] = []
+    done = 0
+    for start, end, mark in spans:
+        pieces += [data[done:start], mark]
+        done = end
+    return b"".join([*pieces, data[done:]])
+
+
+_ours: ContextVar[bool] = ContextVar("holdfast_hushed", default=False)
+
+
+class _Hush(logging.Filter):
+    def filter(self, _: logging.LogRecord) -> bool:
+        return not _ours.get()
+
+
+# What is below logs the headers of answers too.
+for _each in (
+    "httpx",
+    "httpcore.connection",
+    "httpcore.http11",
+    "httpcore.http2",
+    "httpcore.proxy",
+):
+    logging.getLogger(_each).addFilter(_Hush())
+
+
+@contextmanager
+def hushed() -> Iterator[None]:
+    before = _ours.set(True)
+    try:
+        yield
+    finally:
+        _ours.reset(before)

@@ -1,0 +1,114 @@
+"""What a command finds around it: variables, the file of its input, the place for its output."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from holdfast.model.task import Assignment
+from holdfast.store.database import is_postgresql, sqlite_path
+from holdfast.worker.files.state_paths import StatePath
+
+SHORT_PROMPT = 32 * 1024
+PASSWORDS = frozenset({"password", "sslpassword"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    """A directory for one attempt, with the input of its command and the place for its output."""
+
+    folder: StatePath
+
+    @property
+    def input(self) -> StatePath:
+        return self.folder / "input.json"
+
+    @property
+    def output(self) -> StatePath:
+        return self.folder / "output.json"
+
+    def give(self, values: Mapping[str, Any]) -> None:
+        """Write the input down, and take away an output that was there before."""
+        self.output.remove()
+        self.input.write(json.dumps(values, ensure_ascii=False).encode())
+
+    def take(self, limit: int) -> bytes | None:
+        """The output, one byte more than the limit of it at most; None where there is none."""
+        try:
+            return self.output.read(limit + 1)
+        except OSError:
+            return None
+
+
+@contextmanager
+def files_in(directory: StatePath) -> Iterator[Files]:
+    try:
+        made = directory.make_folder()
+    except FileExistsError:
+        # What is there is not ours to take away.
+        directory = directory.parent / f"{directory.name}.{os.urandom(6).hex()}"
+        made = directory.make_folder()
+    try:
+        yield Files(folder=directory)
+    finally:
+        directory.remove_folder(made)
+
+
+def variables(assignment: Assignment, files: Files, url: str) -> dict[str, str]:
+    """The variables of Holdfast by which a command knows its attempt, and the store it is of."""
+    most = assignment.usd_per_attempt
+    named = {
+        "HOLDFAST_TASK": assignment.task_id,
+        "HOLDFAST_RUN": assignment.run_id,
+        "HOLDFAST_ATTEMPT": str(assignment.attempt),
+        "HOLDFAST_ATTEMPT_TOKEN": assignment.token,
+        "HOLDFAST_STEP": assignment.step,
+        "HOLDFAST_WORKFLOW": assignment.workflow,
+        "HOLDFAST_USD_PER_ATTEMPT": None if most is None else f"{most:g}",
+        "HOLDFAST_INPUT": str(files.input),
+        "HOLDFAST_OUTPUT": str(files.output),
+        "HOLDFAST_DB": None if is_server(url) else without_password(absolute(url)),
+    }
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def inherited(secrets: Collection[str]) -> dict[str, str]:
+    """What a command gets of its worker's environment: all but secrets and what is the worker's."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name not in secrets and not _is_workers(name)
+    }
+
+
+def _is_workers(name: str) -> bool:
+    return name.startswith("HOLDFAST_") and name != "HOLDFAST_HOME"
+
+
+def without_password(url: str) -> str:
+    """The same store: whoever goes to it past its worker has to bring a password."""
+    if not is_postgresql(url):
+        return url
+    # Imported here, as only a store on PostgreSQL wants the driver.
+    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
+
+    settings = conninfo_to_dict(url)
+    kept = {name: value for name, value in settings.items() if name not in PASSWORDS}
+    return url if kept == settings else f"postgresql:///?{urlencode(kept)}"
+
+
+def is_server(url: str) -> bool:
+    """Whether a worker reaches its store through a server."""
+    return url.startswith(("http://", "https://"))
+
+
+def absolute(url: str) -> str:
+    """A URL that means the same store in whatever directory a command goes to."""
+    return (
+        url if is_postgresql(url) or is_server(url) else f"sqlite:///{sqlite_path(url).absolute()}"
+    )

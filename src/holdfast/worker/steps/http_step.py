@@ -1,0 +1,153 @@
+"""A step that is an HTTP call: fenced, with an idempotency key, its answer the output."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import httpx
+
+from holdfast.clock import MICROSECONDS
+from holdfast.errors import InvalidInput
+from holdfast.model.effect import Wait
+from holdfast.model.json_schema import misfits
+from holdfast.model.task import Assignment
+from holdfast.model.workflow.declarations import HttpCall, Work
+from holdfast.tracing import write_header
+from holdfast.worker.attempt.context import Context
+from holdfast.worker.attempt.execution import StepFailed
+from holdfast.worker.attempt.waits import Suspended
+from holdfast.worker.secrets.redaction import Redaction, hushed
+from holdfast.worker.steps.answer_bytes import ACCEPTED, AnswerBytes
+from holdfast.worker.steps.step_resources import InvalidOutput, Post, own_reads, questions_of
+
+CONNECT = 10.0
+LONGEST_WAIT = 86_400.0
+SHOWN = 500
+_AGAIN = frozenset({408, 425, 429})
+_CLIENT_ERRORS = range(300, 500)
+_UNSENDABLE = httpx.InvalidURL | httpx.UnsupportedProtocol | httpx.LocalProtocolError
+
+
+class HttpFailed(StepFailed):
+    """A call that got no answer, or one that says that it did not work."""
+
+
+class HttpStep:
+    """One attempt of a step that is an HTTP call."""
+
+    def __init__(self, post: Post, assignment: Assignment, context: Context, work: Work) -> None:
+        self._post = post
+        self._assignment = assignment
+        self._context = context
+        self._work = work
+
+    async def run(self) -> Any:  # noqa: ANN401 - JSON is any value
+        first = self._assignment.attempt == 1
+        with own_reads():
+            effects = self._post.engine.work.effects
+            known = {} if first else await effects.aio(self._context.task_id)
+            questions = questions_of(self._assignment, known)
+            number = len(questions.asked)
+            name = "http" if number == 0 else f"http {number + 1}"
+            # Remembered before it is reported: who runs it again after a crash does not call again.
+            output = await self._context.effect(name, self._call, name)
+        if isinstance(output, dict) and output.keys() == {"question"}:
+            raise questions.ask(output["question"])
+        outputs = self._work.outputs
+        wrong = [] if outputs is None else misfits(outputs, output, "the output")
+        if wrong:
+            # It was done: to call again would only be told the same.
+            raise InvalidOutput("; ".join(wrong), retryable=False)
+        return output
+
+    async def _call(self, name: str) -> Any:  # noqa: ANN401 - JSON is any value
+        call = self._post.permit(self._work).http
+        if call is None:
+            raise InvalidInput("work", "is no HTTP call")
+        try:
+            status, headers, body = await self._send(call, name)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            final = isinstance(error, _UNSENDABLE)
+            told = str(error) or type(error).__name__
+            raise HttpFailed(f"{call.method} {call.url}: {told}", retryable=not final) from error
+        clean = self._post.secrets.redaction
+        if httpx.codes.is_success(status):
+            return _read(body, clean)
+        self._wait_if_told(status, headers)
+        final = status in _CLIENT_ERRORS and status not in _AGAIN
+        said = clean.clean(body).decode("utf-8", "replace")[:SHOWN].strip()
+        message = f"{call.method} {call.url} answered {status}" + (f": {said}" if said else "")
+        raise HttpFailed(message, retryable=not final)
+
+    async def _send(self, call: HttpCall, name: str) -> tuple[int, httpx.Headers, bytes]:
+        limit = self._post.engine.settings.max_output
+        timeout = httpx.Timeout(self._work.idle_timeout, connect=CONNECT)
+        with hushed():
+            async with (
+                httpx.AsyncClient(timeout=timeout) as client,
+                client.stream(
+                    call.method,
+                    call.url,
+                    headers=self._headers(call, name),
+                    content=None if call.body is None else json.dumps(call.body).encode(),
+                ) as response,
+            ):
+                received = AnswerBytes(response.headers, limit)
+                async for piece in response.aiter_raw():
+                    if not received.add(piece):
+                        message = f"{call.method} {call.url} answered more than {limit} bytes"
+                        raise HttpFailed(message, retryable=False)
+                return response.status_code, response.headers, bytes(received.content)
+
+    def _headers(self, call: HttpCall, name: str) -> httpx.Headers:
+        headers = httpx.Headers(dict(call.headers))
+        headers.setdefault("Accept-Encoding", ACCEPTED)
+        if call.body is not None:
+            headers.setdefault("Content-Type", "application/json")
+        headers["Idempotency-Key"] = self._context.effect_id(name)
+        headers["Holdfast-Task"] = self._context.task_id
+        headers["Holdfast-Attempt"] = str(self._context.attempt)
+        if self._context.run_id is not None:
+            headers["Holdfast-Run"] = self._context.run_id
+        if (place := write_header()) is not None:
+            headers["traceparent"] = place
+        return headers
+
+    def _wait_if_told(self, status: int, headers: httpx.Headers) -> None:
+        """Give the task back until the server wants to be asked again; that costs no attempt."""
+        if status not in {httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE}:
+            return
+        seconds = _seconds(headers.get("Retry-After", ""))
+        if seconds is not None:
+            now = self._post.engine.now()
+            until = now + int(min(max(seconds, 1.0), LONGEST_WAIT) * MICROSECONDS)
+            raise Suspended(Wait(until=until))
+
+
+def _read(body: bytes, clean: Redaction) -> Any:  # noqa: ANN401 - JSON is any value
+    """The output in an answer without secrets: its JSON, or its text where it is none."""
+    if not body.strip():
+        return {}
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        # Before it is made readable: a secret in UTF-16 is no longer recognised after that.
+        text = clean.clean(body).decode("utf-8", "replace").replace("\x00", "�")
+        return {"text": text}
+    return clean.value(found)
+
+
+def _seconds(told: str) -> float | None:
+    """How long `Retry-After` says to wait: a number of seconds, or a date."""
+    try:
+        return float(int(told))
+    except ValueError:
+        pass
+    try:
+        moment = parsedate_to_datetime(told)
+    except ValueError:
+        return None
+    return (moment.astimezone(UTC) - datetime.now(UTC)).total_seconds()

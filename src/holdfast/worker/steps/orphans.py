@@ -1,0 +1,172 @@
+"""What a worker leaves when it is killed together with the keepers of its commands, and its end.
+
+While a command runs a record says whose it is. Who starts later, and finds its worker gone, ends
+what is left: known by its session, by its ancestors, or by the attempt named in its environment,
+and started after the record was made, so that no stranger is ever taken for one.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from holdfast.worker.files.state_paths import StatePath
+from holdfast.worker.steps.command import GRACE
+from holdfast.worker.steps.keeper import GIVE_UP, STRIKE_EVERY, descendants, send, snapshot
+from holdfast.worker.steps.process_identity import LINUX, Origin
+
+log = logging.getLogger("holdfast.worker")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """A command that runs: its attempt, its worker, and its own process once there is one."""
+
+    task: str
+    attempt: int
+    worker: int
+    worker_started: str
+    host: str
+    boot: str
+    # The namespace that the numbers of its processes belong to.
+    processes: str
+    since: str
+    command: int = 0
+    command_started: str = ""
+
+    @property
+    def marks(self) -> set[bytes]:
+        """What stands in the environment of all that belongs to the attempt."""
+        return {f"HOLDFAST_TASK={self.task}".encode(), f"HOLDFAST_ATTEMPT={self.attempt}".encode()}
+
+    @property
+    def origin(self) -> Origin:
+        """The process of its worker."""
+        return Origin(
+            host=self.host,
+            boot=self.boot,
+            processes=self.processes,
+            process=self.worker,
+            started=self.worker_started,
+        )
+
+    def path(self, directory: StatePath) -> StatePath:
+        return directory / f"{self.task}.{self.attempt}.json"
+
+    def write(self, directory: StatePath) -> None:
+        self.path(directory).write(json.dumps(asdict(self)).encode())
+
+    def remove(self, directory: StatePath) -> None:
+        self.path(directory).remove()
+
+
+def record_of(task: str, attempt: int) -> Record:
+    """The record of a command that this process is about to start."""
+    own = Origin.own()
+    return Record(
+        task=task,
+        attempt=attempt,
+        worker=own.process,
+        worker_started=own.started,
+        host=own.host,
+        boot=own.boot,
+        processes=own.processes,
+        since=str(int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)) if LINUX else "",
+    )
+
+
+def end_orphans(directory: StatePath, *, grace: float = GRACE) -> list[Record]:
+    """End what workers that are gone have left running; gives the records of their commands."""
+    gone: list[Record] = []
+    for name in directory.listed():
+        if not name.endswith(".json"):
+            continue
+        record = _read(directory / name)
+        # What it says of itself is what it is called, and so leads nowhere else.
+        if record is None or name != f"{record.task}.{record.attempt}.json":
+            log.warning("%s cannot be read, and is left alone", directory / name)
+            continue
+        if _is_alive(record):
+            continue
+        gone.append(record)
+        ended = end_record(record, grace=grace)
+        if ended:
+            said = "ended %d processes that a worker left of attempt %d of %s"
+            log.warning(said, ended, record.attempt, record.task)
+        record.remove(directory)
+    return gone
+
+
+def _read(path: StatePath) -> Record | None:
+    try:
+        return Record(**json.loads(path.read()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def end_record(record: Record, *, grace: float = GRACE) -> int:
+    """End whatever still runs of one attempt; gives how many processes that were."""
+    if not record.origin.of_this_boot:
+        return 0
+    struck: set[tuple[int, str]] = set()
+    kill_at = time.monotonic() + grace
+    while found := _belonging(record):
+        now = time.monotonic()
+        for pid, started in found:
+            if now >= kill_at:
+                send(pid, started, signal.SIGKILL)
+            elif (pid, started) not in struck:
+                send(pid, started, signal.SIGTERM)
+        struck.update(found)
+        if now >= kill_at + GIVE_UP:
+            log.error("%d processes of %s cannot be ended: %s", len(found), record.task, found)
+            break
+        time.sleep(STRIKE_EVERY)
+    return len(struck)
+
+
+def _is_alive(record: Record) -> bool:
+    """Whether its worker lives, or is the affair of another machine or another container."""
+    origin = record.origin
+    return not origin.is_gone and (origin.of_this_boot or not origin.here)
+
+
+def _belonging(record: Record) -> list[tuple[int, str]]:
+    processes = snapshot()
+    # While a stranger has the number of the command, a session of that number is the stranger's.
+    leader = processes.get(record.command)
+    own = record.command and (leader is None or leader[2] == record.command_started)
+    roots = {
+        pid
+        for pid, (_, session, started) in processes.items()
+        if _is_command(record, pid, started)
+        or (own and session == record.command and _is_since(record, started))
+        or (_is_since(record, started) and record.marks <= _environment(pid))
+    }
+    found = {*roots, *descendants(processes, roots)}
+    tops = {pid for pid in found if processes[pid][0] not in found}
+    ordered = (*tops, *descendants(processes, tops))
+    return [(pid, processes[pid][2]) for pid in ordered if pid != os.getpid()]
+
+
+def _is_command(record: Record, pid: int, started: str) -> bool:
+    return pid == record.command and started == record.command_started
+
+
+def _is_since(record: Record, started: str) -> bool:
+    return bool(record.since) and int(started) >= int(record.since)
+
+
+def _environment(pid: int) -> set[bytes]:
+    with suppress(OSError):
+        return set(Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
+    return set()
+
+
+_TICKS = os.sysconf("SC_CLK_TCK")
