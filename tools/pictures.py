@@ -21,7 +21,7 @@ from rich.text import Text
 
 from holdfast import Holdfast
 from holdfast.cli.accident import Accident, working
-from holdfast.service.place import FILE, Place
+from holdfast.service.project.project import FILE, Place
 from holdfast.service.service import Service
 from holdfast.worker.files.homes import HOME
 from tests.acceptance.terminals import ROOT, terminal

@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from holdfast import Holdfast
-from holdfast.service.whereabouts import find_server
+from holdfast.service.project.server_address import find_server
 from tests.acceptance.terminals import PATIENCE, PROGRAM, environment, holdfast, terminal
 from tests.race.racers import eventually
 

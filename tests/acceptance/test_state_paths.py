@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.errors import InvalidInput, StoreUnwritable
-from holdfast.service.leftovers import Leftovers, throw_away
+from holdfast.service.admin.cleanup import Leftovers, throw_away
 from holdfast.settings import Keep
 from holdfast.worker.files.artifacts import Artifact
 from holdfast.worker.files.attempt_log import Spool, append

@@ -13,7 +13,7 @@ from holdfast.api.registry import Registry
 from holdfast.model.task import Task
 from holdfast.model.workflow.declarations import Declared, Work
 from holdfast.model.workflow.graph import Step, Workflow
-from holdfast.service.attempt_calls import AttemptCalls
+from holdfast.service.protocol.attempt_calls import AttemptCalls
 from holdfast.worker.files.state_directory import State
 from holdfast.worker.pool.worker_options import WorkerOptions
 from holdfast.worker.secrets.secrets import Secrets

@@ -14,9 +14,9 @@ from holdfast.model.run import NewRun
 from holdfast.model.status import Hold
 from holdfast.model.task import NewTask
 from holdfast.model.workflow.step import Concurrency
-from holdfast.service import statistics
-from holdfast.service.explaining import explain
-from holdfast.service.previews import Previews
+from holdfast.service.commands.previews import Previews
+from holdfast.service.queries import summaries
+from holdfast.service.queries.explanations import explain
 from holdfast.store.database import Row, Transaction
 from holdfast.store.sql_text import queries
 from tests.contract.raw import raw
@@ -129,7 +129,7 @@ def test_what_waits_for_an_agent_at_its_limit_is_seen_as_held_until_that_lifts(
         assert (seen.state, seen.holds, seen.held_until) == ("held", Hold.LIMIT, until)
     assert {each: listed[each].state for each in others} == others
     assert {listed[each].held_until for each in others} == {None}
-    agents = statistics.count(engine.database.view)["agents"]
+    agents = summaries.count(engine.database.view)["agents"]
     assert agents["default"] == {"held": 2, "blocked": 1, "scheduled": 1}
     assert agents["other"] == {"ready": 1}
     clock.advance(HOUR)

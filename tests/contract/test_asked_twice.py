@@ -10,7 +10,7 @@ from holdfast.engine.engine import Engine
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.workflow.graph import OnFailure, Step
-from holdfast.service.refused import accepted
+from holdfast.service.commands.request_errors import accepted
 from tests.contract.raw import dump
 from tests.contract.stages import break_for_good, create, finish, start, take
 from tests.contract.test_loops import begin

@@ -22,7 +22,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.model.task import Assignment
-from holdfast.service.attempt_calls import AttemptCalls
+from holdfast.service.protocol.attempt_calls import AttemptCalls
 from holdfast.threads import SystemThreads
 from holdfast.worker.attempt_server import attempt_listener
 from holdfast.worker.attempt_server.attempt_addresses import AttemptAddress, AttemptAddresses

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.clock import ManualClock
-from holdfast.service.expecting import RETRY, await_version
+from holdfast.service.commands.commands import RETRY, await_version
 from tests.contract.stages import create
 from tests.engines import opened
 

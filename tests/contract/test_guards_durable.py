@@ -15,7 +15,7 @@ from holdfast.model.status import Status
 from holdfast.model.task import Assignment, NewTask
 from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.model.workflow.reference import Reference
-from holdfast.service.health import heal
+from holdfast.service.admin.health import heal
 from tests.contract.raw import raw
 from tests.contract.stages import MISSING_TASK, create, finish, start, take
 from tests.contract.statements import complete, keep, write

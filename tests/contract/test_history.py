@@ -10,8 +10,8 @@ import pytest
 from holdfast.cli.following import follow_all
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
-from holdfast.service.history import MOST_GAPS, Cursor, History
-from holdfast.service.place import Place
+from holdfast.service.project.project import Place
+from holdfast.service.queries.history import MOST_GAPS, Cursor, History
 from holdfast.service.service import Service
 from tests.contract.raw import raw
 from tests.contract.stages import create

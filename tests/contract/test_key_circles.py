@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.engine.engine import Engine
 from holdfast.engine.explain.why_slot import find_circles
 from holdfast.model.workflow.graph import Concurrency, Step, Workflow
-from holdfast.service.health import warn_of_circles
+from holdfast.service.admin.health import warn_of_circles
 from tests.contract.called import call, of
 from tests.contract.raw import raw
 from tests.contract.stages import StartedRun, start

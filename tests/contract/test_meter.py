@@ -7,8 +7,8 @@ import pytest
 from holdfast.engine.engine import Engine
 from holdfast.engine.surroundings.removal import DELETED
 from holdfast.errors import StoreUnreachable
-from holdfast.service import meter
-from holdfast.service.meter import Meter
+from holdfast.service.admin import metrics
+from holdfast.service.admin.metrics import Meter
 from tests.contract.stages import create
 from tests.race.racers import eventually
 
@@ -34,7 +34,7 @@ def test_a_look_that_is_broken_off_loses_no_counts(
         raise StoreUnreachable
 
     with monkeypatch.context() as patched:
-        patched.setattr(meter, "_lags", break_off)
+        patched.setattr(metrics, "_lags", break_off)
         with pytest.raises(StoreUnreachable):
             counting.meter.read()
     assert counting.counts(task_created=1)

@@ -11,7 +11,7 @@ from holdfast.model.effect import Wait
 from holdfast.model.result import Refusal
 from holdfast.model.task import NewTask
 from holdfast.model.workflow.graph import Step
-from holdfast.service.health import heal
+from holdfast.service.admin.health import heal
 from tests.contract.raw import raw
 from tests.contract.stages import create, finish, take
 from tests.contract.test_children_of_steps import spawn

@@ -13,10 +13,10 @@ from holdfast.engine.read.records import read_task
 from holdfast.model.status import Status
 from holdfast.model.task import Renewal
 from holdfast.model.workflow.graph import Concurrency
-from holdfast.service.assignments import view_assignment
-from holdfast.service.plain import is_plain, view_plain
-from holdfast.service.queries import view_rows, view_tasks
-from holdfast.service.views import view_task
+from holdfast.service.protocol.protocol import view_assignment
+from holdfast.service.queries.plain_tasks import is_plain, view_plain
+from holdfast.service.queries.queries import view_rows, view_tasks
+from holdfast.service.queries.views import view_task
 from holdfast.store.database import Row, Transaction
 from tests.contract.stages import bring, create, start, take
 

@@ -10,10 +10,10 @@ from holdfast.engine.engine import Engine
 from holdfast.model.status import Status
 from holdfast.model.workflow.graph import OnFailure, Step, Workflow
 from holdfast.model.workflow.step import Concurrency
-from holdfast.service.commands import Commands
-from holdfast.service.previews import Previews
-from holdfast.service.queries import Queries
-from holdfast.service.refused import Refused
+from holdfast.service.commands.commands import Commands
+from holdfast.service.commands.previews import Previews
+from holdfast.service.commands.request_errors import Refused
+from holdfast.service.queries.queries import Queries
 from tests.contract import called
 from tests.contract.raw import Raw, raw
 from tests.contract.stages import CHAIN, FORK, break_for_good, bring, create, finish, start, take

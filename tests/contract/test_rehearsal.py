@@ -14,7 +14,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.writer.dry_run import Rehearsal
 from holdfast.errors import StoreBusy, StoreUnreachable, WrongThread
 from holdfast.model.run import NewRun
-from holdfast.service.previews import Preview, Previews
+from holdfast.service.commands.previews import Preview, Previews
 from holdfast.settings import Settings
 from holdfast.store.database import is_postgresql
 from holdfast.store.notifiers.postgresql import CHANNEL

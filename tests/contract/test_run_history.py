@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.service import run_history
-from holdfast.service.queries import Queries
+from holdfast.service.queries import run_history
+from holdfast.service.queries.queries import Queries
 from holdfast.store.database import Row, Transaction
 from tests.contract.called import LAST, begin, call, of
 from tests.contract.raw import raw

@@ -16,7 +16,7 @@ from holdfast.engine.engine import Engine
 from holdfast.mcp.caller import Caller
 from holdfast.mcp.working import Working
 from holdfast.model.task import Assignment
-from holdfast.service.place import Place
+from holdfast.service.project.project import Place
 from holdfast.service.service import Service
 from tests.contract.stages import create
 from tests.race.racers import eventually

@@ -15,7 +15,7 @@ from holdfast.server.known_tokens import KnownTokens
 from holdfast.server.limits import Rate
 from holdfast.server.problems import Problem
 from holdfast.server.tries import Tries
-from holdfast.service.tokens import Tokens
+from holdfast.service.admin.tokens import Tokens
 from tests.engines import opened
 
 ADDRESS = "10.0.0.9"

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.service.protocol import Offer
-from holdfast.service.visitors import Visitors
+from holdfast.service.protocol.protocol import Offer
+from holdfast.service.protocol.remote_presence import Visitors
 
 ANNA = Offer(worker="anna", agents=["writer"], process="first")
 AGAIN = Offer(worker="anna", agents=["writer"], process="second")

@@ -11,8 +11,8 @@ import pytest
 from holdfast.engine.claims.picker import Claimed
 from holdfast.engine.claims.standing_claims import Taker
 from holdfast.engine.engine import Engine
-from holdfast.service.protocol import Offer
-from holdfast.service.waiting import Ask, Waiter, WaitingRoom
+from holdfast.service.protocol.long_polls import Ask, Waiter, WaitingRoom
+from holdfast.service.protocol.protocol import Offer
 from tests.contract.stages import create
 from tests.race.racers import eventually
 

@@ -14,7 +14,7 @@ from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
 from holdfast.model.workflow.declarations import Declared, Work
 from holdfast.model.workflow.graph import Concurrency, Step, Workflow
-from holdfast.service.queries import view_tasks
+from holdfast.service.queries.queries import view_tasks
 from tests.contract.stages import (
     CHAIN,
     MISSING_TASK,

@@ -13,7 +13,7 @@ from holdfast.errors import NotFound
 from holdfast.model.effect import Wait
 from holdfast.model.task import NewTask
 from holdfast.model.workflow.graph import Step
-from holdfast.service.queries import view_runs
+from holdfast.service.queries.queries import view_runs
 from tests.contract.stages import CHAIN, FORK, MISSING_RUN, finish, start
 from tests.contract.test_loops import loop, of, planned
 

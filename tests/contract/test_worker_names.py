@@ -12,7 +12,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.engine.engine import Engine
-from holdfast.service.explaining import explain
+from holdfast.service.queries.explanations import explain
 from holdfast.worker.pool.worker_options import WorkerOptions
 from holdfast.worker.steps.process_identity import Origin
 from tests.contract.stages import create

@@ -16,9 +16,9 @@ from holdfast.cli.live import watch
 from holdfast.engine.core.operation import CancelRun
 from holdfast.model.task import NewTask
 from holdfast.model.workflow.graph import Step
-from holdfast.service import run_history
-from holdfast.service.place import Place
-from holdfast.service.queries import Queries
+from holdfast.service.project.project import Place
+from holdfast.service.queries import run_history
+from holdfast.service.queries.queries import Queries
 from holdfast.service.service import Service
 from holdfast.store.database import Transaction
 from tests.race.explorer import Stage, staged

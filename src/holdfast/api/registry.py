@@ -219,7 +219,7 @@ def executors_of(engine: Engine, functions: Registry) -> Executors:
 
     def carrier(state: State) -> Carrier:
         # Imported here: most programs have no commands.
-        from holdfast.service.attempt_calls import AttemptCalls  # noqa: PLC0415
+        from holdfast.service.protocol.attempt_calls import AttemptCalls  # noqa: PLC0415
 
         return AttemptCalls(engine, state)
 

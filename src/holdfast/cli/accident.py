@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from holdfast.cli.terminal import paint
-from holdfast.service.outline import step_names
-from holdfast.service.refused import Refused
+from holdfast.service.commands.request_errors import Refused
+from holdfast.service.queries.run_tree import step_names
 from holdfast.service.service import Service
 from holdfast.worker.files.homes import HOME
 

@@ -30,8 +30,8 @@ from holdfast.errors import (
     StoreUnreachable,
     StoreUnwritable,
 )
-from holdfast.service.refused import STOP, Refused
-from holdfast.service.wording import in_commands
+from holdfast.service.commands.request_errors import STOP, Refused
+from holdfast.service.queries.wording import in_commands
 
 FAILED, BAD_INPUT, CANCELLED, NEEDS_PERSON, UNREACHABLE = 1, 2, 3, 4, 5
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.cli.session import with_store
 from holdfast.cli.terminal import escape, note, paint, say
 from holdfast.cli.words import count, error_line, one_line
-from holdfast.service.outline import every_task, name_task, step_names
+from holdfast.service.queries.run_tree import every_task, name_task, step_names
 
 if TYPE_CHECKING:
     from holdfast.service.service import Service

@@ -18,7 +18,7 @@ from holdfast.cli.words import count, one_line
 from holdfast.errors import BusUnreachable
 
 if TYPE_CHECKING:
-    from holdfast.service.buses import Buses
+    from holdfast.service.admin.bus import Buses
 
 bus = group("bus", "Show relays, groups, lag and waiting messages.", alone=True)
 
@@ -158,7 +158,7 @@ def publish(
         return
     say(f"{escape(told['message_id'])} is on {escape(channel)}")
     if not told["groups"]:
-        from holdfast.service.wording import in_commands
+        from holdfast.service.queries.wording import in_commands
 
         note(f"No group reads {channel}. {in_commands(_READERS[channel], with_store)}")
 

@@ -38,7 +38,7 @@ def backup(
     json: Json = False,
 ) -> None:
     """Back up a SQLite store to a new file, while it is in use."""
-    from holdfast.service.copies import back_up
+    from holdfast.service.admin.backup import back_up
 
     told = back_up(place(), target)
     if json:
@@ -61,8 +61,8 @@ def restore(
     json: Json = False,
 ) -> None:
     """Restore a SQLite store from a checked backup; keeps the old file."""
-    from holdfast.service.copies import Restore
-    from holdfast.service.copies import restore as put_back
+    from holdfast.service.admin.backup import Restore
+    from holdfast.service.admin.backup import restore as put_back
 
     told = put_back(Restore(place=place(), backup=backup, evict=evict, dry_run=dry_run))
     if json:
@@ -88,8 +88,8 @@ def move(
     json: Json = False,
 ) -> None:
     """Move the store between SQLite and PostgreSQL; tokens stay valid."""
-    from holdfast.service.moving import Move
-    from holdfast.service.moving import move as carry_over
+    from holdfast.service.admin.store_move import Move
+    from holdfast.service.admin.store_move import move as carry_over
 
     asked = Move(place=place(), target=target, evict=evict, dry_run=dry_run)
     told = carry_over(asked, _say_progress)

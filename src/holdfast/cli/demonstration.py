@@ -18,11 +18,11 @@ from holdfast.cli.terminal import note, paint, say
 from holdfast.cli.words import count, one_line
 from holdfast.definition.workflow_file import read_workflow_file
 from holdfast.model.run import NewRun
-from holdfast.service.outline import step_names
-from holdfast.service.place import FILE, Place
-from holdfast.service.refused import Refused
+from holdfast.service.commands.request_errors import Refused
+from holdfast.service.project.project import FILE, Place
+from holdfast.service.queries.run_tree import step_names
+from holdfast.service.queries.views import View
 from holdfast.service.service import Service
-from holdfast.service.views import View
 from holdfast.worker.files.homes import HOME
 
 WORKFLOW = "feature.yaml"

@@ -17,7 +17,7 @@ from holdfast.cli.words import coloured, error_line, one_line
 from holdfast.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from holdfast.service.history import Cursor
+    from holdfast.service.queries.history import Cursor
     from holdfast.service.service import Service
 
 View = dict[str, Any]
@@ -107,7 +107,7 @@ def logs(
 
 
 def _read(service: Service, task_id: str, attempt: dict[str, Any]) -> dict[str, str]:
-    from holdfast.service.logs import read_log
+    from holdfast.service.protocol.attempt_files import read_log
 
     written = read_log(service.place, task_id, attempt["attempt"])
     return {"log": written.decode(errors="replace")}
@@ -115,7 +115,7 @@ def _read(service: Service, task_id: str, attempt: dict[str, Any]) -> dict[str, 
 
 def _say_log(service: Service, task_id: str, attempt: int, start: int) -> int:
     """Print a log from a place on, and say where it ends."""
-    from holdfast.service.logs import read_log
+    from holdfast.service.protocol.attempt_files import read_log
 
     text = read_log(service.place, task_id, attempt, start)
     if text:
@@ -199,7 +199,7 @@ def event_line(event: View, names: Names) -> str:
 
 def _data(event: View) -> str:
     from holdfast.model.status import Hold
-    from holdfast.service.views import tell_time
+    from holdfast.service.queries.views import tell_time
 
     data = event.get("data", {})
     if data.get("error") is not None:

@@ -120,7 +120,7 @@ def _wanted_steps(workflow: Workflow) -> list[Step]:
 
 def tell_unserved(service: Service, changed: View, app: str | None = None) -> None:
     """Say it where a run, or a task of one, waits for a worker that nobody has started."""
-    from holdfast.service.wording import PROGRAM, tell_worker
+    from holdfast.service.queries.wording import PROGRAM, tell_worker
 
     run = changed
     if changed["id"].startswith("t_"):

@@ -20,7 +20,7 @@ from holdfast.cli.terminal import escape, is_terminal, note, paint, say, tell_js
 from holdfast.cli.tree import draw_run
 from holdfast.cli.words import error_line
 from holdfast.model.event import read_outcome
-from holdfast.service.outline import step_names
+from holdfast.service.queries.run_tree import step_names
 from holdfast.service.service import Service
 
 View = dict[str, Any]

@@ -157,7 +157,7 @@ def _explain_run(told: View) -> list[str]:
 
 def _run_row(run: View) -> list[str]:
     from holdfast.cli.spending import cost_of
-    from holdfast.service.views import read_time
+    from holdfast.service.queries.views import read_time
 
     begun, ended = read_time(run["created_at"]), read_time(run.get("finished_at"))
     progress = run.get("progress", {"done": 0, "total": 0})
@@ -178,8 +178,8 @@ def _run_row(run: View) -> list[str]:
 
 def _task_row(task: View, place: str | None) -> list[str]:
     from holdfast.cli.standing import tell_holds
-    from holdfast.service.outline import name_task
-    from holdfast.service.views import read_time
+    from holdfast.service.queries.run_tree import name_task
+    from holdfast.service.queries.views import read_time
 
     holds = tell_holds(task) if task["holds"] and "finished_at" not in task else ""
     error = error_line(task["error"]) if task.get("error") is not None else ""

@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.cli.session import with_store
 from holdfast.cli.spending import cost_of, how_to_go_on, is_spent
 from holdfast.cli.standing import asked_of, held_runs, how_to_settle, what_to_say
-from holdfast.service.outline import Node, every_task, outline
+from holdfast.service.queries.run_tree import Node, every_task, outline
 
 View = dict[str, Any]
 PAUSED = "it is paused"

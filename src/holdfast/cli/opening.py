@@ -38,7 +38,7 @@ def open_browser(
 
 def _of_store() -> tuple[str, dict[str, Any]]:
     """Where the store is served, and a link that is made in the store: no token leaves it."""
-    from holdfast.service.whereabouts import find_server
+    from holdfast.service.project.server_address import find_server
 
     url = find_server(place().url)
     if url is None:

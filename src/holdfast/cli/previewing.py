@@ -9,7 +9,7 @@ from holdfast.cli.terminal import note, paint, say, say_json
 from holdfast.cli.words import coloured, count, one_line
 
 if TYPE_CHECKING:
-    from holdfast.service.previews import Preview
+    from holdfast.service.commands.previews import Preview
     from holdfast.service.service import Service
 
 View = dict[str, Any]
@@ -20,7 +20,7 @@ def preview_each(
 ) -> int:
     """Tell it of each, also after one that would be refused; the answer is the worst exit code."""
     from holdfast.cli.advice import say_error
-    from holdfast.service.refused import Refused
+    from holdfast.service.commands.request_errors import Refused
 
     worst = 0
     how = "".join(f" --{name.replace('_', '-')} {value:g}" for name, value in options.items())
@@ -60,7 +60,7 @@ def _count(preview: Preview) -> str:
 
 def _name(task: View) -> str:
     """Its place in its run, and the title that it was given; without a run, its title."""
-    from holdfast.service.outline import name_task
+    from holdfast.service.queries.run_tree import name_task
 
     return name_task(task, task["address"].partition(":")[2])
 

@@ -11,7 +11,7 @@ from holdfast.cli.session import serving
 from holdfast.cli.terminal import note, say, say_json
 from holdfast.cli.tree import draw_run
 from holdfast.errors import InvalidInput
-from holdfast.service.place import Place
+from holdfast.service.project.project import Place
 
 if TYPE_CHECKING:
     from holdfast.model.run import NewRun

@@ -103,8 +103,8 @@ def _own(url: str) -> tuple[str, str] | None:
     Whatever else listens on this machine may be a way to another, or a stranger's: so the token
     goes to the address that the server has told, whichever the name it was called by leads to.
     """
-    from holdfast.service.tokens import read_token
-    from holdfast.service.whereabouts import find_server
+    from holdfast.service.admin.tokens import read_token
+    from holdfast.service.project.server_address import find_server
 
     store = place().url
     served = find_server(store)

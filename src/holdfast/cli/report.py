@@ -70,7 +70,7 @@ def _greet() -> None:
 
 
 def _say_happened(told: View, since: datetime) -> None:
-    from holdfast.service.usage import usd
+    from holdfast.service.queries.views import usd
 
     counts = [f"{number} {coloured(status)}" for status, number in sorted(told["counts"].items())]
     lone = len(told["failed_tasks"])
@@ -96,7 +96,7 @@ def _say_failed(named: list[tuple[str, View]], noun: str) -> None:
 
 
 def _say_running(running: list[View]) -> None:
-    from holdfast.service.views import read_time
+    from holdfast.service.queries.views import read_time
 
     if not running:
         return

@@ -153,7 +153,7 @@ def _typed(builder: WorkflowBuilder, pairs: list[str]) -> NewRun:
 @contextmanager
 def _on_store_of(program: Holdfast) -> Iterator[Service]:
     """The service on a program's own store, which commands to type next have to name."""
-    from holdfast.service.place import same_store
+    from holdfast.service.project.project import same_store
 
     own, usual = program.settings.url, place()
     if not same_store(own, usual.url):

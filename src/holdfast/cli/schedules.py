@@ -42,7 +42,7 @@ def list_schedules(limit: Limit = 100, after: After = None, json: Json = False) 
 
 
 def _row(each: dict[str, Any]) -> list[str]:
-    from holdfast.service.views import read_time
+    from holdfast.service.queries.views import read_time
 
     upcoming = read_time(each.get("next_at"))
     soon = paint("paused", "yellow") if upcoming is None else f"in {span(upcoming - now())}"

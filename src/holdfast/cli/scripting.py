@@ -23,8 +23,8 @@ from holdfast.model.units import parse_duration
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.service.elsewhere import Elsewhere
-    from holdfast.service.protocol import Protocol
+    from holdfast.service.protocol.protocol import Protocol
+    from holdfast.service.protocol.remote_protocol import Elsewhere
 
 CHUNK = 65_536
 TASK, TOKEN = "HOLDFAST_TASK", "HOLDFAST_ATTEMPT_TOKEN"
@@ -70,7 +70,7 @@ def desk(*, begins: bool = False) -> Iterator[Desk]:
         return
     from holdfast.cli.remote import client_of
     from holdfast.ids import parse_task_id
-    from holdfast.service.elsewhere import Elsewhere
+    from holdfast.service.protocol.remote_protocol import Elsewhere
 
     with client_of(server) as client:
         yield Desk(protocol=Elsewhere(client), find=parse_task_id)
@@ -95,7 +95,7 @@ def claim(
     json: Json = False,
 ) -> int | None:
     """Claim ready tasks; prints them with their tokens as JSON. Exits 1 if there are none."""
-    from holdfast.service.protocol import Offer
+    from holdfast.service.protocol.protocol import Offer
 
     if shell and number > 1:
         raise InvalidInput("max", "must be 1 with --shell: its variables are of one task")
@@ -205,7 +205,7 @@ def fail(
         if limit_until is None:
             told = where.protocol.fail(*attempt, read_value(error), retryable=not final)
         else:
-            from holdfast.service.naming import renamed
+            from holdfast.service.commands.request_errors import renamed
 
             until = read_moment("limit-until", limit_until)
             with renamed(until="limit-until"):

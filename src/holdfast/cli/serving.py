@@ -29,7 +29,7 @@ from holdfast.cli.tables import say_table
 from holdfast.cli.terminal import escape, is_terminal, note, say, say_json
 from holdfast.cli.words import ago, now
 from holdfast.errors import InvalidInput, StoreGone
-from holdfast.service.views import View, read_time
+from holdfast.service.queries.views import View, read_time
 
 if TYPE_CHECKING:
     from holdfast.api.holdfast import Holdfast
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from holdfast.server.bind import Bind
     from holdfast.server.gate import Rules
     from holdfast.server.server import HttpServer
-    from holdfast.service.tokens import Tokens
+    from holdfast.service.admin.tokens import Tokens
 
 log = logging.getLogger("holdfast.server")
 # What the server imports that a bare installation does not bring.
@@ -209,7 +209,7 @@ def _rules(
 @contextmanager
 def _store(app: str | None, *, hear: bool) -> Iterator[Holdfast]:
     from holdfast.cli.working import program_of
-    from holdfast.service.upkeep import upkeep
+    from holdfast.service.admin.bus import upkeep
 
     with program_of(app, None) as program:
         announce(f"store {shown_url(program.settings.url)}")
@@ -222,9 +222,9 @@ def _store(app: str | None, *, hear: bool) -> Iterator[Holdfast]:
 def _listening(program: Holdfast, bind: Bind, rules: Rules) -> Iterator[HttpServer]:
     from holdfast.server.application import Application
     from holdfast.server.server import HttpServer
-    from holdfast.service.audit import keep_audit
-    from holdfast.service.tokens import Tokens, token_path
-    from holdfast.service.whereabouts import announced
+    from holdfast.service.admin.audit import keep_audit
+    from holdfast.service.admin.tokens import Tokens, token_path
+    from holdfast.service.project.server_address import announced
 
     engine = program.engine
     where = replace(place(), url=program.settings.url)

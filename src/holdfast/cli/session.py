@@ -16,7 +16,7 @@ from holdfast.errors import InvalidInput
 
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
-    from holdfast.service.place import Place
+    from holdfast.service.project.project import Place
     from holdfast.service.service import Service
     from holdfast.settings import Project
 
@@ -28,7 +28,7 @@ OF_ENVIRONMENT = '"$HOLDFAST_DB"'
 
 
 def place() -> Place:
-    from holdfast.service.place import find_place
+    from holdfast.service.project.project import find_place
 
     return find_place(db=chosen_store.get(), environment=os.environ, here=Path.cwd())
 
@@ -45,7 +45,7 @@ def of_attempt() -> bool:
 
 def project() -> Project:
     """The settings of the project that this is typed in."""
-    from holdfast.service.project import find_project
+    from holdfast.service.project.project import find_project
 
     return find_project(Path.cwd(), os.environ)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from holdfast.cli.words import money
 from holdfast.model.budget import Budget, Used, tell_raise, tell_used
-from holdfast.service.usage import usd
-from holdfast.service.wording import in_commands
+from holdfast.service.queries.views import usd
+from holdfast.service.queries.wording import in_commands
 
 View = dict[str, Any]
 

@@ -11,8 +11,8 @@ from holdfast.cli.terminal import escape, paint, tell_json
 from holdfast.cli.words import SECOND, count, error_line, money, now, one_line, span
 from holdfast.model.effect import read_awaited
 from holdfast.model.task import VERIFYING
-from holdfast.service.outline import Node
-from holdfast.service.views import View, read_time
+from holdfast.service.queries.run_tree import Node
+from holdfast.service.queries.views import View, read_time
 
 MARKS = {
     "done": ("✓", "green"),

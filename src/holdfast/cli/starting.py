@@ -14,7 +14,7 @@ from holdfast.cli.terminal import escape, note, paint, say
 from holdfast.errors import InvalidInput, NotTrusted
 
 if TYPE_CHECKING:
-    from holdfast.service.place import Place
+    from holdfast.service.project.project import Place
 
 EXAMPLE = "hello.yaml"
 SETTINGS = """\
@@ -78,8 +78,8 @@ def init(
     ] = False,
 ) -> None:
     """Set up this folder: store, settings and a sample workflow."""
-    from holdfast.service.agents import installed_agents
-    from holdfast.service.project import NAME
+    from holdfast.service.admin.health import installed_agents
+    from holdfast.service.project.project import NAME
 
     here = Path.cwd()
     _look_above(here)

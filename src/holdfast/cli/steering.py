@@ -199,7 +199,7 @@ def _each(verb: str, addresses: list[str], *, dry_run: bool, json: bool, **optio
     """Do it to each, also after one that refuses; the answer is the worst exit code."""
     from holdfast.cli.advice import say_error
     from holdfast.cli.aftermath import say_fails_too, what_is_above
-    from holdfast.service.refused import Refused
+    from holdfast.service.commands.request_errors import Refused
 
     worst = 0
     with opened() as service:
@@ -287,7 +287,7 @@ def say_answer(answer: View, *, json: bool, place: str | None = None) -> None:
     if json:
         say_json(answer)
         return
-    from holdfast.service.outline import name_task
+    from holdfast.service.queries.run_tree import name_task
 
     now = answer.get("run") or answer["task"]
     name = escape(now["workflow"] if "run" in answer else name_task(now, place))

@@ -20,9 +20,8 @@ from holdfast.cli.standing import (
 )
 from holdfast.cli.terminal import columns, cut, escape, paint, width_of
 from holdfast.cli.words import SECOND, ago, coloured, error_line, money, now, one_line, span
-from holdfast.service.outline import Node, outline
-from holdfast.service.usage import usd
-from holdfast.service.views import View, read_time
+from holdfast.service.queries.run_tree import Node, outline
+from holdfast.service.queries.views import View, read_time, usd
 
 KEPT = 4
 Said = Mapping[str, tuple[str, float]]

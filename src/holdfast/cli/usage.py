@@ -73,7 +73,7 @@ def _reason(mistake: Any) -> str:  # noqa: ANN401 - Typer's own
     found = getattr(mistake.__cause__, "errors", None)
     if found is None:
         return str(mistake.message).rstrip(".")
-    from holdfast.service.mistakes import tell_mistakes
+    from holdfast.service.commands.request_errors import tell_mistakes
 
     return tell_mistakes(found())[0].message
 

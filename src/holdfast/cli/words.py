@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.cli.session import with_store
 from holdfast.cli.terminal import escape, paint
 from holdfast.errors import tell_error
-from holdfast.service.wording import in_commands
+from holdfast.service.queries.wording import in_commands
 
 SECOND = 1_000_000
 _SHORT = 9.95 * SECOND

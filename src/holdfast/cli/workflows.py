@@ -28,7 +28,7 @@ SHORT = 12
 @command("list", of=workflow, example="holdfast workflow list")
 def list_workflows(json: Json = False) -> None:
     """List the workflows in the store."""
-    from holdfast.service.views import read_time
+    from holdfast.service.queries.views import read_time
 
     with opened() as service:
         page = service.queries.workflows()

@@ -122,7 +122,7 @@ def worker(
         work_for(server, chosen, lease, told)
         return
     with program_of(app, lease) as program:
-        from holdfast.service.upkeep import upkeep
+        from holdfast.service.admin.bus import upkeep
 
         announce(f"store {shown_url(program.settings.url)}")
         given = {each: value for each, value in options.items() if value is not None}
@@ -150,7 +150,7 @@ def program_of(app: str | None, lease: str | None) -> Holdfast:
 def list_workers(context: typer.Context, db: Store = None, json: Json = False) -> None:
     if context.invoked_subcommand is not None:
         return
-    from holdfast.service.views import read_time
+    from holdfast.service.queries.views import read_time
 
     chosen_store.set(db or chosen_store.get())
     with opened() as service:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from holdfast.model.task import Assignment
 from holdfast.model.token import Access, Role
-from holdfast.service import audit
-from holdfast.service.protocol import Offer
+from holdfast.service.admin import audit
+from holdfast.service.protocol.long_polls import Ask
+from holdfast.service.protocol.protocol import Offer
 from holdfast.service.service import Service
-from holdfast.service.waiting import Ask
 
 LONGEST = 60
 

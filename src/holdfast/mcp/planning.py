@@ -9,7 +9,7 @@ from pydantic import Field
 
 from holdfast.mcp.fields import Agent, Payload, TaskId, View
 from holdfast.mcp.toolbox import Toolbox
-from holdfast.service.intake import read_changes, read_new_task
+from holdfast.service.commands.task_fields import read_changes, read_new_task
 from holdfast.settings import Settings
 
 Planned = Annotated[str, Field(description="The task that is being planned")]

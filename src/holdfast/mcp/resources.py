@@ -12,7 +12,7 @@ from holdfast.mcp.caller import Asking
 from holdfast.mcp.fields import View
 from holdfast.mcp.looking import MOST_LOG
 from holdfast.mcp.toolbox import code_of
-from holdfast.service.wording import in_commands
+from holdfast.service.queries.wording import in_commands
 
 JSON = "application/json"
 NEWEST = 50

@@ -19,8 +19,8 @@ from holdfast.mcp.planning import Planning
 from holdfast.mcp.resources import JSON, Resources
 from holdfast.mcp.toolbox import Toolbox, refuse, tell_about
 from holdfast.mcp.working import Working
-from holdfast.service.health import own_version
-from holdfast.service.mistakes import tell_mistakes
+from holdfast.service.admin.health import own_version
+from holdfast.service.commands.request_errors import tell_mistakes
 
 INSTRUCTIONS = """\
 Holdfast keeps tasks, and runs them in their order and never twice. Ids are t_… of tasks, r_… of \

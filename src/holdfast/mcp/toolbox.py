@@ -14,11 +14,10 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from holdfast.errors import HoldfastError, InvalidInput, InvalidNow, KeyConflict, NotFound
 from holdfast.ids import parse_task_id
 from holdfast.mcp.caller import Asking
-from holdfast.service.naming import renamed
-from holdfast.service.refused import Refused
+from holdfast.service.commands.request_errors import Refused, renamed
+from holdfast.service.commands.token_scope import Forbidden
+from holdfast.service.queries.wording import in_commands
 from holdfast.service.service import Service
-from holdfast.service.token_scope import Forbidden
-from holdfast.service.wording import in_commands
 
 Tool = Callable[..., Any]
 

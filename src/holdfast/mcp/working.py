@@ -12,11 +12,10 @@ from pydantic import Field
 from holdfast.mcp.fields import Held, Lease, Token, View
 from holdfast.mcp.toolbox import Toolbox
 from holdfast.model.task import Assignment, Renewal
-from holdfast.service.assignments import view_assignment
-from holdfast.service.intake import read_moment
-from holdfast.service.naming import renamed
-from holdfast.service.protocol import Offer, request_key
-from holdfast.service.waiting import Ask
+from holdfast.service.commands.request_errors import renamed
+from holdfast.service.commands.task_fields import read_moment
+from holdfast.service.protocol.long_polls import Ask
+from holdfast.service.protocol.protocol import Offer, request_key, view_assignment
 
 LEASE = 600.0
 Progress = Annotated[Any, Field(description="How far you are, for people to see")]

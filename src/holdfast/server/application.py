@@ -28,8 +28,8 @@ from holdfast.server.routes import (
 )
 from holdfast.server.serving import Serving
 from holdfast.server.traced import Traced
-from holdfast.service.health import own_version
-from holdfast.service.place import Place
+from holdfast.service.admin.health import own_version
+from holdfast.service.project.project import Place
 
 TABLES = tuple(
     each.table

@@ -6,7 +6,7 @@ import re
 
 from starlette.types import Scope
 
-from holdfast.service.links import Entered
+from holdfast.service.admin.browser_links import Entered
 
 _PORT = re.compile(r":(\d{1,5})$")
 _VALUE = re.compile(r"[A-Za-z0-9_-]{1,200}")

@@ -24,7 +24,7 @@ from holdfast.server.gate import ACCESS
 from holdfast.server.problems import Answer, tell_problem
 from holdfast.server.routing import DECODER, Entry, Table
 from holdfast.server.serving import Serving
-from holdfast.service.bodies import Body
+from holdfast.service.commands.request_bodies import Body
 
 JSON = b"application/json"
 _TAKEN = {"body", "asks", "request", "task_id"}

@@ -13,8 +13,8 @@ from holdfast.ids import parse_run_id, parse_task_id
 from holdfast.model.token import Access
 from holdfast.server.gate import ABOUT, ACCESS
 from holdfast.server.serving import Serving
+from holdfast.service.async_service import Swift
 from holdfast.service.service import Service
-from holdfast.service.swift import Swift
 
 
 class Door:

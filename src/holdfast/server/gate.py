@@ -21,8 +21,8 @@ from holdfast.server.recognition import LOOKING, Headers, Recognition
 from holdfast.server.serving import Serving
 from holdfast.server.strangers import Strangers
 from holdfast.server.tries import Tries
-from holdfast.service import audit
-from holdfast.service.links import PATH
+from holdfast.service.admin import audit
+from holdfast.service.admin.browser_links import PATH
 from holdfast.settings import MEBIBYTE
 
 OPEN = frozenset({"/healthz", PATH})

@@ -13,7 +13,7 @@ from holdfast.engine.engine import Engine
 from holdfast.model.task import Assignment
 from holdfast.server.gate import LOOK_AGAIN, SHOWN
 from holdfast.server.serving import Serving
-from holdfast.service.waiting import Waiter
+from holdfast.service.protocol.long_polls import Waiter
 
 Call = tuple[Scope, Receive]
 GONE = "this token is good no longer; an admin makes another with `holdfast token create`"

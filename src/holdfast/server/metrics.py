@@ -14,8 +14,8 @@ from prometheus_client.core import (
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from holdfast.service.meter import BOUNDS, Reading, Waits
-from holdfast.service.views import View
+from holdfast.service.admin.metrics import BOUNDS, Reading, Waits
+from holdfast.service.queries.views import View
 
 MEDIA = CONTENT_TYPE_LATEST
 LOST, CONFLICT = "task.lost", "run.conflict"

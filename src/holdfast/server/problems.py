@@ -23,11 +23,10 @@ from starlette.types import Scope
 
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.server.pages import keep_out
-from holdfast.service.links import PATH
-from holdfast.service.mistakes import tell_mistakes
-from holdfast.service.problems import describe_error, describe_mistakes
-from holdfast.service.refused import Refused
-from holdfast.service.token_scope import Forbidden
+from holdfast.service.admin.browser_links import PATH
+from holdfast.service.commands.problems import describe_error, describe_mistakes
+from holdfast.service.commands.request_errors import Refused, tell_mistakes
+from holdfast.service.commands.token_scope import Forbidden
 from holdfast.worker.problem import Reply, problem
 
 MEDIA = "application/problem+json"

@@ -15,7 +15,7 @@ from holdfast.server.cookies import read_cookie
 from holdfast.server.known_tokens import KnownTokens
 from holdfast.server.limits import address_of
 from holdfast.server.tries import Tries
-from holdfast.service.links import is_proof
+from holdfast.service.admin.browser_links import is_proof
 
 # What changes nothing, and so may be asked by a page that proves nothing.
 LOOKING = frozenset({"GET", "HEAD", "OPTIONS"})

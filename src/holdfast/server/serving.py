@@ -18,12 +18,12 @@ from holdfast.server.known_tokens import KnownTokens
 from holdfast.server.open_calls import OpenCalls
 from holdfast.server.strangers import Strangers
 from holdfast.server.stream import Hub
-from holdfast.service.looks import Looks
-from holdfast.service.meter import Meter
-from holdfast.service.place import Place
+from holdfast.service.admin.metrics import Meter
+from holdfast.service.async_service import Looks
+from holdfast.service.project.project import Place
+from holdfast.service.protocol.long_polls import WaitingRoom
+from holdfast.service.protocol.remote_presence import Visitors
 from holdfast.service.service import Service
-from holdfast.service.visitors import Visitors
-from holdfast.service.waiting import WaitingRoom
 from holdfast.settings import MEBIBYTE
 
 if TYPE_CHECKING:

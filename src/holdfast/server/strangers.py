@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from holdfast.service import audit
+from holdfast.service.admin import audit
 
 NOBODY = "nobody"
 # For so many seconds what is refused alike to one address is counted, and then told together.

@@ -16,7 +16,7 @@ from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError
 from holdfast.server.open_calls import OpenCalls
 from holdfast.server.problems import Problem
-from holdfast.service.history import Cursor, History, Told
+from holdfast.service.queries.history import Cursor, History, Told
 
 PAGE = 1_000
 # Between two looks, so that a busy store is read in pages, and not event by event; and for each

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from holdfast.clock import SystemClock
 from holdfast.errors import InvalidInput
 from holdfast.randomness import SystemRandomness
-from holdfast.service.place import Place
-from holdfast.service.queries import Queries
-from holdfast.service.views import View
+from holdfast.service.project.project import Place
+from holdfast.service.queries.queries import Queries
+from holdfast.service.queries.views import View
 from holdfast.settings import Keep, Project, Settings
 from holdfast.store import migrations
 from holdfast.store.database import Database, Transaction, is_postgresql
@@ -23,17 +23,16 @@ if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
     from holdfast.model.token import Access
     from holdfast.model.workflow.graph import Workflow
-    from holdfast.service.addresses import Addresses
-    from holdfast.service.buses import Buses
-    from holdfast.service.commands import Commands
-    from holdfast.service.history import History
-    from holdfast.service.parked import ParkedMessages
-    from holdfast.service.previews import Previews
-    from holdfast.service.protocol import Protocol
-    from holdfast.service.token_scope import TokenScope
-    from holdfast.service.tokens import Tokens
-    from holdfast.service.waiting import OwnRoom
-    from holdfast.service.wording import Typed
+    from holdfast.service.admin.bus import Buses, ParkedMessages
+    from holdfast.service.admin.tokens import Tokens
+    from holdfast.service.commands.commands import Commands
+    from holdfast.service.commands.previews import Previews
+    from holdfast.service.commands.token_scope import TokenScope
+    from holdfast.service.protocol.long_polls import OwnRoom
+    from holdfast.service.protocol.protocol import Protocol
+    from holdfast.service.queries.addresses import Addresses
+    from holdfast.service.queries.history import History
+    from holdfast.service.queries.wording import Typed
 
 T = TypeVar("T")
 
@@ -119,67 +118,67 @@ class Service:
 
     @cached_property
     def addresses(self) -> Addresses:
-        from holdfast.service.addresses import Addresses
+        from holdfast.service.queries.addresses import Addresses
 
         return Addresses(self._engine)
 
     @cached_property
     def previews(self) -> Previews:
-        from holdfast.service.previews import Previews
+        from holdfast.service.commands.previews import Previews
 
         return Previews(self._engine, self.actor)
 
     @cached_property
     def commands(self) -> Commands:
-        from holdfast.service.commands import Commands
+        from holdfast.service.commands.commands import Commands
 
         return Commands(self._writer, self.queries, self.actor)
 
     @cached_property
     def protocol(self) -> Protocol:
-        from holdfast.service.protocol import Protocol
+        from holdfast.service.protocol.protocol import Protocol
         from holdfast.worker.files.state_directory import state_of
 
         return Protocol(self._writer, self.queries, state_of(self.place.url), self.scope)
 
     @cached_property
     def scope(self) -> TokenScope:
-        from holdfast.service.token_scope import TokenScope
+        from holdfast.service.commands.token_scope import TokenScope
 
         return TokenScope(self._access, self._engine)
 
     @cached_property
     def room(self) -> OwnRoom:
-        from holdfast.service.waiting import OwnRoom
+        from holdfast.service.protocol.long_polls import OwnRoom
 
         return OwnRoom(self._writer)
 
     def buses(self, url: str | None = None) -> Buses:
         """The bus of the store, or the Redis at a URL; close it before this."""
-        from holdfast.service.buses import Buses
+        from holdfast.service.admin.bus import Buses
 
         return Buses(self._writer, url)
 
     @cached_property
     def parked(self) -> ParkedMessages:
-        from holdfast.service.parked import ParkedMessages
+        from holdfast.service.admin.bus import ParkedMessages
 
         return ParkedMessages(self._engine)
 
     @cached_property
     def tokens(self) -> Tokens:
-        from holdfast.service.tokens import Tokens
+        from holdfast.service.admin.tokens import Tokens
 
         return Tokens(self._writer)
 
     @cached_property
     def history(self) -> History:
-        from holdfast.service.history import History
+        from holdfast.service.queries.history import History
 
         return History(self._view)
 
     def statistics(self) -> View:
-        from holdfast.service.statistics import count
+        from holdfast.service.queries.summaries import count
 
         return count(self._view)
 
@@ -190,41 +189,41 @@ class Service:
         agents: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
     ) -> View:
-        from holdfast.service.explaining import explain
+        from holdfast.service.queries.explanations import explain
 
         return explain(self._engine, identifier, agents=agents, tags=tags, typed=self._typed)
 
     def doctor(self, project: Project | None = None) -> View:
-        from holdfast.service.health import examine
+        from holdfast.service.admin.health import examine
 
         return examine(self._engine, self.place, project or Project(), self._typed)
 
     def heal(self, *, dry_run: bool = False) -> View:
-        from holdfast.service.health import heal
+        from holdfast.service.admin.health import heal
 
         return heal(self._writer, dry_run=dry_run)
 
     def clean(self, keep: Keep, *, dry_run: bool = False) -> View:
         """Remove what was kept long enough, or tell what that is."""
-        from holdfast.service.cleaning import clean
+        from holdfast.service.admin.cleanup import clean
 
         return clean(self._writer, self.place, keep, dry_run=dry_run)
 
     def rehearse(self, workflow: Workflow) -> None:
         """Let stubs do all that can be done of the runs in this store."""
-        from holdfast.service.rehearsal import Rehearsal
+        from holdfast.service.commands.rehearsal import Rehearsal
 
         Rehearsal(self._writer, self.queries, workflow).play()
 
     def report(self, since: int) -> View:
-        from holdfast.service.report import report
+        from holdfast.service.queries.summaries import report
 
         return report(self._view, self.queries, since)
 
     def last_lines(self, run: View) -> dict[str, tuple[str, float]]:
         """What the running tasks of a run wrote last, and when."""
-        from holdfast.service.logs import last_line
-        from holdfast.service.outline import every_task
+        from holdfast.service.protocol.attempt_files import last_line
+        from holdfast.service.queries.run_tree import every_task
 
         running = [task for task in every_task(run["tasks"]) if task["status"] == "running"]
         found = {each["id"]: last_line(self.place, each["id"], each["attempt"]) for each in running}
@@ -234,7 +233,7 @@ class Service:
         self, task_id: str, attempt: int | None = None, start: int = 0
     ) -> tuple[int, bytes]:
         """Which attempt it is, the latest unless said, and what that wrote, from a byte on."""
-        from holdfast.service.logs import read_log
+        from holdfast.service.protocol.attempt_files import read_log
 
         latest = self.queries.task(task_id)["attempt"]
         chosen = latest if attempt is None else attempt

@@ -25,7 +25,7 @@ from holdfast.bus import (
 from holdfast.bus.relay import Relay
 from holdfast.engine.engine import Engine
 from holdfast.model.retry import RetryPolicy
-from holdfast.service.upkeep import upkeep
+from holdfast.service.admin.bus import upkeep
 from holdfast.settings import Keep
 from tests import servers
 from tests.contract.bus.worlds import message

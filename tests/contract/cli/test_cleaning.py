@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 from holdfast.engine.engine import Engine
-from holdfast.service.artifacts import keep_artifact
-from holdfast.service.place import Place
+from holdfast.service.project.project import Place
+from holdfast.service.protocol.attempt_files import keep_artifact
 from holdfast.worker.files.artifacts import is_of
 from holdfast.worker.files.homes import private
 from holdfast.worker.files.state_directory import state_of

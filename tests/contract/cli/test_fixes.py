@@ -10,7 +10,7 @@ import pytest
 from holdfast.cli.advice import NEEDS_PERSON
 from holdfast.cli.live import ended
 from holdfast.engine.engine import Engine
-from holdfast.service.queries import Queries
+from holdfast.service.queries.queries import Queries
 from tests.contract.cli.typed import Typed
 from tests.contract.stages import break_for_good, create, finish, start, take
 

@@ -15,9 +15,9 @@ from holdfast.engine.engine import Engine
 from holdfast.errors import StoreError
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
-from holdfast.service.moving import Move, move
-from holdfast.service.place import Place
-from holdfast.service.whereabouts import announced
+from holdfast.service.admin.store_move import Move, move
+from holdfast.service.project.project import Place
+from holdfast.service.project.server_address import announced
 from holdfast.store.database import is_postgresql, sqlite_path
 from tests.acceptance.terminals import PATIENCE, PROGRAM, environment
 from tests.contract.cli.typed import Typed

@@ -7,9 +7,9 @@ from contextlib import ExitStack
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.service.links import Links
-from holdfast.service.tokens import Tokens
-from holdfast.service.whereabouts import announced
+from holdfast.service.admin.browser_links import Links
+from holdfast.service.admin.tokens import Tokens
+from holdfast.service.project.server_address import announced
 from tests.contract.cli.typed import Typed, logs_as_before
 from tests.contract.http_service import Reply, Service, service
 

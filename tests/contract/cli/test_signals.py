@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.engine.engine import Engine
 from holdfast.model.effect import Wait
-from holdfast.service import awaiting
+from holdfast.service.commands import commands
 from tests.contract.called import LAST, begin, call, of
 from tests.contract.cli.typed import Typed
 from tests.contract.stages import FORK, create, start, take
@@ -103,7 +103,7 @@ def test_a_signal_that_a_called_run_waits_for_names_that_run(engine: Engine, typ
 def test_of_many_signals_that_are_waited_for_some_are_named(
     engine: Engine, typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(awaiting, "SHOWN", 7)
+    monkeypatch.setattr(commands, "SHOWN", 7)
     lone = create(engine)
     names = [f"item.{number}" for number in range(9)]
     for name in names:

@@ -15,8 +15,8 @@ from holdfast.cli.live import tell_events, watch
 from holdfast.clock import SystemClock
 from holdfast.engine.engine import Engine
 from holdfast.model.workflow.graph import Step, Workflow
-from holdfast.service.place import Place
-from holdfast.service.queries import BRIEF
+from holdfast.service.project.project import Place
+from holdfast.service.queries.queries import BRIEF
 from holdfast.service.service import Service
 from holdfast.settings import Settings
 from tests.contract.cli.typed import Typed

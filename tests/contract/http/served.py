@@ -16,8 +16,8 @@ from holdfast.server.application import Application
 from holdfast.server.bind import Bind
 from holdfast.server.gate import Rules
 from holdfast.server.server import HttpServer
-from holdfast.service.place import Place
-from holdfast.service.tokens import Tokens
+from holdfast.service.admin.tokens import Tokens
+from holdfast.service.project.project import Place
 
 ROLES = ("viewer", "operator", "worker", "admin")
 API = "/api/v1"

@@ -15,7 +15,7 @@ from holdfast.server import gate
 from holdfast.server.gate import Rules
 from holdfast.server.recognition import LOOKING
 from holdfast.server.routing import ANYONE, Guarded
-from holdfast.service.tokens import Tokens
+from holdfast.service.admin.tokens import Tokens
 from tests.contract.http.browsing import follow
 from tests.contract.http.served import ROLES, Served, served
 

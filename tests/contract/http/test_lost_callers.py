@@ -15,9 +15,9 @@ from holdfast.errors import StoreBusy
 from holdfast.model.task import Assignment
 from holdfast.model.token import Access
 from holdfast.server.application import Application
-from holdfast.service.protocol import Protocol
-from holdfast.service.tokens import Tokens
-from holdfast.service.views import View
+from holdfast.service.admin.tokens import Tokens
+from holdfast.service.protocol.protocol import Protocol
+from holdfast.service.queries.views import View
 from tests.contract.http.served import Served
 from tests.race.racers import eventually
 

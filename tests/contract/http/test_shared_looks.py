@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from holdfast.engine.engine import Engine
 from holdfast.errors import StoreUnreachable
-from holdfast.service.looks import Looks
-from holdfast.service.place import Place
-from holdfast.service.queries import Queries
+from holdfast.service.async_service import Looks
+from holdfast.service.project.project import Place
+from holdfast.service.queries.queries import Queries
 from holdfast.service.service import Service
 from tests.contract.stages import MISSING_TASK, create
 

@@ -13,7 +13,7 @@ from holdfast.model.token import Access
 from holdfast.server import strangers, tries
 from holdfast.server.gate import Rules
 from holdfast.server.limits import Rate
-from holdfast.service.tokens import Tokens
+from holdfast.service.admin.tokens import Tokens
 from tests.contract.http.browsing import follow
 from tests.contract.http.served import Served, served
 from tests.contract.http.test_metrics import value

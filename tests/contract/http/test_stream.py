@@ -16,8 +16,8 @@ import pytest
 from holdfast.errors import StoreUnreachable
 from holdfast.server import open_calls, stream
 from holdfast.server.open_calls import OpenCalls
-from holdfast.service import history
-from holdfast.service.history import Cursor, History, Told
+from holdfast.service.queries import history
+from holdfast.service.queries.history import Cursor, History, Told
 from tests.contract.http.browsing import follow
 from tests.contract.http.served import Served, served
 from tests.contract.raw import raw

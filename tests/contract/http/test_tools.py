@@ -15,7 +15,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
-from holdfast.service.tokens import Tokens
+from holdfast.service.admin.tokens import Tokens
 from tests.contract.http.served import Served
 from tests.mcp_agents import TOOLS, WORKING, Agent, build_a_shed
 from tests.race.racers import eventually

@@ -11,8 +11,7 @@ from holdfast.cli.starting import SETTINGS
 from holdfast.definition.project_file import PROJECT, read_project_text
 from holdfast.definition.project_file import SETTINGS as KEYS
 from holdfast.errors import InvalidInput, InvalidProjectFile
-from holdfast.service.place import find_place
-from holdfast.service.project import NAME, find_project
+from holdfast.service.project.project import NAME, find_place, find_project
 from holdfast.settings import DAY, Keep, Project
 
 WHOLE = """\

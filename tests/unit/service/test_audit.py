@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.service import audit
-from holdfast.service.audit import OLDER, UNSEEN, AuditFile, audit_path
+from holdfast.service.admin import audit
+from holdfast.service.admin.audit import OLDER, UNSEEN, AuditFile, audit_path
 
 
 def test_every_file_of_the_audit_is_for_its_owner_alone(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from holdfast.model.token import make_token
-from holdfast.service.messages import view_message
+from holdfast.service.admin.bus import view_message
 from tests.contract.bus.worlds import message
 
 

@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from holdfast.service import bodies
-from holdfast.service.mistakes import tell_mistakes
+from holdfast.service.commands import request_bodies
+from holdfast.service.commands.request_errors import tell_mistakes
 
-EITHER = bodies.NewTask | bodies.NewTasks
+EITHER = request_bodies.NewTask | request_bodies.NewTasks
 
 
 @pytest.mark.parametrize(
     ("shape", "sent", "told"),
     [
-        (bodies.Claim, {}, ["worker: is missing"]),
-        (bodies.Claim, None, ["body: must be an object, not null"]),
-        (bodies.Claim, [1], ["body: must be an object, not a list"]),
+        (request_bodies.Claim, {}, ["worker: is missing"]),
+        (request_bodies.Claim, None, ["body: must be an object, not null"]),
+        (request_bodies.Claim, [1], ["body: must be an object, not a list"]),
         (
-            bodies.Claim,
+            request_bodies.Claim,
             {"worker": "w", "max": 0, "wait_seconds": 1e9, "agents": "x"},
             [
                 "agents: must be a list, not 'x'",
@@ -29,32 +29,32 @@ EITHER = bodies.NewTask | bodies.NewTasks
             ],
         ),
         (
-            bodies.Claim,
+            request_bodies.Claim,
             {"worker": "w", "agnets": []},
             ["agnets: is no field of this; did you mean 'agents'?"],
         ),
         (
-            bodies.Held,
+            request_bodies.Held,
             {"token": "t", "q": 1},
             ["q: is no field of this; there are agents, worker"],
         ),
-        (bodies.Held, {"token": 5_123}, ["token: must be text, not a whole number"]),
-        (bodies.GiveAnswer, {}, ["answer: is missing"]),
+        (request_bodies.Held, {"token": 5_123}, ["token: must be text, not a whole number"]),
+        (request_bodies.GiveAnswer, {}, ["answer: is missing"]),
         (EITHER, {"title": 1}, ["title: must be text, not 1"]),
         (EITHER, {"tasks": [{"title": "x", "foo": 1}]}, ["tasks.0.foo: is no field of this"]),
         (EITHER, {"tasks": 1}, ["tasks: must be a list, not 1"]),
         (
-            bodies.NewTask,
+            request_bodies.NewTask,
             {"title": "x", "scheduled_for": [1]},
             ["scheduled_for: must be text or a whole number, not a list"],
         ),
         (
-            bodies.Artifact,
+            request_bodies.Artifact,
             {"token": "t", "name": "n", "content": "c", "encoding": "zip"},
             ["encoding: must be 'text' or 'base64', not 'zip'"],
         ),
         (
-            bodies.Reorder,
+            request_bodies.Reorder,
             {"order": ["x"] * 10_001},
             ["order: must be 10000 entries long at most, not 10001"],
         ),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.service.outline import name_item, outline, step_names
-from holdfast.service.usage import usage_by_owner, usd
+from holdfast.service.queries.run_tree import name_item, outline, step_names
+from holdfast.service.queries.views import usage_by_owner, usd
 
 
 def task(identifier: str, step: str, **fields: Any) -> dict[str, Any]:

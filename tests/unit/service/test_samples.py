@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from holdfast.model import json_schema
-from holdfast.service.samples import sample
+from holdfast.service.commands.rehearsal import sample
 from tests.unit.model.test_shape import PLAIN, VALUES, nested
 
 

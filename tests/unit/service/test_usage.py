@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.service.usage import Usage, add
+from holdfast.service.queries.views import Usage, add
 
 
 def test_what_nobody_can_have_used_adds_nothing() -> None:

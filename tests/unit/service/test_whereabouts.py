@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.service.whereabouts import announced, find_server
+from holdfast.service.project.server_address import announced, find_server
 
 
 @pytest.fixture

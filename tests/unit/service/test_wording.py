@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.service.wording import in_commands
+from holdfast.service.queries.wording import in_commands
 
 ENGINE = Path(__file__).parents[3] / "src/holdfast/engine"
 # Said to programs alone: in their logs, and of connections that no command has.

@@ -15,9 +15,9 @@ from holdfast.server.door import AsksAs, Door
 from holdfast.server.long_polls import GONE, is_gone, wait_for_work
 from holdfast.server.problems import JSON, Problem, not_json
 from holdfast.server.routing import ANYONE, LOOKERS, Table
-from holdfast.service.protocol import Offer
-from holdfast.service.token_scope import Forbidden
-from holdfast.service.waiting import Ask, Waiter
+from holdfast.service.commands.token_scope import Forbidden
+from holdfast.service.protocol.long_polls import Ask, Waiter
+from holdfast.service.protocol.protocol import Offer
 
 if TYPE_CHECKING:
     from holdfast.mcp.endpoint import Endpoint

@@ -21,8 +21,8 @@ from holdfast.server.problems import Answer, Problem
 from holdfast.server.recognition import Session
 from holdfast.server.routing import ANYONE, LOOKERS, PREFIX, Table
 from holdfast.server.serving import Serving
-from holdfast.service.links import PATH, Entered, Links, proof_of
-from holdfast.service.views import present, tell_time
+from holdfast.service.admin.browser_links import PATH, Entered, Links, proof_of
+from holdfast.service.queries.views import present, tell_time
 
 table = Table(tag="browsers", prefix="")
 _FORM = {

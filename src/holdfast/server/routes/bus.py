@@ -10,7 +10,7 @@ from holdfast.server import answers
 from holdfast.server.door import AsksAs, Limit
 from holdfast.server.problems import Answer
 from holdfast.server.routing import LOOKERS, STEERERS, Table
-from holdfast.service import bodies
+from holdfast.service.commands import request_bodies
 
 table = Table(tag="bus")
 
@@ -30,14 +30,14 @@ def list_parked(
 
 
 @table.route("POST", "/bus/parked/replay", STEERERS, answers=answers.Changed)
-def replay_parked(body: bodies.ParkedMessage, asks: AsksAs) -> Answer:
+def replay_parked(body: request_bodies.ParkedMessage, asks: AsksAs) -> Answer:
     """Have a parked message tried again; what waits behind it follows."""
     asks.note(body.handler, body.message_id)
     return Answer(asks.service.parked.replay(body.handler, body.message_id))
 
 
 @table.route("POST", "/bus/parked/drop", STEERERS, answers=answers.Changed)
-def drop_parked(body: bodies.ParkedMessage, asks: AsksAs) -> Answer:
+def drop_parked(body: request_bodies.ParkedMessage, asks: AsksAs) -> Answer:
     """Give a parked message up for good; what waits behind it follows."""
     asks.note(body.handler, body.message_id)
     return Answer(asks.service.parked.drop(body.handler, body.message_id))

@@ -24,13 +24,12 @@ from holdfast.server.long_polls import (
 )
 from holdfast.server.problems import Answer, Problem
 from holdfast.server.routing import WORKERS, Table
-from holdfast.service import bodies
-from holdfast.service.assignments import view_assignment
-from holdfast.service.intake import read_moment
-from holdfast.service.naming import renamed
-from holdfast.service.protocol import Offer, request_key
-from holdfast.service.views import View, present
-from holdfast.service.waiting import Ask, Waiter
+from holdfast.service.commands import request_bodies
+from holdfast.service.commands.request_errors import renamed
+from holdfast.service.commands.task_fields import read_moment
+from holdfast.service.protocol.long_polls import Ask, Waiter
+from holdfast.service.protocol.protocol import Offer, request_key, view_assignment
+from holdfast.service.queries.views import View, present
 
 table = Table(tag="claims")
 LEASE = 30.0
@@ -40,7 +39,7 @@ _NOTED = partial(renamed, name="note.name", value="note.value")
 
 
 @table.route("POST", "/claims", WORKERS, answers=answers.Assignments)
-async def claim(body: bodies.Claim, request: Request, asks: AsksAs) -> Answer:
+async def claim(body: request_bodies.Claim, request: Request, asks: AsksAs) -> Answer:
     """Lease ready tasks, or wait for some; the same `request_id` gives the same again."""
     offer = _offer(body, asks)
     told = asks.serving.visitors.see(offer, body.max or 1)
@@ -76,7 +75,7 @@ async def claim(body: bodies.Claim, request: Request, asks: AsksAs) -> Answer:
     return Answer(present(assignments=assignments, told=told))
 
 
-def _offer(body: bodies.Claim, asks: Door) -> Offer:
+def _offer(body: request_bodies.Claim, asks: Door) -> Offer:
     return Offer(
         worker=body.worker,
         agents=asks.service.scope.agents(body.agents),
@@ -119,7 +118,7 @@ async def _tell(asks: Door, found: Sequence[Assignment], *, whole: bool) -> list
 
 
 @table.route("POST", "/claims/renew", WORKERS, answers=answers.Leases)
-def renew(body: bodies.Renew, asks: AsksAs) -> Answer:
+def renew(body: request_bodies.Renew, asks: AsksAs) -> Answer:
     """Keep leases, each for itself; one that is refused ends. Who keeps none is there too."""
     renewals = [
         Renewal(task_id=each.task_id, token=each.token, progress=each.progress, usage=each.usage)
@@ -136,7 +135,7 @@ def renew(body: bodies.Renew, asks: AsksAs) -> Answer:
 
 
 @table.route("POST", "/claims/leave", WORKERS, answers=answers.Changed)
-def leave(body: bodies.Leave, asks: AsksAs) -> Answer:
+def leave(body: request_bodies.Leave, asks: AsksAs) -> Answer:
     """Say that a worker is gone: it is listed no more. What it holds, it gives back before."""
     asks.note(body.worker)
     known = asks.serving.visitors.leave(body.worker, body.process, token=asks.access.name)
@@ -144,7 +143,7 @@ def leave(body: bodies.Leave, asks: AsksAs) -> Answer:
 
 
 @table.route("POST", "/claims/complete", WORKERS, answers=answers.Results)
-def complete_many(body: bodies.CompleteMany, asks: AsksAs) -> Answer:
+def complete_many(body: request_bodies.CompleteMany, asks: AsksAs) -> Answer:
     """Report many results at once; each is told what became of it."""
     results = [
         Result(task_id=each.task_id, token=each.token, output=each.output, usage=each.usage)
@@ -161,14 +160,14 @@ def _count(asks: Door, told: Sequence[View]) -> None:
 
 
 @table.route("POST", "/claims/{task_id}/complete", WORKERS, answers=answers.Changed)
-async def complete(task_id: TaskId, body: bodies.Complete, asks: AsksAs) -> Answer:
+async def complete(task_id: TaskId, body: request_bodies.Complete, asks: AsksAs) -> Answer:
     """Report the result; the same again is a success, another is refused."""
     result = Result(task_id=task_id, token=body.token, output=body.output, usage=body.usage)
     return Answer(await asks.swift.complete(result))
 
 
 @table.route("POST", "/claims/{task_id}/fail", WORKERS, answers=answers.Changed)
-def fail(task_id: TaskId, body: bodies.Fail, asks: AsksAs) -> Answer:
+def fail(task_id: TaskId, body: request_bodies.Fail, asks: AsksAs) -> Answer:
     """Report a failure, which is tried again while the budget lasts; a usage limit costs none."""
     protocol = asks.service.protocol
     if body.limit_until is not None:
@@ -181,7 +180,7 @@ def fail(task_id: TaskId, body: bodies.Fail, asks: AsksAs) -> Answer:
 
 
 @table.route("POST", "/claims/{task_id}/release", WORKERS, answers=answers.Changed)
-def release(task_id: TaskId, body: bodies.Release, asks: AsksAs) -> Answer:
+def release(task_id: TaskId, body: request_bodies.Release, asks: AsksAs) -> Answer:
     """Give a task back: now, or until a time or a signal, if both the first; it costs nothing."""
     protocol = asks.service.protocol
     until, notes = read_moment(body.until), _notes(body.note)
@@ -196,40 +195,40 @@ def release(task_id: TaskId, body: bodies.Release, asks: AsksAs) -> Answer:
 
 
 @table.route("POST", "/claims/{task_id}/ask", WORKERS, answers=answers.Changed)
-def ask(task_id: TaskId, body: bodies.Ask, asks: AsksAs) -> Answer:
+def ask(task_id: TaskId, body: request_bodies.Ask, asks: AsksAs) -> Answer:
     """Give a task back until somebody answers."""
     notes = _notes(body.note)
     with _NOTED():
         return Answer(asks.service.protocol.ask(task_id, body.token, body.question, notes))
 
 
-def _notes(body: bodies.Noted | None) -> list[tuple[str, object]]:
+def _notes(body: request_bodies.Noted | None) -> list[tuple[str, object]]:
     return [] if body is None else [(body.name, body.value)]
 
 
 @table.route("POST", "/claims/{task_id}/stop", WORKERS, answers=answers.Changed)
-def note_stop(task_id: TaskId, body: bodies.Stop, asks: AsksAs) -> Answer:
+def note_stop(task_id: TaskId, body: request_bodies.Stop, asks: AsksAs) -> Answer:
     """Say that nothing of an attempt runs any more, whatever became of the attempt."""
     protocol = asks.service.protocol
     return Answer(protocol.note_stop(task_id, body.token, ended=body.ended, left=body.left))
 
 
 @table.route("POST", "/claims/{task_id}/guard", WORKERS, answers=answers.Changed)
-def guard(task_id: TaskId, body: bodies.Held, asks: AsksAs) -> Answer:
+def guard(task_id: TaskId, body: request_bodies.Held, asks: AsksAs) -> Answer:
     """Ask, before a side effect, whether the attempt may still act."""
     asks.changed_nothing()
     return Answer(asks.service.protocol.guard(task_id, body.token))
 
 
 @table.route("POST", "/claims/{task_id}/logs", WORKERS, answers=answers.Written)
-def write_log(task_id: TaskId, body: bodies.Log, asks: AsksAs) -> Answer:
+def write_log(task_id: TaskId, body: request_bodies.Log, asks: AsksAs) -> Answer:
     """Add to the log of the attempt."""
     chunk = body.chunk.encode(errors="replace")
     return Answer({"ok": True, "bytes": asks.service.protocol.log(task_id, body.token, chunk)})
 
 
 @table.route("POST", "/claims/{task_id}/effects", WORKERS, answers=answers.Recalled)
-def effect(task_id: TaskId, body: bodies.Effect, asks: AsksAs) -> Answer:
+def effect(task_id: TaskId, body: request_bodies.Effect, asks: AsksAs) -> Answer:
     """Remember what a side effect gave, the first under a name; without one, tell a page of all.
 
     With the first page comes what the signals said that it was given back for, by name.
@@ -242,7 +241,7 @@ def effect(task_id: TaskId, body: bodies.Effect, asks: AsksAs) -> Answer:
 
 
 @table.route("POST", "/claims/{task_id}/artifacts", WORKERS, answers=answers.File)
-def artifact(task_id: TaskId, body: bodies.Artifact, asks: AsksAs) -> Answer:
+def artifact(task_id: TaskId, body: request_bodies.Artifact, asks: AsksAs) -> Answer:
     """Keep a file of the attempt, under a name of its own."""
     content = body.content.encode(errors="replace")
     if body.encoding == "base64":
@@ -262,7 +261,7 @@ def artifact(task_id: TaskId, body: bodies.Artifact, asks: AsksAs) -> Answer:
     status=201,
     also={200: {"description": "They were made before", "model": answers.Spawned}},
 )
-def spawn(task_id: TaskId, body: bodies.Children, asks: AsksAs) -> Answer:
+def spawn(task_id: TaskId, body: request_bodies.Children, asks: AsksAs) -> Answer:
     """Make children of the running task, once under one name; answers them, and their ids.
 
     They are for the agent of that task, unless they name another. With a token of the role worker

@@ -16,7 +16,7 @@ from holdfast.server.gate import SHOWN
 from holdfast.server.problems import Answer
 from holdfast.server.routing import LOOKERS, Table
 from holdfast.server.stream import Asked
-from holdfast.service.history import Cursor
+from holdfast.service.queries.history import Cursor
 
 table = Table(tag="events")
 _NUMBER = re.compile(r"\d{1,18}")

@@ -10,7 +10,7 @@ from holdfast.server.door import AsksAs
 from holdfast.server.metrics import MEDIA, Counts, exposition
 from holdfast.server.problems import Answer, Problem
 from holdfast.server.routing import ANYONE, LOOKERS, Table
-from holdfast.service.health import check_ready
+from holdfast.service.admin.health import check_ready
 
 table = Table(tag="health", prefix="")
 

@@ -9,9 +9,9 @@ from holdfast.server import answers
 from holdfast.server.door import After, AsksAs, Limit, RunId
 from holdfast.server.problems import Answer
 from holdfast.server.routing import LOOKERS, STEERERS, Table
-from holdfast.service import bodies
-from holdfast.service.commands import Commands
-from holdfast.service.views import View
+from holdfast.service.commands import request_bodies
+from holdfast.service.commands.commands import Commands
+from holdfast.service.queries.views import View
 
 table = Table(tag="runs")
 
@@ -24,7 +24,7 @@ table = Table(tag="runs")
     status=201,
     also={200: {"description": "The same key and body again", "model": answers.Run}},
 )
-def start_run(body: bodies.StartRun, asks: AsksAs) -> Answer:
+def start_run(body: request_bodies.StartRun, asks: AsksAs) -> Answer:
     """Start a run; the same key with the same body gives back the existing one."""
     within = None if body.deadline is None else parse_duration("deadline", body.deadline)
     more = {"key": body.key, "priority": body.priority or 0, "deadline": within}
@@ -74,18 +74,18 @@ _steer("pause", Commands.pause, "Let what runs finish, and start nothing new.")
 
 
 @table.route("POST", "/runs/{run_id}/resume", STEERERS, answers=answers.Changed)
-def resume_run(run_id: RunId, asks: AsksAs, body: bodies.ResumeRun | None = None) -> Answer:
+def resume_run(run_id: RunId, asks: AsksAs, body: request_bodies.ResumeRun | None = None) -> Answer:
     """Go on after a pause; what is added raises the budget."""
     return Answer(asks.service.commands.resume(run_id, **(body.given() if body else {})))
 
 
 @table.route("POST", "/runs/{run_id}/retry", STEERERS, answers=answers.Changed)
-def retry_run(run_id: RunId, asks: AsksAs, body: bodies.RetryRun | None = None) -> Answer:
+def retry_run(run_id: RunId, asks: AsksAs, body: request_bodies.RetryRun | None = None) -> Answer:
     """Try again what failed or was cancelled, or a step and all that needs it."""
     return Answer(asks.service.commands.retry(run_id, step=body.step if body else None))
 
 
 @table.route("POST", "/runs/{run_id}/signals", STEERERS, answers=answers.Signalled)
-def signal_run(run_id: RunId, body: bodies.Signal, asks: AsksAs) -> Answer:
+def signal_run(run_id: RunId, body: request_bodies.Signal, asks: AsksAs) -> Answer:
     """Send what a step waits for; it is kept until it is taken, once."""
     return Answer(asks.service.commands.signal(run_id, body.name, body.payload, body.key))

@@ -15,10 +15,10 @@ from holdfast.server import answers
 from holdfast.server.door import After, AsksAs, Limit
 from holdfast.server.problems import Answer
 from holdfast.server.routing import ADMINS, LOOKERS, STEERERS, Table
-from holdfast.service import bodies
-from holdfast.service.commands import Commands
-from holdfast.service.intake import read_new_task
-from holdfast.service.views import View
+from holdfast.service.commands import request_bodies
+from holdfast.service.commands.commands import Commands
+from holdfast.service.commands.task_fields import read_new_task
+from holdfast.service.queries.views import View
 
 table = Table(tag="standing")
 Name = Annotated[str, Path()]
@@ -57,7 +57,7 @@ def list_schedules(asks: AsksAs, limit: Limit = 100, after: After = None) -> Ans
 
 
 @table.route("POST", "/schedules", STEERERS, answers=answers.Schedule, status=201)
-def add_schedule(body: bodies.NewSchedule, asks: AsksAs) -> Answer:
+def add_schedule(body: request_bodies.NewSchedule, asks: AsksAs) -> Answer:
     """Start a run or a task at each tick of a cron expression."""
     if (body.workflow is None) == (body.task is None):
         raise InvalidInput("workflow", "say what it starts: either a workflow or a task")
@@ -102,7 +102,7 @@ def list_tokens(asks: AsksAs) -> Answer:
 
 
 @table.route("POST", "/tokens", ADMINS, answers=answers.Token, status=201)
-def create_token(body: bodies.NewToken, asks: AsksAs) -> Answer:
+def create_token(body: request_bodies.NewToken, asks: AsksAs) -> Answer:
     """Make a token, which is told this once."""
     asks.note(body.name, body.role, *(body.agents or ()))
     made = asks.service.tokens.create(

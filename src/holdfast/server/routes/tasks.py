@@ -16,11 +16,11 @@ from holdfast.server import answers
 from holdfast.server.door import After, AsksAs, Door, Limit, TaskId
 from holdfast.server.problems import Answer
 from holdfast.server.routing import LOOKERS, STEERERS, Table
-from holdfast.service import bodies
-from holdfast.service.commands import Commands
-from holdfast.service.effects import page_of_effects
-from holdfast.service.intake import read_changes, read_new_task
-from holdfast.service.views import View
+from holdfast.service.commands import request_bodies
+from holdfast.service.commands.commands import Commands
+from holdfast.service.commands.task_fields import read_changes, read_new_task
+from holdfast.service.queries.history import page_of_effects
+from holdfast.service.queries.views import View
 
 table = Table(tag="tasks")
 # Of many, as many are named in the audit.
@@ -36,15 +36,15 @@ _VERSION = re.compile(r'(?:W/)?"?(\d{1,9})"?')
     status=201,
     also={200: {"description": "The same key and body again", "model": answers.Task}},
 )
-async def add_tasks(body: bodies.NewTask | bodies.NewTasks, asks: AsksAs) -> Answer:
+async def add_tasks(body: request_bodies.NewTask | request_bodies.NewTasks, asks: AsksAs) -> Answer:
     """One task, or `{tasks: […]}`: all of them or none, answered as `{items}`."""
     return await make(asks, body)
 
 
 async def make(
-    asks: Door, body: bodies.NewTask | bodies.NewTasks, parent: str | None = None
+    asks: Door, body: request_bodies.NewTask | request_bodies.NewTasks, parent: str | None = None
 ) -> Answer:
-    if isinstance(body, bodies.NewTasks):
+    if isinstance(body, request_bodies.NewTasks):
         return await asks.serving.in_thread(partial(_make_many, asks, body, parent))
     wanted = _wanted(asks, body, parent)
     told = await asks.swift.add_task(wanted)
@@ -52,13 +52,13 @@ async def make(
     return Answer(told, 201 if told["created"] else 200)
 
 
-def _wanted(asks: Door, body: bodies.NewTask, plan: str | None) -> NewTask:
+def _wanted(asks: Door, body: request_bodies.NewTask, plan: str | None) -> NewTask:
     own = {} if plan is None else {"parent": plan, "enqueue": False}
     wanted = read_new_task({**body.given(), **own}, asks.engine.settings)
     return wanted if plan is None else replace(wanted, part=True)
 
 
-def _make_many(asks: Door, body: bodies.NewTasks, plan: str | None) -> Answer:
+def _make_many(asks: Door, body: request_bodies.NewTasks, plan: str | None) -> Answer:
     wanted = [_wanted(asks, each, plan) for each in body.tasks]
     many = asks.service.commands.add_tasks(wanted)
     asks.note(*(each["id"] for each in many["items"][:SHOWN]))
@@ -91,7 +91,7 @@ def show_task(task_id: TaskId, asks: AsksAs) -> Answer:
 @table.route("PATCH", "/tasks/{task_id}", STEERERS, answers=answers.Changed)
 def edit_task(
     task_id: TaskId,
-    body: bodies.EditTask,
+    body: request_bodies.EditTask,
     asks: AsksAs,
     if_match: Annotated[str | None, Header(description="Only at this version")] = None,
 ) -> Answer:
@@ -163,37 +163,39 @@ _steer("plan/start", Commands.start_planning, "Begin to plan an idle task.")
 
 
 @table.route("POST", "/tasks/{task_id}/block", STEERERS, answers=answers.Changed)
-def block_task(task_id: TaskId, body: bodies.Block, asks: AsksAs) -> Answer:
+def block_task(task_id: TaskId, body: request_bodies.Block, asks: AsksAs) -> Answer:
     """Have a task that has not begun wait for others too."""
     return Answer(asks.service.commands.block(task_id, body.needs))
 
 
 @table.route("POST", "/tasks/{task_id}/unblock", STEERERS, answers=answers.Changed)
-def unblock_task(task_id: TaskId, asks: AsksAs, body: bodies.Unblock | None = None) -> Answer:
+def unblock_task(
+    task_id: TaskId, asks: AsksAs, body: request_bodies.Unblock | None = None
+) -> Answer:
     """Have a task wait no more for others that it was linked to by hand."""
     return Answer(asks.service.commands.unblock(task_id, body.needs if body else None))
 
 
 @table.route("POST", "/tasks/{task_id}/approve", STEERERS, answers=answers.Changed)
-def approve_task(task_id: TaskId, asks: AsksAs, body: bodies.Note | None = None) -> Answer:
+def approve_task(task_id: TaskId, asks: AsksAs, body: request_bodies.Note | None = None) -> Answer:
     """Let what waits for a person go on."""
     return Answer(asks.service.commands.approve(task_id, body.note if body else None))
 
 
 @table.route("POST", "/tasks/{task_id}/reject", STEERERS, answers=answers.Changed)
-def reject_task(task_id: TaskId, asks: AsksAs, body: bodies.Reason | None = None) -> Answer:
+def reject_task(task_id: TaskId, asks: AsksAs, body: request_bodies.Reason | None = None) -> Answer:
     """Fail what waits for a person, and say why."""
     return Answer(asks.service.commands.reject(task_id, body.reason if body else None))
 
 
 @table.route("POST", "/tasks/{task_id}/answer", STEERERS, answers=answers.Changed)
-def answer_task(task_id: TaskId, body: bodies.GiveAnswer, asks: AsksAs) -> Answer:
+def answer_task(task_id: TaskId, body: request_bodies.GiveAnswer, asks: AsksAs) -> Answer:
     """Answer the question that a task waits with."""
     return Answer(asks.service.commands.answer(task_id, body.answer))
 
 
 @table.route("POST", "/tasks/{task_id}/continue", STEERERS, answers=answers.Changed)
-def continue_task(task_id: TaskId, body: bodies.FollowUp, asks: AsksAs) -> Answer:
+def continue_task(task_id: TaskId, body: request_bodies.FollowUp, asks: AsksAs) -> Answer:
     """Do an ended task again with a message to who did it, and all that needs it."""
     return Answer(asks.service.commands.follow_up(task_id, body.message))
 

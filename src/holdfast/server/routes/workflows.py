@@ -12,7 +12,7 @@ from holdfast.server import answers
 from holdfast.server.door import AsksAs, in_thread
 from holdfast.server.problems import JSON, Answer, Problem, not_json
 from holdfast.server.routing import ADMINS, LOOKERS, Table
-from holdfast.service.views import View, present
+from holdfast.service.queries.views import View, present
 
 table = Table(tag="workflows")
 YAML = "application/yaml"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import NotTrusted
-from holdfast.service.tokens import read_token
+from holdfast.service.admin.tokens import read_token
 from tests.contract.cli.homes.makers import (
     cloned,
     git,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import InvalidInput
-from holdfast.service.audit import AuditFile
-from holdfast.service.whereabouts import find_server
+from holdfast.service.admin.audit import AuditFile
+from holdfast.service.project.server_address import find_server
 from holdfast.worker.steps.process_identity import Origin
 from tests.contract.cli.typed import Typed
 

@@ -1,0 +1,68 @@
+"""The way into a browser: a link that is good once, and what the browser shows from then on."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from holdfast.errors import NotFound
+from holdfast.model.token import Access
+from holdfast.service.queries.views import View, tell_time
+
+if TYPE_CHECKING:
+    from holdfast.engine.engine import Engine
+
+PATH = "/enter"
+_BYTES = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entered:
+    """What a browser is to show, and until when that is good, in microseconds."""
+
+    secret: str = field(repr=False)
+    ends_at: int
+
+
+class Links:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def make(self, name: str) -> View:
+        """A path that lets one browser in, once, with what the token of a name may do."""
+        code = self._secret()
+        ends_at = self._engine.browsers.link(name, code)
+        if ends_at is None:
+            raise NotFound(name, "token that is good")
+        return {"path": f"{PATH}?code={code}", "expires_at": tell_time(ends_at)}
+
+    def follow(self, code: str) -> Entered | None:
+        """Use up a code; None when it was used before, or is no code, or too old."""
+        secret = self._secret()
+        ends_at = self._engine.browsers.enter(code, secret)
+        return None if ends_at is None else Entered(secret=secret, ends_at=ends_at)
+
+    def who(self, secret: str) -> Access | None:
+        """What a browser may do that shows this."""
+        found = self._engine.browsers.find(secret)
+        return None if found is None else found.access
+
+    def leave(self, secret: str) -> View:
+        """Have what a browser shows be good for nothing from now on."""
+        return {"ok": True, "repeated": not self._engine.browsers.leave(secret)}
+
+    def _secret(self) -> str:
+        raw = self._engine.randomness.token_bytes(_BYTES)
+        return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def proof_of(secret: str) -> str:
+    """What a page of ours sends with each change: no other page can know it."""
+    return hmac.new(secret.encode(), b"csrf", hashlib.sha256).hexdigest()
+
+
+def is_proof(secret: str, given: str) -> bool:
+    return hmac.compare_digest(proof_of(secret).encode(), given.encode(errors="replace"))

@@ -1,0 +1,241 @@
+"""The buses for front ends: groups and how far behind they are, and messages.
+
+Messages that wait in the store, for front ends: seen, replayed after the fix, or dropped.
+
+Messages for front ends: whole, but for the tokens in them, which let their bearer act.
+
+What a process of Holdfast does beside its work: relays, removes the old, hears if told to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, Self
+
+from holdfast.bus.command_consumer import HEARD, Hearing, Ownership
+from holdfast.bus.consumer_groups import RELAY, forget, forget_relay, group_of, relays
+from holdfast.bus.envelope import Envelope, read_envelope
+from holdfast.bus.execution_bus import (
+    FOR_COMMANDS,
+    Channel,
+    ExecutionBus,
+    Subscription,
+    read_channel,
+)
+from holdfast.bus.execution_buses.redis import RedisBus
+from holdfast.bus.execution_buses.sql import SqlBus
+from holdfast.bus.parked_messages import Kept, Parked
+from holdfast.bus.partition_leases import members
+from holdfast.bus.relay import Relay
+from holdfast.bus.retention import Retention, RetentionOptions
+from holdfast.engine.engine import Engine
+from holdfast.engine.input.validation import number
+from holdfast.engine.read.pages import PAGE, read_limit
+from holdfast.errors import InvalidInput, NotFound
+from holdfast.model.result import TransitionResult
+from holdfast.model.text import clean_key
+from holdfast.model.token import TOKENS
+from holdfast.service.queries.views import View, present, tell_time
+from holdfast.settings import Keep
+
+HIDDEN = "***"
+
+
+def view_message(envelope: Envelope) -> View:
+    return {**envelope.as_json(), "payload": _without_tokens(envelope.payload)}
+
+
+def _without_tokens(value: Any) -> Any:  # noqa: ANN401 - whatever the message says
+    if isinstance(value, dict):
+        return {
+            name: HIDDEN if name.lower() == "token" else _without_tokens(each)
+            for name, each in value.items()
+        }
+    if isinstance(value, list):
+        return [_without_tokens(each) for each in value]
+    return TOKENS.sub(HIDDEN, value) if isinstance(value, str) else value
+
+
+class ParkedMessages:
+    """What handlers failed on, whatever bus it came over."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._parked = Parked(engine)
+
+    def page(self, *, everything: bool = False, limit: int = PAGE, after: int = 0) -> View:
+        """Those that are parked or were replayed and not tried yet; or everything that waits."""
+        number("after", after, least=0)
+        kept = self._parked.list(parked=not everything, after=after, limit=read_limit(limit))
+        following = kept[-1].arrival if len(kept) == limit else None
+        return present(items=[_view(each) for each in kept], next=following)
+
+    def replay(self, handler: str, message_id: str) -> View:
+        return _answer(self._parked.replay, handler, message_id)
+
+    def drop(self, handler: str, message_id: str) -> View:
+        return _answer(self._parked.drop, handler, message_id)
+
+    def waiting(self, channel: str, group: str | None = None) -> View:
+        """How many messages of a channel wait for a group, or for any, and how many are parked."""
+        counted = [
+            numbers
+            for (each, handler), numbers in self._parked.count().items()
+            if each == channel and group in {None, group_of(handler)}
+        ]
+        return {
+            "waiting": sum(waiting for waiting, _ in counted),
+            "parked": sum(parked for _, parked in counted),
+        }
+
+
+def _answer(change: Callable[[str, str], TransitionResult], handler: str, message_id: str) -> View:
+    if not change(clean_key("handler", handler), clean_key("message_id", message_id)).ok:
+        raise NotFound(f"{message_id} for {handler}", "parked message", "`holdfast bus parked`")
+    return {"ok": True, "repeated": False, "handler": handler, "message_id": message_id}
+
+
+def _view(kept: Kept) -> View:
+    return present(
+        handler=kept.handler,
+        message_id=kept.message_id,
+        channel=kept.channel,
+        about=kept.about,
+        state=kept.state,
+        tries=kept.tries,
+        due_at=tell_time(kept.due_at),
+        parked_at=tell_time(kept.parked_at),
+        error=kept.error,
+        envelope=view_message(kept.envelope),
+    )
+
+
+DUTIES = ("relay/", "retention", "offers/")
+
+
+class Buses:
+    """The bus of a store: the one in it, or the Redis whose URL is given."""
+
+    def __init__(self, engine: Engine, url: str | None = None) -> None:
+        self._engine = engine
+        self._parked = ParkedMessages(engine)
+        self._bus: ExecutionBus = RedisBus(url) if url else SqlBus(engine)
+
+    @property
+    def _where(self) -> str:
+        return "redis" if self._bus.elsewhere else "store"
+
+    def status(self) -> View:
+        """Where the messages are, whether that answers, and which process has which duty."""
+        health = self._bus.health()
+        leases = self._engine.database.view(
+            lambda tx: tx.read("live_leases", first="bus/", last="bus0")
+        )
+        held = {row["key"].removeprefix("bus/"): row["owner"] for row in leases}
+        return present(
+            bus=self._where,
+            ok=health.ok,
+            detail=health.detail or None,
+            duties={duty: who for duty, who in held.items() if duty.startswith(DUTIES)},
+            relays=relays(self._engine),
+            **self.groups() if health.ok else {"items": []},
+        )
+
+    def groups(self) -> View:
+        found = [(channel, group) for channel in Channel for group in self._bus.groups(channel)]
+        return {"items": [self._lag(channel, group) for channel, group in found]}
+
+    def lag(self, channel: str, group: str) -> View:
+        """How many messages a group has not acknowledged, and how many wait in the store for it."""
+        known = self._known(channel, group)
+        return self._lag(known.channel, known.group)
+
+    def _lag(self, channel: Channel, group: str) -> View:
+        behind = self._bus.lag(Subscription(channel=channel, group=group))
+        told = {"channel": channel.value, "group": group, "lag": behind}
+        return {**told, **self._parked.waiting(channel.value, group)}
+
+    def forget(self, channel: str, group: str) -> View:
+        if channel == Channel.EVENTS and group.startswith(RELAY):
+            self._forget_relay(group)
+        else:
+            self._forget_group(self._known(channel, group))
+        return {"ok": True, "channel": channel, "group": group}
+
+    def _forget_group(self, known: Subscription) -> None:
+        if reading := members(self._engine, known, place=self._bus.place):
+            reason = f"{known.group} is read by {', '.join(reading)}; stop that first"
+            raise InvalidInput("group", reason)
+        forget(self._engine, self._bus, known)
+
+    def _forget_relay(self, name: str) -> None:
+        known = relays(self._engine)
+        if name not in known:
+            hint = f"there is {', '.join(known)}" if known else "there is none"
+            raise NotFound(name, "relay", hint)
+        if not forget_relay(self._engine, name):
+            reason = f"{name} runs: `holdfast bus` tells in which process; stop that first"
+            raise InvalidInput("group", reason)
+
+    def tail(self, channel: str, count: int) -> View:
+        """The newest messages of a channel, in order."""
+        items = [view_message(each) for each in self._bus.latest(read_channel(channel), count)]
+        return {"items": items, **self._parked.waiting(channel)}
+
+    def publish(self, channel: str, text: str) -> View:
+        chosen, envelope = read_channel(channel), read_envelope(text)
+        if chosen is Channel.EVENTS:
+            reason = "the events of the store are its own; commands go to 'workflow.commands'"
+            raise InvalidInput("channel", reason)
+        publish = self._bus.publish_command if chosen in FOR_COMMANDS else self._bus.publish_event
+        publish(chosen, envelope)
+        groups = self._bus.groups(chosen)
+        return {
+            "ok": True,
+            "channel": channel,
+            "message_id": envelope.message_id,
+            "bus": self._where,
+            "groups": groups,
+        }
+
+    def _known(self, channel: str, group: str) -> Subscription:
+        chosen = read_channel(channel)
+        known = self._bus.groups(chosen)
+        if group not in known:
+            hint = f"there is {', '.join(known)}" if known else "there is none"
+            raise NotFound(group, f"group of {channel}", hint)
+        return Subscription(channel=chosen, group=group)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bus.close()
+
+
+# Who publishes in a transaction of its own tells nobody of it: it is found by looking.
+LOOK = 0.25
+
+
+@contextmanager
+def upkeep(
+    engine: Engine, keep: Keep, redis: str | None = None, *, hear: bool = False
+) -> Iterator[None]:
+    """Take part until the end of the block; of all processes one does each of it, by a lease.
+
+    With `hear` what comes over the buses is carried out here, whoever wrote it.
+    """
+    with ExitStack() as stack:
+        buses: list[ExecutionBus] = [SqlBus(engine, look=LOOK)]
+        stack.callback(buses[0].close)
+        if redis:
+            streams = RedisBus(redis)
+            stack.callback(streams.close)
+            stack.enter_context(Relay(engine, streams))
+            buses.append(streams)
+        for bus in buses if hear else ():
+            ownership = Ownership(engine, bus)
+            for channel in HEARD:
+                stack.enter_context(Hearing(engine, bus, channel, ownership))
+        stack.enter_context(Retention(engine, buses, RetentionOptions(runs=keep.runs)))
+        yield

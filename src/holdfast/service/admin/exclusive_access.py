@@ -1,0 +1,81 @@
+"""Whether nobody works on a store, so that it can be put elsewhere or replaced."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from holdfast.engine.engine import Engine
+from holdfast.errors import InvalidInput, StoreError, StoreUnreachable
+from holdfast.service.project.server_address import find_server
+from holdfast.settings import Settings
+from holdfast.store.database import Transaction, is_postgresql, sqlite_path
+
+PATIENCE = 5.0
+SHOWN = 5
+LOOK_EVERY = 0.1
+
+
+@contextmanager
+def opened_engine(url: str) -> Iterator[Engine]:
+    """An engine that writes, for as long as it is needed."""
+    engine = Engine(url, settings=Settings(url=url, patience=PATIENCE))
+    engine.commits.start()
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+def refuse_served(url: str) -> None:
+    """Refuse while a server of this machine has the store open: it would go on to write there."""
+    server = find_server(url)
+    if server is None:
+        return
+    beside = ""
+    with suppress(StoreError), opened_engine(url) as engine:
+        beside = f", and {_list_living(names)}" if (names := _living(engine)) else ""
+    store = "this store" if is_postgresql(url) else sqlite_path(url).absolute()
+    told = f"the server at {server} has {store} open{beside}; stop it, with Ctrl-C where it runs"
+    raise StoreUnreachable(f"{told} or SIGTERM, and try again; nothing was changed")
+
+
+def refuse_while_busy(engine: Engine, *, evict: bool) -> None:
+    """Refuse while workers live or leases run; told to, have the workers leave first.
+
+    An evicted worker gives back what it can stop. The time for that is that of a lease, after
+    which whoever has not been heard of is dead.
+    """
+    if evict:
+        for worker in engine.workers.list():
+            engine.workers.evict(worker.name)
+        until = time.monotonic() + engine.settings.lease + 1
+        while engine.workers.list() and time.monotonic() < until:
+            time.sleep(LOOK_EVERY)
+    names = _living(engine)
+    if names:
+        how = "they did not leave" if evict else "`--evict` has them give back what they run"
+        told = f"{_list_living(names)} on this store; {how}; `holdfast workers drain NAME` lets one"
+        raise InvalidInput("workers", f"{told} finish; nothing was changed")
+    engine.database.view(refuse_leased)
+
+
+def refuse_leased(tx: Transaction) -> None:
+    """Refuse while somebody holds a lease, which a script may without being a worker."""
+    leased = tx.read("leased_tasks", count=SHOWN + 1)
+    if leased:
+        held = ", ".join(f"{row['id']} by {row['worker']}" for row in leased[:SHOWN])
+        more = ", …" if len(leased) > SHOWN else ""
+        reason = f"somebody works on {held}{more}; wait until that has ended, or its lease has"
+        raise InvalidInput("leases", f"{reason}: `holdfast tasks --status running`")
+
+
+def _living(engine: Engine) -> list[str]:
+    """The workers that have been heard of lately."""
+    return [worker.name for worker in engine.workers.list()]
+
+
+def _list_living(names: list[str]) -> str:
+    shown = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
+    return f"{shown} {'lives' if len(names) == 1 else 'live'}"

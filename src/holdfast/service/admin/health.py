@@ -1,0 +1,163 @@
+"""The doctor for front ends: every invariant, what else deserves a look, and safe healing.
+
+The coding agents of the command line that are known by name, and which of them are installed.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import time
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
+
+from holdfast.engine.core.operation import Sweep
+from holdfast.engine.engine import Engine
+from holdfast.engine.explain.why_slot import find_circles
+from holdfast.errors import StoreUnreachable
+from holdfast.model.status import RunStatus
+from holdfast.service.project.project import Place
+from holdfast.service.queries.views import View
+from holdfast.service.queries.wording import Typed, in_commands
+from holdfast.settings import DAY, Project
+from holdfast.store.database import Transaction
+from holdfast.worker.files.state_directory import state_of
+from holdfast.worker.pool.disk import free_beside, tell_low
+
+KNOWN = ("claude", "codex", "gemini", "opencode", "aider", "cursor-agent", "amp", "goose")
+
+
+def installed_agents() -> list[str]:
+    return [name for name in KNOWN if shutil.which(name)]
+
+
+PAGE = 1_000
+READY_WITHIN = 5.0
+# Of the folders with logs: a doctor does not look through a million.
+LOGS = 10_000
+
+
+def examine(engine: Engine, place: Place, project: Project, typed: Typed = str) -> View:
+    """`{ok, checks, warnings, agents, versions}`: only a violated invariant is not ok."""
+    diagnosis = engine.doctor()
+    warnings = [*_warnings(engine), *_room(place, project)]
+    return {
+        "ok": diagnosis.ok,
+        "checks": [
+            {
+                "name": check.name,
+                "violations": [
+                    {"entity": each.entity, "detail": in_commands(each.detail, typed)}
+                    for each in check.violations
+                ],
+            }
+            for check in diagnosis.checks
+        ],
+        "warnings": [in_commands(each, typed) for each in warnings],
+        "agents": installed_agents(),
+        "versions": versions(),
+    }
+
+
+def check_ready(engine: Engine) -> None:
+    """Have the writer write a group, if only an empty one; raises what stands in its way."""
+    within = min(READY_WITHIN, engine.settings.patience)
+    try:
+        engine.commits.submit(Sweep()).result(within)
+    except TimeoutError as error:
+        raise StoreUnreachable(f"the store has not written for {within:g} s") from error
+
+
+def heal(engine: Engine, *, dry_run: bool = False) -> View:
+    """Take back what expired leases hold, and look again at open runs and at what was left open."""
+    expired = engine.database.view(lambda tx: tx.read("expired_tasks", count=PAGE))
+    running = _running(engine)
+    plans = engine.database.view(lambda tx: tx.read("check_plans_end_with_children"))
+    waiting = engine.database.view(_waiting_in_vain)
+    lost = engine.database.view(_needing_in_vain)
+    advanced: list[str] = []
+    if not dry_run:
+        while engine.work.recover():
+            pass
+        advanced = [each for each in running if engine.runs.advance(each).advanced]
+        for task_id in [*(row["entity"] for row in plans), *waiting, *lost]:
+            engine.tasks.advance(task_id, actor="doctor")
+    return {
+        "dry_run": dry_run,
+        "expired_leases": [row["id"] for row in expired],
+        "looked_at": running,
+        "advanced": advanced,
+        "settled_plans": [row["entity"] for row in plans],
+        "woken": waiting,
+        "passed_on": lost,
+    }
+
+
+def _waiting_in_vain(tx: Transaction) -> list[str]:
+    """Who waits for children that have all ended, or for a signal that is there."""
+    children = tx.read("check_waits_end_with_children")
+    signals = tx.read("check_waits_end_with_signals")
+    return sorted({row["entity"] for row in [*children, *signals]})
+
+
+def _needing_in_vain(tx: Transaction) -> list[str]:
+    """Who needs what an older release has let count no more."""
+    return sorted({row["entity"] for row in tx.read("check_needs_still_count")})
+
+
+def _running(engine: Engine) -> list[str]:
+    found: list[str] = []
+    page = engine.runs.list(status=RunStatus.RUNNING, limit=PAGE)
+    while page:
+        found += [run.id for run in page]
+        page = engine.runs.list(status=RunStatus.RUNNING, limit=PAGE, after=found[-1])
+    return found
+
+
+def own_version() -> str:
+    """That of Holdfast itself, where it is installed."""
+    return versions().get("holdfast", "0")
+
+
+def versions() -> dict[str, str]:
+    told = {"python": platform.python_version()}
+    for package in ("holdfast", "apsw", "psycopg"):
+        try:
+            told[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return told
+
+
+def _room(place: Place, project: Project) -> list[str]:
+    """What there is to say of the disk: that it is nearly full, and what could go."""
+    root = state_of(place.url).root
+    low = tell_low(free_beside(root), project.least_disk)
+    told = [] if low is None else [f"{root}: {low}"]
+    oldest = time.time() - project.keep.logs
+    with suppress(OSError), os.scandir(root / "logs") as logs:
+        old = sum(each.stat().st_mtime < oldest for each in islice(logs, LOGS))
+        if old:
+            many = f"the logs of {old} task{'' if old == 1 else 's'} in {root / 'logs'} are older"
+            told.append(f"{many} than the {project.keep.logs / DAY:g} days that they are kept")
+    return told
+
+
+def _warnings(engine: Engine) -> list[str]:
+    told = [f"worker {each.name}: {each.pausing}" for each in engine.workers.list() if each.pausing]
+    late = engine.database.view(lambda tx: tx.read("expired_tasks", count=PAGE))
+    if late:
+        told.append(
+            f"{len(late)} leases have run out and nobody has taken them back: no worker is "
+            "running; `holdfast doctor --fix` takes them back"
+        )
+    broken = [each.name for each in engine.schedules.list() if each.last_error is not None]
+    told += [f"schedule {name} could not start its last tick" for name in broken]
+    return told + warn_of_circles(engine)
+
+
+def warn_of_circles(engine: Engine) -> list[str]:
+    """The runs that wait for each other's concurrency keys, and what to do."""
+    return [f"{circle}; {circle.fix}" for circle in engine.database.view(find_circles)]

@@ -1,0 +1,182 @@
+"""Carries a whole store over to another database, in one transaction of the other one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from holdfast.engine.engine import Engine
+from holdfast.engine.explain.doctor import examine_within
+from holdfast.errors import InvalidInput, StoreError
+from holdfast.service.admin.exclusive_access import (
+    opened_engine,
+    refuse_leased,
+    refuse_served,
+    refuse_while_busy,
+)
+from holdfast.service.project.project import Place, read_url
+from holdfast.service.queries.views import View
+from holdfast.store.database import Database, Transaction, check_url, is_postgresql, sqlite_path
+from holdfast.store.drivers import MARK, tables_of
+from holdfast.store.tables import DERIVED, META, Tables, Values
+
+TELL_EVERY = 10_000
+
+# The table, how many of its rows are done, and how many there are.
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Move:
+    """From where and where to; `evict` has the workers of the store leave first."""
+
+    place: Place
+    target: str
+    evict: bool = False
+    dry_run: bool = False
+
+
+def move(asked: Move, progress: Progress = lambda *_: None) -> View:
+    """Copy everything, and have the other database keep it once every invariant holds there."""
+    source, target = asked.place.url, read_url(asked.target)
+    check_url(target)
+    if is_postgresql(source) == is_postgresql(target):
+        tool = "`pg_dump` and `pg_restore`" if is_postgresql(source) else "`holdfast db backup`"
+        raise InvalidInput("target", f"it is a database of the same kind; use {tool}")
+    asked.place.require()
+    _refuse_foreign(target)
+    refuse_served(source)
+    with opened_engine(source) as old:
+        refuse_while_busy(old, evict=asked.evict and not asked.dry_run)
+        with _held(old.database) as (tables, within):
+            # Once more: now nobody can begin any more.
+            refuse_leased(within)
+            _refuse_unsound(within, "mend it first: `holdfast doctor`")
+            if asked.dry_run:
+                return _view(asked, {each: tables.count(each) for each in sorted(tables.names())})
+            with opened_engine(target) as new:
+                return _carry_over(asked, tables, new, progress)
+
+
+def _carry_over(asked: Move, old: Tables, engine: Engine, progress: Progress) -> View:
+    with _held(engine.database) as (new, within):
+        counts = {name: old.count(name) for name in _order(old, new)}
+        before = _is_same(old, new)
+        if before:
+            _refuse_behind(counts, new)
+        else:
+            _refuse_filled(new)
+            new.clear(META)
+            for name, many in sorted(counts.items(), key=lambda each: each[0] in DERIVED):
+                _copy(name, old, new, partial(_tell, progress, name, many))
+            _verify(counts, new)
+            _refuse_unsound(within, "nothing was kept there")
+    return _view(asked, counts) | {"before": before}
+
+
+def _tell(progress: Progress, name: str, many: int, done: int) -> None:
+    progress(name, done, many)
+
+
+def _refuse_unsound(within: Transaction, said: str) -> None:
+    diagnosis = examine_within(within)
+    if not diagnosis.ok:
+        raise StoreError(f"an invariant of the store does not hold, so {said}\n{diagnosis}")
+
+
+def _copy(name: str, old: Tables, new: Tables, progress: Callable[[int], None]) -> None:
+    columns = old.columns(name)
+    if {*columns} != {*new.columns(name)}:
+        raise StoreError(f"{name} has other columns there; upgrade both: `holdfast db upgrade`")
+
+    def told() -> Iterator[Values]:
+        done = 0
+        for done, row in enumerate(old.rows(name, columns), 1):
+            yield row
+            if done % TELL_EVERY == 0:
+                progress(done)
+        progress(done)
+
+    if name in DERIVED:
+        new.clear(name)
+    new.fill(name, columns, told())
+    last = old.counter(name)
+    if last and new.counter(name) is not None:
+        new.set_counter(name, last)
+
+
+def _verify(counts: dict[str, int], new: Tables) -> None:
+    wrong = [name for name, many in counts.items() if new.count(name) != many]
+    if wrong:
+        raise StoreError(f"not all of {', '.join(wrong)} arrived, and nothing was kept there")
+
+
+def _is_same(old: Tables, new: Tables) -> bool:
+    """Whether it was moved there before: two stores never have one secret."""
+    secrets = [dict(_pairs(each)).get("secret") for each in (old, new)]
+    return secrets[0] == secrets[1]
+
+
+def _pairs(tables: Tables) -> list[tuple[str, str]]:
+    return [(str(name), str(value)) for name, value in tables.rows(META, ("name", "value"))]
+
+
+def _refuse_behind(counts: dict[str, int], new: Tables) -> None:
+    if any(new.count(name) != many for name, many in counts.items()):
+        raise InvalidInput(
+            "target",
+            "this store was moved there before, and one of the two has gone on since; use the one "
+            "that has, or empty the other",
+        )
+
+
+def _refuse_filled(new: Tables) -> None:
+    filled = sorted(name for name in new.names() - {META} if new.count(name))
+    if filled:
+        listed = ", ".join(filled)
+        raise InvalidInput(
+            "target", f"it is a store with something in it ({listed}); name an empty database"
+        )
+
+
+def _refuse_foreign(url: str) -> None:
+    tables = tables_of(url) if is_postgresql(url) or sqlite_path(url).exists() else ()
+    if tables and MARK not in tables:
+        told = "there are other tables in it; `holdfast db upgrade --db …` begins a store there"
+        raise InvalidInput("target", told)
+
+
+def _order(old: Tables, new: Tables) -> list[str]:
+    """The tables, each behind those that it refers to, as only SQLite tells in one question."""
+    from holdfast.store.sqlite.tables import SqliteTables  # noqa: PLC0415 - who has it needs apsw
+
+    names = next(each for each in (old, new) if isinstance(each, SqliteTables)).ordered()
+    if {*names} != old.names() or {*names} != new.names():
+        raise StoreError("the two have other tables; upgrade both: `holdfast db upgrade`")
+    return names
+
+
+@contextmanager
+def _held(database: Database) -> Iterator[tuple[Tables, Transaction]]:
+    """The tables of a store, which nobody else writes to meanwhile, and its queries beside them."""
+    if database.dialect == "postgresql":
+        from holdfast.store.postgresql.tables import PostgresqlTables, server_errors_told  # noqa: PLC0415
+
+        with server_errors_told(), database.begin() as connection:
+            yield PostgresqlTables(connection), database.join(connection)
+    else:
+        from holdfast.store.sqlite.tables import SqliteTables, sqlite_errors_told  # noqa: PLC0415
+
+        with sqlite_errors_told(), database.begin() as connection:
+            yield SqliteTables(connection), database.join(connection)
+
+
+def _view(asked: Move, counts: dict[str, int]) -> View:
+    return {
+        "source": asked.place.url,
+        "target": read_url(asked.target),
+        "dry_run": asked.dry_run,
+        "rows": counts,
+    }

@@ -1,0 +1,134 @@
+"""Tokens of the server for people: the one of this project, in a file of its own, and more."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.errors import InvalidInput, KeyConflict
+from holdfast.model.token import Access, Role, digest_secret
+from holdfast.service.admin.browser_links import Links
+from holdfast.service.queries.views import View, present, tell_time
+from holdfast.worker.files.homes import private
+from holdfast.worker.files.state_directory import state_of
+from holdfast.worker.files.state_paths import open_private, read_private
+
+if TYPE_CHECKING:
+    from holdfast.engine.engine import Engine
+
+FILE = "token"
+PREFIX = "hf_"
+_BYTES = 32
+
+
+def token_path(url: str) -> Path:
+    """Where the token of the project that keeps this store lies."""
+    return state_of(url).root / FILE
+
+
+def read_token(url: str) -> str | None:
+    """The token of this project, if it has one yet."""
+    path = token_path(url)
+    try:
+        text = read_private(path, path.parent).decode("ascii").strip()
+    except (FileNotFoundError, UnicodeDecodeError):
+        return None
+    except OSError as error:
+        reason = f"{path} cannot be read: {error.strerror}"
+        raise InvalidInput("token", reason) from error
+    return text or None
+
+
+class Tokens:
+    """What may be done with the server of a store, and by whom."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def own(self) -> str:
+        """The admin's token of this project: made when there is none, or none that is good."""
+        url = self._engine.settings.url
+        secret = read_token(url) or _write(token_path(url), self._secret())
+        if self._grant_own(secret):
+            return secret
+        # Its file outlived it.
+        token_path(url).unlink(missing_ok=True)
+        secret = _write(token_path(url), self._secret())
+        self._grant_own(secret)
+        return secret
+
+    def link_own(self) -> View:
+        """A link that lets one browser in as the admin of this project."""
+        return Links(self._engine).make(_name(self.own()))
+
+    def create(
+        self,
+        name: str,
+        *,
+        role: str,
+        agents: Sequence[str] | None = None,
+        expires: float | str | None = None,
+    ) -> View:
+        """A new token, which is shown this once, and what it may do."""
+        secret = self._secret()
+        made = self._engine.access.grant(name, secret, role=role, agents=agents, expires=expires)
+        if made is None:
+            advice = f"a token that is good; `holdfast token revoke {name}` ends that one"
+            raise KeyConflict(name, name, advice, kind="name")
+        return {**view_access(made), "token": secret}
+
+    def revoke(self, name: str) -> View:
+        return view_access(self._engine.access.revoke(name))
+
+    def list(self) -> View:
+        return {"items": [view_access(each) for each in self._engine.access.list()]}
+
+    def _secret(self) -> str:
+        raw = self._engine.randomness.token_bytes(_BYTES)
+        return PREFIX + base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+    def _grant_own(self, secret: str) -> bool:
+        """Whether the store takes it as an admin's, from now on or from before."""
+        access = self._engine.access
+        name = _name(secret)
+        if access.find(secret) is None and name not in {each.name for each in access.list()}:
+            access.grant(name, secret, role=Role.ADMIN)
+        return access.find(secret) is not None
+
+
+def _name(secret: str) -> str:
+    return f"admin-{digest_secret(secret)[:8]}"
+
+
+def view_access(access: Access) -> View:
+    return present(
+        name=access.name,
+        role=access.role.value,
+        agents=None if access.agents is None else list(access.agents),
+        created_at=tell_time(access.created_at),
+        expires_at=tell_time(access.expires_at),
+        revoked_at=tell_time(access.revoked_at),
+    )
+
+
+def _write(path: Path, secret: str) -> str:
+    """Keep a token where its owner alone can read it; who comes second takes the first one's."""
+    aside = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        private(path.parent)
+        aside.unlink(missing_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with os.fdopen(open_private(aside, flags, path.parent), "w") as file:
+            file.write(f"{secret}\n")
+        try:
+            os.link(aside, path)
+        finally:
+            aside.unlink()
+    except FileExistsError:
+        return read_private(path, path.parent).decode("ascii").strip()
+    except OSError as error:
+        raise InvalidInput("token", f"{path} cannot be written: {error.strerror}") from error
+    return secret

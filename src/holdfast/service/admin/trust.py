@@ -1,0 +1,51 @@
+"""Trust: a person says that a home, the settings of a project or a store may be used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from holdfast.errors import InvalidInput
+from holdfast.service.project.project import NAME
+from holdfast.service.queries.views import View
+from holdfast.worker.files.homes import (
+    BESIDE,
+    HOME,
+    Trusted,
+    trust_home,
+    trust_settings,
+    trust_store,
+)
+from holdfast.worker.files.state_directory import state_of
+
+
+def trust(path: Path) -> View:
+    """`{items: [{path, owner, tracked, writable}]}`: what is used from now on, and what it is."""
+    return {"items": [_view(each) for each in _trust(path.absolute())]}
+
+
+def _trust(path: Path) -> Iterator[Trusted]:
+    if path.name == NAME and path.is_file():
+        yield trust_settings(path)
+    elif path.is_file():
+        yield trust_store(path, state_of(f"sqlite:///{path}", {}).root)
+    elif path.is_dir() and (path.name == HOME or path.suffix == BESIDE):
+        yield trust_home(path)
+    else:
+        home, settings = path / HOME, path / NAME
+        if not (home.is_dir() or settings.is_file()):
+            reason = f"is no {HOME}, no {NAME} and no store, and has neither of them in it"
+            raise InvalidInput("path", f"{path} {reason}")
+        if home.is_dir():
+            yield trust_home(home)
+        if settings.is_file():
+            yield trust_settings(settings)
+
+
+def _view(trusted: Trusted) -> View:
+    return {
+        "path": str(trusted.path),
+        "owner": trusted.owner,
+        "tracked": trusted.tracked,
+        "writable": trusted.writable,
+    }

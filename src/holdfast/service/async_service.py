@@ -1,0 +1,104 @@
+"""What is asked most, for a server's loop: no thread waits with each who asks for the writer.
+
+Looks at tasks that many want at once: whoever asks while one is under way shares the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Protocol, TypeVar
+
+from holdfast.engine.engine import Engine
+from holdfast.model.task import NewTask, Result
+from holdfast.service.commands.request_errors import accepted
+from holdfast.service.queries.queries import Queries
+from holdfast.service.queries.views import View
+from holdfast.service.service import Service
+
+T = TypeVar("T")
+Asked = tuple[str, asyncio.Future[View | None]]
+
+
+class InThread(Protocol):
+    """Has another thread do what waits for the store."""
+
+    def __call__(self, work: Callable[[], T]) -> Awaitable[T]: ...
+
+
+class Looks:
+    """To be used on one loop; each task is read after it was asked for."""
+
+    def __init__(self, queries: Queries, in_thread: InThread) -> None:
+        self._queries = queries
+        self.in_thread = in_thread
+        self._asked: list[Asked] = []
+        self._looking: asyncio.Task[None] | None = None
+
+    async def task(self, task_id: str) -> View | None:
+        """How a task stands now; None when it is not there."""
+        loop = asyncio.get_running_loop()
+        found: asyncio.Future[View | None] = loop.create_future()
+        self._asked.append((task_id, found))
+        if self._looking is None:
+            self._looking = loop.create_task(self._look())
+        return await found
+
+    async def _look(self) -> None:
+        try:
+            while self._asked:
+                asked, self._asked = self._asked, []
+                await self._tell(asked)
+        finally:
+            self._looking = None
+
+    async def _tell(self, asked: Sequence[Asked]) -> None:
+        ids = [task_id for task_id, _ in asked]
+        try:
+            views = await self.in_thread(partial(self._queries.some_tasks, ids))
+        except BaseException as error:
+            for _, waiter in asked:
+                if not waiter.done():
+                    waiter.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
+            return
+        known = {each["id"]: each for each in views}
+        for task_id, waiter in asked:
+            # Who hung up meanwhile waits no more.
+            if not waiter.done():
+                waiter.set_result(known.get(task_id))
+
+
+class Swift:
+    """Commands and reports as the service has them; what is not usual is left to that to tell."""
+
+    def __init__(self, engine: Engine, service: Service, looks: Looks) -> None:
+        self._engine = engine
+        self._service = service
+        self._looks = looks
+
+    async def add_task(self, task: NewTask) -> View:
+        if task.scheduled_for is not None:
+            # From now on, perhaps: the store is asked what that is.
+            return await self._looks.in_thread(partial(self._service.commands.add_task, task))
+        made = await self._engine.tasks.create.aio(task, actor=self._service.actor)
+        seen = await self._looks.task(made.id) if made.created else None
+        if seen is None:
+            return await self._looks.in_thread(partial(self._service.commands.tell, made))
+        return {**seen, "created": True}
+
+    async def complete(self, result: Result) -> View:
+        task_id = result.task_id
+        if self._service.scope.is_narrow:
+            await self._looks.in_thread(partial(self._service.scope.check_tasks, [task_id]))
+        answer = await self._engine.work.complete.aio(
+            task_id, result.token, result.output, usage=result.usage
+        )
+        repeated = accepted(task_id, answer).repeated
+        seen = await self._looks.task(task_id)
+        if seen is None:
+            tell = partial(self._service.protocol.tell, task_id, answer)
+            return await self._looks.in_thread(tell)
+        return {"ok": True, "repeated": repeated, "task": seen}

@@ -1,0 +1,350 @@
+"""What front ends have done: each a command on a run or a task, answered with how it stands.
+
+Steers runs and tasks: each a command, done in the store or in a rehearsal of it.
+
+Waiting for a version that somebody has seen and this store has not: a little, and not long.
+
+Which signals are waited for: one that nothing waits for may be misspelt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from holdfast.engine.engine import Engine
+from holdfast.engine.runs import Runs
+from holdfast.engine.tasks import Tasks
+from holdfast.errors import InvalidInput, NotFound
+from holdfast.model.effect import read_awaited
+from holdfast.model.result import Refusal, TransitionResult
+from holdfast.model.retry import RetryPolicy
+from holdfast.model.run import Created, NewRun
+from holdfast.model.schedule import NewSchedule
+from holdfast.model.task import NewTask
+from holdfast.model.text import clean_name
+from holdfast.model.workflow.graph import Workflow, read_workflow
+from holdfast.model.workflow.run_input import place_paths
+from holdfast.service.commands.request_errors import accepted, renamed
+from holdfast.service.queries.child_runs import runs_below, with_called
+from holdfast.service.queries.queries import Queries
+from holdfast.service.queries.views import View, view_lease, view_schedule
+from holdfast.store.database import Row, Transaction
+
+Change = Callable[..., TransitionResult]
+# What `resume` lifts from a task, one at a time.
+RESUMED = ("paused", "limit", "version")
+
+
+class Desks(Protocol):
+    """Where it is done: an engine, or a transaction of somebody's own."""
+
+    @property
+    def runs(self) -> Runs: ...
+
+    @property
+    def tasks(self) -> Tasks: ...
+
+
+class Steering:
+    """Steers for one actor; what is refused raises `Refused`."""
+
+    def __init__(self, desks: Desks, queries: Queries, actor: str = "user") -> None:
+        self._desks = desks
+        self._queries = queries
+        self._actor = actor
+
+    def cancel(self, identifier: str) -> View:
+        return self._either(identifier, self._desks.runs.cancel, self._desks.tasks.cancel)
+
+    def retry(self, identifier: str, *, step: str | None = None) -> View:
+        """Try again what failed; with a step, that one of a run and all that needs it."""
+        if step is None:
+            return self._either(identifier, self._desks.runs.retry, self._desks.tasks.retry)
+        return self._changed(identifier, self._desks.runs.retry, step=step)
+
+    def reopen(self, task_id: str) -> View:
+        """Do an ended task again, and everything that needs it."""
+        return self._changed(task_id, self._desks.tasks.reopen)
+
+    def follow_up(self, task_id: str, message: object) -> View:
+        """Have who did an ended task go on with a message, and all that needs it done again."""
+        return self._changed(task_id, self._desks.tasks.follow_up, message)
+
+    def pause(self, identifier: str) -> View:
+        return self._either(identifier, self._desks.runs.pause, self._desks.tasks.hold)
+
+    def resume(
+        self, identifier: str, *, add_usd: float | None = None, add_attempts: int | None = None
+    ) -> View:
+        """Go on with what was paused; what is added raises the budget of a run."""
+        if add_usd is None and add_attempts is None:
+            return self._either(identifier, self._desks.runs.resume, self._unhold)
+        if identifier.startswith("t_"):
+            raise InvalidInput("run", f"{identifier} is a task, and only runs have a budget")
+        resume = self._desks.runs.resume
+        return self._changed(identifier, resume, add_usd=add_usd, add_attempts=add_attempts)
+
+    def approve(self, task_id: str, note: object = None) -> View:
+        return self._changed(task_id, self._desks.tasks.approve, note)
+
+    def reject(self, task_id: str, reason: object = None) -> View:
+        with renamed(note="reason"):
+            return self._changed(task_id, self._desks.tasks.reject, reason)
+
+    def answer(self, task_id: str, answer: object) -> View:
+        return self._changed(task_id, self._desks.tasks.answer, answer)
+
+    def enqueue(self, task_id: str) -> View:
+        return self._changed(task_id, self._desks.tasks.enqueue)
+
+    def run_now(self, task_id: str) -> View:
+        return self._changed(task_id, self._desks.tasks.run_now)
+
+    def reset(self, task_id: str) -> View:
+        return self._changed(task_id, self._desks.tasks.reset)
+
+    def block(self, task_id: str, needs: Sequence[str]) -> View:
+        """Have a task that has not begun wait for others too."""
+        return self._changed(task_id, self._desks.tasks.block, _some(needs))
+
+    def unblock(self, task_id: str, needs: Sequence[str] | None = None) -> View:
+        """Have a task wait for some others no more, or for none that it was linked to by hand.
+
+        What its workflow or plan has it wait for stays: somebody's approval may be among that.
+        """
+        chosen = None if needs is None else _some(needs)
+        return self._changed(task_id, self._desks.tasks.unblock, chosen, by_hand=True)
+
+    def delete(self, task_id: str) -> View:
+        answer = accepted(task_id, self._desks.tasks.delete(task_id, actor=self._actor))
+        return {"ok": True, "repeated": answer.repeated, "id": task_id}
+
+    def start_planning(self, task_id: str) -> View:
+        return self._changed(task_id, self._desks.tasks.start_planning)
+
+    def finalize_plan(self, task_id: str, graph: Mapping[str, Sequence[str]] | None) -> View:
+        return self._changed(task_id, self._desks.tasks.finalize_plan, graph=graph)
+
+    def reorder_plan(self, task_id: str, order: Sequence[str]) -> View:
+        return self._changed(task_id, self._desks.tasks.reorder_plan, order)
+
+    def _unhold(self, task_id: str, *, actor: str) -> TransitionResult:
+        """What stopped a task: a usage limit or a missing function where it was not paused."""
+        held = self._queries.task(task_id)["holds"]
+        reason = next((each for each in RESUMED if each in held), "paused")
+        return self._desks.tasks.unhold(task_id, reason, actor=actor)
+
+    def _either(self, identifier: str, of_run: Change, of_task: Change) -> View:
+        return self._changed(identifier, of_run if identifier.startswith("r_") else of_task)
+
+    def _changed(self, identifier: str, change: Change, *args: Any, **options: Any) -> View:
+        answer = accepted(identifier, change(identifier, *args, actor=self._actor, **options))
+        kind = "run" if identifier.startswith("r_") else "task"
+        now = self._queries.run(identifier) if kind == "run" else self._queries.task(identifier)
+        return {"ok": True, "repeated": answer.repeated, kind: now}
+
+
+def _some(needs: Sequence[str]) -> Sequence[str]:
+    if not needs:
+        raise InvalidInput("needs", "must name at least one task")
+    return needs
+
+
+RETRY = RetryPolicy(max_attempts=5, backoff=0.02, backoff_max=0.2)
+
+
+def await_version(engine: Engine, task_id: str, version: int) -> None:
+    """Look again while a task is before a version, each time later, and not at one that ended."""
+    for look in range(1, RETRY.max_attempts):
+        task = engine.tasks.get(task_id)
+        if task.version >= version or task.finished_at is not None:
+            return
+        engine.clock.sleep(RETRY.delay(look, engine.randomness.random()))
+
+
+SHOWN = 100
+
+
+def signals_awaited(tx: Transaction, target: str, name: str) -> list[View]:
+    """What a run or task waits for now, and then what the runs wait for that it has called.
+
+    Of very many only some are told, the one of that name among them.
+    """
+    below = runs_below(tx, [target]).get(target, []) if target.startswith("r_") else []
+    found = [
+        (each, signal)
+        for each in (target, *below)
+        for row in tx.read("signals_awaited", target=each, name=name, count=SHOWN)
+        for signal in read_awaited(row["waits_for"]).signals
+    ]
+    return [{"target": each, "name": signal} for each, signal in dict.fromkeys(found)]
+
+
+class Commands(Steering):
+    """What one actor has done; what is refused raises `Refused`."""
+
+    def __init__(self, engine: Engine, queries: Queries, actor: str = "user") -> None:
+        super().__init__(engine, queries, actor)
+        self._engine = engine
+
+    def lift_limit(self, agent: str) -> View:
+        """Let an agent go on that has reached its usage limit, with all that waited for it."""
+        view = self._engine.database.view
+        number = len(view(lambda tx: tx.read("waiting_tasks", agent=agent)))
+        lifted, *tasks = self._engine.tasks.lift_limit(agent, actor=self._actor)
+        number = 0 if lifted.repeated else number + sum(each.ok for each in tasks)
+        return {"ok": True, "repeated": lifted.repeated, "agent": agent, "tasks": number}
+
+    def signal(
+        self, target: str, name: str, payload: object = None, key: str | None = None
+    ) -> View:
+        """Send what is waited for, now or later; what was waited for when it came is told.
+
+        Whoever sends under a key again may well come when nobody waits any more.
+        """
+        signal = clean_name("name", name)
+        awaited = self._engine.database.view(lambda tx: signals_awaited(tx, target, signal))
+        sent = self._changed(target, self._engine.signals.send, name, payload, key=key)
+        if sent["repeated"]:
+            return sent
+        heard = {"target": target, "name": name} in awaited
+        return {**sent, "waited_for": heard, "awaited": awaited}
+
+    def edit(self, task_id: str, changes: dict[str, object], version: int | None = None) -> View:
+        """Change a task that is idle or queued; with a version, only while it is at that."""
+        if version is not None:
+            await_version(self._engine, task_id, version)
+        edit = self._engine.tasks.edit
+        return self._changed(task_id, edit, changes, expected_version=version)
+
+    def add_task(self, task: NewTask) -> View:
+        """The task, and whether this made it."""
+        return self.tell(self._engine.tasks.create(task, actor=self._actor))
+
+    def tell(self, made: Created) -> View:
+        """How a task stands that was made, or was there."""
+        return {**self._made(made, self._queries.task), "created": made.created}
+
+    def add_tasks(self, tasks: Sequence[NewTask]) -> View:
+        """Several tasks, all or none of them, in the order they were asked for."""
+        made = self._engine.tasks.create_many(tasks, actor=self._actor)
+        known = {each["id"]: each for each in self._queries.some_tasks([each.id for each in made])}
+        told = [known.get(each.id) or self._made(each, self._queries.task) for each in made]
+        pairs = zip(told, made, strict=True)
+        return {"items": [{**task, "created": each.created} for task, each in pairs]}
+
+    def start_by_name(
+        self, name: str, given: object, *, version: str | None = None, **more: Any
+    ) -> View:
+        """Start what the store knows by a name; paths are from this folder."""
+        return self.start(self.run_by_name(name, given, version=version, **more))
+
+    def run_by_name(
+        self, name: str, given: object, *, version: str | None = None, **more: Any
+    ) -> NewRun:
+        workflow = self.known_workflow(name, version)
+        placed = place_paths(workflow, given, str(Path.cwd()))
+        return NewRun(workflow=workflow, input=placed, **more)
+
+    def start(self, run: NewRun) -> View:
+        """The run, and whether this started it."""
+        made = self._engine.runs.start(run, actor=self._actor)
+        return {**self._made(made, self._queries.run), "created": made.created}
+
+    def _made(self, made: Created, look: Callable[[str], View]) -> View:
+        """What was made, or was there by its key; of what was removed since, what is left."""
+        left = None if made.created else self._queries.tombstone(made.id)
+        return left or look(made.id)
+
+    def add_workflow(self, workflow: Workflow) -> View:
+        """Keep a version of a workflow, so that it can be started by its name."""
+        added = self._engine.workflows.add(workflow)
+        return {"name": workflow.name, "version": workflow.version, "created": added}
+
+    def add_schedule(self, schedule: NewSchedule) -> View:
+        """Keep a schedule; another of its name is replaced, and the same again changes nothing."""
+        return view_schedule(self._engine.schedules.put(schedule))
+
+    def steer_schedule(self, name: str, verb: str) -> View:
+        """Pause, resume or remove a schedule."""
+        told = getattr(self._engine.schedules, verb)(name)
+        if told.reason is Refusal.NOT_FOUND:
+            known = [each["name"] for each in self._queries.schedules(limit=1_000)["items"]]
+            raise NotFound(name, "schedule", _suggest(name, known) if known else "there is none")
+        answer = accepted(name, told)
+        return {"ok": True, "repeated": answer.repeated, "name": name}
+
+    def steer_worker(self, name: str, verb: str) -> View:
+        """Have a worker finish and leave, or give back what it runs and leave."""
+        told = getattr(self._engine.workers, verb)(name)
+        if told.reason is Refusal.NOT_FOUND:
+            known = [each["name"] for each in self._queries.workers()["items"]]
+            hint = _suggest(name, known) if known else "no worker lives"
+            raise NotFound(name, "worker", hint)
+        answer = accepted(name, told)
+        return {"ok": True, "repeated": answer.repeated, "name": name}
+
+    def acquire_lease(self, key: str, owner: str, ttl: float) -> View | None:
+        """A named lease, or nothing when somebody holds it."""
+        lease = self._engine.leases.acquire(key, owner, ttl=ttl)
+        return None if lease is None else view_lease(lease)
+
+    def renew_lease(self, key: str, token: str, ttl: float) -> View:
+        accepted(key, self._engine.leases.renew(key, token, ttl=ttl))
+        return {"ok": True, "key": key}
+
+    def release_lease(self, key: str, token: str) -> View:
+        accepted(key, self._engine.leases.release(key, token))
+        return {"ok": True, "key": key}
+
+    def known_workflow(self, name: str, version: str | None = None) -> Workflow:
+        """A workflow that the store knows, by its name: the newest version, or the one named."""
+        chosen_name = clean_name("workflow", name)
+        rows = self._engine.database.view(
+            lambda tx: tx.read("versions_of_workflow", name=chosen_name)
+        )
+        if not rows:
+            known = [each["name"] for each in self._queries.workflows()["items"]]
+            raise NotFound(name, "workflow", _suggest(name, known))
+        chosen = [row for row in rows if version is None or row["version"].startswith(version)]
+        if not chosen:
+            there = ", ".join(row["version"] for row in rows)
+            raise NotFound(f"{name}@{version}", "version of a workflow", f"there are {there}")
+        if version is not None and len(chosen) > 1:
+            there = ", ".join(row["version"] for row in chosen)
+            raise InvalidInput("version", f"{version} is the beginning of several: {there}")
+        return self.with_called(read_workflow(chosen[0]["definition"]))
+
+    def with_called(self, workflow: Workflow) -> Workflow:
+        """A workflow with those that its steps call, as far as this store knows them."""
+
+        def look(tx: Transaction, name: str, version: str | None) -> Row | None:
+            rows = tx.read("versions_of_workflow", name=name)
+            return next((row for row in rows if version in {None, row["version"]}), None)
+
+        return self._engine.database.view(lambda tx: with_called(workflow, partial(look, tx)))
+
+    def asked_of_person(self, identifier: str) -> str:
+        """The task that waits for somebody's word: itself, or the only one of a run."""
+        if identifier.startswith("t_"):
+            return identifier
+        waiting = self._queries.for_people(run=identifier)
+        if len(waiting) == 1:
+            return str(waiting[0]["id"])
+        if not waiting:
+            reason = f"nothing of {identifier} waits for a person; `holdfast why {identifier}`"
+            raise InvalidInput("task", f"{reason} tells what it waits for")
+        names = ", ".join(f"{each['id']} ({each['address']})" for each in waiting)
+        raise InvalidInput("task", f"several tasks of {identifier} wait: {names}; name one")
+
+
+def _suggest(name: str, known: list[str]) -> str:
+    if not known:
+        return "no workflow was ever started or scheduled in this store"
+    close = get_close_matches(name, known, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    return f"known are {', '.join(known)}{hint}"

@@ -1,0 +1,138 @@
+"""What a command would change, for `--dry-run`: it is done, looked at, and undone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from holdfast.engine.engine import Engine
+from holdfast.engine.writer.dry_run import Rehearsal
+from holdfast.model.status import Kind, Status
+from holdfast.model.text import clean_name
+from holdfast.service.commands.commands import Steering
+from holdfast.service.commands.request_errors import Refused
+from holdfast.service.queries.queries import Queries, view_rows, with_addresses
+from holdfast.service.queries.run_tree import in_order
+from holdfast.service.queries.views import View
+from holdfast.store.database import Transaction
+
+# Of what runs already they change nothing that anybody would see.
+FOR_LATER = frozenset({"pause", "resume"})
+BEGIN_AGAIN = frozenset({"retry", "reopen"})
+TOLD_OF_NEW = ("kind", "run_id", "step", "item", "title", "address")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Preview:
+    """The tasks that would change, as they stand now, and those that would be made.
+
+    Each with its address and the state that it `becomes`; what would be made has no id yet. Of
+    those that would change, so many do `beside` what is done to the others.
+    """
+
+    tasks: list[View] = field(default_factory=list)
+    made: list[View] = field(default_factory=list)
+    beside: int = 0
+
+
+class Previews:
+    """Tells what the store itself makes of a command of `Steering`, of which nothing is kept."""
+
+    def __init__(self, engine: Engine, actor: str = "user") -> None:
+        self._engine = engine
+        self._actor = actor
+
+    def one(self, verb: str, identifier: str, *given: object, **options: object) -> Preview:
+        """What a command would change; what it would refuse raises `Refused`."""
+        (told,) = self.each(verb, [identifier], *given, **options)
+        if isinstance(told, Refused):
+            raise told
+        return told
+
+    def each(
+        self, verb: str, identifiers: Sequence[str], *given: object, **options: object
+    ) -> list[Preview | Refused]:
+        """The same of several, each of which finds what those before it would have changed."""
+
+        def work(rehearsal: Rehearsal) -> list[Preview | Refused]:
+            tx = rehearsal.tx
+            rehearsal.lock(identifiers)
+            queries = Queries(lambda look: look(tx), lambda: self._engine)
+            command = getattr(Steering(rehearsal.asked, queries, self._actor), verb)
+            told: list[Preview | Refused] = []
+            states: dict[str, str] = {}
+            for identifier in identifiers:
+                refused = _try(command, identifier, *given, **options)
+                changed = [each for each in tx.take_noted() if each.startswith("t_")]
+                shown = _shown(tx, verb, identifier, changed)
+                told.append(refused or self._tell(tx, verb, shown, states))
+            return told
+
+        return self._engine.rehearse(work)
+
+    def lift_limit(self, agent: str) -> Preview:
+        """The tasks that would no longer wait for the usage limit of their agent."""
+        named = clean_name("agent", agent)
+
+        def read(tx: Transaction) -> Preview:
+            if not tx.read("limit_of_agent", agent=named):
+                return Preview()
+            rows = tx.read("limited_tasks", agent=named) + tx.read("waiting_tasks", agent=named)
+            found = view_rows(tx, tx.read("tasks_by_id", ids=sorted(row["id"] for row in rows)))
+            return Preview(tasks=with_addresses(tx, found))
+
+        return self._engine.database.view(read)
+
+    def _tell(
+        self, tx: Transaction, verb: str, found: list[View], states: dict[str, str]
+    ) -> Preview:
+        """Put how tasks stand before it to how they stand after it, which the next one finds."""
+        after = {each["id"]: each for each in with_addresses(tx, found)}
+        before = self._engine.database.view(
+            lambda outside: view_rows(outside, outside.read("tasks_by_id", ids=sorted(after)))
+        )
+        stood = [each | {"state": states.get(each["id"], each["state"])} for each in before]
+        beside = sum(not _is_meant(verb, each, after[each["id"]]) for each in stood)
+        told = [_becoming(each, after.pop(each["id"])) for each in stood]
+        made = [_new(each) for each in in_order([*after.values()])]
+        states |= {each["id"]: each["becomes"] for each in told}
+        return Preview(tasks=in_order(told), made=made, beside=beside)
+
+
+def _try(command: Callable[..., View], *given: object, **options: object) -> Refused | None:
+    try:
+        command(*given, **options)
+    except Refused as refused:
+        return refused
+    return None
+
+
+def _shown(tx: Transaction, verb: str, identifier: str, changed: Sequence[str]) -> list[View]:
+    """What changed, as it stands then, but for what a person does not take for changed by it."""
+    found = view_rows(tx, tx.read("tasks_by_id", ids=sorted(changed)))
+    if verb in FOR_LATER:
+        return [each for each in found if each["status"] != Status.RUNNING]
+    if verb == "finalize_plan":
+        return [each for each in found if each["id"] != identifier]
+    return found
+
+
+def _is_meant(verb: str, before: View, after: View) -> bool:
+    """Whether the verb is done to a task, and it does not only change because of others."""
+    if verb == "cancel":
+        return bool(after["status"] == Status.CANCELLED)
+    # A group only begins again with what is in it.
+    alone = after["kind"] != Kind.GROUP and not after.get("superseded")
+    began = alone and after["generation"] > before["generation"]
+    return began if verb in BEGIN_AGAIN else True
+
+
+def _becoming(before: View, after: View) -> View:
+    ceases = after.get("superseded") and after["status"] == before["status"]
+    state = "superseded" if ceases else after["state"]
+    return before | {"address": after["address"], "becomes": state}
+
+
+def _new(task: View) -> View:
+    told = {name: task[name] for name in TOLD_OF_NEW if name in task}
+    return told | {"becomes": task["state"]}

@@ -1,0 +1,183 @@
+"""A refused transition, for a front end to tell: the code, what it was about, and the reason.
+
+Mistakes in fields that a front end has other words for, told in its own.
+
+What is wrong with the shape of what was sent: where, what was given, and what to write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from itertools import groupby
+from typing import Any
+
+from holdfast.errors import HoldfastError, InvalidInput
+from holdfast.model.result import Refusal, TransitionResult
+
+STOP = "stop, and change nothing more: the attempt is over"
+
+
+class Refused(HoldfastError):
+    def __init__(self, identifier: str, answer: TransitionResult) -> None:
+        self.identifier = identifier
+        self.reason = answer.reason or Refusal.INVALID_TRANSITION
+        self.detail = answer.detail
+        self.status = answer.status
+        super().__init__(f"{identifier}: {self.reason}; {answer.detail}")
+
+
+def accepted(identifier: str, answer: TransitionResult) -> TransitionResult:
+    """The same answer when it happened, or is so already; raises `Refused` when it did not."""
+    if not answer.ok and not answer.repeated:
+        raise Refused(identifier, answer)
+    return answer
+
+
+def may_act(identifier: str, answer: TransitionResult) -> TransitionResult:
+    """The same of whoever asks whether they may act; one who may not is told to stop."""
+    if answer.ok or answer.reason == Refusal.NOT_FOUND:
+        return accepted(identifier, answer)
+    told = "; ".join(each for each in (answer.detail, STOP) if each)
+    raise Refused(identifier, replace(answer, detail=told))
+
+
+@contextmanager
+def renamed(**fields: str) -> Iterator[None]:
+    """Tell what is wrong with a field by the name it was sent under."""
+    try:
+        yield
+    except InvalidInput as error:
+        if error.field not in fields:
+            raise
+        raise InvalidInput(fields[error.field], error.reason) from error
+
+
+MOST = 50
+SHOWN = 40
+# What may not be told again.
+_SECRET = {("token",), ("code",)}
+_KINDS: dict[type, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    list: "a list",
+    dict: "an object",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mistake:
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+# How pydantic names the plain kinds that it tries one after another.
+_TRIED = frozenset({"str", "int", "float", "bool"})
+
+Found = Mapping[str, Any]
+Say = Callable[[Mapping[str, Any]], str]
+
+_WANTED: dict[str, Say] = {
+    "string": lambda _: "text",
+    "int": lambda _: "a whole number",
+    "float": lambda _: "a number",
+    "bool": lambda _: "true or false",
+    "list": lambda _: "a list",
+    "dict": lambda _: "an object",
+    "model": lambda _: "an object",
+    "greater_than_equal": lambda said: f"{_plain(said['ge'])} or more",
+    "greater_than": lambda said: f"more than {_plain(said['gt'])}",
+    "less_than_equal": lambda said: f"{_plain(said['le'])} at most",
+    "less_than": lambda said: f"less than {_plain(said['lt'])}",
+    "finite_number": lambda _: "a finite number",
+    "literal_error": lambda said: str(said["expected"]),
+    "string_pattern_mismatch": lambda said: f"like {said['pattern']}",
+    "string_too_long": lambda said: f"{said['max_length']} characters long at most",
+    "too_long": lambda said: f"{said['max_length']} entries long at most",
+}
+
+
+def tell_mistakes(found: Sequence[Found], known: Sequence[str] = ()) -> list[Mistake]:
+    """What pydantic found, in our words; `known` are the fields that there are."""
+    fields = groupby(_meant(found)[:MOST], key=_field)
+    return [
+        Mistake(field=field or "body", message=_message(list(each), known))
+        for field, each in fields
+    ]
+
+
+def _meant(found: Sequence[Found]) -> Sequence[Found]:
+    """Of what may have one of several shapes, the mistakes in the one that comes nearest."""
+    shapes = [list(each) for _, each in groupby(found, key=_shape)]
+    named = [each for each in shapes if _shape(each[0])]
+    if len(named) < 2:  # noqa: PLR2004 - one shape alone is the one that is meant
+        return found
+    return min(named, key=len)
+
+
+def _shape(found: Found) -> str:
+    """The class that was tried, which pydantic names in the place."""
+    parts = [each for each in found["loc"][:2] if isinstance(each, str)]
+    return next((each for each in parts if each[:1].isupper()), "")
+
+
+def _field(found: Found) -> str:
+    parts = list(found["loc"])
+    if parts[:1] == ["query"]:
+        return str(parts[1])
+    if parts and parts[0] in {"body", "path", "header"}:
+        parts = parts[1:]
+    if parts and parts[-1] in _TRIED:
+        parts = parts[:-1]
+    return ".".join(str(each) for each in parts if str(each) != _shape(found))
+
+
+def _message(of_field: Sequence[Found], known: Sequence[str]) -> str:
+    """Of a field that may be of several kinds, what each would have wanted."""
+    first = of_field[0]
+    if first["type"] == "missing":
+        return "is missing"
+    if first["type"] == "extra_forbidden":
+        return _unknown(first, known)
+    wanted = " or ".join(_wanted(each) for each in of_field)
+    return f"must be {wanted}, not {_given(first)}"
+
+
+def _wanted(found: Found) -> str:
+    kind = str(found["type"])
+    stem = kind.removesuffix("_type").removesuffix("_parsing").removesuffix("_attributes")
+    say = _WANTED.get(stem)
+    return f"right ({found['msg']})" if say is None else say(found.get("ctx") or {})
+
+
+def _plain(number: float) -> float:
+    return int(number) if number == int(number) else number
+
+
+def _unknown(found: Found, known: Sequence[str]) -> str:
+    name = _field(found)
+    told = f"is no {'parameter' if found['loc'][0] == 'query' else 'field'} of this"
+    if not known or "." in name:
+        return told
+    close = get_close_matches(name, known, n=1)
+    more = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
+    return f"{told}; {more}"
+
+
+def _given(found: Found) -> str:
+    value = found.get("input")
+    if found["type"] == "too_long":
+        return str(found["ctx"]["actual_length"])
+    if value is None:
+        return "null"
+    if isinstance(value, list | dict | bytes) or found["loc"][-1:] in _SECRET:
+        return _KINDS.get(type(value), "bytes")
+    shown = ascii(value)
+    return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}…"

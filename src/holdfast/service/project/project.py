@@ -1,0 +1,195 @@
+"""Where the state of a project lives: the folder `.holdfast`, found upwards, and the store.
+
+The settings of a project: from the nearest `holdfast.yaml`, and over it from the environment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import InvalidInput, StoreError, StoreUnreachable
+from holdfast.settings import Project
+from holdfast.store.database import is_postgresql, sqlite_path
+from holdfast.store.drivers import MARK, tables_of
+from holdfast.worker.files.homes import (
+    HOME,
+    accept_naming,
+    accept_settings,
+    accept_store,
+    find_home,
+    make_home,
+    named_home,
+    refuse_planted,
+    usable_home,
+)
+from holdfast.worker.files.state_directory import state_of
+
+NAME = "holdfast.yaml"
+CONCURRENCY, LEAST_DISK = "HOLDFAST_CONCURRENCY", "HOLDFAST_LEAST_DISK"
+_SAYS_SOMETHING = re.compile(rb"^[^#\s]", re.MULTILINE)
+
+
+def find_project(here: Path, environment: Mapping[str, str]) -> Project:
+    """What holds in a folder: what the nearest file in it or above says, unless a variable does."""
+    found = _read_nearest(here)
+    given: dict[str, Any] = {}
+    if many := environment.get(CONCURRENCY):
+        given |= dict.fromkeys(("functions", "agents"), _count(many))
+    if least := environment.get(LEAST_DISK):
+        from holdfast.model.units import parse_size  # noqa: PLC0415 - few commands want it
+
+        given["least_disk"] = parse_size(LEAST_DISK, least)
+    return replace(found, **given)
+
+
+def _read_nearest(here: Path) -> Project:
+    for folder in (here.absolute(), *here.absolute().parents):
+        path = folder / NAME
+        if path.is_file():
+            accept_settings(path)
+            return _read(path)
+    return Project()
+
+
+def _read(path: Path) -> Project:
+    try:
+        says = _SAYS_SOMETHING.search(path.read_bytes())
+    except OSError as error:
+        raise InvalidInput(NAME, f"{path} cannot be read: {error.strerror}") from error
+    if not says:
+        return Project(folder=path.parent)
+    # Most files only show what could be said; to take one apart takes longer than most commands.
+    from holdfast.definition.project_file import read_project_file  # noqa: PLC0415
+
+    return read_project_file(path)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise InvalidInput(CONCURRENCY, f"{text!r} is no number of steps, from 1")
+    return int(text)
+
+
+FILE = "holdfast.db"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """The URL of a store and the folder of what is kept beside it.
+
+    A store that is `settled` on, by the environment or by its folder, may be begun by whoever
+    first looks at it, unless it has tables of somebody else; what was typed may be a slip.
+    """
+
+    url: str
+    home: Path
+    settled: bool
+    # Whether the folder is that of a project, where logs belong wherever the store is.
+    rooted: bool = False
+
+    @property
+    def there(self) -> bool:
+        """Whether there is a store to open; of a server only the server can tell."""
+        return is_postgresql(self.url) or sqlite_path(self.url).exists()
+
+    @property
+    def at_home(self) -> bool:
+        """Whether the store is a file in that folder."""
+        return not is_postgresql(self.url) and sqlite_path(self.url).parent.absolute() == self.home
+
+    def make(self) -> None:
+        """Make the folder that the store's file is in, kept out of version control."""
+        if self.at_home or self.rooted:
+            make_home(self.home)
+        if self.rooted and not self.at_home and not is_postgresql(self.url):
+            # What is beside the store tells that it was made here.
+            make_home(state_of(self.url, {}).root)
+
+    def require(self) -> None:
+        """Refuse to look at what is no store: to open it would make an empty one."""
+        if self.there:
+            self._refuse_foreign()
+        if self.there or self.settled:
+            return
+        if self.url == _default(self.home):
+            raise StoreUnreachable(
+                "no store found here or above; run `holdfast init`, or set --db or HOLDFAST_DB"
+            )
+        raise StoreUnreachable(
+            f"there is no store at {self.url}; `holdfast db upgrade --db …` creates one there"
+        )
+
+    def _refuse_foreign(self) -> None:
+        """Refuse a database that is somebody else's, and one without tables that was only typed."""
+        tables = tables_of(self.url)
+        if tables is None or MARK in tables or (self.settled and not tables):
+            return
+        postgresql = is_postgresql(self.url)
+        what = "this PostgreSQL database" if postgresql else str(sqlite_path(self.url))
+        chosen = "" if self.settled else " --db …"
+        raise StoreError(
+            f"{what} is not a Holdfast store; `holdfast db upgrade{chosen}` creates one in it"
+        )
+
+
+def find_place(*, db: str | None, environment: Mapping[str, str], here: Path) -> Place:
+    """The store that was typed, or named in the environment or the settings, or the nearest."""
+    if db or environment.get("HOLDFAST_DB"):
+        # Whoever names a store has said so, whatever lies around here.
+        home = named_home(environment) or find_home(here) or here.absolute() / HOME
+        url = read_url(db or environment["HOLDFAST_DB"])
+        _refuse_planted(url)
+        return Place(url=url, home=home, settled=not db)
+    project = find_project(here, {})
+    found = usable_home(here, environment)
+    if project.folder is None:
+        home = found or here.absolute() / HOME
+        return Place(url=_default(home), home=home, settled=found is not None)
+    home = found or project.folder / HOME
+    settled = found is not None or project.database is not None
+    named = _of_project(project)
+    if named is not None:
+        _refuse_planted(named)
+        _accept_named(named, project.folder / NAME)
+    return Place(url=named or _default(home), home=home, settled=settled, rooted=True)
+
+
+def _refuse_planted(url: str) -> None:
+    if not is_postgresql(url):
+        refuse_planted(sqlite_path(url))
+
+
+def _accept_named(url: str, settings: Path) -> None:
+    """Refuse a store that settings name, unless they or it are this user's own word."""
+    if is_postgresql(url):
+        accept_naming(settings)
+    else:
+        accept_store(sqlite_path(url), state_of(url, {}).root)
+
+
+def _of_project(project: Project) -> str | None:
+    """The store that a project names; a path is one from its folder."""
+    named, folder = project.database, project.folder
+    if named is None or folder is None or is_postgresql(named):
+        return named
+    path = sqlite_path(named) if "://" in named else Path(named)
+    return f"sqlite:///{folder / path}"
+
+
+def _default(home: Path) -> str:
+    return f"sqlite:///{home / FILE}"
+
+
+def read_url(text: str) -> str:
+    """The URL of a store; the path of a file is one of SQLite."""
+    return text if "://" in text else f"sqlite:///{Path(text).absolute()}"
+
+
+def same_store(url: str, other: str) -> bool:
+    if url == other or is_postgresql(url) or is_postgresql(other):
+        return url == other
+    return sqlite_path(url).absolute() == sqlite_path(other).absolute()

@@ -1,0 +1,129 @@
+"""Attempt calls: the worker's protocol for commands whose worker has the store itself."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from holdfast.engine.engine import Engine
+from holdfast.engine.state.effects import EFFECTS
+from holdfast.errors import HoldfastError, InvalidInput
+from holdfast.model.effect import Wait
+from holdfast.model.task import Renewal
+from holdfast.service.commands import request_bodies
+from holdfast.service.commands.problems import describe_error, describe_mistakes
+from holdfast.service.commands.request_errors import renamed, tell_mistakes
+from holdfast.service.commands.task_fields import read_moment
+from holdfast.service.commands.token_scope import TokenScope
+from holdfast.service.protocol.protocol import Note, Protocol
+from holdfast.service.queries.queries import Queries
+from holdfast.service.queries.views import View
+from holdfast.worker.files.state_directory import State
+from holdfast.worker.problem import Reply
+
+Call = Callable[[str, Any], Reply]
+
+
+class AttemptCalls:
+    """Answers as a server does, with the same shapes and codes."""
+
+    def __init__(self, engine: Engine, state: State) -> None:
+        queries = Queries(engine.database.view, lambda: engine)
+        self._protocol = Protocol(engine, queries, state, TokenScope(None, engine))
+        self._calls: Mapping[str, tuple[type[request_bodies.Body], Call]] = {
+            "renew": (request_bodies.Renew, self._renew),
+            "complete": (request_bodies.Complete, self._complete),
+            "fail": (request_bodies.Fail, self._fail),
+            "release": (request_bodies.Release, self._release),
+            "ask": (request_bodies.Ask, self._ask),
+            "guard": (request_bodies.Held, self._guard),
+            "logs": (request_bodies.Log, self._log),
+            "effects": (request_bodies.Effect, self._effect),
+            "artifacts": (request_bodies.Artifact, self._artifact),
+            "children": (request_bodies.Children, self._spawn),
+        }
+
+    def carry(self, task_id: str, verb: str, body: dict[str, Any]) -> Reply:
+        kind, call = self._calls[verb]
+        try:
+            return call(task_id, kind.model_validate(body))
+        except ValidationError as error:
+            fields = sorted(kind.model_fields)
+            return describe_mistakes(tell_mistakes(error.errors(), fields))
+        except HoldfastError as error:
+            return describe_error(error)
+
+    def _renew(self, _: str, body: request_bodies.Renew) -> Reply:
+        renewals = [
+            Renewal(
+                task_id=each.task_id, token=each.token, progress=each.progress, usage=each.usage
+            )
+            for each in body.leases
+        ]
+        with renamed(lease="lease_seconds"):
+            return _ok(self._protocol.renew_many(renewals, body.lease_seconds))
+
+    def _complete(self, task_id: str, body: request_bodies.Complete) -> Reply:
+        return _ok(self._protocol.complete(task_id, body.token, body.output, body.usage))
+
+    def _fail(self, task_id: str, body: request_bodies.Fail) -> Reply:
+        if body.limit_until is not None:
+            until = read_moment(body.limit_until)
+            with renamed(until="limit_until"):
+                return _ok(self._protocol.reach_limit(task_id, body.token, until, body.usage))
+        again = body.retryable is not False
+        told = self._protocol.fail(
+            task_id, body.token, body.error, retryable=again, usage=body.usage
+        )
+        return _ok(told)
+
+    def _release(self, task_id: str, body: request_bodies.Release) -> Reply:
+        until, notes = read_moment(body.until), _notes(body.note)
+        with renamed(name="note.name", value="note.value", signal="wait_for"):
+            if body.wait_for is not None:
+                wait = Wait(until=until, signals=(body.wait_for,))
+                return _ok(self._protocol.wait_for(task_id, body.token, wait, notes))
+            if body.note is None:
+                return _ok(self._protocol.release(task_id, body.token, until))
+            return _ok(self._protocol.suspend(task_id, body.token, Wait(until=until), notes))
+
+    def _ask(self, task_id: str, body: request_bodies.Ask) -> Reply:
+        with renamed(name="note.name", value="note.value"):
+            notes = _notes(body.note)
+            return _ok(self._protocol.ask(task_id, body.token, body.question, notes))
+
+    def _guard(self, task_id: str, body: request_bodies.Held) -> Reply:
+        return _ok(self._protocol.guard(task_id, body.token))
+
+    def _log(self, task_id: str, body: request_bodies.Log) -> Reply:
+        size = self._protocol.log(task_id, body.token, body.chunk.encode(errors="replace"))
+        return _ok({"ok": True, "bytes": size})
+
+    def _effect(self, task_id: str, body: request_bodies.Effect) -> Reply:
+        if body.name is None:
+            limit = EFFECTS if body.limit is None else body.limit
+            return _ok(self._protocol.effects(task_id, body.token, body.after, limit))
+        return _ok(self._protocol.record_effect(task_id, body.token, body.name, body.value))
+
+    def _artifact(self, task_id: str, body: request_bodies.Artifact) -> Reply:
+        text = body.encoding != "base64"
+        content = body.content.encode(errors="replace") if text else base64.b64decode(body.content)
+        return _ok(self._protocol.keep_artifact(task_id, body.token, body.name, content))
+
+    def _spawn(self, task_id: str, body: request_bodies.Children) -> Reply:
+        if any(each.step is not None for each in body.tasks):
+            raise InvalidInput("step", "a child that a command makes names no function")
+        wanted = [each.given() for each in body.tasks]
+        told = self._protocol.spawn(task_id, body.token, wanted, body.name or "children")
+        return Reply(status=200 if told["repeated"] else 201, body=told)
+
+
+def _ok(told: View) -> Reply:
+    return Reply(status=200, body=told)
+
+
+def _notes(body: request_bodies.Noted | None) -> list[Note]:
+    return [] if body is None else [(body.name, body.value)]

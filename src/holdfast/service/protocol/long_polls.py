@@ -1,0 +1,216 @@
+"""Workers that wait for work over long polls: thousands of them, a few of which stand in line.
+
+Of each kind, which is the agents and tags they offer, a few have a standing claim, which the engine
+serves in the very commit that makes work ready; the others wait behind them and cost it nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.engine.claims.picker import Claimed
+from holdfast.engine.claims.standing_claims import Taker
+from holdfast.engine.engine import Engine
+from holdfast.errors import HoldfastError
+from holdfast.model.task import Assignment
+from holdfast.service.protocol.protocol import Offer
+
+STANDING = 16
+
+log = logging.getLogger("holdfast.service")
+Kind = tuple[tuple[str, ...], str, tuple[str, ...], bool]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """How many tasks at most, under which name if any, which ones not, and whether bare ones."""
+
+    most: int = 1
+    request: str | None = None
+    passing: tuple[str, ...] = ()
+    bare: bool = True
+
+
+class Waiter:
+    """One long poll; what it is given arrives in its `arrived`."""
+
+    def __init__(self, engine: Engine, offer: Offer, ask: Ask) -> None:
+        self.arrived: asyncio.Future[Claimed] = asyncio.get_running_loop().create_future()
+        self.kept = ask.request is not None
+        self._work = engine.work
+        self._given_up = False
+        self.taker: Taker = engine.work.taker(
+            offer.worker,
+            agents=offer.served,
+            tags=offer.tags,
+            room=self._room,
+            passing=lambda: ask.passing,
+            deliver=self._deliver,
+        )
+        self.taker.lease = engine.work.lease(offer.lease)
+        self.taker.most = ask.most
+        self.taker.request = ask.request
+        self.taker.bare = ask.bare
+        # Its worker is elsewhere, and is told all there is.
+        self.taker.look = None
+        self.leave: Callable[[], None] | None = None
+        self._served = False
+
+    @property
+    def kind(self) -> Kind:
+        return self.taker.agents, self.taker.tags, self.taker.passed(), self.taker.bare
+
+    def _room(self) -> int:
+        return 0 if self._served else self.taker.most
+
+    def _deliver(self, claimed: Claimed) -> None:
+        """Called by the writer, which must neither wait nor fail."""
+        if not claimed:
+            return
+        self._served = True
+        try:
+            self.arrived.get_loop().call_soon_threadsafe(self._arrive, claimed)
+        except RuntimeError:
+            log.warning("%d tasks came too late to be given to anybody", len(claimed))
+            self.give_back(claimed)
+
+    def _arrive(self, claimed: Claimed) -> None:
+        if self._given_up:
+            self.give_back(claimed)
+        elif not self.arrived.done():
+            self.arrived.set_result(claimed)
+
+    def give_up(self) -> None:
+        """Give back what has come, and what may still be on its way."""
+        self._given_up = True
+        if self.arrived.done():
+            self.give_back(self.arrived.result())
+
+    def give_back(self, claimed: Claimed) -> None:
+        with suppress(HoldfastError):
+            self._work.give_back(claimed.read())
+
+
+@dataclass(kw_only=True)
+class Line:
+    """Those of one kind: some stand, the others wait behind them in the order they came."""
+
+    standing: set[Waiter] = field(default_factory=set)
+    behind: deque[Waiter] = field(default_factory=deque)
+
+
+class WaitingRoom:
+    """To be used on one loop."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._lines: dict[Kind, Line] = {}
+        self._loop = asyncio.get_running_loop()
+        self._closing: asyncio.Future[None] = self._loop.create_future()
+        self._unsubscribe = engine.on_hint(self._hint, served=False)
+        self._looking = self._loop.create_task(self._look())
+
+    @property
+    def waiting(self) -> int:
+        return sum(len(line.standing) + len(line.behind) for line in [*self._lines.values()])
+
+    async def wait(
+        self, waiter: Waiter, seconds: float, gone: asyncio.Future[None]
+    ) -> Claimed | None:
+        """What the waiter is given before the time is up, it is gone, or this is closed."""
+        line = self._lines.setdefault(waiter.kind, Line())
+        line.behind.append(waiter)
+        self._fill(line)
+        ends: set[asyncio.Future[Any]] = {waiter.arrived, gone, self._closing}
+        try:
+            await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            self._leave(waiter, line)
+            if not waiter.arrived.done() and waiter.leave is not None:
+                # Written after whatever was on its way when it left.
+                with suppress(HoldfastError):
+                    await self._engine.work.pull.aio(waiter.taker)
+        except asyncio.CancelledError:
+            self._leave(waiter, line)
+            waiter.give_up()
+            raise
+        claimed = waiter.arrived.result() if waiter.arrived.done() else None
+        if claimed is not None and gone.done() and not waiter.kept:
+            waiter.give_back(claimed)
+            return None
+        return claimed
+
+    def close(self) -> None:
+        """Send everybody away with what they have."""
+        if not self._closing.done():
+            self._closing.set_result(None)
+        self._looking.cancel()
+        self._unsubscribe()
+
+    def _fill(self, line: Line) -> None:
+        """Have as many stand as may, and ask for them what may be there."""
+        stood = False
+        while line.behind and len(line.standing) < STANDING:
+            waiter = line.behind.popleft()
+            line.standing.add(waiter)
+            waiter.leave = self._engine.work.take(waiter.taker)
+            stood = True
+        if stood:
+            self._ask(line)
+
+    def _leave(self, waiter: Waiter, line: Line) -> None:
+        """Stand in line no longer; once more changes nothing."""
+        if waiter.leave is None:
+            line.behind.remove(waiter)
+        else:
+            waiter.leave()
+            line.standing.discard(waiter)
+            self._fill(line)
+            if waiter.arrived.done():
+                # There may be more where that came from.
+                self._ask(line)
+        # Those who came after the last of this line had left stand in another.
+        if not line.standing and not line.behind and self._lines.get(waiter.kind) is line:
+            del self._lines[waiter.kind]
+
+    def _ask(self, line: Line) -> None:
+        for waiter in line.standing:
+            waiter.taker.hungry = True
+        first = next(iter(line.standing), None)
+        if first is not None:
+            with suppress(HoldfastError):
+                self._engine.work.pull.submit(first.taker)
+
+    def _hint(self) -> None:
+        """Another process, or a commit that could not serve, may have made something ready."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._ask_all)
+
+    def _ask_all(self) -> None:
+        for line in self._lines.values():
+            self._ask(line)
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(self._engine.settings.poll)
+            self._ask_all()
+
+
+class OwnRoom:
+    """A waiting room for a process of its own, made on the loop of the first who waits."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._room: WaitingRoom | None = None
+
+    async def wait(self, offer: Offer, ask: Ask, seconds: float) -> list[Assignment]:
+        """What somebody who never hangs up is given."""
+        room = self._room = self._room or WaitingRoom(self._engine)
+        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        claimed = await room.wait(Waiter(self._engine, offer, ask), seconds, gone)
+        return [] if claimed is None else claimed.read()

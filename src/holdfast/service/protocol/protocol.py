@@ -1,0 +1,401 @@
+"""The worker's protocol for front ends: claims as JSON, and reports that are refused when late.
+
+What a worker is given, as JSON: the task, its attempt, and the token of that.
+
+Leases kept with one call: each stands for itself, and is told what became of it.
+
+Signals for workers that are no functions: taken in the name of an attempt, and remembered.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass, replace
+from typing import Any
+
+from holdfast.engine.engine import Engine
+from holdfast.engine.input import validation
+from holdfast.engine.state.effects import EFFECTS
+from holdfast.errors import InvalidInput, StoreBusy, StoreError
+from holdfast.model.effect import Recorded, Wait
+from holdfast.model.result import TransitionResult
+from holdfast.model.task import Assignment, Renewal, Result
+from holdfast.model.text import clean_key, clean_name, clean_text, digest
+from holdfast.model.units import Moment
+from holdfast.service.commands.request_errors import accepted, may_act
+from holdfast.service.commands.task_fields import read_new_task
+from holdfast.service.commands.token_scope import TokenScope
+from holdfast.service.protocol.attempt_files import keep_artifact
+from holdfast.service.queries.history import page_of_effects
+from holdfast.service.queries.plain_tasks import is_plain, view_plain
+from holdfast.service.queries.queries import Queries
+from holdfast.service.queries.views import View, present, tell_time, view_task
+from holdfast.service.queries.wording import in_commands
+from holdfast.worker.files.attempt_log import append
+from holdfast.worker.files.state_directory import State
+from holdfast.worker.remote.assignment_format import AWAY, INVALID, Around, pack
+
+
+def view_assignment(assignment: Assignment) -> View:
+    """The task holds in its payload all that the step works on."""
+    row = assignment.fields()
+    task = view_plain(row) if is_plain(row) else view_task(assignment.task)
+    for name, value in (("payload", assignment.given), ("workflow", assignment.workflow)):
+        if value is not None:
+            task[name] = value
+    return {
+        "task": task,
+        "attempt": assignment.attempt,
+        "token": assignment.token,
+        "lease_expires_at": tell_time(assignment.expires_at),
+    }
+
+
+# How long who asks waits for an answer at all: no more than a part of what is to be kept.
+SHORTEST, LONGEST = 1.0, 10.0
+# How long those that are written wait for one whose row somebody has locked.
+FOR_OTHERS = 1.0
+
+Outcome = TransitionResult | InvalidInput | StoreError
+
+
+def renew_each(engine: Engine, renewals: Sequence[Renewal], lease: float | None) -> list[View]:
+    """Keep leases; what is to be said of all of them alike is raised, as of a single one."""
+    replies = engine.work.renew_each(renewals, lease=lease)
+    _wait(replies, engine.settings.lease if lease is None else lease)
+    outcomes = [_outcome(each) for each in replies]
+    errors = [each for each in outcomes if not isinstance(each, TransitionResult)]
+    if len(errors) == len(outcomes) and len({_code(each) for each in errors}) == 1:
+        raise errors[0]
+    return [_tell(each, outcome) for each, outcome in zip(renewals, outcomes, strict=True)]
+
+
+def _wait(replies: Sequence[Future[TransitionResult]], lease: float) -> None:
+    left = [each for each in replies if not each.done()]
+    wait(left, min(LONGEST, max(SHORTEST, lease / 3)), FIRST_COMPLETED)
+    wait(left, FOR_OTHERS)
+
+
+def _outcome(reply: Future[TransitionResult]) -> Outcome:
+    if not reply.done():
+        return StoreBusy("another transaction holds a row that this needs")
+    error = reply.exception()
+    return error if isinstance(error, InvalidInput | StoreError) else reply.result()
+
+
+def _code(error: InvalidInput | StoreError) -> str:
+    return INVALID if isinstance(error, InvalidInput) else AWAY
+
+
+def _tell(renewal: Renewal, outcome: Outcome) -> View:
+    if isinstance(outcome, TransitionResult):
+        return present(task_id=renewal.task_id, ok=outcome.ok, reason=outcome.reason)
+    known = isinstance(outcome, InvalidInput)
+    detail = in_commands(str(outcome)) if known else "it is not written yet; ask again"
+    return {
+        "task_id": renewal.task_id,
+        "ok": False,
+        "reason": _code(outcome),
+        "detail": detail,
+    }
+
+
+_NOTE = re.compile(r"wait ([0-9]{1,9})")
+
+
+def note_waits(attempt: int, wait: Wait) -> list[tuple[str, object]]:
+    """What is remembered of an attempt that was given back until a signal comes."""
+    return [(f"wait {attempt}", {"wait_for": signal}) for signal in wait.signals]
+
+
+def hear(engine: Engine, task_id: str, token: str) -> dict[str, Any]:
+    """Take the signal that a task waited for last, if it is there; all it has heard, by name."""
+    known = engine.work.effects(task_id)
+    waits = _waits(known)
+    if waits and (last := _heard(max(waits))) not in known:
+        target = engine.tasks.get(task_id).run_id or task_id
+        taken = engine.work.take_signal(task_id, token, target, waits[max(waits)], name=last)
+        if taken.found:
+            known[last] = taken.value
+    heard = {each: known.get(_heard(each)) for each in sorted(waits)}
+    # A worker may remember whatever it likes under these names.
+    return {
+        waits[each]: said["signal"]
+        for each, said in heard.items()
+        if isinstance(said, dict) and "signal" in said
+    }
+
+
+def _heard(attempt: int) -> str:
+    return f"wait {attempt} heard"
+
+
+def _waits(known: dict[str, Any]) -> dict[int, str]:
+    """For which signals attempts were given back."""
+    found = {name: _NOTE.fullmatch(name) for name in known}
+    noted = {int(each[1]): known[name] for name, each in found.items() if each}
+    return {
+        attempt: said["wait_for"]
+        for attempt, said in noted.items()
+        if isinstance(said, dict) and isinstance(said.get("wait_for"), str)
+    }
+
+
+Note = tuple[str, object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offer:
+    """What a worker says of itself when it asks for work; `agents` unless it leaves that open."""
+
+    worker: str
+    agents: Sequence[str] | None = None
+    tags: Sequence[str] = ()
+    lease: float = 30.0
+    # What tells one start of it from the next.
+    process: str | None = None
+    # The name of the token of a server that it asks with.
+    token: str | None = None
+
+    def __post_init__(self) -> None:
+        clean_name("worker", self.worker)
+        validation.tags(self.tags)
+        if self.process is not None:
+            clean_text("process", self.process)
+        if self.agents is not None:
+            validation.agents(self.agents)
+
+    @property
+    def served(self) -> Sequence[str]:
+        """The agents whose tasks it takes."""
+        return ["default"] if self.agents is None else self.agents
+
+    @property
+    def origin(self) -> str | None:
+        """What the store keeps of where it comes from: another token cannot pass for this one."""
+        return self.process if self.token is None else json.dumps([self.token, self.process])
+
+
+class Protocol:
+    """Every report carries the token of its attempt; what is refused raises `Refused`.
+
+    With the token of a server that is for some agents alone, a task of another raises `Forbidden`.
+    """
+
+    def __init__(self, engine: Engine, queries: Queries, state: State, scope: TokenScope) -> None:
+        self._engine = engine
+        self._scope = scope
+        self._queries = queries
+        self._state = state
+
+    def claim(self, offer: Offer, *, most: int = 1, task_id: str | None = None) -> View:
+        """Lease the first ready tasks, or the one named; without agents, for its own."""
+        got = self.take(offer, most=most, task_id=task_id)
+        return {"assignments": [view_assignment(each) for each in got]}
+
+    def take(
+        self,
+        offer: Offer,
+        *,
+        most: int = 1,
+        task_id: str | None = None,
+        request: str | None = None,
+    ) -> list[Assignment]:
+        """The same, under the name of a request if it has one, and not yet as JSON."""
+        # Nobody else may be there to take back what a dead worker left.
+        self._engine.work.recover()
+        if task_id is not None:
+            return self.take_by_id(offer, task_id, request)
+        return self._engine.work.claim(
+            offer.worker,
+            agents=offer.served,
+            tags=offer.tags,
+            lease=offer.lease,
+            count=most,
+            request=request,
+        )
+
+    def take_by_id(
+        self, offer: Offer, task_id: str, request: str | None = None
+    ) -> list[Assignment]:
+        self._scope.check_tasks([task_id])
+        return self._engine.work.claim_by_id(
+            task_id,
+            offer.worker,
+            agents=offer.agents or [self._engine.tasks.get(task_id).agent],
+            tags=offer.tags,
+            lease=offer.lease,
+            request=request,
+        )
+
+    def give_back(self, assignments: list[Assignment]) -> None:
+        """Release what whoever asked for it will not hear of; it does not wait."""
+        self._engine.work.give_back(assignments)
+
+    def renew(self, renewal: Renewal, lease: float | None = None) -> View:
+        self._scope.check_tasks([renewal.task_id])
+        (answer,) = self._engine.work.renew([renewal], lease=lease)
+        return self.tell(renewal.task_id, answer)
+
+    def renew_many(self, renewals: Sequence[Renewal], lease: float | None = None) -> View:
+        """Keep several leases; what becomes of each is told of each."""
+        self._scope.check_tasks([each.task_id for each in renewals])
+        return {"leases": renew_each(self._engine, renewals, lease)}
+
+    def complete(self, task_id: str, token: str, output: object, usage: object = None) -> View:
+        self._scope.check_tasks([task_id])
+        answer = self._engine.work.complete(task_id, token, output, usage=usage)
+        return self.tell(task_id, answer)
+
+    def complete_many(self, results: Sequence[Result]) -> View:
+        """Report several results, together; what becomes of each is told of each."""
+        self._scope.check_tasks([each.task_id for each in results])
+        answers = self._engine.work.complete_many(results)
+        told = [
+            present(
+                task_id=each.task_id,
+                ok=answer.ok,
+                repeated=answer.repeated,
+                reason=answer.reason,
+                detail=answer.detail or None,
+            )
+            for each, answer in zip(results, answers, strict=True)
+        ]
+        return {"results": told}
+
+    def fail(
+        self,
+        task_id: str,
+        token: str,
+        error: object,
+        *,
+        retryable: bool = True,
+        usage: object = None,
+    ) -> View:
+        self._scope.check_tasks([task_id])
+        answer = self._engine.work.fail(task_id, token, error, retryable=retryable, usage=usage)
+        return self.tell(task_id, answer)
+
+    def reach_limit(self, task_id: str, token: str, until: Moment, usage: object = None) -> View:
+        """Give back what an agent's usage limit stopped, and hold what else is for that agent."""
+        self._scope.check_tasks([task_id])
+        answer = self._engine.work.reach_limit(task_id, token, until, usage=usage)
+        return self.tell(task_id, answer)
+
+    def release(
+        self, task_id: str, token: str, until: Moment | None = None, usage: object = None
+    ) -> View:
+        self._scope.check_tasks([task_id])
+        answer = self._engine.work.release(task_id, token, until=until, usage=usage)
+        return self.tell(task_id, answer)
+
+    def wait_for(self, task_id: str, token: str, wait: Wait, notes: Sequence[Note] = ()) -> View:
+        """Give a task back until its run, or itself without one, is sent a signal."""
+        self._scope.check_tasks([task_id])
+        task = self._engine.tasks.get(task_id)
+        whole = replace(wait, target=task.run_id or task_id)
+        if self._engine.work.check_write(task_id, token).ok:
+            # What it was woken for is taken by now, whether it has looked or not.
+            hear(self._engine, task_id, token)
+        return self.suspend(task_id, token, whole, [*note_waits(task.attempt, wait), *notes])
+
+    def ask(self, task_id: str, token: str, question: object, notes: Sequence[Note] = ()) -> View:
+        self._scope.check_tasks([task_id])
+        answer = self._engine.work.ask(task_id, token, question, notes=notes)
+        return self.tell(task_id, answer)
+
+    def suspend(self, task_id: str, token: str, wait: Wait, notes: Sequence[Note] = ()) -> View:
+        """Give a task back until a wait is over, and remember notes with it."""
+        self._scope.check_tasks([task_id])
+        return self.tell(task_id, self._engine.work.suspend(task_id, token, wait, notes=notes))
+
+    def note_stop(self, task_id: str, token: str, *, ended: int, left: int) -> View:
+        """Keep that nothing of an attempt runs any more, whatever became of the attempt."""
+        self._scope.check_tasks([task_id])
+        told = self._engine.workers.note_stop(task_id, token, ended=ended, left=left)
+        return {"ok": True, "repeated": accepted(task_id, told).repeated}
+
+    def whole(self, assignments: Sequence[Assignment]) -> list[View]:
+        """Assignments with all that the executors of a worker elsewhere want."""
+        return [
+            view_assignment(each) | {"whole": pack(each, self._around(each))}
+            for each in assignments
+        ]
+
+    def _around(self, assignment: Assignment) -> Around:
+        work = self._engine.work
+        workflow, version = assignment.workflow, assignment.workflow_version
+        inside = assignment.item_number is not None
+        return Around(
+            # However many there are: who wants them asks for them, page by page.
+            effects={},
+            needed=work.needed_around(assignment.task_id) if inside else {},
+            secrets=work.secrets_of(workflow, version) if workflow and version else frozenset(),
+            trace_id=work.trace_of(assignment.run_id or assignment.task_id),
+        )
+
+    def guard(self, task_id: str, token: str) -> View:
+        self._scope.check_tasks([task_id])
+        return self.tell(task_id, may_act(task_id, self._engine.work.guard(task_id, token)))
+
+    def effects(
+        self, task_id: str, token: str, after: str | None = None, limit: int = EFFECTS
+    ) -> View:
+        """A page of what an attempt that may still act finds remembered; what its signals said."""
+        self._scope.check_tasks([task_id])
+        accepted(task_id, self._engine.work.check_write(task_id, token))
+        signals = hear(self._engine, task_id, token) if after is None else None
+        page = page_of_effects(self._engine, task_id, after, limit)
+        return page | present(signals=signals or None)
+
+    def record_effect(self, task_id: str, token: str, name: str, value: object) -> View:
+        """Remember what a side effect gave; the first value under a name stays."""
+        self._scope.check_tasks([task_id])
+        recorded = self._engine.work.record_effect(task_id, token, name, value)
+        return _recorded(task_id, name, recorded)
+
+    def spawn(
+        self, task_id: str, token: str, tasks: Sequence[Mapping[str, Any]], name: str
+    ) -> View:
+        """Make children of a running task, once under one name; for its agent unless they say."""
+        agent, settings = self._engine.tasks.get(task_id).agent, self._engine.settings
+        wanted = [read_new_task({"agent": agent, **each}, settings) for each in tasks]
+        self._scope.check_tasks([task_id])
+        self._scope.check_children(wanted)
+        recorded = self._engine.work.spawn(task_id, token, wanted, name=name)
+        told = _recorded(task_id, name, recorded)
+        # Under that name there may be the value of an effect, which names any task it likes.
+        value = recorded.value if isinstance(recorded.value, list) else []
+        ids = [each for each in value if isinstance(each, str)]
+        below = [each for each in self._queries.some_tasks(ids) if each.get("parent_id") == task_id]
+        found = {each["id"]: each for each in below}
+        return {**told, "items": [found[each] for each in ids if each in found]}
+
+    def log(self, task_id: str, token: str, chunk: bytes) -> int:
+        """Add to the log of an attempt that may still act; how long it is then."""
+        self._scope.check_tasks([task_id])
+        accepted(task_id, self._engine.work.check_write(task_id, token))
+        return append(self._state.log(task_id, int(token.partition(".")[0])), chunk)
+
+    def keep_artifact(self, task_id: str, token: str, name: str, content: bytes) -> View:
+        """Keep a file of an attempt that may still act, under a name of its own."""
+        self._scope.check_tasks([task_id])
+        return keep_artifact(self._engine, self._state, (task_id, token), name, content)
+
+    def tell(self, task_id: str, answer: TransitionResult) -> View:
+        """How the task of a report stands, unless that was refused."""
+        told = accepted(task_id, answer)
+        return {"ok": True, "repeated": told.repeated, "task": self._queries.task(task_id)}
+
+
+def request_key(owner: str, worker: str, request_id: str) -> str:
+    """What a request is remembered under: whoever asks, and what they call it."""
+    return digest(owner, clean_name("worker", worker), clean_key("request_id", request_id))
+
+
+def _recorded(task_id: str, name: str, recorded: Recorded) -> View:
+    told = accepted(task_id, recorded.answer)
+    return {"ok": True, "repeated": told.repeated, "name": name, "value": recorded.value}

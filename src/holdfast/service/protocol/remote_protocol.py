@@ -1,0 +1,86 @@
+"""The worker's protocol for front ends, spoken to a server elsewhere instead of a store here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from holdfast.errors import HoldfastError
+from holdfast.model.task import Renewal
+from holdfast.model.units import Moment
+from holdfast.service.commands.request_errors import Refused, accepted
+from holdfast.service.protocol.protocol import Offer
+from holdfast.service.queries.views import View, present
+from holdfast.worker.remote.client import Client, Refusing
+
+Said = dict[str, Any]
+
+
+class Elsewhere:
+    """What `Protocol` offers a script, by the calls of a worker; what is refused is `Refused`."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def claim(self, offer: Offer, *, most: int = 1, task_id: str | None = None) -> View:
+        asked = present(
+            worker=offer.worker,
+            agents=None if offer.agents is None else list(offer.agents),
+            tags=list(offer.tags) or None,
+            lease_seconds=offer.lease,
+            max=most,
+            task_id=task_id,
+        )
+        post = partial(self._client.post, "/claims", asked, assignments=list)
+        return self._ask(task_id or "the claim", post)
+
+    def renew(self, renewal: Renewal, lease: float | None = None) -> View:
+        asked = present(
+            task_id=renewal.task_id,
+            token=renewal.token,
+            progress=renewal.progress,
+            usage=renewal.usage,
+        )
+        (answer,) = self._client.renew([asked], lease)
+        if isinstance(answer, HoldfastError):
+            raise answer
+        accepted(renewal.task_id, answer)
+        return self.guard(renewal.task_id, renewal.token)
+
+    def complete(self, task_id: str, token: str, output: object, usage: object = None) -> View:
+        return self._report(task_id, "complete", token, output=output, usage=usage)
+
+    def fail(self, task_id: str, token: str, error: object, *, retryable: bool = True) -> View:
+        return self._report(task_id, "fail", token, error=error, retryable=retryable)
+
+    def reach_limit(self, task_id: str, token: str, until: Moment) -> View:
+        return self._report(task_id, "fail", token, limit_until=_sent(until))
+
+    def release(self, task_id: str, token: str, until: Moment | None = None) -> View:
+        return self._report(task_id, "release", token, until=_sent(until))
+
+    def guard(self, task_id: str, token: str) -> View:
+        return self._report(task_id, "guard", token)
+
+    def log(self, task_id: str, token: str, chunk: bytes) -> int:
+        text = chunk.decode(errors="replace")
+        body = {"token": token, "chunk": text}
+        post = partial(self._client.post, f"/claims/{task_id}/logs", body, bytes=int)
+        return int(self._ask(task_id, post)["bytes"])
+
+    def _report(self, task_id: str, verb: str, token: str, **said: object) -> View:
+        body = {"token": token, **present(**said)}
+        path = f"/claims/{task_id}/{verb}"
+        return self._ask(task_id, partial(self._client.post, path, body, task=dict))
+
+    def _ask(self, identifier: str, post: Callable[[], View]) -> View:
+        try:
+            return post()
+        except Refusing as refused:
+            raise Refused(identifier, refused.answer) from refused
+
+
+def _sent(moment: Moment | None) -> object:
+    return moment.isoformat() if isinstance(moment, datetime) else moment

@@ -1,0 +1,113 @@
+"""From what a person types to an id: ids, their beginnings, `@last`, and steps of a run."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+
+from holdfast.engine.engine import Engine
+from holdfast.engine.read.pages import ask_for_runs
+from holdfast.engine.read.task_state import name_tasks
+from holdfast.errors import InvalidInput, NotFound
+from holdfast.ids import ALPHABET
+from holdfast.service.queries.run_tree import name_task
+from holdfast.service.queries.views import tell_removed, view_task
+from holdfast.store.database import Transaction
+
+LAST = "@last"
+SHOWN = 8
+NEAR = 200
+FULL = 22
+_SHAPE = re.compile(rf"[rt]_[{ALPHABET}]{{1,20}}")
+_FORMS = (
+    "write an id (r_… or t_…), the beginning of one, @last, or a step of a run as RUN:step "
+    "(@last:build.2.implement)"
+)
+_KINDS = {"r": "run", "t": "task"}
+
+
+class Addresses:
+    """Finds the one run or task that is meant, or says what is near."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def find(self, text: str) -> str:
+        """The id of the run or task that is meant."""
+        given = text.strip()
+        run, colon, step = given.partition(":")
+        if colon:
+            return self._engine.runs.task(self.run(run), step).id if step else self.run(run)
+        if given == LAST:
+            return self._last()
+        if not _SHAPE.fullmatch(given):
+            raise InvalidInput("id", f"{given[:60]!r} names no run or task; {_FORMS}")
+        return self._begins(given)
+
+    def run(self, text: str) -> str:
+        found = self.find(text)
+        if found.startswith("t_"):
+            own = self._engine.tasks.get(found).run_id
+            instead = "it is part of no run" if own is None else f"its run is {own}"
+            raise InvalidInput("run", f"{found} is a task, and a run is wanted; {instead}")
+        return found
+
+    def task(self, text: str) -> str:
+        found = self.find(text)
+        if found.startswith("r_"):
+            steps = [task.step for task in self._engine.runs.tasks(found) if not task.parent_id]
+            names = ", ".join(f"{found}:{step}" for step in steps[:SHOWN])
+            raise InvalidInput("task", f"{found} is a run, and a task is wanted; its are {names}")
+        return found
+
+    def complete(self, text: str) -> list[str]:
+        """The newest ids that begin with a text, for a shell to offer."""
+        found: list[str] = []
+        for kind, listed in (("r_", self._engine.runs.list), ("t_", self._engine.tasks.list)):
+            if kind.startswith(text[:2]):
+                found += [each.id for each in listed(limit=NEAR) if each.id.startswith(text)]
+        return found
+
+    def _last(self) -> str:
+        query, asked = ask_for_runs(limit=1, after=None, status=None, workflow=None)
+        asked["called"] = False
+        newest = self._engine.database.view(lambda tx: tx.read(query, **asked))
+        if not newest:
+            raise NotFound(LAST, "run", "nothing was ever run; `holdfast run WORKFLOW` starts one")
+        return str(newest[0]["id"])
+
+    def _begins(self, text: str) -> str:
+        query = "run_ids_between" if text.startswith("r_") else "task_ids_between"
+
+        def read(tx: Transaction) -> list[str]:
+            # "~" comes behind every character of an id.
+            rows = tx.read(query, first=text, last=text + "~", count=SHOWN + 1)
+            return [row["id"] for row in rows]
+
+        found = self._engine.database.view(read)
+        if not found:
+            removed = self._engine.database.view(lambda tx: tell_removed(tx, text))
+            raise NotFound(text, _KINDS[text[0]], removed or self._nearest(text))
+        if len(found) > 1:
+            more = ", …" if len(found) > SHOWN else ""
+            names = ", ".join(self._describe(each) for each in found[:SHOWN])
+            raise InvalidInput("id", f"{text} is the beginning of several: {names}{more}")
+        return found[0]
+
+    def _nearest(self, text: str) -> str:
+        listed = self._engine.runs.list if text.startswith("r_") else self._engine.tasks.list
+        known = [each.id for each in listed(limit=NEAR)]
+        if not known:
+            return "there is none at all yet"
+        close = get_close_matches(text.ljust(FULL, known[0][-1]), known, n=3, cutoff=0.8)
+        if close and len(text) == FULL:
+            return f"the nearest: {', '.join(self._describe(each) for each in close)}"
+        return f"the newest: {', '.join(self._describe(each) for each in known[:3])}"
+
+    def _describe(self, identifier: str) -> str:
+        if identifier.startswith("r_"):
+            run = self._engine.runs.get(identifier)
+            return f"{identifier} ({run.workflow}, {run.status})"
+        task = self._engine.tasks.get(identifier)
+        place = self._engine.database.view(lambda tx: name_tasks(tx, [identifier]))[identifier]
+        return f"{identifier} ({name_task(view_task(task), place)}, {task.status})"

@@ -1,0 +1,123 @@
+"""Runs that were called by steps of others: whose they are, what they used, what they are doing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from holdfast.engine.explain.why_slot import explain_slot
+from holdfast.engine.read.task_state import name_tasks
+from holdfast.model.run import Run
+from holdfast.model.status import Hold, RunStatus
+from holdfast.model.workflow.graph import MAX_DEPTH, Workflow, read_workflow
+from holdfast.model.workflow.step import every
+from holdfast.service.queries.views import Usage, View, add, present
+from holdfast.store.database import Row, Transaction
+
+Look = Callable[[str, str | None], Row | None]
+
+
+def callers(tx: Transaction, runs: Sequence[Run]) -> dict[str, View]:
+    """Of each run that was called: the task that did, its step and its run."""
+    called = [run.id for run in runs if run.parent_id is not None]
+    if not called:
+        return {}
+    return {
+        row["id"]: {name: row[name] for name in ("task_id", "step", "run_id", "workflow")}
+        for row in tx.read("callers_of", ids=called)
+    }
+
+
+def place_from_top(
+    tx: Transaction, tasks: Mapping[str, str | None]
+) -> dict[str, tuple[str | None, str]]:
+    """The place of each of some tasks of some runs: in the topmost run, what was called there too.
+
+    Each is that run and the name in it; of a task without a run, no run and its title.
+    """
+    names = name_tasks(tx, tasks)
+    runs = sorted({run for run in tasks.values() if run is not None})
+    rows = {row["id"]: row for row in tx.read("callers_of", ids=runs)} if runs else {}
+    if not rows:
+        return {task: (run, names[task]) for task, run in tasks.items()}
+    above = place_from_top(tx, {row["task_id"]: row["run_id"] for row in rows.values()})
+    found: dict[str, tuple[str | None, str]] = {}
+    for task, run in tasks.items():
+        if run in rows:
+            top, name = above[rows[run]["task_id"]]
+            found[task] = (top, f"{name}.{names[task]}")
+        else:
+            found[task] = (run, names[task])
+    return found
+
+
+def runs_below(tx: Transaction, ids: Sequence[str]) -> dict[str, list[str]]:
+    """What each of some runs has called, near or far."""
+    found: dict[str, list[str]] = {}
+    for row in tx.read("runs_below", ids=ids):
+        found.setdefault(row["top"], []).append(row["id"])
+    return found
+
+
+def with_usage_below(
+    usages: Mapping[str, Usage], below: Mapping[str, Sequence[str]], run_id: str
+) -> Usage | None:
+    """What a run and all that it has called used up."""
+    total: Usage = {}
+    for each in (run_id, *below.get(run_id, ())):
+        add(total, usages.get(each))
+    return total or None
+
+
+def view_called(tx: Transaction, rows: Sequence[Row]) -> dict[str, View]:
+    """Runs that were called, in brief, and what stops each; of a key, who has its places."""
+    keys = {row["concurrency_key"] for row in rows if _holds(row) & Hold.SLOT} - {None}
+    slots = {key: explain_slot(tx, key)[0] for key in keys}
+    return {row["id"]: _view_called(row, slots) for row in rows}
+
+
+def _view_called(row: Row, slots: Mapping[str, str]) -> View:
+    view: View = {name: row[name] for name in ("id", "workflow", "status")}
+    holds = _holds(row)
+    slot = slots.get(row["concurrency_key"] or "") if holds & Hold.SLOT else None
+    return view | present(holds=[*holds.names] or None, slot=slot)
+
+
+def _holds(row: Row) -> Hold:
+    """What stops a run that has not ended."""
+    return Hold(row["holds"] if row["status"] == RunStatus.RUNNING else 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Called:
+    """Runs that were called, by their ids, and the last one of each task that did."""
+
+    runs: Mapping[str, View]
+    last: Mapping[str, str]
+
+
+def nest(tasks: Sequence[View], called: Called) -> list[View]:
+    """Tasks that call, with the run that each waits for or has waited for, and its tasks."""
+    return [_nested(task, called) for task in tasks]
+
+
+def _nested(task: View, called: Called) -> View:
+    run = called.runs.get(task.get("waits_for") or called.last.get(task["id"], ""))
+    if run is None or "calls" not in task:
+        return task
+    return task | {"child": run | {"tasks": nest(run["tasks"], called)}}
+
+
+def with_called(workflow: Workflow, look: Look, way: tuple[str, ...] = ()) -> Workflow:
+    """A workflow with those that its steps call, as far as the store knows them."""
+    here = (*way, workflow.name)
+    found = {flow.name: flow for flow in workflow.called}
+    for step in every(workflow.steps):
+        name = step.calls
+        if name is None or name in found or name in here or len(here) > MAX_DEPTH:
+            continue
+        row = look(name, None if step.work is None else step.work.version)
+        if row is not None:
+            found[name] = read_workflow(row["definition"])
+    called = tuple(with_called(flow, look, here) for flow in found.values())
+    return replace(workflow, called=called) if called else workflow

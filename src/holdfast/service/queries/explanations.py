@@ -1,0 +1,110 @@
+"""Why a task or run stands where it stands, as JSON, with the commands that would change it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.engine.engine import Engine
+from holdfast.engine.explain.explanation import Explanation, TakenBy
+from holdfast.engine.explain.why_run import RunExplanation
+from holdfast.model.status import Kind, Status
+from holdfast.model.worker import LiveWorker
+from holdfast.service.queries.views import View
+from holdfast.service.queries.wording import PROGRAM, Typed, in_commands
+
+
+def explain(
+    engine: Engine,
+    identifier: str,
+    *,
+    agents: Sequence[str] | None = None,
+    tags: Sequence[str] | None = None,
+    typed: Typed = str,
+) -> View:
+    """What is told, with each command as it is `typed`."""
+    workers = engine.workers.list()
+    if identifier.startswith("t_"):
+        told = engine.why(identifier, agents=agents, tags=tags)
+        return _view_task(told, _served(told, workers), typed)
+    return _view_run(engine.why_run(identifier, agents=agents, tags=tags), workers, typed)
+
+
+def _view_run(told: RunExplanation, workers: Sequence[LiveWorker], typed: Typed) -> View:
+    free = [each for each in told.tasks if each.claimable]
+    alone = {each.task.id: served for each in free if (served := _unserved(each, workers))}
+    fixes = _commands(told.fix)
+    fixes += [fix for each in told.tasks for fix in _fixes(each, *each.own_fixes)]
+    fixes += [f"holdfast logs {each.task.id}" for each in free if each.given_back]
+    fixes += [fix for each in free if each.task.id in alone for fix in _fixes(each, each.fix)]
+    lines = {
+        each.task.id: ": ".join([each.line, *alone.get(each.task.id, ())]) for each in told.tasks
+    }
+    return {
+        "id": told.run.id,
+        "status": told.run.status.value,
+        "summary": in_commands(told.summary, typed),
+        "tasks": [
+            {
+                "id": each.task.id,
+                "state": each.task.state,
+                "line": in_commands(lines[each.task.id], typed),
+            }
+            for each in told.tasks
+        ],
+        "more": told.more,
+        "fixes": [typed(fix) for fix in dict.fromkeys(fixes)],
+    }
+
+
+def _unserved(told: Explanation, workers: Sequence[LiveWorker]) -> list[str]:
+    """That no live worker would take it, in words."""
+    served = _served(told, workers)
+    return [] if served is None or served["ok"] else [served["detail"]]
+
+
+def _view_task(told: Explanation, served: View | None, typed: Typed) -> View:
+    waits = served is not None and not served["ok"]
+    fixes = _fixes(told, *(clause.fix for clause in told.clauses))
+    fixes += [f"holdfast logs {told.task.id}"] if told.given_back else []
+    # Where a worker lives that would take it, to start another one is no help.
+    fixes += _fixes(told, told.fix) if served is None or waits else []
+    clauses = [
+        {"name": clause.name, "ok": clause.ok, "detail": in_commands(clause.detail, typed)}
+        for clause in told.clauses
+    ]
+    return {
+        "id": told.task.id,
+        "status": told.task.status.value,
+        "state": told.task.state,
+        "summary": in_commands(told.summary, typed),
+        "claimable": told.claimable,
+        "clauses": clauses if served is None else [*clauses, served],
+        "fixes": [typed(fix) for fix in dict.fromkeys(fixes)],
+    }
+
+
+def _served(told: Explanation, workers: Sequence[LiveWorker]) -> View | None:
+    """Whether a live worker would take a task that waits for one."""
+    task = told.task
+    if task.kind is not Kind.WORK or task.status is not Status.QUEUED:
+        return None
+    if told.left:
+        return {"name": "worker", "ok": False, "detail": told.left}
+    fit = [each for each in workers if task.agent in each.agents and {*task.tags} <= {*each.tags}]
+    serve = [each for each in fit if each.told is None and each.pausing is None]
+    wanted = f'"{task.agent}"' + (f" with {', '.join(task.tags)}" if task.tags else "")
+    many = "live worker" if len(serve) == len(workers) == 1 else "live workers"
+    verb = "serves" if len(serve) == 1 else "serve"
+    detail = f"{len(serve)} of {len(workers)} {many} {verb} {wanted}"
+    detail = "; ".join([detail, *(f"{each.name}: {each.pausing}" for each in fit if each.pausing)])
+    return {"name": "worker", "ok": bool(serve), "detail": detail}
+
+
+def _fixes(told: Explanation, *fixes: str) -> list[str]:
+    """What to type, where a worker that lacks the functions of a program would be no help."""
+    app = PROGRAM if told.taken_by is TakenBy.PROGRAM else None
+    return [command for fix in fixes for command in _commands(fix, app)]
+
+
+def _commands(fix: str, app: str | None = None) -> list[str]:
+    return [part for part in in_commands(fix, app=app).split("; ") if part]

@@ -1,0 +1,166 @@
+"""The events of the whole store in pages, by a cursor that skips none, however late it commits.
+
+Events are numbered before they commit. A number that is missing may still come, so a cursor tells
+the gaps behind it, and by which transaction each was first seen: when all that were under way then
+have ended, what is still missing was never used.
+
+Effects in pages: what a task remembers, by name, with the cursor behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from holdfast.engine.engine import Engine
+from holdfast.engine.read.pages import PAGE, read_limit
+from holdfast.engine.read.records import read_event
+from holdfast.errors import InvalidInput
+from holdfast.service.queries.queries import Look
+from holdfast.service.queries.views import View, present, view_event
+from holdfast.store.database import Row, Transaction
+
+MOST_GAPS = 200
+LOOKED_BACK = 1_000
+_SHAPE = re.compile(r"\d{1,18}(?:\.\d{1,18}-\d{1,18}-\d{1,18}){0,200}")
+# Numbers first, last, and the first transaction that had not begun when it was seen.
+Gap = tuple[int, int, int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cursor:
+    after: int = 0
+    gaps: tuple[Gap, ...] = ()
+
+    @classmethod
+    def read(cls, text: str) -> Cursor:
+        if not _SHAPE.fullmatch(text):
+            reason = "is no cursor; pass what `next` or the id of an event said, as it was"
+            raise InvalidInput("after", reason)
+        after, *gaps = text.split(".")
+        return cls(after=int(after), gaps=tuple(_read_gap(each) for each in gaps))
+
+    def __str__(self) -> str:
+        return ".".join([str(self.after), *("-".join(map(str, gap)) for gap in self.gaps)])
+
+    def holds(self, seq: int) -> bool:
+        """Whether an event was given before this cursor."""
+        return seq <= self.after and not any(first <= seq <= last for first, last, _ in self.gaps)
+
+    def settle(self, oldest: int) -> Cursor:
+        """Without the gaps that nothing under way can fill."""
+        if not self.gaps:
+            return self
+        return replace(self, gaps=tuple(gap for gap in self.gaps if gap[2] > oldest))
+
+    def passed(self, seq: int, noted: int | None) -> Cursor:
+        """Behind one more event; a gap before it stays open where something is `noted`."""
+        if seq <= self.after:
+            return replace(self, gaps=tuple(part for gap in self.gaps for part in _cut(gap, seq)))
+        gaps = self.gaps
+        if noted is not None and seq > self.after + 1:
+            gaps = (*gaps, (self.after + 1, seq - 1, noted))
+        return Cursor(after=seq, gaps=gaps)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Told:
+    """One event, and the cursor behind it."""
+
+    event: View
+    cursor: Cursor
+
+
+class History:
+    def __init__(self, view: Look) -> None:
+        self._view = view
+
+    def page(self, after: str | None = None, limit: int = PAGE) -> View:
+        """`{items, next}`: the `next` of the last page goes on with what comes later."""
+        cursor = Cursor() if after is None else Cursor.read(after)
+        told = self.after(cursor, read_limit(limit))
+        end = told[-1].cursor if told else cursor
+        return present(items=[each.event for each in told], next=str(end))
+
+    def after(self, cursor: Cursor, limit: int) -> list[Told]:
+        def read(tx: Transaction) -> list[Told]:
+            gaps = [gap[:2] for gap in cursor.gaps]
+            late = tx.read("events_within", rows=gaps, count=limit) if gaps else []
+            room = limit - len(late)
+            new = tx.read("events_behind", after=cursor.after, count=room) if room else []
+            return _told(tx, cursor, late, new if room else None)
+
+        return self._view(read)
+
+    def now(self) -> Cursor:
+        """The cursor behind everything that is there by now."""
+
+        def read(tx: Transaction) -> Cursor:
+            rows = list(reversed(tx.read("latest_events", count=LOOKED_BACK)))
+            first = Cursor(after=rows[0]["seq"] - 1) if rows else Cursor()
+            told = _told(tx, first, [], rows)
+            return told[-1].cursor if told else first
+
+        return self._view(read)
+
+
+def _told(
+    tx: Transaction, cursor: Cursor, late: Sequence[Row], new: Sequence[Row] | None
+) -> list[Told]:
+    """What was found in the gaps, and behind them, where all that is in the gaps was found."""
+    (snapshot,) = tx.read("snapshot")
+    under_way = snapshot["oldest"] < snapshot["next"]
+    noted = snapshot["next"] if under_way else None
+    told: list[Told] = []
+    for row in late:
+        cursor = cursor.passed(row["seq"], noted)
+        told.append(_tell(row, cursor))
+    if new is None:
+        return told
+    cursor = cursor.settle(snapshot["oldest"])
+    if told:
+        told[-1] = replace(told[-1], cursor=cursor)
+    for row in new:
+        cursor = cursor.passed(row["seq"], noted)
+        if len(cursor.gaps) > MOST_GAPS:
+            # What is under way has to end before more gaps can be told.
+            break
+        told.append(_tell(row, cursor))
+    return told
+
+
+def _tell(row: Row, cursor: Cursor) -> Told:
+    return Told(event=view_event(read_event(row)), cursor=cursor)
+
+
+def _read_gap(text: str) -> Gap:
+    first, last, noted = map(int, text.split("-"))
+    return first, last, noted
+
+
+def _cut(gap: Gap, seq: int) -> list[Gap]:
+    first, last, noted = gap
+    if not first <= seq <= last:
+        return [gap]
+    parts = [(first, seq - 1, noted), (seq + 1, last, noted)]
+    return [part for part in parts if part[0] <= part[1]]
+
+
+def page_of_effects(engine: Engine, task_id: str, after: str | None, limit: int) -> View:
+    """`{effects, next}`: so many of them, oldest first, behind what `next` said."""
+    effects = engine.work.effects_page(task_id, _read(after), limit)
+    more = urlsafe_b64encode(next(reversed(effects)).encode()) if len(effects) == limit else b""
+    return present(effects=effects, next=more.decode() or None)
+
+
+def _read(cursor: str | None) -> str | None:
+    """The name that a cursor stands for."""
+    if cursor is None:
+        return None
+    try:
+        return urlsafe_b64decode(cursor).decode()
+    except ValueError:
+        reason = "is no cursor; pass what `next` said, as it was"
+        raise InvalidInput("after", reason) from None

@@ -1,0 +1,79 @@
+"""Tasks with nothing special about them as JSON, straight from their rows: most are like that."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.engine.read.records import read_value
+from holdfast.model.retry import MICROSECONDS
+from holdfast.service.queries.views import View, tell_time
+
+
+def is_plain(row: Mapping[str, Any]) -> bool:
+    """Whether a lone task is held up by nothing, so that its status says all there is to see."""
+    return (
+        row["kind"] == "work"
+        and row["run_id"] is None
+        and row["planning_phase"] == "none"
+        and not row["holds"]
+        and not row["run_holds"]
+        and not row["blocked"]
+        and bool(row["due"] or row["status"] != "queued")
+    )
+
+
+def is_fresh(row: Mapping[str, Any]) -> bool:
+    """Whether a task was never tried before, and so has used nothing that is kept elsewhere."""
+    return row["attempt"] <= 1 and row["epoch"] <= 1 and row["usage"] is None
+
+
+def view_plain(row: Mapping[str, Any]) -> View:
+    """The same as a view of the task that is read from a plain row, at a third of the time."""
+    status, timeout, expires = row["status"], row["timeout"], row["lease_expires_at"]
+    told = {
+        "id": row["id"],
+        "kind": "work",
+        "parent_id": row["parent_id"],
+        "step": row["step"],
+        "item": row["item"],
+        "calls": row["calls"],
+        "title": row["title"],
+        "agent": row["agent"],
+        "status": status,
+        "state": "ready" if status == "queued" else status,
+        "planning_phase": "none",
+        "blocked_by": [],
+        "holds": [],
+        "skipped": bool(row["skipped"]),
+        "superseded": bool(row["superseded"]) or None,
+        "attempt": row["attempt"],
+        "failures": row["failures"],
+        "max_attempts": row["max_attempts"],
+        "lost": row["lost"],
+        "max_lost": row["max_lost"],
+        "round": row["round"],
+        "max_rounds": row["max_rounds"] if row["round"] else None,
+        "generation": row["generation"],
+        "priority": row["priority"],
+        "position": row["position"],
+        "scheduled_for": tell_time(row["scheduled_for"]),
+        "waits_for": row["waits_for"],
+        "tags": [] if row["tags"] == "[]" else json.loads(row["tags"]),
+        "key": row["key"],
+        "timeout": None if timeout is None else timeout / MICROSECONDS,
+        "payload": read_value(row["payload"]),
+        "output": read_value(row["output"]),
+        "error": read_value(row["error"]),
+        "progress": read_value(row["progress"]),
+        "question": read_value(row["question"]),
+        "feedback": read_value(row["feedback"]),
+        "lease": expires and {"owner": row["worker"], "expires_at": tell_time(expires)},
+        "usage": read_value(row["usage"]),
+        "version": row["version"],
+        "created_at": tell_time(row["created_at"]),
+        "started_at": tell_time(row["started_at"]),
+        "finished_at": tell_time(row["finished_at"]),
+    }
+    return {name: value for name, value in told.items() if value is not None}

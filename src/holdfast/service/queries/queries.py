@@ -1,0 +1,362 @@
+"""What front ends ask: pages and single things as JSON, each read on one snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from holdfast.engine.read.pages import MAX_PAGE, PAGE, ask_for_runs, ask_for_tasks, read_limit
+from holdfast.engine.read.records import read_event, read_run, read_task, read_value
+from holdfast.engine.read.spending import used_by
+from holdfast.engine.read.task_state import count_called, count_done, mark, name_tasks, read_limits
+from holdfast.errors import NotFound
+from holdfast.model.run import Run
+from holdfast.service.queries.child_runs import (
+    Called,
+    callers,
+    nest,
+    place_from_top,
+    runs_below,
+    view_called,
+    with_usage_below,
+)
+from holdfast.service.queries.plain_tasks import is_fresh, is_plain, view_plain
+from holdfast.service.queries.run_history import read_run_events, settled
+from holdfast.service.queries.views import (
+    View,
+    present,
+    tell_removed,
+    tell_time,
+    usage_by_owner,
+    view_attempt,
+    view_budget,
+    view_event,
+    view_run,
+    view_schedule,
+    view_task,
+    view_tombstone,
+    view_worker,
+)
+from holdfast.store.database import Row, Transaction
+
+if TYPE_CHECKING:
+    from holdfast.engine.engine import Engine
+
+T = TypeVar("T")
+# To read longer JSON from text takes longer than all the rest of a task.
+BRIEF = 16_384
+
+
+class Look(Protocol):
+    def __call__(self, work: Callable[[Transaction], T]) -> T: ...
+
+
+class Queries:
+    """Most need only the store; for the others an engine is opened."""
+
+    def __init__(self, view: Look, engine: Callable[[], Engine]) -> None:
+        self._view = view
+        self._engine = engine
+
+    def runs(
+        self,
+        *,
+        limit: int = PAGE,
+        after: str | None = None,
+        status: str | None = None,
+        workflow: str | None = None,
+        called: bool = False,
+    ) -> View:
+        """A page of runs, newest first: `{items, next}`; those that steps called if so asked."""
+        query, asked = ask_for_runs(limit=limit, after=after, status=status, workflow=workflow)
+        asked["called"] = called
+
+        def read(tx: Transaction) -> View:
+            rows = [read_run(row) for row in tx.read(query, **asked)]
+            return _page(view_runs(tx, rows), limit, "id")
+
+        return self._view(read)
+
+    def tasks(  # noqa: PLR0913 - the filters of a list
+        self,
+        *,
+        limit: int = PAGE,
+        after: str | None = None,
+        status: str | None = None,
+        agent: str | None = None,
+        run: str | None = None,
+        parent: str | None = None,
+        workflow: str | None = None,
+    ) -> View:
+        """A page of tasks, newest first: `{items, next}`."""
+        page = {"limit": limit, "after": after, "status": status, "agent": agent}
+        query, asked = ask_for_tasks(page, run=run, parent=parent, workflow=workflow)
+
+        def read(tx: Transaction) -> View:
+            return _page(view_tasks(tx, map(read_task, tx.read(query, **asked))), limit, "id")
+
+        return self._view(read)
+
+    def run(self, run_id: str, *, brief: bool = False) -> View:
+        """A run, and its tasks in the order they were written; what they have called is in them.
+
+        In brief, without what is long in them: whoever looks again and again does not show it.
+        """
+
+        def read(tx: Transaction) -> View:
+            rows = tx.read("run_by_id", run_id=run_id)
+            if not rows:
+                raise NotFound(run_id, "run", tell_removed(tx, run_id))
+            (run,) = view_runs(tx, [read_run(rows[0])], brief=brief)
+            below = runs_below(tx, [run_id]).get(run_id, [])
+            tasks = _tasks_of_runs(tx, [run_id, *below], brief=brief)
+            return {**run, "tasks": nest(tasks[run_id], _read_called(tx, below, tasks))}
+
+        return self._view(read)
+
+    def task(self, task_id: str) -> View:
+        def read(tx: Transaction) -> View:
+            rows = tx.read("task_by_id", task_id=task_id)
+            if not rows:
+                raise NotFound(task_id, "task", tell_removed(tx, task_id))
+            return view_tasks(tx, [read_task(rows[0])])[0]
+
+        return self._view(read)
+
+    def tombstone(self, identifier: str) -> View | None:
+        """What is left of a run or task that was removed."""
+        rows = self._view(lambda tx: tx.read("tombstone_of", entity=identifier))
+        return view_tombstone(rows[0]) if rows else None
+
+    def some_tasks(self, ids: Sequence[str]) -> list[View]:
+        """Tasks by their ids, in any order."""
+
+        def read(tx: Transaction) -> list[View]:
+            return view_rows(tx, tx.read("tasks_by_id", ids=sorted({*ids})))
+
+        return self._view(read)
+
+    def tasks_below(self, task_id: str) -> list[View]:
+        """All that is a part of a task without a run, near or far, without what is long in them."""
+
+        def read(tx: Transaction) -> list[View]:
+            rows = [_shorten(row) for row in tx.read("tasks_below", task_id=task_id)]
+            return view_tasks(tx, map(read_task, rows))
+
+        return self._view(read)
+
+    def task_whole(self, task_id: str) -> View:
+        """A task with its attempts, and with the tasks right below it in their order."""
+        below = self.tasks(parent=task_id, limit=MAX_PAGE)["items"]
+        children = sorted(below, key=lambda each: (each["position"], each["id"]))
+        task = self.task(task_id)
+        attempts = self.attempts(task_id)
+        child = self._called_by(task) if "calls" in task else None
+        return present(**task, attempts=attempts, children=children or None, child=child)
+
+    def _called_by(self, task: View) -> View | None:
+        """The run that a task has called and waits for."""
+
+        def read(tx: Transaction) -> dict[str, View]:
+            return view_called(tx, tx.read("run_by_id", run_id=task.get("waits_for", "")))
+
+        return next(iter(self._view(read).values()), None)
+
+    def attempts(self, task_id: str) -> list[View]:
+        return [view_attempt(each) for each in self._engine().tasks.attempts(task_id)]
+
+    def events(
+        self, identifier: str, *, after: int = 0, limit: int = PAGE, final: bool = False
+    ) -> View:
+        """A page of the history of a run with its tasks, or of one task, oldest first.
+
+        Nobody goes on behind a final one: it need not wait for what is committed late.
+        """
+        count = read_limit(limit)
+
+        def read(tx: Transaction) -> list[Row]:
+            if identifier.startswith("t_"):
+                return tx.read("task_events_after", task_id=identifier, after=after, count=count)
+            return read_run_events(tx, identifier, after, count)
+
+        alone = final or identifier.startswith("t_")
+        rows = self._view(read) if alone else settled(self._view, read, identifier, after)
+        return _page([view_event(read_event(row)) for row in rows], limit, "seq")
+
+    def latest_events(self, limit: int = PAGE) -> list[View]:
+        """The newest events of the whole store, oldest first."""
+        count = read_limit(limit)
+        rows = self._view(lambda tx: tx.read("latest_events", count=count))
+        return [view_event(read_event(row)) for row in reversed(rows)]
+
+    def names(self, ids: Iterable[str]) -> dict[str, str]:
+        """What to call runs and tasks that are there: by workflow, address in a run, or title."""
+        wanted = sorted({*ids})
+
+        def read(tx: Transaction) -> dict[str, str]:
+            runs = [each for each in wanted if each.startswith("r_")]
+            rows = tx.read("runs_by_id", ids=runs) if runs else []
+            return {row["id"]: row["workflow"] for row in rows} | name_tasks(tx, wanted)
+
+        return self._view(read)
+
+    def schedules(self, *, limit: int = PAGE, after: str | None = None) -> View:
+        found = self._engine().schedules.list(limit=limit, after=after)
+        return _page([view_schedule(each) for each in found], limit, "name")
+
+    def workers(self) -> View:
+        """Every worker that has been heard of lately, wherever it is."""
+        return {"items": [view_worker(each) for each in self._engine().workers.list()]}
+
+    def workflows(self) -> View:
+        """Every workflow that the store knows, with its newest version first."""
+        rows = self._view(lambda tx: tx.read("known_workflows"))
+        known: dict[str, View] = {}
+        for row in rows:
+            told = known.setdefault(
+                row["name"],
+                {
+                    "name": row["name"],
+                    "version": row["version"],
+                    "created_at": tell_time(row["created_at"]),
+                    "versions": [],
+                },
+            )
+            told["versions"].append(row["version"])
+        return {"items": list(known.values())}
+
+    def for_people(self, limit: int = PAGE, *, run: str | None = None) -> list[View]:
+        """What waits for somebody to approve or to answer, of one run or of all; oldest first.
+
+        Each with its address.
+        """
+
+        def read(tx: Transaction) -> list[View]:
+            rows = (
+                tx.read("tasks_for_people", count=limit)
+                if run is None
+                else tx.read("tasks_of_run_for_people", run_id=run, count=limit)
+            )
+            return with_addresses(tx, view_tasks(tx, map(read_task, rows)))
+
+        return self._view(read)
+
+    def out_of_queue(self, limit: int = PAGE) -> list[View]:
+        """What of runs waits for somebody to put it in the queue; each with its address."""
+
+        def read(tx: Transaction) -> list[View]:
+            rows = tx.read("steps_out_of_queue", count=limit)
+            return with_addresses(tx, view_tasks(tx, map(read_task, rows)))
+
+        return self._view(read)
+
+
+def with_addresses(tx: Transaction, tasks: Sequence[View]) -> list[View]:
+    """Tasks, each with what to type for it; what was called has its place in the topmost run."""
+    places = place_from_top(tx, {each["id"]: each.get("run_id") for each in tasks})
+    return [each | {"address": _address(*places[each["id"]])} for each in tasks]
+
+
+def _address(run: str | None, name: str) -> str:
+    """What to type for a task: its place in its run; one without a run is called by its title."""
+    return name if run is None else f"{run}:{name}"
+
+
+def _tasks_of_runs(tx: Transaction, runs: Sequence[str], *, brief: bool) -> dict[str, list[View]]:
+    rows = tx.read("tasks_of_runs", ids=runs)
+    if brief:
+        rows = [_shorten(row) for row in rows]
+    tasks: dict[str, list[View]] = {run: [] for run in runs}
+    for task in view_tasks(tx, map(read_task, rows)):
+        tasks[task["run_id"]].append(task)
+    return tasks
+
+
+def _read_called(tx: Transaction, ids: Sequence[str], tasks: dict[str, list[View]]) -> Called:
+    rows = sorted(tx.read("runs_by_id", ids=ids), key=lambda row: int(row["parent_epoch"]))
+    callers = sorted({row["parent_id"] for row in rows})
+    counted = {row["id"] for row in tx.read("child_runs", ids=callers)}
+    runs = {
+        run_id: view | present(superseded=None if run_id in counted else True, tasks=tasks[run_id])
+        for run_id, view in view_called(tx, rows).items()
+    }
+    return Called(runs=runs, last={row["parent_id"]: row["id"] for row in rows})
+
+
+def _shorten(row: Row) -> Row:
+    long = [name for name in ("payload", "output") if len(row[name] or "") > BRIEF]
+    return {**row, **dict.fromkeys(long)} if long else row
+
+
+def view_runs(tx: Transaction, runs: Sequence[Run], *, brief: bool = False) -> list[View]:
+    ids = [run.id for run in runs]
+    counted = count_done(tx, ids)
+    outputs: dict[str, dict[str, Any]] = {}
+    for row in () if brief else tx.read("outputs_of_runs", ids=ids):
+        outputs.setdefault(row["run_id"], {})[row["step"]] = read_value(row["output"])
+    below = runs_below(tx, ids)
+    everyone = sorted({*ids, *(each for called in below.values() for each in called)})
+    usages = usage_by_owner(tx.read("usages_of_runs", ids=everyone))
+    parents = callers(tx, runs)
+    limited = used_by(tx, [run.id for run in runs if run.budget is not None])
+    return [
+        view_run(
+            run,
+            output=_alone(outputs.get(run.id, {})),
+            usage=with_usage_below(usages, below, run.id),
+            caller=parents.get(run.id),
+            budget=None if run.budget is None else view_budget(run.budget, limited[run.id]),
+            progress=_progress(counted.get(run.id)),
+        )
+        for run in runs
+    ]
+
+
+def view_rows(tx: Transaction, rows: Sequence[Row]) -> list[View]:
+    """Tasks of some rows; those with nothing special about them first."""
+    plain = [row for row in rows if is_plain(row) and is_fresh(row)]
+    if any(row["status"] == "queued" for row in plain):
+        limits = read_limits(tx)
+        plain = [row for row in plain if row["agent"] not in limits]
+    ids = [row["id"] for row in plain]
+    parents = {row["parent_id"] for row in tx.read("count_children", ids=ids)} if ids else set()
+    seen = {*ids} - parents
+    others = [read_task(row) for row in rows if row["id"] not in seen]
+    told = [view_plain(row) for row in plain if row["id"] in seen]
+    return told + view_tasks(tx, others) if others else told
+
+
+def view_tasks(tx: Transaction, tasks: Any) -> list[View]:  # noqa: ANN401 - any iterable of them
+    listed = mark(tx, list(tasks))
+    ids = [task.id for task in listed]
+    waits: dict[str, list[str]] = {}
+    blocked = [task.id for task in listed if task.blocked]
+    for row in tx.read("unmet_needs", ids=blocked) if blocked else ():
+        waits.setdefault(row["task_id"], []).append(row["id"])
+    below = {
+        row["parent_id"]: (row["done"], row["whole"]) for row in tx.read("count_children", ids=ids)
+    }
+    below |= count_called(tx, listed)
+    # A new attempt and a new epoch begin with no usage of their own.
+    used = [task.id for task in listed if task.usage or task.attempt > 1 or task.epoch > 1]
+    usages = usage_by_owner(tx.read("usages_of_tasks", ids=used)) if used else {}
+    return [
+        view_task(task, blocked_by=waits.get(task.id), below=below.get(task.id))
+        | present(usage=usages.get(task.id))
+        for task in listed
+    ]
+
+
+def _alone(outputs: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON is any value
+    """What a run gave: the output of its last step, or of its last steps by name."""
+    if len(outputs) == 1:
+        return next(iter(outputs.values()))
+    return outputs or None
+
+
+def _progress(counted: tuple[int, int] | None) -> View | None:
+    return None if counted is None else {"done": counted[0], "total": counted[1]}
+
+
+def _page(items: list[View], limit: int, field: str) -> View:
+    return present(items=items, next=items[-1][field] if len(items) == limit else None)

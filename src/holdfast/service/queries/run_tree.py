@@ -1,0 +1,209 @@
+"""The tasks of a run as the tree a person sees, from its view as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.engine.read.task_state import number_of_item
+from holdfast.service.queries.views import View, read_time, usd
+
+_TITLES = ("title", "name", "id", "key")
+
+
+@dataclass(kw_only=True)
+class Node:
+    """One task, where it stands in its run, and what is below it."""
+
+    task: View
+    address: str
+    label: str
+    children: list[Node] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Where it stands, and the title that it was given."""
+        return name_task(self.task, self.address)
+
+    @property
+    def status(self) -> str:
+        return str(self.task["status"])
+
+    @property
+    def open(self) -> bool:
+        return self.status in {"idle", "queued", "running"}
+
+    @property
+    def leaves(self) -> list[Node]:
+        if not self.children:
+            return [self]
+        return [leaf for child in self.children for leaf in child.leaves]
+
+    @property
+    def fronts(self) -> list[Node]:
+        """Where it goes on, or does not: itself if it asks a person, whatever came of all below."""
+        if not self.children or self.asks_person:
+            return [self]
+        return [front for child in self.children for front in child.fronts]
+
+    @property
+    def under_way(self) -> bool:
+        """Whether something of it has begun, and something is still to come."""
+        if not self.children:
+            return self.status == "running"
+        statuses = {leaf.status for leaf in self.leaves}
+        return bool(statuses - {"queued", "idle"}) and self.open
+
+    @property
+    def asks_person(self) -> bool:
+        """Whether it goes on only when somebody approves or answers."""
+        held = {"approval", "question"} & {*self.task["holds"]}
+        asked = self.task["kind"] == "approval" or bool(held)
+        return asked and self.open and self.task["state"] not in {"blocked", "stalled"}
+
+    @property
+    def left_alone(self) -> bool:
+        """Whether it goes on only when somebody puts it in the queue, or resumes it alone."""
+        item = self.task["kind"] == "group" and self.task.get("item") is not None
+        idle = self.task["state"] == "idle" and not self.task["blocked_by"] and not item
+        paused = self.task["state"] == "held" and "paused" in self.task["holds"]
+        return (idle or paused) and not self.asks_person
+
+    @property
+    def moves(self) -> bool:
+        """Whether it runs, or will without anybody's doing."""
+        still = {"blocked", "stalled", "held", "idle"}
+        lifts = self.task["holds"] == ["limit"] and "held_until" in self.task
+        return self.open and not self.asks_person and (lifts or self.task["state"] not in still)
+
+    @property
+    def cost(self) -> float | None:
+        """What it and all below it cost, where that is known."""
+        known = [cost for leaf in self.leaves if (cost := usd(leaf.task.get("usage"))) is not None]
+        return sum(known) if known else None
+
+    @property
+    def items(self) -> tuple[int, int]:
+        """How many right below it are done, and how many there are."""
+        return sum(child.status == "done" for child in self.children), len(self.children)
+
+    @property
+    def begun(self) -> int | None:
+        """When it was first started, or the first of what is below it: no worker starts a group."""
+        started = [read_time(self.task.get("started_at")), *(each.begun for each in self.children)]
+        return min((each for each in started if each is not None), default=None)
+
+    def took(self, now: int) -> int | None:
+        """Microseconds from its first start to its end, or to now; what it waited counts."""
+        if (begun := self.begun) is None:
+            return None
+        ended = read_time(self.task.get("finished_at"))
+        return (now if ended is None else ended) - begun
+
+
+def outline(tasks: Sequence[View]) -> list[Node]:
+    """The trees of some tasks, in the order of their steps and items, without the superseded.
+
+    Below a step that calls a workflow are the steps of that.
+    """
+    return _outline(tasks, "")
+
+
+def _outline(tasks: Sequence[View], prefix: str) -> list[Node]:
+    counted = [task for task in tasks if not task.get("superseded")]
+    known = {task["id"] for task in counted}
+    below: dict[str | None, list[View]] = {}
+    for task in counted:
+        parent = task.get("parent_id")
+        below.setdefault(parent if parent in known else None, []).append(task)
+    return _nodes(below, None, prefix)
+
+
+def _nodes(below: dict[str | None, list[View]], parent: str | None, prefix: str) -> list[Node]:
+    ordered = sorted(below.get(parent, ()), key=lambda task: (task["position"], task["id"]))
+    return [_node(below, task, prefix) for task in ordered]
+
+
+def _node(below: dict[str | None, list[View]], task: View, prefix: str) -> Node:
+    item = task.get("item") if task["kind"] == "group" else None
+    own = str(task.get("step") or task["title"]) if item is None else number_of_item(item)
+    address = f"{prefix}.{own}" if prefix else own
+    title = own_title(task) or ("" if item is None else name_item(task.get("payload")))
+    label = f"{own} {title}".rstrip()
+    children = _nodes(below, task["id"], address)
+    if "child" in task and not task["child"].get("superseded"):
+        children += _outline(task["child"]["tasks"], address)
+    return Node(task=task, address=address, label=label, children=children)
+
+
+def in_order(tasks: Sequence[View]) -> list[View]:
+    """Some tasks of any runs, run by run, as the trees of them are read; what has no place last."""
+    runs: dict[str, list[View]] = {}
+    for task in tasks:
+        runs.setdefault(task.get("run_id", ""), []).append(task)
+    ordered: dict[str, View] = {}
+    for _, own in sorted(runs.items()):
+        waiting = outline(own)[::-1]
+        while waiting:
+            node = waiting.pop()
+            ordered[node.task["id"]] = node.task
+            waiting += node.children[::-1]
+    return [*ordered.values(), *(each for each in tasks if each["id"] not in ordered)]
+
+
+def own_title(task: View) -> str:
+    """The title that a task was given beside its step; what an approval asks is none."""
+    step = task.get("step")
+    made_up = {step, *(f"{step}.{number}" for number in _numbers(task))}
+    nameless = step is None or task["kind"] == "approval" or task["title"] in made_up
+    return "" if nameless else str(task["title"])
+
+
+def _numbers(task: View) -> tuple[str | int, ...]:
+    item = task.get("item")
+    # Older releases counted from 0 in titles too.
+    return () if item is None else (number_of_item(item), item)
+
+
+def name_task(task: View, place: str | None = None) -> str:
+    """What to call a task: in a run by its place, or its step, and its title, else by its title."""
+    if place is not None and "run_id" in task:
+        return f"{place} {own_title(task)}".rstrip()
+    step, title = task.get("step"), own_title(task)
+    if step is None or (title and "run_id" not in task):
+        return str(task["title"])
+    return f"{step} {title}".rstrip()
+
+
+def name_item(value: Any) -> str:  # noqa: ANN401 - JSON is any value
+    """What an item of a loop is called: by its title, or itself where it is short."""
+    if isinstance(value, dict):
+        value = next((value[name] for name in _TITLES if isinstance(value.get(name), str)), "")
+    return str(value) if isinstance(value, str | int | float) else ""
+
+
+def step_names(tasks: Sequence[View]) -> dict[str, str]:
+    """What to call each task by its id: where it stands, and the title that it was given.
+
+    A run that was called there has its place; what counts for nothing any more has no place.
+    """
+    named = {task["id"]: name_task(task) for task in every_task(tasks)}
+    waiting = outline(tasks)
+    while waiting:
+        node = waiting.pop()
+        named[node.task["id"]] = node.name
+        waiting += node.children
+        if "child" in node.task:
+            child = node.task["child"]
+            named[child["id"]] = node.address
+            waiting += _outline(child["tasks"], node.address) if child.get("superseded") else []
+    return named
+
+
+def every_task(tasks: Sequence[View]) -> Iterator[View]:
+    """Some tasks, and those of the runs that they have called."""
+    for task in tasks:
+        yield task
+        if "child" in task:
+            yield from every_task(task["child"]["tasks"])

@@ -1,0 +1,60 @@
+"""The morning report: what happened since a moment, what it cost, what needs a person.
+
+How much waits and runs, for dashboards and for whoever measures.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from holdfast.engine.read.records import read_run, read_task
+from holdfast.service.queries.queries import Look, Queries, view_runs, view_tasks
+from holdfast.service.queries.views import View, add, tell_time
+from holdfast.store.database import Transaction
+
+SHOWN = 500
+RUNNING = 100
+
+
+def report(view: Look, queries: Queries, since: int) -> View:
+    def read(tx: Transaction) -> View:
+        ended = view_runs(
+            tx, [*map(read_run, tx.read("runs_ended_since", since=since, count=SHOWN))]
+        )
+        lone = tx.read("lone_tasks_failed_since", since=since, count=SHOWN)
+        return {"ended": ended, "failed_tasks": view_tasks(tx, map(read_task, lone))}
+
+    told = view(read)
+    # What a step called is part of the run that called it, and costs nothing beside that.
+    running = queries.runs(status="running", limit=RUNNING)["items"]
+    spent: dict[str, float] = {}
+    for run in (*told["ended"], *running):
+        add(spent, run.get("usage"))
+    return {
+        "since": tell_time(since),
+        "counts": dict(Counter(run["status"] for run in told["ended"])),
+        **told,
+        "running": running,
+        "usage": spent,
+        "needs_you": [*queries.for_people(), *queries.out_of_queue()],
+    }
+
+
+def count(view: Look) -> View:
+    """`{agents: {developer: {ready: 3, running: 1}}, runs: {running: 2}, workers, conflicts}`."""
+
+    def read(tx: Transaction) -> View:
+        agents: dict[str, dict[str, int]] = {}
+        for row in tx.read("open_tasks_by_agent"):
+            agents.setdefault(row["agent"], {})[row["state"]] = int(row["tasks"])
+        runs = int(tx.read("count_running_runs")[0]["runs"])
+        workers = len(tx.read("list_workers"))
+        conflicts = int(tx.read("count_conflicts")[0]["conflicts"])
+        return {
+            "agents": agents,
+            "runs": {"running": runs},
+            "workers": workers,
+            "conflicts": conflicts,
+        }
+
+    return view(read)
