@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import Holdfast, NewRun, RetryPolicy, Worker
-from holdfast.api.registry import Registry
+from holdfast.api.function_registry import Registry
 from holdfast.model.task import Task
 from holdfast.model.workflow.declarations import Declared, Work
 from holdfast.model.workflow.graph import Step, Workflow

@@ -13,8 +13,8 @@ import pytest
 from anyio.to_thread import run_sync
 
 from holdfast.engine.engine import Engine
-from holdfast.mcp.caller import Caller
-from holdfast.mcp.working import Working
+from holdfast.mcp.tools import Caller
+from holdfast.mcp.worker_tools import Working
 from holdfast.model.task import Assignment
 from holdfast.service.project.project import Place
 from holdfast.service.service import Service

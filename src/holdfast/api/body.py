@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar, overload
 
-from holdfast.api.calling import Call, check_callee
-from holdfast.api.failure import read_failure
-from holdfast.api.inputs import to_json
-from holdfast.api.member import FILLED, Course, Member, unaccepted
-from holdfast.api.options import KNOWN, check_count, refuse_unknown, step_options
+from holdfast.api.options import KNOWN, check_count, read_failure, refuse_unknown, step_options
+from holdfast.api.run_inputs import to_json
 from holdfast.api.signature import Needs, Signature
-from holdfast.api.startable import Startable
+from holdfast.api.start import Startable
+from holdfast.api.step import FILLED, Course, Member, unaccepted
+from holdfast.api.workflow_call import Call, check_callee
 from holdfast.errors import InvalidDefinition, InvalidInput
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.text import clean_name, clean_text

@@ -1,9 +1,13 @@
-"""`Holdfast`: one store, the functions of this program, and the workers that run them."""
+"""`Holdfast`: one store, the functions of this program, and the workers that run them.
+
+What people say to runs and tasks: signals, approvals, answers.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
@@ -15,6 +19,7 @@ from typing import Any, ParamSpec, Self, TypeVar, overload
 from weakref import WeakSet
 
 from holdfast.api.archive import Archive
+from holdfast.api.function_registry import Registry, executors_of
 from holdfast.api.handle import Handle, RunHandle, is_run_id, read_task_result
 from holdfast.api.hook import HookFunction, Watched, define_hook
 from holdfast.api.options import (
@@ -25,13 +30,11 @@ from holdfast.api.options import (
     refuse_unknown,
     step_options,
 )
-from holdfast.api.people import People
 from holdfast.api.plan import Plan
-from holdfast.api.registry import Registry, executors_of
 from holdfast.api.signature import own_name
 from holdfast.api.task import TaskDecorator, TaskFunction
-from holdfast.api.workflow import WorkflowBuilder
-from holdfast.api.workflow_file import WorkflowFile
+from holdfast.api.workflow import WorkflowBuilder, WorkflowFile
+from holdfast.engine.core.context import USER
 from holdfast.engine.core.sync_async import operation, reading, then
 from holdfast.engine.engine import Engine
 from holdfast.engine.explain.doctor import Diagnosis
@@ -47,6 +50,7 @@ from holdfast.engine.work import Work
 from holdfast.errors import InvalidDefinition, InvalidInput, ShuttingDown
 from holdfast.ids import AnyId, id_of
 from holdfast.model.hook import RUN_ENDS
+from holdfast.model.result import TransitionResult
 from holdfast.model.status import PlanningPhase
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
@@ -56,6 +60,48 @@ from holdfast.store.deadlocks import about_to_wait
 from holdfast.threads import generation
 from holdfast.worker.pool.worker import Worker
 from holdfast.worker.pool.worker_options import WorkerOptions
+
+
+class People(ABC):
+    """The part of a `Holdfast` that people speak through."""
+
+    @property
+    @abstractmethod
+    def engine(self) -> Engine:
+        """The engine of the store."""
+
+    @operation
+    def signal(
+        self,
+        target: AnyId,
+        name: str,
+        payload: object = None,
+        *,
+        key: str | None = None,
+        actor: str = USER,
+    ) -> Future[TransitionResult]:
+        """Send a run, or a task without one, what its `wait_for` waits for; a `key` once."""
+        return self.engine.signals.send.submit(target, name, payload, key=key, actor=actor)
+
+    @operation
+    def approve(
+        self, task: AnyId, note: object = None, *, actor: str = USER
+    ) -> Future[TransitionResult]:
+        """Let an approval pass, or a task that waits for one run again: `run.task("approve")`."""
+        return self.engine.tasks.approve.submit(task, note, actor=actor)
+
+    @operation
+    def reject(
+        self, task: AnyId, reason: object = None, *, actor: str = USER
+    ) -> Future[TransitionResult]:
+        """Fail an approval, or a task that waits for one; the reason is its error."""
+        return self.engine.tasks.reject.submit(task, reason, actor=actor)
+
+    @operation
+    def answer(self, task: AnyId, answer: object, *, actor: str = USER) -> Future[TransitionResult]:
+        """Answer what a step asked with `ctx.ask(…)`; its question is in `hf.tasks.get(id)`."""
+        return self.engine.tasks.answer.submit(task, answer, actor=actor)
+
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -1,16 +1,20 @@
-"""The options of a task or a step, as a decorator takes them."""
+"""The options of a task or a step, as a decorator takes them.
+
+What becomes of a step that has failed for good, as a decorator says it.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
-from typing import Any, TypedDict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypedDict, get_args
 
 from holdfast.errors import InvalidInput
 from holdfast.model.retry import MAX_COUNT, RetryPolicy, positive_microseconds
 from holdfast.model.units import parse_duration
-from holdfast.model.workflow.graph import Concurrency
+from holdfast.model.workflow.graph import Concurrency, OnFailure
+from holdfast.model.workflow.step import Action
 from holdfast.settings import RENEWALS, Settings
 
 
@@ -126,3 +130,30 @@ def _retry(given: Mapping[str, Any]) -> dict[str, Any]:
     counts = {name: given[name] for name in _COUNTS if name in given}
     waits = {name: parse_duration(name, given[name]) for name in _WAITS if name in given}
     return counts | waits
+
+
+@dataclass(frozen=True, slots=True)
+class Goto:
+    step: Any
+    max_rounds: int = 1
+
+
+def goto(step: Any, *, max_rounds: int = 1) -> Goto:  # noqa: ANN401 - a step, a loop, or a name
+    """Begin again at a step further up, at most `max_rounds` times: `on_failure=goto(build)`.
+
+    That step, and all that follow it, run again; the error is their `feedback`.
+    """
+    return Goto(step, check_count("max_rounds", max_rounds))
+
+
+def read_failure(given: object, name: Callable[[Any], str]) -> OnFailure:
+    """Read `on_failure="skip"` or `on_failure=goto(build)`."""
+    if isinstance(given, Goto):
+        return OnFailure(action="goto", step=name(given.step), max_rounds=given.max_rounds)
+    words: dict[str, Action] = {word: word for word in get_args(Action)}
+    if isinstance(given, str) and given in words and given != "goto":
+        return OnFailure(action=words[given])
+    known = [word for word in words if word != "goto"]
+    hint = nearest(given, known) if isinstance(given, str) else ""
+    reason = f"{given!r} is neither {', '.join(map(repr, known))} nor goto(step){hint}"
+    raise InvalidInput("on_failure", reason)

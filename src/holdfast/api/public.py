@@ -1,14 +1,13 @@
 """The whole public API in one place; `holdfast` itself brings it when it is first asked for."""
 
 from holdfast.api.body import Loop
-from holdfast.api.failure import goto
 from holdfast.api.handle import Handle, RunHandle
 from holdfast.api.holdfast import Holdfast
+from holdfast.api.options import goto
 from holdfast.api.plan import Plan
 from holdfast.api.signature import needs
 from holdfast.api.task import TaskFunction
-from holdfast.api.workflow import WorkflowBuilder
-from holdfast.api.workflow_file import WorkflowFile
+from holdfast.api.workflow import WorkflowBuilder, WorkflowFile
 from holdfast.errors import (
     HoldfastError,
     InvalidDefinition,

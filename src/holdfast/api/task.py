@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from holdfast.api.handle import Handle, Row, read_task_result
 from holdfast.api.options import KNOWN, refuse_unknown, step_options
-from holdfast.api.recurring import Recurring
 from holdfast.api.signature import Signature
+from holdfast.api.start import Recurring
 from holdfast.engine.core.sync_async import operation, then
 from holdfast.engine.input.task_template import Prepared
 from holdfast.errors import InvalidDefinition, InvalidInput

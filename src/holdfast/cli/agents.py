@@ -37,8 +37,8 @@ def mcp(
             "use `holdfast work …`, `holdfast guard` or HTTP at HOLDFAST_SERVER instead"
         )
         raise InvalidInput("as", reason)
-    from holdfast.mcp.caller import Caller
     from holdfast.mcp.server import As, make_server
+    from holdfast.mcp.tools import Caller
 
     worker = name or f"{socket.gethostname().partition('.')[0]}-mcp"
     with begun() as service:

@@ -10,8 +10,8 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import Receive, Scope, Send
 
-from holdfast.mcp.caller import Caller
 from holdfast.mcp.server import As, make_server
+from holdfast.mcp.tools import Caller
 
 _calling: ContextVar[Caller] = ContextVar("calling")
 Kind = tuple[As, bool]

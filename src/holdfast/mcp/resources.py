@@ -8,10 +8,8 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 
 from holdfast.errors import HoldfastError, InvalidInput, NotFound
-from holdfast.mcp.caller import Asking
-from holdfast.mcp.fields import View
-from holdfast.mcp.looking import MOST_LOG
-from holdfast.mcp.toolbox import code_of
+from holdfast.mcp.read_tools import MOST_LOG
+from holdfast.mcp.tools import Asking, View, code_of
 from holdfast.service.queries.wording import in_commands
 
 JSON = "application/json"

@@ -12,13 +12,12 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, InputRequiredResult, Resource
 from pydantic import ValidationError
 
-from holdfast.mcp.caller import Asking
-from holdfast.mcp.looking import Looking, Runs
-from holdfast.mcp.operating import Operating
-from holdfast.mcp.planning import Planning
+from holdfast.mcp.operator_tools import Operating
+from holdfast.mcp.planner_tools import Planning
+from holdfast.mcp.read_tools import Looking, Runs
 from holdfast.mcp.resources import JSON, Resources
-from holdfast.mcp.toolbox import Toolbox, refuse, tell_about
-from holdfast.mcp.working import Working
+from holdfast.mcp.tools import Asking, Toolbox, refuse, tell_about
+from holdfast.mcp.worker_tools import Working
 from holdfast.service.admin.health import own_version
 from holdfast.service.commands.request_errors import tell_mistakes
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from holdfast.mcp.working import Working
+from holdfast.mcp.worker_tools import Working
 from holdfast.model.token import Role
 from holdfast.server.application import TABLES
 from tests.contract.http.served import Served

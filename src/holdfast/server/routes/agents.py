@@ -58,8 +58,8 @@ class Spoken(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Later than the others: it takes long, and few need it.
-        from holdfast.mcp.caller import Caller  # noqa: PLC0415 - see above
         from holdfast.mcp.server import As  # noqa: PLC0415 - the same
+        from holdfast.mcp.tools import Caller  # noqa: PLC0415 - see above
 
         access = self._door.access
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.api.startable import Startable
+from holdfast.api.start import Startable
 from holdfast.errors import InvalidInput
 from holdfast.model.text import clean_name
 from holdfast.model.workflow.declarations import Work

@@ -8,10 +8,10 @@ from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from holdfast.api.calling import misnamed
-from holdfast.api.member import Member
 from holdfast.api.options import nearest
 from holdfast.api.signature import Signature
+from holdfast.api.step import Member
+from holdfast.api.workflow_call import misnamed
 from holdfast.errors import InvalidInput
 
 

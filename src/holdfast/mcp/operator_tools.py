@@ -6,8 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from holdfast.mcp.fields import RunId, ThisRun, ThisTask, View
-from holdfast.mcp.toolbox import Toolbox
+from holdfast.mcp.tools import RunId, ThisRun, ThisTask, Toolbox, View
 
 Asked = Annotated[
     str, Field(description="The task that waits (t_…), or a run (r_…) where only one waits")

@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from holdfast.api.hook import HookFunction
-from holdfast.api.member import Member
 from holdfast.api.signature import Signature
+from holdfast.api.step import Member
 from holdfast.api.workflow import WorkflowBuilder
 from holdfast.engine.surroundings.hooks import read_payload
 from holdfast.errors import HoldfastError, InvalidInput

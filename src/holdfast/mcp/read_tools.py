@@ -6,8 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from holdfast.mcp.fields import After, Limit, RunId, TaskId, ThisRun, ThisTask, View
-from holdfast.mcp.toolbox import Toolbox
+from holdfast.mcp.tools import After, Limit, RunId, TaskId, ThisRun, ThisTask, Toolbox, View
 
 MOST_LOG = 20_000
 

@@ -1,23 +1,69 @@
-"""Tools as methods: each is called by its name, says what it does, and tells a refusal in words."""
+"""Tools as methods: each is called by its name, says what it does, and tells a refusal in words.
+
+What the fields of tools are, told once for all the tools that have them.
+
+Who uses the tools: a process of their own, or whoever asks a server at the moment.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
 
 from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import Field
 
 from holdfast.errors import HoldfastError, InvalidInput, InvalidNow, KeyConflict, NotFound
 from holdfast.ids import parse_task_id
-from holdfast.mcp.caller import Asking
+from holdfast.model.task import Assignment
+from holdfast.model.token import Access, Role
+from holdfast.service.admin import audit
 from holdfast.service.commands.request_errors import Refused, renamed
 from holdfast.service.commands.token_scope import Forbidden
+from holdfast.service.protocol.long_polls import Ask
+from holdfast.service.protocol.protocol import Offer
 from holdfast.service.queries.wording import in_commands
 from holdfast.service.service import Service
+
+LONGEST = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caller:
+    """The service in somebody's name, what they are called as a worker, and their token if any.
+
+    With `wait` they are given what becomes ready within some seconds; `is_gone` tells who has hung
+    up, unless they cannot.
+    """
+
+    service: Service
+    worker: str
+    wait: Callable[[Offer, Ask, float], Awaitable[list[Assignment]]]
+    access: Access | None = None
+    is_gone: Callable[[], Awaitable[bool]] | None = None
+
+    @property
+    def looks(self) -> bool:
+        """Whether they may look at tasks that they have not claimed."""
+        return self.access is None or self.access.role is not Role.WORKER
+
+    def note(self, tool: str, told: str, about: str = "") -> None:
+        """Keep in the audit what they changed, or tried to: of long names, the beginning."""
+        role = None if self.access is None else self.access.role
+        did = f"MCP {_shown(tool)}"
+        audit.tell(self.service.actor, did, told, role=role, about=_shown(about))
+
+
+def _shown(text: str) -> str:
+    return ascii(text)[1:-1][:LONGEST]
+
+
+Asking = Callable[[], Caller]
 
 Tool = Callable[..., Any]
 
@@ -157,3 +203,26 @@ def tell_about(given: dict[str, Any], sent: dict[str, Any]) -> str:
 def _describe(text: str | None) -> str:
     """A docstring as one reads it: without the blanks before its lines."""
     return "\n".join(line.strip() for line in (text or "").strip().splitlines())
+
+
+View = dict[str, Any]
+
+TaskId = Annotated[str, Field(description="The id of a task (t_…), or a step of a run, r_…:step")]
+RunId = Annotated[str, Field(description="The id of a run (r_…), or @last for the newest")]
+# Of these two a call names one.
+ThisTask = Annotated[str | None, Field(description="The task (t_…, or r_…:step); else give run_id")]
+ThisRun = Annotated[str | None, Field(description="The run (r_…, or @last); else give task_id")]
+Agent = Annotated[
+    str | None, Field(description="The role that works on it, as `developer`; else `default`")
+]
+Payload = Annotated[
+    Any, Field(description="What whoever works on it is to know: any JSON, as {'prompt': '…'}")
+]
+Limit = Annotated[int, Field(ge=1, le=1_000, description="How many at most")]
+After = Annotated[str | None, Field(description="The `next` of the page before")]
+
+Held = Annotated[str, Field(description="The id of the task that claim gave")]
+Token = Annotated[str, Field(description="The token that claim gave with it")]
+Lease = Annotated[
+    float, Field(gt=0, le=86_400, description="For how many seconds nobody else gets the task")
+]

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from holdfast.api.calling import Call
 from holdfast.api.options import StepOptions
 from holdfast.api.signature import Signature
+from holdfast.api.workflow_call import Call
 from holdfast.model.verdict import Verdict
 from holdfast.model.workflow.declarations import Work
 from holdfast.model.workflow.graph import OnFailure

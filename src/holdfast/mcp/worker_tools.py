@@ -9,8 +9,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from anyio.to_thread import run_sync
 from pydantic import Field
 
-from holdfast.mcp.fields import Held, Lease, Token, View
-from holdfast.mcp.toolbox import Toolbox
+from holdfast.mcp.tools import Held, Lease, Token, Toolbox, View
 from holdfast.model.task import Assignment, Renewal
 from holdfast.service.commands.request_errors import renamed
 from holdfast.service.commands.task_fields import read_moment

@@ -7,8 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from holdfast.mcp.fields import Agent, Payload, TaskId, View
-from holdfast.mcp.toolbox import Toolbox
+from holdfast.mcp.tools import Agent, Payload, TaskId, Toolbox, View
 from holdfast.service.commands.task_fields import read_changes, read_new_task
 from holdfast.settings import Settings
 
