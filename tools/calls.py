@@ -6,10 +6,10 @@ from typing import get_type_hints
 
 from pydantic import BaseModel
 
-from holdfast.server.answers import PROBLEMS, UNROUTED
 from holdfast.server.application import TABLES
 from holdfast.server.gate import OPEN
-from holdfast.server.routing import Entry
+from holdfast.server.route_table import Entry
+from holdfast.server.schemas.responses import PROBLEMS, UNROUTED
 
 
 def list_calls() -> str:

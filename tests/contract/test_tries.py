@@ -11,10 +11,10 @@ from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import StoreBusy
 from holdfast.model.token import Access
-from holdfast.server.known_tokens import KnownTokens
-from holdfast.server.limits import Rate
+from holdfast.server.auth.auth_throttle import Tries
+from holdfast.server.auth.known_tokens import KnownTokens
+from holdfast.server.auth.rate_limits import Rate
 from holdfast.server.problems import Problem
-from holdfast.server.tries import Tries
 from holdfast.service.admin.tokens import Tokens
 from tests.engines import opened
 

@@ -34,9 +34,9 @@ from holdfast.service.queries.views import View, read_time
 if TYPE_CHECKING:
     from holdfast.api.holdfast import Holdfast
     from holdfast.engine.engine import Engine
-    from holdfast.server.bind import Bind
     from holdfast.server.gate import Rules
-    from holdfast.server.server import HttpServer
+    from holdfast.server.http_server import HttpServer
+    from holdfast.server.listen_address import Bind
     from holdfast.service.admin.tokens import Tokens
 
 log = logging.getLogger("holdfast.server")
@@ -98,7 +98,7 @@ def serve(
     """Serve the store over HTTP until stopped, then drain."""
     show_logs(logging.INFO, json=log_json)
     bind = _bind(host, port, public=public)
-    from holdfast.server.server import until_signalled
+    from holdfast.server.http_server import until_signalled
 
     rules = _rules(bind, allow_host, allow_origin, rate, proxy, connections)
     with (
@@ -134,7 +134,7 @@ def up(
     """Run server and worker in one process."""
     show_logs(logging.INFO, json=log_json)
     bind = _bind(host, port, public=public)
-    from holdfast.server.server import until_signalled
+    from holdfast.server.http_server import until_signalled
 
     rules = _rules(bind, allow_host, allow_origin, rate, proxy, connections)
     said = project()
@@ -171,7 +171,7 @@ def _bind(host: str, port: int, *, public: bool) -> Bind:
     """Where to listen, refused before anything is opened; and that there is something to serve."""
     from importlib.util import find_spec
 
-    from holdfast.server.bind import Bind
+    from holdfast.server.listen_address import Bind
 
     missing = [each for each in NEEDED if not find_spec(each)]
     if missing:
@@ -190,9 +190,9 @@ def _rules(
     proxies: list[str] | None,
     connections: int,
 ) -> Rules:
+    from holdfast.server.auth.rate_limits import Rate
     from holdfast.server.connection_limits import ConnectionLimits
     from holdfast.server.gate import LOCAL, Rules
-    from holdfast.server.limits import Rate
     from holdfast.server.proxies import Proxies
 
     own = frozenset(each.lower() for each in (*(hosts or ()), bind.host))
@@ -221,7 +221,7 @@ def _store(app: str | None, *, hear: bool) -> Iterator[Holdfast]:
 @contextmanager
 def _listening(program: Holdfast, bind: Bind, rules: Rules) -> Iterator[HttpServer]:
     from holdfast.server.application import Application
-    from holdfast.server.server import HttpServer
+    from holdfast.server.http_server import HttpServer
     from holdfast.service.admin.audit import keep_audit
     from holdfast.service.admin.tokens import Tokens, token_path
     from holdfast.service.project.server_address import announced

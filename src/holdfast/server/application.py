@@ -1,4 +1,7 @@
-"""The application: routes behind the gate, on one store."""
+"""The application: routes behind the gate, on one store.
+
+A request as a span below its caller's, where the caller says which, and traces are wanted.
+"""
 
 from __future__ import annotations
 
@@ -6,46 +9,64 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.engine.engine import Engine
-from holdfast.server import problems, routing
-from holdfast.server.answers import Problem
-from holdfast.server.direct import Direct
-from holdfast.server.examples import illustrate
+from holdfast.server import problems, route_table
+from holdfast.server.fast_router import Direct
 from holdfast.server.gate import Gate, Rules
 from holdfast.server.routes import (
-    agents,
+    admin,
     browsers,
-    bus,
     claims,
     events,
     health,
-    plans,
+    mcp,
     runs,
-    standing,
     tasks,
     workflows,
 )
-from holdfast.server.serving import Serving
-from holdfast.server.traced import Traced
+from holdfast.server.schemas.examples import illustrate
+from holdfast.server.schemas.responses import Problem
+from holdfast.server.server_state import Serving
 from holdfast.service.admin.health import own_version
 from holdfast.service.project.project import Place
+from holdfast.tracing import Span, read_header, tracer
 
-TABLES = tuple(
-    each.table
-    for each in (
-        workflows,
-        runs,
-        tasks,
-        plans,
-        claims,
-        events,
-        standing,
-        bus,
-        agents,
-        browsers,
-        health,
-    )
+
+class Traced:
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        known = tracer()
+        given = None if known is None or scope["type"] != "http" else _given(scope)
+        place = None if given is None else read_header(given)
+        if known is None or place is None:
+            await self._app(scope, receive, send)
+            return
+        span = Span(name=f"{scope['method']} {scope['path']}", place=place)
+        with known.within(span):
+            await self._app(scope, receive, send)
+
+
+def _given(scope: Scope) -> str | None:
+    found = [value.decode("latin-1") for name, value in scope["headers"] if name == b"traceparent"]
+    return found[0] if len(found) == 1 else None
+
+
+TABLES = (
+    workflows.table,
+    runs.table,
+    tasks.table,
+    tasks.plan_table,
+    claims.table,
+    events.table,
+    admin.table,
+    admin.bus_table,
+    mcp.table,
+    browsers.table,
+    health.table,
 )
 
 
@@ -65,7 +86,7 @@ class Application:
         self.app = FastAPI(title="Holdfast", version=own_version(), openapi_url=None, docs_url=None)
         self.app.state.serving = self.serving
         problems.install(self.app)
-        routing.install(self.app, *TABLES)
+        route_table.install(self.app, *TABLES)
         vars(self.app)["openapi"] = self._describe
         self._document: dict[str, Any] | None = None
         quick = Direct(self.app, self.serving, (tasks.table, claims.table))

@@ -10,9 +10,9 @@ from typing import Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
+from holdfast.server.buffered_transport import GatheringProtocol
 from holdfast.server.connection_limits import GRACE, Connections
 from holdfast.server.gate import ACCESS
-from holdfast.server.gathered import GatheringProtocol
 from holdfast.server.problems import tell
 
 # What a header needs beside its name and value.

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from holdfast.server.limits import address_of
+from holdfast.server.auth.rate_limits import address_of
 
 KIBIBYTE = 1024
 # Of all descriptors, so many are left to the store, to logs and to steps.

@@ -13,14 +13,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.errors import HoldfastError
 from holdfast.model.token import Access
+from holdfast.server.auth.audit_throttle import Strangers
+from holdfast.server.auth.auth_throttle import Tries
+from holdfast.server.auth.rate_limits import Limiter, Rate, address_of
+from holdfast.server.auth.recognition import LOOKING, Headers, Recognition
 from holdfast.server.connection_limits import ConnectionLimits
-from holdfast.server.limits import Limiter, Rate, address_of
 from holdfast.server.problems import Problem, show_problem, too_many
 from holdfast.server.proxies import Proxies
-from holdfast.server.recognition import LOOKING, Headers, Recognition
-from holdfast.server.serving import Serving
-from holdfast.server.strangers import Strangers
-from holdfast.server.tries import Tries
+from holdfast.server.server_state import Serving
 from holdfast.service.admin import audit
 from holdfast.service.admin.browser_links import PATH
 from holdfast.settings import MEBIBYTE

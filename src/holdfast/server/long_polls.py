@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope
 from holdfast.engine.engine import Engine
 from holdfast.model.task import Assignment
 from holdfast.server.gate import LOOK_AGAIN, SHOWN
-from holdfast.server.serving import Serving
+from holdfast.server.server_state import Serving
 from holdfast.service.protocol.long_polls import Waiter
 
 Call = tuple[Scope, Receive]

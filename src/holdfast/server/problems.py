@@ -22,7 +22,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from holdfast.errors import HoldfastError, StoreError
-from holdfast.server.pages import keep_out
+from holdfast.server.html_pages import keep_out
 from holdfast.service.admin.browser_links import PATH
 from holdfast.service.commands.problems import describe_error, describe_mistakes
 from holdfast.service.commands.request_errors import Refused, tell_mistakes

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from holdfast.server.server import HttpServer
+from holdfast.server.http_server import HttpServer
 from tests.contract.cli.typed import Typed
 
 PORT = ("--port", "0")
@@ -26,7 +26,7 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         server.stop()
         server.run()
 
-    monkeypatch.setattr("holdfast.server.server.until_signalled", serve)
+    monkeypatch.setattr("holdfast.server.http_server.until_signalled", serve)
     monkeypatch.setattr("holdfast.worker.pool.worker.Worker.run", note)
     return found
 

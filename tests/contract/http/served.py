@@ -13,9 +13,9 @@ import httpx
 
 from holdfast import Holdfast
 from holdfast.server.application import Application
-from holdfast.server.bind import Bind
 from holdfast.server.gate import Rules
-from holdfast.server.server import HttpServer
+from holdfast.server.http_server import HttpServer
+from holdfast.server.listen_address import Bind
 from holdfast.service.admin.tokens import Tokens
 from holdfast.service.project.project import Place
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from holdfast.server.auth.rate_limits import Rate
 from holdfast.server.gate import Rules
-from holdfast.server.limits import Rate
 from holdfast.server.proxies import Proxies
 from tests.contract.http.browsing import follow
 from tests.contract.http.served import PLAIN, Served, served

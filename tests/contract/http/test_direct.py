@@ -10,10 +10,10 @@ import httpx
 import pytest
 
 from holdfast.model.token import Access
-from holdfast.server import known_tokens
-from holdfast.server.bind import Bind
+from holdfast.server.auth import known_tokens
 from holdfast.server.gate import Gate, Rules
-from holdfast.server.server import HttpServer
+from holdfast.server.http_server import HttpServer
+from holdfast.server.listen_address import Bind
 from tests.contract.http.served import API, PLAIN, Served
 from tests.contract.stages import MISSING_TASK
 from tests.engines import opened

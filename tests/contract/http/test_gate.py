@@ -12,9 +12,9 @@ import pytest
 from fastapi.routing import APIRoute
 
 from holdfast.server import gate
+from holdfast.server.auth.recognition import LOOKING
 from holdfast.server.gate import Rules
-from holdfast.server.recognition import LOOKING
-from holdfast.server.routing import ANYONE, Guarded
+from holdfast.server.route_table import ANYONE, Guarded
 from holdfast.service.admin.tokens import Tokens
 from tests.contract.http.browsing import follow
 from tests.contract.http.served import ROLES, Served, served

@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from holdfast.errors import StoreUnreachable
+from holdfast.server.auth.rate_limits import Rate
 from holdfast.server.gate import Rules
-from holdfast.server.limits import Rate
 from holdfast.worker.remote.client import Client
 from tests.contract.http.served import served
 

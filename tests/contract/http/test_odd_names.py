@@ -7,7 +7,7 @@ import re
 import pytest
 
 from holdfast.errors import InvalidInput
-from holdfast.server.routing import Guarded
+from holdfast.server.route_table import Guarded
 from tests.contract.http.served import Served
 from tests.engines import opened
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.server.auth.rate_limits import Rate
 from holdfast.server.gate import Rules
-from holdfast.server.limits import Rate
 from holdfast.server.proxies import Proxies
 from tests.contract.http.served import Served, served
 

@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from holdfast.errors import InvalidInput, StoreGone
-from holdfast.server.bind import Bind
-from holdfast.server.server import HttpServer
+from holdfast.server.http_server import HttpServer
+from holdfast.server.listen_address import Bind
 from holdfast.store.database import sqlite_path
 from tests.contract.http.served import Served, served
 from tests.contract.raw import raw

@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from holdfast.model.token import Access
-from holdfast.server import strangers, tries
+from holdfast.server.auth import audit_throttle, auth_throttle
+from holdfast.server.auth.rate_limits import Rate
 from holdfast.server.gate import Rules
-from holdfast.server.limits import Rate
 from holdfast.service.admin.tokens import Tokens
 from tests.contract.http.browsing import follow
 from tests.contract.http.served import Served, served
@@ -41,7 +41,7 @@ def test_a_flood_of_wrong_tokens_costs_the_store_no_read_each(
     strict_server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, looked = strict_server, list[str]()
-    monkeypatch.setattr(tries, "REST", 0.0)
+    monkeypatch.setattr(auth_throttle, "REST", 0.0)
     tokens = server.application.serving.tokens
     find = tokens.find
 
@@ -59,7 +59,7 @@ def test_a_good_token_is_let_in_from_where_the_flood_comes(
     strict_server: Served, store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = strict_server
-    monkeypatch.setattr(tries, "KNOWN_FOR", 0.0)
+    monkeypatch.setattr(auth_throttle, "KNOWN_FOR", 0.0)
     with follow(server, "admin") as browser:
         assert [_show(server, "wrong").status_code for _ in range(4)][-1] == 429
         assert browser.get("/api/v1/session").status_code == 200
@@ -120,7 +120,7 @@ def test_the_audit_tells_how_many_more_there_were_though_nobody_else_comes(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "holdfast.audit")
-    monkeypatch.setattr(strangers, "WINDOW", 0.5)
+    monkeypatch.setattr(audit_throttle, "WINDOW", 0.5)
     with served(sqlite_url, tmp_path / "home") as server:
         for _ in range(5):
             server.stranger.post("/api/v1/tasks")

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from holdfast.errors import StoreUnreachable
-from holdfast.server import open_calls, stream
+from holdfast.server import event_stream, open_calls
 from holdfast.server.open_calls import OpenCalls
 from holdfast.service.queries import history
 from holdfast.service.queries.history import Cursor, History, Told
@@ -76,7 +76,7 @@ def test_a_reader_hears_what_comes_and_goes_on_where_it_was(server: Served) -> N
 def test_a_reader_that_is_too_slow_is_told_of_its_gap_and_goes_on(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "MOST_BYTES", 1)
+    monkeypatch.setattr(event_stream, "MOST_BYTES", 1)
     with reading(server) as frames:
         next(frames)
         server.add()
@@ -97,7 +97,7 @@ def test_a_stream_ends_when_the_server_drains(quick_server: Served) -> None:
 def test_a_token_that_is_revoked_reads_no_longer_however_much_comes(
     quick_server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "QUIET", 0.01)
+    monkeypatch.setattr(event_stream, "QUIET", 0.01)
     server = quick_server
     token = server("admin").post("/tokens", json={"name": "v", "role": "viewer"}).json()["token"]
     with server.client(token) as client, client.stream("GET", "/stream") as answer:
@@ -147,7 +147,7 @@ def test_while_nobody_can_tell_which_tokens_are_good_a_stream_goes_on(
 def test_a_token_that_is_revoked_while_it_catches_up_reads_no_further(
     quick_server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "PAGE", 2)
+    monkeypatch.setattr(event_stream, "PAGE", 2)
     server, after, looks = quick_server, History.after, list[int]()
     with reading(server) as frames:
         _, begun, _ = next(frames)

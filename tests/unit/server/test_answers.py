@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from holdfast.server.http_server import MADE_BETWEEN, collect_less_often
 from holdfast.server.problems import Answer
-from holdfast.server.server import MADE_BETWEEN, collect_less_often
 
 
 def nested(levels: int) -> list[Any]:

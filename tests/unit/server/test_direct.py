@@ -7,7 +7,7 @@ from time import process_time
 
 from starlette.types import Message
 
-from holdfast.server.direct import read_body
+from holdfast.server.fast_router import read_body
 
 PIECES = 12_000
 PIECE = b"x" * 1_000

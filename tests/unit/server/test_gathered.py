@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.server.gathered import MOST_BYTES, Gathered
+from holdfast.server.buffered_transport import MOST_BYTES, Gathered
 
 
 class Wire(asyncio.Transport):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.clock import ManualClock
-from holdfast.server.limits import MOST, Limiter, Rate, address_of
+from holdfast.server.auth.rate_limits import MOST, Limiter, Rate, address_of
 
 
 def test_a_burst_is_let_through_and_then_so_many_a_second() -> None:

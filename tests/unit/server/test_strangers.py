@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.server.strangers import MOST, WINDOW, Strangers
+from holdfast.server.auth.audit_throttle import MOST, WINDOW, Strangers
 
 
 def test_one_line_is_told_of_each_kind_and_address_and_then_how_many_more(

@@ -11,16 +11,15 @@ from starlette.responses import HTMLResponse, Response
 
 from holdfast.clock import MICROSECONDS
 from holdfast.errors import InvalidInput
-from holdfast.server import answers
-from holdfast.server.answers import PROBLEMS
-from holdfast.server.cookies import write_cookie
-from holdfast.server.door import AsksAs, in_thread
+from holdfast.server.auth.recognition import Session, write_cookie
 from holdfast.server.gate import ACCESS, SESSION, TRY
-from holdfast.server.pages import Page, ask_to_enter, front, let_in
+from holdfast.server.html_pages import Page, ask_to_enter, front, let_in
 from holdfast.server.problems import Answer, Problem
-from holdfast.server.recognition import Session
-from holdfast.server.routing import ANYONE, LOOKERS, PREFIX, Table
-from holdfast.server.serving import Serving
+from holdfast.server.request_context import AsksAs, in_thread
+from holdfast.server.route_table import ANYONE, LOOKERS, PREFIX, Table
+from holdfast.server.schemas import responses
+from holdfast.server.schemas.responses import PROBLEMS
+from holdfast.server.server_state import Serving
 from holdfast.service.admin.browser_links import PATH, Entered, Links, proof_of
 from holdfast.service.queries.views import present, tell_time
 
@@ -74,13 +73,13 @@ async def show_front(request: Request, asks: AsksAs) -> Page:
     return front(asks.access.name, asks.access.role, proof)
 
 
-@table.route("POST", f"{PREFIX}/links", LOOKERS, answers=answers.Link, status=201)
+@table.route("POST", f"{PREFIX}/links", LOOKERS, answers=responses.Link, status=201)
 def make_link(asks: AsksAs) -> Answer:
     """Make a link that lets one browser in, once, with what this token may do."""
     return Answer(Links(asks.engine).make(asks.access.name), 201)
 
 
-@table.route("GET", f"{PREFIX}/session", ANYONE, answers=answers.Session)
+@table.route("GET", f"{PREFIX}/session", ANYONE, answers=responses.Session)
 async def show_session(request: Request, asks: AsksAs) -> Answer:
     """Who asks; of a browser also the `csrf` that it has to send with each change."""
     session: Session | None = request.scope.get(SESSION)
@@ -92,7 +91,7 @@ async def show_session(request: Request, asks: AsksAs) -> Answer:
     )
 
 
-@table.route("DELETE", f"{PREFIX}/session", ANYONE, answers=answers.Changed)
+@table.route("DELETE", f"{PREFIX}/session", ANYONE, answers=responses.Changed)
 async def leave(request: Request, asks: AsksAs) -> Answer:
     """Leave, as a browser does: its cookie is good for nothing from now on."""
     session: Session | None = request.scope.get(SESSION)

@@ -13,8 +13,6 @@ from holdfast.engine.state.effects import EFFECTS
 from holdfast.errors import InvalidInput
 from holdfast.model.effect import Wait
 from holdfast.model.task import Assignment, Renewal, Result
-from holdfast.server import answers
-from holdfast.server.door import AsksAs, Door, TaskId, in_thread
 from holdfast.server.long_polls import (
     GONE,
     Call,
@@ -23,7 +21,9 @@ from holdfast.server.long_polls import (
     wait_for_work,
 )
 from holdfast.server.problems import Answer, Problem
-from holdfast.server.routing import WORKERS, Table
+from holdfast.server.request_context import AsksAs, Door, TaskId, in_thread
+from holdfast.server.route_table import WORKERS, Table
+from holdfast.server.schemas import responses
 from holdfast.service.commands import request_bodies
 from holdfast.service.commands.request_errors import renamed
 from holdfast.service.commands.task_fields import read_moment
@@ -38,7 +38,7 @@ SHOWN = 8
 _NOTED = partial(renamed, name="note.name", value="note.value")
 
 
-@table.route("POST", "/claims", WORKERS, answers=answers.Assignments)
+@table.route("POST", "/claims", WORKERS, answers=responses.Assignments)
 async def claim(body: request_bodies.Claim, request: Request, asks: AsksAs) -> Answer:
     """Lease ready tasks, or wait for some; the same `request_id` gives the same again."""
     offer = _offer(body, asks)
@@ -117,7 +117,7 @@ async def _tell(asks: Door, found: Sequence[Assignment], *, whole: bool) -> list
     return [view_assignment(each) for each in found]
 
 
-@table.route("POST", "/claims/renew", WORKERS, answers=answers.Leases)
+@table.route("POST", "/claims/renew", WORKERS, answers=responses.Leases)
 def renew(body: request_bodies.Renew, asks: AsksAs) -> Answer:
     """Keep leases, each for itself; one that is refused ends. Who keeps none is there too."""
     renewals = [
@@ -134,7 +134,7 @@ def renew(body: request_bodies.Renew, asks: AsksAs) -> Answer:
     return Answer(kept | present(told=told))
 
 
-@table.route("POST", "/claims/leave", WORKERS, answers=answers.Changed)
+@table.route("POST", "/claims/leave", WORKERS, answers=responses.Changed)
 def leave(body: request_bodies.Leave, asks: AsksAs) -> Answer:
     """Say that a worker is gone: it is listed no more. What it holds, it gives back before."""
     asks.note(body.worker)
@@ -142,7 +142,7 @@ def leave(body: request_bodies.Leave, asks: AsksAs) -> Answer:
     return Answer({"ok": True, "repeated": not known})
 
 
-@table.route("POST", "/claims/complete", WORKERS, answers=answers.Results)
+@table.route("POST", "/claims/complete", WORKERS, answers=responses.Results)
 def complete_many(body: request_bodies.CompleteMany, asks: AsksAs) -> Answer:
     """Report many results at once; each is told what became of it."""
     results = [
@@ -159,14 +159,14 @@ def _count(asks: Door, told: Sequence[View]) -> None:
     asks.serving.refused.update(str(each["reason"]) for each in told if not each["ok"])
 
 
-@table.route("POST", "/claims/{task_id}/complete", WORKERS, answers=answers.Changed)
+@table.route("POST", "/claims/{task_id}/complete", WORKERS, answers=responses.Changed)
 async def complete(task_id: TaskId, body: request_bodies.Complete, asks: AsksAs) -> Answer:
     """Report the result; the same again is a success, another is refused."""
     result = Result(task_id=task_id, token=body.token, output=body.output, usage=body.usage)
     return Answer(await asks.swift.complete(result))
 
 
-@table.route("POST", "/claims/{task_id}/fail", WORKERS, answers=answers.Changed)
+@table.route("POST", "/claims/{task_id}/fail", WORKERS, answers=responses.Changed)
 def fail(task_id: TaskId, body: request_bodies.Fail, asks: AsksAs) -> Answer:
     """Report a failure, which is tried again while the budget lasts; a usage limit costs none."""
     protocol = asks.service.protocol
@@ -179,7 +179,7 @@ def fail(task_id: TaskId, body: request_bodies.Fail, asks: AsksAs) -> Answer:
     return Answer(told)
 
 
-@table.route("POST", "/claims/{task_id}/release", WORKERS, answers=answers.Changed)
+@table.route("POST", "/claims/{task_id}/release", WORKERS, answers=responses.Changed)
 def release(task_id: TaskId, body: request_bodies.Release, asks: AsksAs) -> Answer:
     """Give a task back: now, or until a time or a signal, if both the first; it costs nothing."""
     protocol = asks.service.protocol
@@ -194,7 +194,7 @@ def release(task_id: TaskId, body: request_bodies.Release, asks: AsksAs) -> Answ
         return Answer(protocol.suspend(task_id, body.token, Wait(until=until), notes))
 
 
-@table.route("POST", "/claims/{task_id}/ask", WORKERS, answers=answers.Changed)
+@table.route("POST", "/claims/{task_id}/ask", WORKERS, answers=responses.Changed)
 def ask(task_id: TaskId, body: request_bodies.Ask, asks: AsksAs) -> Answer:
     """Give a task back until somebody answers."""
     notes = _notes(body.note)
@@ -206,28 +206,28 @@ def _notes(body: request_bodies.Noted | None) -> list[tuple[str, object]]:
     return [] if body is None else [(body.name, body.value)]
 
 
-@table.route("POST", "/claims/{task_id}/stop", WORKERS, answers=answers.Changed)
+@table.route("POST", "/claims/{task_id}/stop", WORKERS, answers=responses.Changed)
 def note_stop(task_id: TaskId, body: request_bodies.Stop, asks: AsksAs) -> Answer:
     """Say that nothing of an attempt runs any more, whatever became of the attempt."""
     protocol = asks.service.protocol
     return Answer(protocol.note_stop(task_id, body.token, ended=body.ended, left=body.left))
 
 
-@table.route("POST", "/claims/{task_id}/guard", WORKERS, answers=answers.Changed)
+@table.route("POST", "/claims/{task_id}/guard", WORKERS, answers=responses.Changed)
 def guard(task_id: TaskId, body: request_bodies.Held, asks: AsksAs) -> Answer:
     """Ask, before a side effect, whether the attempt may still act."""
     asks.changed_nothing()
     return Answer(asks.service.protocol.guard(task_id, body.token))
 
 
-@table.route("POST", "/claims/{task_id}/logs", WORKERS, answers=answers.Written)
+@table.route("POST", "/claims/{task_id}/logs", WORKERS, answers=responses.Written)
 def write_log(task_id: TaskId, body: request_bodies.Log, asks: AsksAs) -> Answer:
     """Add to the log of the attempt."""
     chunk = body.chunk.encode(errors="replace")
     return Answer({"ok": True, "bytes": asks.service.protocol.log(task_id, body.token, chunk)})
 
 
-@table.route("POST", "/claims/{task_id}/effects", WORKERS, answers=answers.Recalled)
+@table.route("POST", "/claims/{task_id}/effects", WORKERS, answers=responses.Recalled)
 def effect(task_id: TaskId, body: request_bodies.Effect, asks: AsksAs) -> Answer:
     """Remember what a side effect gave, the first under a name; without one, tell a page of all.
 
@@ -240,7 +240,7 @@ def effect(task_id: TaskId, body: request_bodies.Effect, asks: AsksAs) -> Answer
     return Answer(protocol.record_effect(task_id, body.token, body.name, body.value))
 
 
-@table.route("POST", "/claims/{task_id}/artifacts", WORKERS, answers=answers.File)
+@table.route("POST", "/claims/{task_id}/artifacts", WORKERS, answers=responses.File)
 def artifact(task_id: TaskId, body: request_bodies.Artifact, asks: AsksAs) -> Answer:
     """Keep a file of the attempt, under a name of its own."""
     content = body.content.encode(errors="replace")
@@ -257,9 +257,9 @@ def artifact(task_id: TaskId, body: request_bodies.Artifact, asks: AsksAs) -> An
     "POST",
     "/claims/{task_id}/children",
     WORKERS,
-    answers=answers.Spawned,
+    answers=responses.Spawned,
     status=201,
-    also={200: {"description": "They were made before", "model": answers.Spawned}},
+    also={200: {"description": "They were made before", "model": responses.Spawned}},
 )
 def spawn(task_id: TaskId, body: request_bodies.Children, asks: AsksAs) -> Answer:
     """Make children of the running task, once under one name; answers them, and their ids.

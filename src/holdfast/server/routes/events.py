@@ -10,12 +10,21 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from holdfast.errors import InvalidInput
-from holdfast.server import answers
-from holdfast.server.door import After, AsksAs, Door, Limit, RunId, TaskId, in_thread, known_run_id
+from holdfast.server.event_stream import Asked
 from holdfast.server.gate import SHOWN
 from holdfast.server.problems import Answer
-from holdfast.server.routing import LOOKERS, Table
-from holdfast.server.stream import Asked
+from holdfast.server.request_context import (
+    After,
+    AsksAs,
+    Door,
+    Limit,
+    RunId,
+    TaskId,
+    in_thread,
+    known_run_id,
+)
+from holdfast.server.route_table import LOOKERS, Table
+from holdfast.server.schemas import responses
 from holdfast.service.queries.history import Cursor
 
 table = Table(tag="events")
@@ -34,7 +43,7 @@ class EventStream(StreamingResponse):
             await super().__call__(scope, receive, send)
 
 
-@table.route("GET", "/events", LOOKERS, answers=answers.Events)
+@table.route("GET", "/events", LOOKERS, answers=responses.Events)
 def list_events(
     asks: AsksAs, limit: Limit = 100, after: After = None, run: str | None = None
 ) -> Answer:
@@ -44,14 +53,14 @@ def list_events(
     return Answer(asks.service.history.page(after, limit))
 
 
-@table.route("GET", "/runs/{run_id}/events", LOOKERS, answers=answers.Events)
+@table.route("GET", "/runs/{run_id}/events", LOOKERS, answers=responses.Events)
 def events_of_run(run_id: RunId, asks: AsksAs, limit: Limit = 100, after: After = None) -> Answer:
     """The history of a run and all its tasks."""
     asks.engine.runs.get(run_id)
     return _page(asks, run_id, limit, after)
 
 
-@table.route("GET", "/tasks/{task_id}/events", LOOKERS, answers=answers.Events)
+@table.route("GET", "/tasks/{task_id}/events", LOOKERS, answers=responses.Events)
 def events_of_task(
     task_id: TaskId, asks: AsksAs, limit: Limit = 100, after: After = None
 ) -> Answer:

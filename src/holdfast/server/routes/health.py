@@ -1,27 +1,161 @@
-"""Whether the server lives, whether it is of use, what it counts, and what it offers."""
+"""Whether the server lives, whether it is of use, what it counts, and what it offers.
+
+Counts in the words of Prometheus.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
 from fastapi import Request
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector, CollectorRegistry
 from starlette.responses import PlainTextResponse, Response
 
-from holdfast.server import answers
-from holdfast.server.door import AsksAs
-from holdfast.server.metrics import MEDIA, Counts, exposition
 from holdfast.server.problems import Answer, Problem
-from holdfast.server.routing import ANYONE, LOOKERS, Table
+from holdfast.server.request_context import AsksAs
+from holdfast.server.route_table import ANYONE, LOOKERS, Table
+from holdfast.server.schemas import responses
 from holdfast.service.admin.health import check_ready
+from holdfast.service.admin.metrics import BOUNDS, Reading, Waits
+from holdfast.service.queries.views import View
+
+MEDIA = CONTENT_TYPE_LATEST
+LOST, CONFLICT = "task.lost", "run.conflict"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counts:
+    """What the store holds, what goes on in it, and what this server does."""
+
+    stored: View
+    reading: Reading
+    refused: Mapping[str, int]
+    # How many groups were written, by the bits that the number of their operations has.
+    groups: Mapping[int, int]
+    operations: int
+    waiting: int
+    readers: int
+
+
+class _Collector(Collector):
+    def __init__(self, counts: Counts) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._stored()
+        yield from self._going_on()
+        yield from self._served()
+
+    def _stored(self) -> Iterator[Metric]:
+        stored = self._counts.stored
+        tasks = GaugeMetricFamily(
+            "holdfast_tasks", "Tasks that wait or run", labels=["agent", "state"]
+        )
+        for agent, states in stored["agents"].items():
+            for state, number in states.items():
+                tasks.add_metric([agent, state], number)
+        yield tasks
+        yield _gauge("holdfast_runs", "Runs that have not ended", stored["runs"]["running"])
+        yield _gauge("holdfast_workers", "Workers that live", stored["workers"])
+
+    def _going_on(self) -> Iterator[Metric]:
+        reading = self._counts.reading
+        yield _counter(
+            "holdfast_events", "Events of the store since this server began", "type", reading.events
+        )
+        yield CounterMetricFamily(
+            "holdfast_leases_lost",
+            "Attempts whose lease ran out, since this server began",
+            reading.events[LOST],
+        )
+        yield CounterMetricFamily(
+            "holdfast_conflicts",
+            "Commands and edits for another version, refused since this server began",
+            reading.events[CONFLICT],
+        )
+        yield _waits(reading.waits)
+        lags = GaugeMetricFamily(
+            "holdfast_bus_lag", "Messages that a group has to read", labels=["channel", "group"]
+        )
+        for each in reading.lags:
+            lags.add_metric([each.channel, each.group], each.messages)
+        yield lags
+        parked = GaugeMetricFamily(
+            "holdfast_bus_parked", "Messages that wait for a person", labels=["handler"]
+        )
+        for handler, number in reading.parked.items():
+            parked.add_metric([handler], number)
+        yield parked
+
+    def _served(self) -> Iterator[Metric]:
+        counts = self._counts
+        yield _counter("holdfast_refusals", "What this server refused", "code", counts.refused)
+        yield _groups(counts.groups, counts.operations)
+        yield _gauge("holdfast_long_polls", "Workers that wait here for work", counts.waiting)
+        yield _gauge("holdfast_stream_readers", "Readers of events here", counts.readers)
+
+
+def exposition(counts: Counts) -> bytes:
+    registry = CollectorRegistry()
+    registry.register(_Collector(counts))
+    return generate_latest(registry)
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, text, value)
+
+
+def _counter(name: str, text: str, label: str, values: Mapping[str, int]) -> Metric:
+    made = CounterMetricFamily(name, text, labels=[label])
+    for each, number in sorted(values.items()):
+        made.add_metric([each], number)
+    return made
+
+
+def _waits(waits: Waits) -> Metric:
+    text = "How long tasks were ready before they were claimed, of the newest at each look"
+    bounds = [*(str(float(each)) for each in BOUNDS), "+Inf"]
+    return _histogram(
+        "holdfast_dispatch_seconds",
+        text,
+        dict(zip(bounds, waits.counts, strict=True)),
+        waits.seconds,
+    )
+
+
+def _groups(groups: Mapping[int, int], operations: int) -> Metric:
+    most = max(groups, default=0)
+    by_size = {str(2**bits - 1.0): groups.get(bits, 0) for bits in range(1, most + 1)}
+    text = "Operations that were written in one transaction"
+    return _histogram("holdfast_group_size", text, {**by_size, "+Inf": 0}, operations)
+
+
+def _histogram(name: str, text: str, counts: Mapping[str, int], total: float) -> Metric:
+    so_far, buckets = 0, []
+    for bound, number in counts.items():
+        so_far += number
+        buckets.append((bound, float(so_far)))
+    return HistogramMetricFamily(name, text, buckets=buckets, sum_value=total)
+
 
 table = Table(tag="health", prefix="")
 
 
-@table.route("GET", "/healthz", ANYONE, answers=answers.Alive)
+@table.route("GET", "/healthz", ANYONE, answers=responses.Alive)
 async def alive() -> Answer:
     """That the process answers; it says nothing of the store."""
     return Answer({"ok": True})
 
 
-@table.route("GET", "/readyz", ANYONE, answers=answers.Alive)
+@table.route("GET", "/readyz", ANYONE, answers=responses.Alive)
 def ready(asks: AsksAs) -> Answer:
     """That the store can be read and written, and that the server is not about to stop."""
     if asks.serving.closing:
@@ -47,7 +181,7 @@ def metrics(asks: AsksAs) -> Response:
     return Response(exposition(counts), media_type=MEDIA)
 
 
-@table.route("GET", "/openapi.json", ANYONE, answers=answers.Document)
+@table.route("GET", "/openapi.json", ANYONE, answers=responses.Document)
 async def document(request: Request) -> Answer:
     """All of this, as OpenAPI."""
     return Answer(request.app.openapi())

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.model.units import parse_duration
-from holdfast.server import answers
-from holdfast.server.door import After, AsksAs, Limit, RunId
 from holdfast.server.problems import Answer
-from holdfast.server.routing import LOOKERS, STEERERS, Table
+from holdfast.server.request_context import After, AsksAs, Limit, RunId
+from holdfast.server.route_table import LOOKERS, STEERERS, Table
+from holdfast.server.schemas import responses
 from holdfast.service.commands import request_bodies
 from holdfast.service.commands.commands import Commands
 from holdfast.service.queries.views import View
@@ -20,9 +20,9 @@ table = Table(tag="runs")
     "POST",
     "/runs",
     STEERERS,
-    answers=answers.Run,
+    answers=responses.Run,
     status=201,
-    also={200: {"description": "The same key and body again", "model": answers.Run}},
+    also={200: {"description": "The same key and body again", "model": responses.Run}},
 )
 def start_run(body: request_bodies.StartRun, asks: AsksAs) -> Answer:
     """Start a run; the same key with the same body gives back the existing one."""
@@ -35,7 +35,7 @@ def start_run(body: request_bodies.StartRun, asks: AsksAs) -> Answer:
     return Answer(told, 201 if told["created"] else 200)
 
 
-@table.route("GET", "/runs", LOOKERS, answers=answers.Runs)
+@table.route("GET", "/runs", LOOKERS, answers=responses.Runs)
 def list_runs(
     asks: AsksAs,
     limit: Limit = 100,
@@ -49,13 +49,13 @@ def list_runs(
     )
 
 
-@table.route("GET", "/runs/{run_id}", LOOKERS, answers=answers.Run)
+@table.route("GET", "/runs/{run_id}", LOOKERS, answers=responses.Run)
 def show_run(run_id: RunId, asks: AsksAs) -> Answer:
     """A run with all its tasks."""
     return Answer(asks.service.queries.run(run_id))
 
 
-@table.route("GET", "/runs/{run_id}/why", LOOKERS, answers=answers.Why)
+@table.route("GET", "/runs/{run_id}/why", LOOKERS, answers=responses.Why)
 def explain_run(run_id: RunId, asks: AsksAs) -> Answer:
     """Why it stands where it stands, and what would change that."""
     return Answer(asks.service.why(run_id))
@@ -66,26 +66,26 @@ def _steer(verb: str, change: Callable[[Commands, str], View], said: str) -> Non
         return Answer(change(asks.service.commands, run_id))
 
     act.__doc__ = said
-    table.route("POST", f"/runs/{{run_id}}/{verb}", STEERERS, answers=answers.Changed)(act)
+    table.route("POST", f"/runs/{{run_id}}/{verb}", STEERERS, answers=responses.Changed)(act)
 
 
 _steer("cancel", Commands.cancel, "End a run and every open task of it, for good.")
 _steer("pause", Commands.pause, "Let what runs finish, and start nothing new.")
 
 
-@table.route("POST", "/runs/{run_id}/resume", STEERERS, answers=answers.Changed)
+@table.route("POST", "/runs/{run_id}/resume", STEERERS, answers=responses.Changed)
 def resume_run(run_id: RunId, asks: AsksAs, body: request_bodies.ResumeRun | None = None) -> Answer:
     """Go on after a pause; what is added raises the budget."""
     return Answer(asks.service.commands.resume(run_id, **(body.given() if body else {})))
 
 
-@table.route("POST", "/runs/{run_id}/retry", STEERERS, answers=answers.Changed)
+@table.route("POST", "/runs/{run_id}/retry", STEERERS, answers=responses.Changed)
 def retry_run(run_id: RunId, asks: AsksAs, body: request_bodies.RetryRun | None = None) -> Answer:
     """Try again what failed or was cancelled, or a step and all that needs it."""
     return Answer(asks.service.commands.retry(run_id, step=body.step if body else None))
 
 
-@table.route("POST", "/runs/{run_id}/signals", STEERERS, answers=answers.Signalled)
+@table.route("POST", "/runs/{run_id}/signals", STEERERS, answers=responses.Signalled)
 def signal_run(run_id: RunId, body: request_bodies.Signal, asks: AsksAs) -> Answer:
     """Send what a step waits for; it is kept until it is taken, once."""
     return Answer(asks.service.commands.signal(run_id, body.name, body.payload, body.key))

@@ -1,4 +1,7 @@
-"""Tasks over HTTP: make, look at, change and steer them."""
+"""Tasks over HTTP: make, look at, change and steer them.
+
+Plans over HTTP: children are added, put in order, and let go.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,10 @@ from fastapi import Header, Query
 
 from holdfast.errors import InvalidInput
 from holdfast.model.task import NewTask
-from holdfast.server import answers
-from holdfast.server.door import After, AsksAs, Door, Limit, TaskId
 from holdfast.server.problems import Answer
-from holdfast.server.routing import LOOKERS, STEERERS, Table
+from holdfast.server.request_context import After, AsksAs, Door, Limit, TaskId
+from holdfast.server.route_table import LOOKERS, STEERERS, Table
+from holdfast.server.schemas import responses
 from holdfast.service.commands import request_bodies
 from holdfast.service.commands.commands import Commands
 from holdfast.service.commands.task_fields import read_changes, read_new_task
@@ -32,9 +35,9 @@ _VERSION = re.compile(r'(?:W/)?"?(\d{1,9})"?')
     "POST",
     "/tasks",
     STEERERS,
-    answers=answers.Made,
+    answers=responses.Made,
     status=201,
-    also={200: {"description": "The same key and body again", "model": answers.Task}},
+    also={200: {"description": "The same key and body again", "model": responses.Task}},
 )
 async def add_tasks(body: request_bodies.NewTask | request_bodies.NewTasks, asks: AsksAs) -> Answer:
     """One task, or `{tasks: […]}`: all of them or none, answered as `{items}`."""
@@ -66,7 +69,7 @@ def _make_many(asks: Door, body: request_bodies.NewTasks, plan: str | None) -> A
     return Answer(many, 200 if known else 201)
 
 
-@table.route("GET", "/tasks", LOOKERS, answers=answers.Tasks)
+@table.route("GET", "/tasks", LOOKERS, answers=responses.Tasks)
 def list_tasks(  # noqa: PLR0913, PLR0917 - the filters of a list
     asks: AsksAs,
     limit: Limit = 100,
@@ -82,13 +85,13 @@ def list_tasks(  # noqa: PLR0913, PLR0917 - the filters of a list
     return Answer(asks.service.queries.tasks(limit=limit, after=after, **own))
 
 
-@table.route("GET", "/tasks/{task_id}", LOOKERS, answers=answers.Task)
+@table.route("GET", "/tasks/{task_id}", LOOKERS, answers=responses.Task)
 def show_task(task_id: TaskId, asks: AsksAs) -> Answer:
     """A task as it stands."""
     return Answer(asks.service.queries.task(task_id))
 
 
-@table.route("PATCH", "/tasks/{task_id}", STEERERS, answers=answers.Changed)
+@table.route("PATCH", "/tasks/{task_id}", STEERERS, answers=responses.Changed)
 def edit_task(
     task_id: TaskId,
     body: request_bodies.EditTask,
@@ -100,26 +103,26 @@ def edit_task(
     return Answer(asks.service.commands.edit(task_id, changes, _version(if_match)))
 
 
-@table.route("DELETE", "/tasks/{task_id}", STEERERS, answers=answers.Changed)
+@table.route("DELETE", "/tasks/{task_id}", STEERERS, answers=responses.Changed)
 def delete_task(task_id: TaskId, asks: AsksAs) -> Answer:
     """Remove a task that nothing needs."""
     return Answer(asks.service.commands.delete(task_id))
 
 
-@table.route("GET", "/tasks/{task_id}/why", LOOKERS, answers=answers.Why)
+@table.route("GET", "/tasks/{task_id}/why", LOOKERS, answers=responses.Why)
 def explain_task(task_id: TaskId, asks: AsksAs) -> Answer:
     """Why it is not running, clause by clause, and what would change that."""
     return Answer(asks.service.why(task_id))
 
 
-@table.route("GET", "/tasks/{task_id}/attempts", LOOKERS, answers=answers.Page)
+@table.route("GET", "/tasks/{task_id}/attempts", LOOKERS, answers=responses.Page)
 def list_attempts(task_id: TaskId, asks: AsksAs) -> Answer:
     """Every lease it ever had, and how each ended."""
     asks.service.queries.task(task_id)
     return Answer({"items": asks.service.queries.attempts(task_id)})
 
 
-@table.route("GET", "/tasks/{task_id}/logs", LOOKERS, answers=answers.LogText)
+@table.route("GET", "/tasks/{task_id}/logs", LOOKERS, answers=responses.LogText)
 def read_logs(
     task_id: TaskId,
     asks: AsksAs,
@@ -132,7 +135,7 @@ def read_logs(
     return Answer(told)
 
 
-@table.route("GET", "/tasks/{task_id}/effects", LOOKERS, answers=answers.Effects)
+@table.route("GET", "/tasks/{task_id}/effects", LOOKERS, answers=responses.Effects)
 def list_effects(task_id: TaskId, asks: AsksAs, limit: Limit = 100, after: After = None) -> Answer:
     """What it remembers in its present epoch, by name, oldest first."""
     asks.service.queries.task(task_id)
@@ -144,7 +147,7 @@ def _steer(verb: str, change: Callable[[Commands, str], View], said: str) -> Non
         return Answer(change(asks.service.commands, task_id))
 
     act.__doc__ = said
-    table.route("POST", f"/tasks/{{task_id}}/{verb}", STEERERS, answers=answers.Changed)(act)
+    table.route("POST", f"/tasks/{{task_id}}/{verb}", STEERERS, answers=responses.Changed)(act)
 
 
 _steer("enqueue", Commands.enqueue, "Put an idle task in the queue.")
@@ -162,13 +165,13 @@ _steer("retry", Commands.retry, "Try again what failed, and all that failed with
 _steer("plan/start", Commands.start_planning, "Begin to plan an idle task.")
 
 
-@table.route("POST", "/tasks/{task_id}/block", STEERERS, answers=answers.Changed)
+@table.route("POST", "/tasks/{task_id}/block", STEERERS, answers=responses.Changed)
 def block_task(task_id: TaskId, body: request_bodies.Block, asks: AsksAs) -> Answer:
     """Have a task that has not begun wait for others too."""
     return Answer(asks.service.commands.block(task_id, body.needs))
 
 
-@table.route("POST", "/tasks/{task_id}/unblock", STEERERS, answers=answers.Changed)
+@table.route("POST", "/tasks/{task_id}/unblock", STEERERS, answers=responses.Changed)
 def unblock_task(
     task_id: TaskId, asks: AsksAs, body: request_bodies.Unblock | None = None
 ) -> Answer:
@@ -176,25 +179,25 @@ def unblock_task(
     return Answer(asks.service.commands.unblock(task_id, body.needs if body else None))
 
 
-@table.route("POST", "/tasks/{task_id}/approve", STEERERS, answers=answers.Changed)
+@table.route("POST", "/tasks/{task_id}/approve", STEERERS, answers=responses.Changed)
 def approve_task(task_id: TaskId, asks: AsksAs, body: request_bodies.Note | None = None) -> Answer:
     """Let what waits for a person go on."""
     return Answer(asks.service.commands.approve(task_id, body.note if body else None))
 
 
-@table.route("POST", "/tasks/{task_id}/reject", STEERERS, answers=answers.Changed)
+@table.route("POST", "/tasks/{task_id}/reject", STEERERS, answers=responses.Changed)
 def reject_task(task_id: TaskId, asks: AsksAs, body: request_bodies.Reason | None = None) -> Answer:
     """Fail what waits for a person, and say why."""
     return Answer(asks.service.commands.reject(task_id, body.reason if body else None))
 
 
-@table.route("POST", "/tasks/{task_id}/answer", STEERERS, answers=answers.Changed)
+@table.route("POST", "/tasks/{task_id}/answer", STEERERS, answers=responses.Changed)
 def answer_task(task_id: TaskId, body: request_bodies.GiveAnswer, asks: AsksAs) -> Answer:
     """Answer the question that a task waits with."""
     return Answer(asks.service.commands.answer(task_id, body.answer))
 
 
-@table.route("POST", "/tasks/{task_id}/continue", STEERERS, answers=answers.Changed)
+@table.route("POST", "/tasks/{task_id}/continue", STEERERS, answers=responses.Changed)
 def continue_task(task_id: TaskId, body: request_bodies.FollowUp, asks: AsksAs) -> Answer:
     """Do an ended task again with a message to who did it, and all that needs it."""
     return Answer(asks.service.commands.follow_up(task_id, body.message))
@@ -207,3 +210,37 @@ def _version(text: str | None) -> int | None:
     if found is None:
         raise InvalidInput("if-match", 'is the version of a task, as in If-Match: "3"')
     return int(found[1])
+
+
+plan_table = Table(tag="plans")
+
+
+@plan_table.route(
+    "POST",
+    "/tasks/{task_id}/plan/children",
+    STEERERS,
+    answers=responses.Made,
+    status=201,
+    also={200: {"description": "The same key and body again", "model": responses.Task}},
+)
+async def add_children(
+    task_id: TaskId, body: request_bodies.NewTask | request_bodies.NewTasks, asks: AsksAs
+) -> Answer:
+    """Add one child, or `{tasks: […]}`, to a plan that is not finalized."""
+    return await make(asks, body, task_id)
+
+
+@plan_table.route("PATCH", "/tasks/{task_id}/plan/children", STEERERS, answers=responses.Changed)
+def reorder_children(
+    task_id: TaskId, body: request_bodies.Reorder | request_bodies.Reordered, asks: AsksAs
+) -> Answer:
+    """Put the children in this order, or each at its position; name all of them."""
+    return Answer(asks.service.commands.reorder_plan(task_id, body.order))
+
+
+@plan_table.route("POST", "/tasks/{task_id}/plan/finalize", STEERERS, answers=responses.Changed)
+def finalize_plan(
+    task_id: TaskId, asks: AsksAs, body: request_bodies.Finalize | None = None
+) -> Answer:
+    """Queue the children, as a chain in their order, or by what each needs."""
+    return Answer(asks.service.commands.finalize_plan(task_id, body.graph if body else None))

@@ -8,10 +8,10 @@ from typing import Annotated
 from fastapi import Path, Request
 
 from holdfast.definition.workflow_file import read_workflow_text
-from holdfast.server import answers
-from holdfast.server.door import AsksAs, in_thread
 from holdfast.server.problems import JSON, Answer, Problem, not_json
-from holdfast.server.routing import ADMINS, LOOKERS, Table
+from holdfast.server.request_context import AsksAs, in_thread
+from holdfast.server.route_table import ADMINS, LOOKERS, Table
+from holdfast.server.schemas import responses
 from holdfast.service.queries.views import View, present
 
 table = Table(tag="workflows")
@@ -24,9 +24,9 @@ _WRITTEN = {"requestBody": {"required": True, "content": {JSON: _BODY, YAML: {"s
     "POST",
     "/workflows",
     ADMINS,
-    answers=answers.Workflow,
+    answers=responses.Workflow,
     status=201,
-    also={200: {"description": "It was known", "model": answers.Workflow}},
+    also={200: {"description": "It was known", "model": responses.Workflow}},
     extra=_WRITTEN,
 )
 async def add_workflow(request: Request, asks: AsksAs) -> Answer:
@@ -45,13 +45,13 @@ async def add_workflow(request: Request, asks: AsksAs) -> Answer:
     return Answer(told, 201 if told["created"] else 200)
 
 
-@table.route("GET", "/workflows", LOOKERS, answers=answers.Page)
+@table.route("GET", "/workflows", LOOKERS, answers=responses.Page)
 def list_workflows(asks: AsksAs) -> Answer:
     """Every workflow that the store knows."""
     return Answer(asks.service.queries.workflows())
 
 
-@table.route("GET", "/workflows/{name}", LOOKERS, answers=answers.Workflow)
+@table.route("GET", "/workflows/{name}", LOOKERS, answers=responses.Workflow)
 def show_workflow(name: Annotated[str, Path()], asks: AsksAs, version: str | None = None) -> Answer:
     """The definition of the newest version, or of the one asked for."""
     known = asks.service.commands.known_workflow(name, version)

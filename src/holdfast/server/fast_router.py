@@ -19,11 +19,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from holdfast.errors import HoldfastError
 from holdfast.ids import parse_task_id
 from holdfast.model.token import Access, Role
-from holdfast.server.door import Door
 from holdfast.server.gate import ACCESS
 from holdfast.server.problems import Answer, tell_problem
-from holdfast.server.routing import DECODER, Entry, Table
-from holdfast.server.serving import Serving
+from holdfast.server.request_context import Door
+from holdfast.server.route_table import DECODER, Entry, Table
+from holdfast.server.server_state import Serving
 from holdfast.service.commands.request_bodies import Body
 
 JSON = b"application/json"

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from holdfast.model.result import Refusal
-from holdfast.server.examples import problem_example
+from holdfast.server.schemas.examples import problem_example
 
 
 class Described(BaseModel):

@@ -16,9 +16,9 @@ import uvicorn
 
 from holdfast.errors import InvalidInput
 from holdfast.server.application import Application
-from holdfast.server.bind import Bind
 from holdfast.server.connection import Connection
 from holdfast.server.connection_limits import Connections
+from holdfast.server.listen_address import Bind
 from holdfast.server.listener import Listener
 
 log = logging.getLogger("holdfast.server")

@@ -10,8 +10,8 @@ from typing import TypeVar
 from anyio.to_thread import run_sync
 
 from holdfast.model.token import digest_secret
-from holdfast.server.known_tokens import KnownTokens
-from holdfast.server.limits import Limiter, Rate
+from holdfast.server.auth.known_tokens import KnownTokens
+from holdfast.server.auth.rate_limits import Limiter, Rate
 from holdfast.server.problems import too_many
 
 T = TypeVar("T")

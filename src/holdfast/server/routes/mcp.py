@@ -10,11 +10,11 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast.model.task import Assignment
 from holdfast.model.token import Role
-from holdfast.server.answers import PROBLEMS, Reply
-from holdfast.server.door import AsksAs, Door
 from holdfast.server.long_polls import GONE, is_gone, wait_for_work
 from holdfast.server.problems import JSON, Problem, not_json
-from holdfast.server.routing import ANYONE, LOOKERS, Table
+from holdfast.server.request_context import AsksAs, Door
+from holdfast.server.route_table import ANYONE, LOOKERS, Table
+from holdfast.server.schemas.responses import PROBLEMS, Reply
 from holdfast.service.commands.token_scope import Forbidden
 from holdfast.service.protocol.long_polls import Ask, Waiter
 from holdfast.service.protocol.protocol import Offer

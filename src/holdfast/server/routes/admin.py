@@ -1,20 +1,23 @@
-"""What stands around the work: workers, schedules, counts, and tokens."""
+"""What stands around the work: workers, schedules, counts, and tokens.
+
+Messages that handlers failed on: listed, tried again after the fix, or given up.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Annotated
 
-from fastapi import Path
+from fastapi import Path, Query
 
 from holdfast.errors import InvalidInput
 from holdfast.model.run import NewRun
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
-from holdfast.server import answers
-from holdfast.server.door import After, AsksAs, Limit
 from holdfast.server.problems import Answer
-from holdfast.server.routing import ADMINS, LOOKERS, STEERERS, Table
+from holdfast.server.request_context import After, AsksAs, Limit
+from holdfast.server.route_table import ADMINS, LOOKERS, STEERERS, Table
+from holdfast.server.schemas import responses
 from holdfast.service.commands import request_bodies
 from holdfast.service.commands.commands import Commands
 from holdfast.service.commands.task_fields import read_new_task
@@ -24,7 +27,7 @@ table = Table(tag="standing")
 Name = Annotated[str, Path()]
 
 
-@table.route("GET", "/workers", LOOKERS, answers=answers.Page)
+@table.route("GET", "/workers", LOOKERS, answers=responses.Page)
 def list_workers(asks: AsksAs) -> Answer:
     """Every worker that was heard of lately."""
     return Answer(asks.service.queries.workers())
@@ -35,7 +38,7 @@ def _steer(noun: str, verb: str, change: Callable[[Commands, str, str], View], s
         return Answer(change(asks.service.commands, name, verb))
 
     act.__doc__ = said
-    table.route("POST", f"/{noun}/{{name}}/{verb}", STEERERS, answers=answers.Changed)(act)
+    table.route("POST", f"/{noun}/{{name}}/{verb}", STEERERS, answers=responses.Changed)(act)
 
 
 _steer("workers", "drain", Commands.steer_worker, "Have a worker finish what it runs, and leave.")
@@ -44,19 +47,19 @@ _steer(
 )
 
 
-@table.route("POST", "/agents/{name}/resume", STEERERS, answers=answers.Changed)
+@table.route("POST", "/agents/{name}/resume", STEERERS, answers=responses.Changed)
 def resume_agent(name: Name, asks: AsksAs) -> Answer:
     """Let an agent go on that has reached its usage limit, before that lifts by itself."""
     return Answer(asks.service.commands.lift_limit(name))
 
 
-@table.route("GET", "/schedules", LOOKERS, answers=answers.Page)
+@table.route("GET", "/schedules", LOOKERS, answers=responses.Page)
 def list_schedules(asks: AsksAs, limit: Limit = 100, after: After = None) -> Answer:
     """Every schedule, by name."""
     return Answer(asks.service.queries.schedules(limit=limit, after=after))
 
 
-@table.route("POST", "/schedules", STEERERS, answers=answers.Schedule, status=201)
+@table.route("POST", "/schedules", STEERERS, answers=responses.Schedule, status=201)
 def add_schedule(body: request_bodies.NewSchedule, asks: AsksAs) -> Answer:
     """Start a run or a task at each tick of a cron expression."""
     if (body.workflow is None) == (body.task is None):
@@ -83,25 +86,25 @@ _steer(
 _steer("schedules", "resume", Commands.steer_schedule, "Go on with the next tick from now.")
 
 
-@table.route("DELETE", "/schedules/{name}", STEERERS, answers=answers.Changed)
+@table.route("DELETE", "/schedules/{name}", STEERERS, answers=responses.Changed)
 def remove_schedule(name: Name, asks: AsksAs) -> Answer:
     """Forget a schedule; what it has started stays."""
     return Answer(asks.service.commands.steer_schedule(name, "remove"))
 
 
-@table.route("GET", "/stats", LOOKERS, answers=answers.Statistics)
+@table.route("GET", "/stats", LOOKERS, answers=responses.Statistics)
 def statistics(asks: AsksAs) -> Answer:
     """How much waits and runs, by agent."""
     return Answer(asks.service.statistics())
 
 
-@table.route("GET", "/tokens", ADMINS, answers=answers.Page)
+@table.route("GET", "/tokens", ADMINS, answers=responses.Page)
 def list_tokens(asks: AsksAs) -> Answer:
     """Every token that was made: its name, role and times, never the token itself."""
     return Answer(asks.service.tokens.list())
 
 
-@table.route("POST", "/tokens", ADMINS, answers=answers.Token, status=201)
+@table.route("POST", "/tokens", ADMINS, answers=responses.Token, status=201)
 def create_token(body: request_bodies.NewToken, asks: AsksAs) -> Answer:
     """Make a token, which is told this once."""
     asks.note(body.name, body.role, *(body.agents or ()))
@@ -111,7 +114,38 @@ def create_token(body: request_bodies.NewToken, asks: AsksAs) -> Answer:
     return Answer(made, 201)
 
 
-@table.route("DELETE", "/tokens/{name}", ADMINS, answers=answers.Token)
+@table.route("DELETE", "/tokens/{name}", ADMINS, answers=responses.Token)
 def revoke_token(name: Name, asks: AsksAs) -> Answer:
     """Have a token be good for nothing from now on."""
     return Answer(asks.service.tokens.revoke(name))
+
+
+bus_table = Table(tag="bus")
+
+
+@bus_table.route("GET", "/bus/parked", LOOKERS, answers=responses.Page)
+def list_parked(
+    asks: AsksAs,
+    *,
+    limit: Limit = 100,
+    after: Annotated[int, Query(ge=0, le=2**53, description="The `next` of the page before")] = 0,
+    everything: Annotated[
+        bool, Query(alias="all", description="What is tried again and what waits behind it, too")
+    ] = False,
+) -> Answer:
+    """Messages that are parked, or were replayed and not tried yet, in the order they came."""
+    return Answer(asks.service.parked.page(everything=everything, limit=limit, after=after))
+
+
+@bus_table.route("POST", "/bus/parked/replay", STEERERS, answers=responses.Changed)
+def replay_parked(body: request_bodies.ParkedMessage, asks: AsksAs) -> Answer:
+    """Have a parked message tried again; what waits behind it follows."""
+    asks.note(body.handler, body.message_id)
+    return Answer(asks.service.parked.replay(body.handler, body.message_id))
+
+
+@bus_table.route("POST", "/bus/parked/drop", STEERERS, answers=responses.Changed)
+def drop_parked(body: request_bodies.ParkedMessage, asks: AsksAs) -> Answer:
+    """Give a parked message up for good; what waits behind it follows."""
+    asks.note(body.handler, body.message_id)
+    return Answer(asks.service.parked.drop(body.handler, body.message_id))

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, TypeVar
 from anyio.to_thread import run_sync
 
 from holdfast.engine.engine import Engine
-from holdfast.server.known_tokens import KnownTokens
+from holdfast.server.auth.audit_throttle import Strangers
+from holdfast.server.auth.known_tokens import KnownTokens
+from holdfast.server.event_stream import Hub
 from holdfast.server.open_calls import OpenCalls
-from holdfast.server.strangers import Strangers
-from holdfast.server.stream import Hub
 from holdfast.service.admin.metrics import Meter
 from holdfast.service.async_service import Looks
 from holdfast.service.project.project import Place

@@ -17,9 +17,9 @@ from starlette.responses import Response
 
 from holdfast.errors import InvalidInput
 from holdfast.model.token import Access, Role
-from holdfast.server.answers import PROBLEMS
 from holdfast.server.gate import ACCESS, OPEN
 from holdfast.server.problems import Answer, Problem, query_names
+from holdfast.server.schemas.responses import PROBLEMS
 
 F = TypeVar("F", bound=Callable[..., Any])
 PREFIX = "/api/v1"

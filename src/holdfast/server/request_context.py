@@ -12,7 +12,7 @@ from holdfast.errors import InvalidInput, NotFound
 from holdfast.ids import parse_run_id, parse_task_id
 from holdfast.model.token import Access
 from holdfast.server.gate import ABOUT, ACCESS
-from holdfast.server.serving import Serving
+from holdfast.server.server_state import Serving
 from holdfast.service.async_service import Swift
 from holdfast.service.service import Service
 
