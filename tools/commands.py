@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.cli.commands import MODULES, load
-from holdfast.cli.registry import shown_argument
+from holdfast.cli.app.command_registry import MODULES, load, shown_argument
 
 
 @dataclass(frozen=True, kw_only=True)

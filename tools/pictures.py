@@ -20,7 +20,7 @@ from rich.terminal_theme import DIMMED_MONOKAI
 from rich.text import Text
 
 from holdfast import Holdfast
-from holdfast.cli.accident import Accident, working
+from holdfast.cli.commands.demo import Accident, working
 from holdfast.service.project.project import FILE, Place
 from holdfast.service.service import Service
 from holdfast.worker.files.homes import HOME

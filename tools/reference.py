@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from holdfast.bus.envelope import make_schema as make_envelope_schema
-from holdfast.cli.registry import EPILOG
+from holdfast.cli.app.command_registry import EPILOG
 from holdfast.definition.project_file import SETTINGS, Setting
 from holdfast.definition.schema import make_schema, make_tables
 from holdfast.engine.explain.doctor import CHECKS

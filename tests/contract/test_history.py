@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.following import follow_all
+from holdfast.cli.commands.events import follow_all
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
 from holdfast.service.project.project import Place

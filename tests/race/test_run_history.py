@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.live import watch
+from holdfast.cli.render.live_view import watch
 from holdfast.engine.core.operation import CancelRun
 from holdfast.model.task import NewTask
 from holdfast.model.workflow.graph import Step

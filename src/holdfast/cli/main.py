@@ -27,15 +27,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: list[str]) -> int:
-    from holdfast.cli.session import called_command, chosen_store, typed_arguments
-    from holdfast.cli.terminal import prepare_streams
+    from holdfast.cli.app.session import called_command, chosen_store, typed_arguments
+    from holdfast.cli.app.terminal import prepare_streams
     from holdfast.errors import HoldfastError
 
     prepare_streams()
     import logging
 
-    from holdfast.cli.commands import load
-    from holdfast.cli.logs import Plain
+    from holdfast.cli.app.command_registry import load
+    from holdfast.cli.app.log_output import Plain
 
     # A command that shows no log still warns.
     logging.lastResort = Plain(logging.WARNING)
@@ -51,13 +51,13 @@ def _run(given: list[str]) -> int:
             raise left.__context__ from None
         ended = left.code
     except HoldfastError as error:
-        from holdfast.cli.advice import say_error
+        from holdfast.cli.app.advice import say_error
 
         return say_error(error, json=json)
     except OSError as error:
         if error.filename is None and not isinstance(error, FileNotFoundError):
             raise
-        from holdfast.cli.advice import say_error
+        from holdfast.cli.app.advice import say_error
         from holdfast.errors import StoreUnreachable
 
         # Only the folder that this is typed in has no name when it is not there.
@@ -65,7 +65,7 @@ def _run(given: list[str]) -> int:
         told = StoreUnreachable(f"{where} cannot be used: {error.strerror}")
         return say_error(told, json=json)
     except Exception as mistake:
-        from holdfast.cli.usage import Mistake, say_usage
+        from holdfast.cli.app.usage_errors import Mistake, say_usage
 
         if not isinstance(mistake, Mistake):
             raise

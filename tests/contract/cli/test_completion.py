@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.commands import put_together
-from holdfast.cli.completion import complete_id, complete_schedule, complete_workflow
+from holdfast.cli.app.command_registry import put_together
+from holdfast.cli.app.options import complete_id, complete_schedule, complete_workflow
 from holdfast.engine.engine import Engine
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.advice import NEEDS_PERSON
-from holdfast.cli.live import ended
+from holdfast.cli.app.advice import NEEDS_PERSON
+from holdfast.cli.render.live_view import ended
 from holdfast.engine.engine import Engine
 from holdfast.service.queries.queries import Queries
 from tests.contract.cli.typed import Typed

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.tree import draw_task
+from holdfast.cli.render.tree import draw_task
 from holdfast.engine.engine import Engine
 from holdfast.engine.read.pages import PAGE
 from holdfast.model.retry import RetryPolicy

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from holdfast.cli import report
+from holdfast.cli.commands import report
 from holdfast.engine.engine import Engine
 from holdfast.model.workflow.graph import Step
 from tests.contract.cli.typed import Typed

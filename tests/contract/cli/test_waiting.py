@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from holdfast.cli.helping import Helper
-from holdfast.cli.live import tell_events, watch
+from holdfast.cli.app.temporary_workers import Helper
+from holdfast.cli.render.live_view import tell_events, watch
 from holdfast.clock import SystemClock
 from holdfast.engine.engine import Engine
 from holdfast.model.workflow.graph import Step, Workflow
@@ -102,7 +102,7 @@ def test_a_worker_that_died_is_waited_for_only_until_its_time_is_up(
 def test_who_waits_for_functions_is_told_once_that_no_worker_serves_them(
     url: str, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("holdfast.cli.helping.LOOK_FOR_WORKERS_EVERY", 0.0)
+    monkeypatch.setattr("holdfast.cli.app.temporary_workers.LOOK_FOR_WORKERS_EVERY", 0.0)
     engine.workers.register("one", agents=["default"])
     poem = Workflow.define("poem", (Step(id="write", agent="poet"),))
     with Helper(service_on(url, engine), poem) as helper:
@@ -124,7 +124,7 @@ def test_between_two_looks_at_a_run_passes_as_long_as_the_first_took(
 
     ticks = count(step=3.0)
     clock = SimpleNamespace(monotonic=lambda: next(ticks), sleep=sleep)
-    monkeypatch.setattr("holdfast.cli.live.time", clock)
+    monkeypatch.setattr("holdfast.cli.render.live_view.time", clock)
     assert watch(service_on(url, engine), run.id, quiet=True) == 0
     assert slept == [3.0]
 
@@ -146,7 +146,7 @@ def test_a_long_history_is_told_to_its_end(
     run = start(engine)
     for step in ("plan", "work", "review"):
         run.finish(step)
-    monkeypatch.setattr("holdfast.cli.live.PAGE", 2)
+    monkeypatch.setattr("holdfast.cli.render.live_view.PAGE", 2)
     service = service_on(url, engine)
     last = tell_events(service, service.queries.run(run.id), 0)
     said = [tuple(line.split()[1:3]) for line in capsys.readouterr().out.splitlines()]

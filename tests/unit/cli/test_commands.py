@@ -7,7 +7,7 @@ import importlib
 import pytest
 import typer
 
-from holdfast.cli import commands, registry
+from holdfast.cli.app import command_registry
 from holdfast.cli.main import main
 from tools.commands import Described, every_command
 
@@ -62,21 +62,21 @@ def test_help_cuts_no_summary_and_shows_names_as_they_are_typed(
         assert "<" not in told
 
 
-@pytest.mark.parametrize("module", commands.MODULES)
+@pytest.mark.parametrize("module", command_registry.MODULES)
 def test_a_module_has_the_commands_it_is_said_to_have(module: str) -> None:
-    commands.load([])
+    command_registry.load([])
     names = {
         each.name
-        for each in registry.app.registered_commands
-        if each.callback is not None and each.callback.__module__ == f"holdfast.cli.{module}"
+        for each in command_registry.app.registered_commands
+        if each.callback is not None and each.callback.__module__ == f"holdfast.cli.commands.{module}"
     }
-    found = vars(importlib.import_module(f"holdfast.cli.{module}"))
+    found = vars(importlib.import_module(f"holdfast.cli.commands.{module}"))
     groups = {
         value.info.name
         for value in found.values()
-        if isinstance(value, typer.Typer) and value is not registry.app
+        if isinstance(value, typer.Typer) and value is not command_registry.app
     }
-    assert names | groups == {*commands.MODULES[module]}
+    assert names | groups == {*command_registry.MODULES[module]}
 
 
 @pytest.mark.parametrize(
@@ -100,4 +100,4 @@ def test_text_and_what_was_not_given_need_no_conversion(
 
     parameter = Parameter()
     vars(parameter)["required"] = required
-    assert registry.is_settled(parameter, value) is settled
+    assert command_registry.is_settled(parameter, value) is settled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.cli.session import chosen_store, shown_url, with_store
+from holdfast.cli.app.session import chosen_store, shown_url, with_store
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from holdfast.cli import terminal
-from holdfast.cli.terminal import cut, escape, width_of
+from holdfast.cli.app import terminal
+from holdfast.cli.app.terminal import cut, escape, width_of
 
 
 @given(st.text())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.cli.words import SECOND, count, error_line, money, one_line, span
+from holdfast.cli.render.formats import SECOND, count, error_line, money, one_line, span
 
 
 @pytest.mark.parametrize(

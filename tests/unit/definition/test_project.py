@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.starting import SETTINGS
+from holdfast.cli.commands.init import SETTINGS
 from holdfast.definition.project_file import PROJECT, read_project_text
 from holdfast.definition.project_file import SETTINGS as KEYS
 from holdfast.errors import InvalidInput, InvalidProjectFile

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from holdfast.cli.commands import MODULES
+from holdfast.cli.app.command_registry import MODULES
 from holdfast.server.application import TABLES
 
 PAGE = Path(__file__).parents[3] / "docs/how-to/http.md"

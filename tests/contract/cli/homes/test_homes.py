@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.completion import complete_id, complete_schedule, complete_workflow
+from holdfast.cli.app.options import complete_id, complete_schedule, complete_workflow
 from holdfast.worker.files.homes import private
 from holdfast.worker.files.known_homes import KnownHome, known_homes, remember
 from holdfast.worker.files.state_directory import state_of

@@ -1,0 +1,216 @@
+"""What a refusal or an error says to the person: what, why, the exit code and what to type next."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from holdfast.cli.app.session import (
+    called_command,
+    chosen_server,
+    shown_url,
+    typed_arguments,
+    with_store,
+)
+from holdfast.cli.app.terminal import escape, note, paint, say_json_line
+from holdfast.errors import (
+    BusUnreachable,
+    HoldfastError,
+    InvalidFile,
+    InvalidInput,
+    InvalidProjectFile,
+    InvalidWorkflowFile,
+    KeyConflict,
+    NotFound,
+    SchemaTooNew,
+    StoreError,
+    StoreUnreachable,
+    StoreUnwritable,
+)
+from holdfast.service.commands.request_errors import STOP, Refused
+from holdfast.service.queries.wording import in_commands
+
+FAILED, BAD_INPUT, CANCELLED, NEEDS_PERSON, UNREACHABLE = 1, 2, 3, 4, 5
+
+_AFTER_REFUSAL = {
+    "stale_token": "holdfast show {id}",
+    "lease_expired": "holdfast show {id}",
+    "already_terminal": "holdfast show {id}",
+    "already_claimed": "holdfast show {id}",
+    "cancelled": "holdfast retry {id}",
+    "result_conflict": "holdfast show {id}",
+    "version_conflict": "holdfast show {id} --json",
+    "started_dependents": "holdfast retry --again {id}",
+    "needed_by_others": "holdfast tasks",
+    "part_of_run": "holdfast show {id}",
+    "unknown_step": "holdfast show {id}",
+}
+_LISTS = {
+    "workflow": "holdfast workflow list",
+    "schedule": "holdfast schedule list",
+    "worker": "holdfast workers",
+    "token": "holdfast token list",
+    "group": "holdfast bus groups",
+    "relay": "holdfast bus",
+}
+_MISSING = re.compile(r"(?:^|; )(?:input\.)?([A-Za-z_][\w-]*):? is missing")
+_IN_TICKS = re.compile("`(holdfast [^`]+)`")
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def say_error(error: HoldfastError, *, json: bool) -> int:
+    """Say what went wrong and what to type next; the answer is the exit code."""
+    if json:
+        say_json_line({"error": view_error(error)})
+        return exit_code(error)
+    note(f"{paint('error:', 'red')} {escape(tell(error), keep=chr(10))}")
+    following = next_command(error)
+    if following is not None:
+        note(f"next:  {escape(following)}")
+    return exit_code(error)
+
+
+def exit_code(error: HoldfastError) -> int:
+    if isinstance(error, Refused):
+        return BAD_INPUT if error.reason in {"not_found", "unknown_step"} else FAILED
+    if isinstance(error, InvalidInput | NotFound | KeyConflict):
+        return BAD_INPUT
+    return UNREACHABLE if isinstance(error, StoreError | BusUnreachable) else FAILED
+
+
+def tell(error: HoldfastError) -> str:
+    if not isinstance(error, Refused):
+        return in_commands(str(error), with_store)
+    late = error.reason in {"stale_token", "lease_expired"} and _is_id(error.identifier)
+    detail = in_commands(error.detail, with_store)
+    details = [detail, STOP if late and STOP not in error.detail else ""]
+    told = "; ".join(each for each in details if each)
+    what = f"{error.identifier} {_became(error)} ({error.reason})"
+    return f"{what}: {told}" if told else what
+
+
+def _became(error: Refused) -> str:
+    if error.reason == "invalid_output":
+        return "has failed this attempt"
+    return "may not act any more" if called_command.get() == "guard" else "is unchanged"
+
+
+def view_error(error: HoldfastError) -> dict[str, Any]:
+    """The same for a program: a code that does not change, the message, and what to type next."""
+    named = _CAPITAL.sub("_", type(error).__name__).lower()
+    view: dict[str, Any] = {
+        "code": str(error.reason) if isinstance(error, Refused) else named,
+        "message": tell(error),
+        "next": next_command(error) or _first_named(tell(error)),
+    }
+    if isinstance(error, InvalidFile):
+        view["mistakes"] = [each.told() for each in error.found]
+    return view
+
+
+def _first_named(message: str) -> str | None:
+    """The first command that a message says to type."""
+    found = _IN_TICKS.search(message)
+    return None if found is None else found[1]
+
+
+def next_command(error: HoldfastError) -> str | None:
+    """What to type next, unless the message says it already."""
+    if isinstance(error, Refused | NotFound) and _asked_elsewhere():
+        return None
+    if isinstance(error, Refused):
+        if not _is_id(error.identifier):
+            return _after_lease(error.identifier)
+        following = _AFTER_REFUSAL.get(error.reason, "holdfast why {id}")
+        if error.reason == "cancelled" and error.status != "cancelled":
+            # The attempt was, and the task has been taken up again since.
+            following = "holdfast show {id}"
+        return with_store(following.format(id=error.identifier))
+    if isinstance(error, InvalidProjectFile):
+        return f"{_typed()}   (once it is mended)"
+    if "holdfast " in in_commands(str(error)):
+        return None
+    return _after_error(error)
+
+
+def _asked_elsewhere() -> bool:
+    """Whether a server was asked: what looks at a store here would not find it."""
+    called = (called_command.get() or "").split(" ")[0]
+    return called in {"work", "guard"} and chosen_server() is not None
+
+
+def _after_lease(key: str) -> str | None:
+    held = (called_command.get() or "").startswith("lease ")
+    return with_store(shlex.join(["holdfast", "lease", "acquire", key])) if held else None
+
+
+def _after_error(error: HoldfastError) -> str | None:
+    called = called_command.get()
+    match error:
+        case KeyConflict():
+            return with_store(f"holdfast show {error.existing}")
+        case NotFound():
+            return _typed_with_file(error) or with_store(_where_to_look(error))
+        case SchemaTooNew():
+            return "pip install --upgrade .   (in a newer clone of Holdfast)"
+        case StoreError() | BusUnreachable():
+            return _after_store(error)
+        case InvalidWorkflowFile():
+            check = "workflow validate"
+            return None if called == check else f"holdfast {check} {error.field}"
+        case _:
+            return None if called is None else _typed_with_missing(called, str(error))
+
+
+def _after_store(error: StoreError | BusUnreachable) -> str | None:
+    if "malformed" in str(error):
+        return with_store("holdfast db restore FILE") + "   (its last backup)"
+    away = isinstance(error, StoreUnreachable | StoreUnwritable | BusUnreachable)
+    return None if away else "holdfast runs --db URL   (another store)"
+
+
+def _typed_with_missing(called: str, told: str) -> str:
+    """What was typed with the input that it lacks, or else the way to the help."""
+    missing = _MISSING.findall(told) if called in {"run", "schedule add"} else []
+    if not missing:
+        return f"holdfast {called} --help"
+    return " ".join([_typed(), *(f"-i {name}=…" for name in missing)])
+
+
+def _typed() -> str:
+    return _as_typed(typed_arguments.get())
+
+
+def _as_typed(arguments: Sequence[str]) -> str:
+    return shlex.join(["holdfast", *map(shown_url, arguments)])
+
+
+def _typed_with_file(error: NotFound) -> str | None:
+    """What was typed with the workflow file of that name that is here, where there is one."""
+    name = error.identifier
+    if "such workflow" not in str(error) or not all(
+        each.isalnum() or each in "_-" for each in name
+    ):
+        return None
+    beside = (f"{name}{suffix}" for suffix in (".yaml", ".yml", ".json"))
+    found = next((each for each in beside if Path(each).is_file()), None)
+    typed = [found if each == name else each for each in typed_arguments.get() if found]
+    return _as_typed(typed) if found in typed else None
+
+
+def _where_to_look(error: NotFound) -> str:
+    known = error.identifier.split(" ")[0]
+    if " " in error.identifier and _is_id(known):
+        return f"holdfast show {known}"
+    if known.startswith("t_"):
+        return "holdfast tasks"
+    return next(
+        (each for kind, each in _LISTS.items() if f"such {kind}" in str(error)), "holdfast runs"
+    )
+
+
+def _is_id(text: str) -> bool:
+    return text.startswith(("r_", "t_"))

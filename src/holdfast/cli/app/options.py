@@ -1,0 +1,192 @@
+"""The arguments and options that several commands share.
+
+What a shell offers where an id or a name is wanted; silent where there is no store.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli.app.session import opened, place
+from holdfast.errors import HoldfastError, InvalidInput
+from holdfast.settings import RENEWALS
+
+
+def complete_id(incomplete: str) -> list[str]:
+    try:
+        if not place().there:
+            return []
+        with opened() as service:
+            found = service.addresses.complete(incomplete)
+    except HoldfastError:
+        return []
+    return [*(["@last"] if "@last".startswith(incomplete) else []), *found]
+
+
+def complete_workflow(incomplete: str) -> list[str]:
+    return _complete("workflows", incomplete)
+
+
+def complete_schedule(incomplete: str) -> list[str]:
+    return _complete("schedules", incomplete)
+
+
+def _complete(query: str, incomplete: str) -> list[str]:
+    try:
+        if not place().there:
+            return []
+        with opened() as service:
+            items = getattr(service.queries, query)()["items"]
+    except HoldfastError:
+        return []
+    return [each["name"] for each in items if each["name"].startswith(incomplete)]
+
+
+LEAST_LEASE = 1.0
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")
+]
+Limit = Annotated[
+    int, typer.Option("--limit", "-n", min=1, max=1000, help="How many to show at most.")
+]
+After = Annotated[
+    str | None,
+    typer.Option("--after", help="Start after this cursor (`next` of the previous page)."),
+]
+Address = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="A run or task: an id or its first characters, @last, or RUN:step.",
+        autocompletion=complete_id,
+    ),
+]
+_ADDRESSES = typer.Argument(
+    metavar="ID",
+    help="Runs or tasks: ids or their first characters, @last, or RUN:step.",
+    autocompletion=complete_id,
+)
+Addresses = Annotated[list[str], _ADDRESSES]
+AnyAddresses = Annotated[list[str] | None, _ADDRESSES]
+TaskAddress = Annotated[
+    str,
+    typer.Argument(
+        metavar="TASK",
+        help="A task: an id or its first characters, or RUN:step (@last:build.2.test).",
+        autocompletion=complete_id,
+    ),
+]
+Agents = Annotated[
+    list[str] | None,
+    typer.Option("--agent", "-a", help="An agent to serve; repeatable (default: default)."),
+]
+Hear = Annotated[
+    bool,
+    typer.Option("--hear", help="Carry out commands and accept results that arrive on the bus."),
+]
+Tags = Annotated[list[str] | None, typer.Option("--tag", "-t", help="A tag to offer; repeatable.")]
+WorkflowName = Annotated[
+    str,
+    typer.Argument(
+        metavar="WORKFLOW",
+        help="A workflow: its name, a file, or module:name.",
+        autocompletion=complete_workflow,
+    ),
+]
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option("--input", "-i", metavar="K=V", help="An input: k=value, k:=JSON, k=@file."),
+]
+ScheduleName = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="The name of a schedule.", autocompletion=complete_schedule
+    ),
+]
+
+
+def read_json(field: str, text: str) -> Any:  # noqa: ANN401 - JSON is any value
+    """A value that has to be JSON."""
+    try:
+        return _parse(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(field, f"is not JSON ({error}); text is written '\"text\"'") from error
+
+
+def read_value(text: str) -> Any:  # noqa: ANN401 - JSON is any value
+    """JSON where it is some, else the text itself."""
+    try:
+        return _parse(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _parse(text: str) -> Any:  # noqa: ANN401 - JSON is any value
+    return json.loads(text, parse_constant=_finite, parse_float=_finite)
+
+
+def _finite(text: str) -> float:
+    """A number; what Python alone reads as one, and what is too big for one, is refused."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is not a number that JSON can hold")
+    return number
+
+
+def read_moment(field: str, text: str | None) -> Any:  # noqa: ANN401 - a datetime, or as it is
+    """A moment as it is typed: a time without a zone is one of this place."""
+    from holdfast.model.units import read_datetime
+
+    moment = None if text is None else read_datetime(text)
+    if moment is None:
+        return text
+    try:
+        return moment.astimezone() if moment.tzinfo is None else moment
+    except (ValueError, OverflowError, OSError) as error:
+        raise InvalidInput(field, f"{text!r} is out of reach: {error}") from error
+
+
+def read_pairs(
+    pairs: Sequence[str], read: Callable[[str, str], Any] = lambda _, text: read_value(text)
+) -> dict[str, Any]:
+    """`k=v` as a value by its name; `k:=json` says that it is JSON; `k=@file` reads a file."""
+    given: dict[str, Any] = {}
+    for pair in pairs:
+        name, separator, text = pair.partition("=")
+        if not separator or not name.rstrip(":"):
+            raise InvalidInput("input", f"{pair[:60]!r} is not name=value")
+        exact = name.endswith(":")
+        name = name.removesuffix(":")
+        if name in given:
+            raise InvalidInput(name, "is given twice")
+        if text.startswith("@"):
+            text = _read_file(name, text[1:])
+        given[name] = read_json(name, text) if exact else read(name, text)
+    return given
+
+
+def _read_file(name: str, path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123 - a path as it was typed
+            return file.read()
+    except OSError as error:
+        raise InvalidInput(name, f"the file {path!r} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput(name, f"the file {path!r} is not UTF-8") from error
+
+
+def read_lease(text: str) -> dict[str, float]:
+    """A worker's lease, and how often it is renewed."""
+    from holdfast.model.units import parse_duration
+
+    seconds = parse_duration("lease", text)
+    if seconds < LEAST_LEASE:
+        raise InvalidInput("lease", f"must be at least 1s, so that it can be renewed, not {text}")
+    return {"lease": seconds, "renewal": seconds / RENEWALS}

@@ -1,0 +1,127 @@
+"""One command's way to the service: which store was chosen, and who asks."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from holdfast.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from holdfast.engine.engine import Engine
+    from holdfast.service.project.project import Place
+    from holdfast.service.service import Service
+    from holdfast.settings import Project
+
+chosen_store: ContextVar[str | None] = ContextVar("chosen_store", default=None)
+called_command: ContextVar[str | None] = ContextVar("called_command", default=None)
+typed_arguments: ContextVar[tuple[str, ...]] = ContextVar("typed_arguments", default=())
+INSTALL_SERVER = "type pip install '.[server]' in a clone of Holdfast"
+OF_ENVIRONMENT = '"$HOLDFAST_DB"'
+
+
+def place() -> Place:
+    from holdfast.service.project.project import find_place
+
+    return find_place(db=chosen_store.get(), environment=os.environ, here=Path.cwd())
+
+
+def chosen_server() -> str | None:
+    """The server that the environment names, unless a store was typed."""
+    return None if chosen_store.get() else os.environ.get("HOLDFAST_SERVER") or None
+
+
+def of_attempt() -> bool:
+    """Whether this is typed in a command that a worker runs, which has an address there."""
+    return bool(chosen_server() and os.environ.get("HOLDFAST_ATTEMPT_TOKEN"))
+
+
+def project() -> Project:
+    """The settings of the project that this is typed in."""
+    from holdfast.service.project.project import find_project
+
+    return find_project(Path.cwd(), os.environ)
+
+
+@contextmanager
+def chosen_bus() -> Iterator[str | None]:
+    """The Redis that the environment names, if any; one that is none is refused by that name."""
+    url = os.environ.get("HOLDFAST_BUS")
+    try:
+        yield url
+    except InvalidInput as error:
+        if url is None or error.field != "bus":
+            raise
+        raise InvalidInput("HOLDFAST_BUS", error.reason) from error
+
+
+@contextmanager
+def opened(*, begins: bool = False) -> Iterator[Service]:
+    """The service on the chosen store; a command that `begins` something makes what is missing."""
+    found = place()
+    if not begins:
+        found.require()
+    found.make()
+    with serving(found) as service:
+        yield service
+
+
+@contextmanager
+def begun() -> Iterator[Service]:
+    """The same for what a person may type in the wrong folder: a store that is new is named."""
+    found = place()
+    if not found.there:
+        from holdfast.cli.app.terminal import note
+
+        note(f"store {shown_url(found.url)}   (new: there was none)")
+    with opened(begins=True) as service:
+        yield service
+
+
+@contextmanager
+def serving(found: Place, engine: Engine | None = None) -> Iterator[Service]:
+    from holdfast.service.service import Service
+
+    with Service(found, engine, actor=actor(), typed=with_store) as service:
+        yield service
+
+
+def actor() -> str:
+    """Who asks, as the events tell it."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return "user"
+    named = re.sub(r"[^A-Za-z0-9_.@+-]", "_", name)[:100].lstrip(".@+-") or "user"
+    # Whoever is called that is no worker, with a role behind the name neither.
+    return "worker_" if named == "worker" else named
+
+
+def with_store(command: str) -> str:
+    """A command to type next, on the store that this one was told to use."""
+    typed = chosen_store.get()
+    if typed is None:
+        return command
+    import shlex
+
+    # What a password was taken from leads nowhere; the environment is where one belongs.
+    whole = shown_url(typed) == typed
+    return f"{command} --db {shlex.quote(typed) if whole else OF_ENVIRONMENT}"
+
+
+def shown_url(url: str) -> str:
+    """A URL as it may be shown: its passwords are not."""
+    place, mark, query = re.sub(r"(://[^:/@]*):[^@/]+@", r"\1:…@", url).partition("?")
+    return place + mark + "&".join(map(_shown_setting, query.split("&")))
+
+
+def _shown_setting(setting: str) -> str:
+    name = setting.partition("=")[0]
+    return f"{name}=…" if unquote(name) in {"password", "sslpassword"} else setting

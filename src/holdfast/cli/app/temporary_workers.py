@@ -1,0 +1,234 @@
+"""Who works beside a run that is watched: nobody, or workers that stop when the run is left.
+
+Workers beside a run that is waited for: of its program, or for what no live worker does.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+from holdfast.cli.app.log_output import show_logs
+from holdfast.cli.app.session import project, with_store
+from holdfast.cli.app.terminal import escape, note
+
+if TYPE_CHECKING:
+    from holdfast.api.holdfast import Holdfast
+    from holdfast.cli.app.program import Program
+    from holdfast.model.workflow.graph import Step, Workflow
+    from holdfast.service.service import Service
+    from holdfast.worker.pool.worker import Worker
+
+Handler = Callable[[int, FrameType | None], object]
+INTERRUPTED = 130
+ENDING = (signal.SIGTERM, signal.SIGHUP)
+LOOK_EVERY = 0.1
+
+
+class Beside:
+    """The first Ctrl-C is for whoever watches the run, and lets workers finish what they run.
+
+    The second one has them give it back at once. It is taken note of and raises nothing: wherever
+    it came in, something would be left half done. A service manager and a closed terminal ask for
+    the same with signals of their own.
+    """
+
+    def __init__(self, command: str | None = None) -> None:
+        self._command = command
+        self._workers: list[Worker] = []
+        self._open = ExitStack()
+        self._heard = threading.Event()
+        self._asking: list[int] = []
+
+    @property
+    def command(self) -> str | None:
+        """What to type for a worker like the one that is here, and goes when the run is left."""
+        return self._command
+
+    def add(self, worker: Worker) -> None:
+        """Have a worker beside the run until it is left."""
+        self._workers.append(worker)
+
+    def look(self) -> None:
+        """See whether somebody is missing; asked again and again while the run goes on."""
+
+    def interrupted(self) -> None:
+        """Take note of Ctrl-C from now on, and raise nothing."""
+        if self._workers:
+            self._hear((signal.SIGINT, *self._asking), lambda *_: self._heard.set())
+
+    def __enter__(self) -> Self:
+        # Under nohup a closed terminal is to be ignored, and stays so.
+        self._asking = [each for each in ENDING if signal.getsignal(each) is signal.SIG_DFL]
+        self._hear(self._asking, signal.default_int_handler)
+        return self
+
+    def _hear(self, numbers: Iterable[int], handler: Handler) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for each in numbers:
+            self._open.callback(signal.signal, each, signal.signal(each, handler))
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is KeyboardInterrupt:
+            self._give_back()
+        stopping = threading.Thread(target=self._stop, name="holdfast-stop", daemon=True)
+        stopping.start()
+        try:
+            while stopping.is_alive():
+                stopping.join(LOOK_EVERY)
+                if self._heard.is_set():
+                    self._give_back()
+        except KeyboardInterrupt:
+            self._give_back()
+        self._open.close()
+
+    def _stop(self) -> None:
+        for worker in self._workers:
+            worker.stop()
+
+    def _give_back(self) -> NoReturn:
+        try:
+            for worker in self._workers:
+                worker.give_back()
+        finally:
+            sys.stdout.flush()
+            os._exit(INTERRUPTED)
+
+
+View = dict[str, Any]
+LOOK_FOR_WORKERS_EVERY = 1.0
+
+
+class Helper(Beside):
+    """Looks who lives, and starts a worker for the steps of a file that nobody serves.
+
+    A worker that was killed is taken for alive until its time is up, and one that lives may leave.
+    """
+
+    def __init__(self, service: Service, workflow: Workflow) -> None:
+        super().__init__()
+        self._service = service
+        self._workflow = workflow
+        self._steps = _wanted_steps(workflow)
+        self._agents: list[str] = []
+        self._looked: float | None = None
+        self._told = False
+
+    @property
+    def command(self) -> str | None:
+        agents = [f"--agent {agent}" for agent in self._agents]
+        return " ".join(["holdfast worker", *agents]) if agents else None
+
+    def look(self) -> None:
+        now = time.monotonic()
+        if self._looked is not None and now < self._looked + LOOK_FOR_WORKERS_EVERY:
+            return
+        later, self._looked = self._looked is not None, now
+        missing = self._missing()
+        if missing and self._workflow.declared is not None:
+            if later:
+                note(f"No worker serves {', '.join(missing)} any more; one beside this run does.")
+            self._begin(missing)
+        elif missing and not self._told:
+            self._told = True
+            who = f"No worker serves {', '.join(missing)}."
+            worker = with_store("holdfast worker module:name")
+            note(f"{who} Its functions are in a program: {worker}")
+
+    def _missing(self) -> list[str]:
+        alone = {step.agent for step in _unserved(self._service, self._steps)}
+        return sorted(alone - {*self._agents})
+
+    def _begin(self, agents: list[str]) -> None:
+        from holdfast.api.holdfast import Holdfast
+
+        holdfast = self._open.enter_context(Holdfast(self._service.place.url))
+        self.add(_start(holdfast, self._workflow, agents))
+        self._agents += agents
+
+
+@contextmanager
+def helped(service: Service, workflow: Workflow, program: Program | None) -> Iterator[Beside]:
+    """Who works beside a run, until it is left."""
+    # What a step raised is told with its events.
+    show_logs(logging.ERROR)
+    if program is None:
+        with Helper(service, workflow) as helper:
+            helper.look()
+            yield helper
+        return
+    # Whoever lives: a worker says which agents it serves, and not which functions it has.
+    with Beside(f"holdfast worker {program.name}") as beside:
+        beside.add(_start(program.holdfast, workflow, wanted_agents(workflow)))
+        yield beside
+
+
+def _start(holdfast: Holdfast, workflow: Workflow, agents: list[str]) -> Worker:
+    from holdfast.model.workflow.step import every
+
+    steps = [step for flow in workflow.family for step in every(flow.steps)]
+    tags = sorted({tag for step in steps for tag in step.tags})
+    said = project()
+    options: dict[str, Any] = {"tags": tags, "least_disk": said.least_disk}
+    many = said.functions if workflow.declared is None else said.agents
+    if many is not None:
+        options["concurrency"] = many
+    return holdfast.worker(agents=agents or ["default"], **options).start()
+
+
+def wanted_agents(workflow: Workflow) -> list[str]:
+    """The agents of the steps that a worker of ours can do: of a file, those that say how."""
+    return sorted({step.agent for step in _wanted_steps(workflow)})
+
+
+def _wanted_steps(workflow: Workflow) -> list[Step]:
+    from holdfast.model.workflow.step import every
+
+    return [
+        step
+        for flow in workflow.family
+        for step in every(flow.steps)
+        if step.kind == "work"
+        if flow.declared is None or (step.work and (step.work.command or step.work.http))
+    ]
+
+
+def tell_unserved(service: Service, changed: View, app: str | None = None) -> None:
+    """Say it where a run, or a task of one, waits for a worker that nobody has started."""
+    from holdfast.service.queries.wording import PROGRAM, tell_worker
+
+    run = changed
+    if changed["id"].startswith("t_"):
+        if changed["kind"] != "work" or "run_id" not in changed:
+            return
+        run = service.queries.run(changed["run_id"], brief=True)
+    if run["status"] != "running":
+        return
+    workflow = service.commands.known_workflow(run["workflow"], run["workflow_version"])
+    steps = [step for step in _wanted_steps(workflow) if changed.get("agent") in {None, step.agent}]
+    if alone := _unserved(service, steps):
+        agents = sorted({step.agent for step in alone})
+        tags = sorted({tag for step in alone for tag in step.tags})
+        if app is None and workflow.declared is None:
+            app = PROGRAM
+        command = with_store(tell_worker(agents, tags, app))
+        note(f"No worker serves {escape(', '.join(agents))} now; start one: {command}")
+
+
+def _unserved(service: Service, steps: Sequence[Step]) -> list[Step]:
+    """The steps that no live worker would take."""
+    live = [each for each in service.queries.workers()["items"] if "told" not in each]
+    return [step for step in steps if not any(_serves(each, step) for each in live)]
+
+
+def _serves(worker: View, step: Step) -> bool:
+    return step.agent in worker["agents"] and {*step.tags} <= {*worker["tags"]}

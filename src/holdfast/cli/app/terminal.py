@@ -1,0 +1,143 @@
+"""What may go to a terminal: text without control characters, colours only where they are seen.
+
+Rows under headings, each column as wide as it has to be.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+import unicodedata
+from collections.abc import Sequence
+from typing import TextIO
+
+STYLES = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "magenta": "35",
+    "cyan": "36",
+}
+# Control characters, and those that turn the direction of what follows or are not seen.
+_UNSEEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
+_UNSEEN_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_PAINT = re.compile("\x1b\\[[0-9;]*m")
+
+
+def escape(text: object, keep: str = "") -> str:
+    """The text with every character that would act on a terminal written out."""
+    return _UNSEEN.sub(lambda found: _write_out(found[0], keep), str(text))
+
+
+def _write_out(character: str, keep: str) -> str:
+    if character in keep:
+        return character
+    named = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(character)
+    code = ord(character)
+    return named or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")  # noqa: PLR2004
+
+
+def is_terminal(stream: TextIO | None = None) -> bool:
+    chosen = stream or sys.stdout
+    return chosen.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def colours() -> bool:
+    return is_terminal() and not os.environ.get("NO_COLOR")
+
+
+def paint(text: str, *styles: str) -> str:
+    if not styles or not text or not colours():
+        return text
+    codes = ";".join(STYLES[style] for style in styles)
+    return f"\x1b[{codes}m{text}\x1b[0m"
+
+
+def width_of(text: str) -> int:
+    """How many columns a text takes, colours apart."""
+    plain = _PAINT.sub("", text)
+    if plain.isascii():
+        return len(plain)
+    return sum(
+        0 if unicodedata.combining(each) else 1 + (unicodedata.east_asian_width(each) in "WF")
+        for each in plain
+    )
+
+
+def columns() -> int | None:
+    """How wide the terminal is; what goes elsewhere is not cut."""
+    return shutil.get_terminal_size().columns if is_terminal() else None
+
+
+def cut(text: str, most: int | None) -> str:
+    """A plain text, at most so wide."""
+    if most is None or width_of(text) <= most:
+        return text
+    kept = text[: max(0, most - 1)]
+    while width_of(kept) > most - 1:
+        kept = kept[:-1]
+    return kept + "…"
+
+
+def say(line: str = "") -> None:
+    """What the command gives, at once: who reads a pipe may wait for this very line."""
+    print(line, flush=True)  # noqa: T201 - it is what a command line does
+
+
+def note(line: str) -> None:
+    """Something for the person, beside what the command gives."""
+    print(line, file=sys.stderr)  # noqa: T201 - the same
+
+
+def tell_json(value: object, indent: int | None = None) -> str:
+    """JSON that a terminal shows as it is: what it would not is escaped in it."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    return _UNSEEN_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def say_json(value: object) -> None:
+    say(tell_json(value, indent=2))
+
+
+def say_json_line(value: object) -> None:
+    say(tell_json(value))
+
+
+def prepare_streams() -> None:
+    """Let what the terminal's encoding lacks be written out rather than end the program."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def say_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows; empty columns are left out, and the last one is cut at the terminal's edge."""
+    kept = [place for place, _ in enumerate(headings) if any(row[place] for row in rows)]
+    if not kept:
+        return
+    widths = {
+        place: max(width_of(headings[place]), *(width_of(row[place]) for row in rows))
+        for place in kept
+    }
+    say(_line([(paint(headings[place], "dim"), widths[place]) for place in kept]))
+    for row in rows:
+        say(_line([(row[place], widths[place]) for place in kept]))
+
+
+def _line(cells: Sequence[tuple[str, int]]) -> str:
+    *first, (last, _) = cells
+    begun = "".join(text + " " * (width - width_of(text) + 2) for text, width in first)
+    edge = columns()
+    # A coloured text cannot be cut in the middle of its colour; those are short.
+    if edge is None or "\x1b" in last:
+        return (begun + last).rstrip()
+    return (begun + cut(last, max(10, edge - width_of(begun)))).rstrip()

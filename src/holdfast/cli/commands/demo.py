@@ -1,0 +1,260 @@
+"""What `holdfast demo` shows: agents build a feature, and one of their workers is killed.
+
+The workers of the demonstration, real processes, and the accident that one of them has.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Self
+
+from holdfast.cli.app.session import chosen_store, serving, with_store
+from holdfast.cli.app.temporary_workers import INTERRUPTED, wanted_agents
+from holdfast.cli.app.terminal import note, paint, say
+from holdfast.cli.render.formats import count, one_line
+from holdfast.cli.render.live_view import watch
+from holdfast.definition.workflow_file import read_workflow_file
+from holdfast.model.run import NewRun
+from holdfast.service.commands.request_errors import Refused
+from holdfast.service.project.project import FILE, Place
+from holdfast.service.queries.run_tree import step_names
+from holdfast.service.queries.views import View
+from holdfast.service.service import Service
+from holdfast.worker.files.homes import HOME
+
+Workers = Mapping[str, "subprocess.Popen[bytes]"]
+PACKAGES = str(Path(__file__).parents[3])
+# By which a person, a service manager or a closed terminal ends a program.
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+LEASE = 3
+LOOK_EVERY = 0.05
+STOPS_WITHIN = 5.0
+SCENE = "build.2.implement"
+
+
+@contextmanager
+def working(folder: Path, names: Sequence[str], agents: Sequence[str]) -> Iterator[Workers]:
+    """Workers on the store of a folder, which end with this block however it is left."""
+    workers: dict[str, subprocess.Popen[bytes]] = {}
+    tokens_in(folder).mkdir()
+    try:
+        for name in names:
+            workers[name] = _start(folder, name, agents)
+        yield workers
+    finally:
+        _end(workers)
+
+
+def _start(folder: Path, name: str, agents: Sequence[str]) -> subprocess.Popen[bytes]:
+    kept = {each: value for each, value in os.environ.items() if not each.startswith("HOLDFAST_")}
+    # A path that is not absolute would lead elsewhere from the folder.
+    path = os.pathsep.join([PACKAGES, kept.get("PYTHONPATH", "")])
+    options = ["--name", name, "--concurrency", "1", "--lease", f"{LEASE}s"]
+    options += [part for agent in agents for part in ("--agent", agent)]
+    with (folder / f"{name}.log").open("wb") as log:
+        return subprocess.Popen(  # noqa: S603 - this program itself
+            [sys.executable, "-m", "holdfast", "worker", *options],
+            cwd=folder,
+            env=kept | {"PYTHONPATH": path, "KEEP_TOKENS": str(tokens_in(folder))},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            # Ctrl-C is for the demonstration, which then has them stop.
+            start_new_session=True,
+        )
+
+
+def tokens_in(folder: Path) -> Path:
+    """Where the developer of the demonstration leaves the token of each attempt."""
+    return folder / HOME / "tokens"
+
+
+def _end(workers: Workers) -> None:
+    """Let them leave in peace, then give back what they run, then not at all."""
+    before = {each: signal.signal(each, signal.SIG_IGN) for each in ENDING}
+    try:
+        for patience in (0.5, STOPS_WITHIN):
+            for process in workers.values():
+                process.terminate()
+            for process in workers.values():
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(patience)
+        for process in workers.values():
+            process.kill()
+            process.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class Accident:
+    """Kills the worker that has a certain step, in the middle of it, as nobody can prepare for."""
+
+    def __init__(self, service: Service, run_id: str, workers: Workers) -> None:
+        self._service = service
+        self._run_id = run_id
+        self._workers = workers
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="accident", daemon=True)
+        self.task: str | None = None
+        self.told: list[str] = []
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._over.wait(LOOK_EVERY):
+            if all(process.poll() is not None for process in self._workers.values()):
+                self._give_up()
+                return
+            if self.task is None:
+                self._look()
+
+    def _give_up(self) -> None:
+        left = "No worker is left, so the run is cancelled; worker-….log says more."
+        self.told = [*self.told, left]
+        # It may just have ended.
+        with suppress(Refused):
+            self._service.commands.cancel(self._run_id)
+
+    def _look(self) -> None:
+        run = self._service.queries.run(self._run_id)
+        names = step_names(run["tasks"])
+        for task in self._begun(run):
+            if names[task["id"]] == SCENE:
+                self._strike(task)
+
+    def _begun(self, run: dict[str, Any]) -> list[dict[str, Any]]:
+        """What runs and has said something, once there is somebody to take it up."""
+        if len(self._service.queries.workers()["items"]) < len(self._workers):
+            return []
+        written = self._service.last_lines(run)
+        return [task for task in run["tasks"] if task["id"] in written and "lease" in task]
+
+    def _strike(self, task: dict[str, Any]) -> None:
+        victim = str(task["lease"]["owner"])
+        process = self._workers[victim]
+        process.kill()
+        process.wait()
+        self.task = task["id"]
+        self.told = [
+            paint(f"kill -9 {process.pid}: {victim} dies in the middle of {SCENE}.", "yellow"),
+            f"Its lease runs out within {LEASE} seconds; then the other one takes the step up.",
+        ]
+
+
+WORKFLOW = "feature.yaml"
+TASK = "Add SSO"
+WORKERS = ("worker-1", "worker-2")
+# A package has the example beside the rooms of `cli`, a clone among its examples.
+SOURCES = (
+    Path(__file__).parents[1] / "feature",
+    Path(__file__).parents[4] / "examples" / "feature",
+)
+
+
+def demonstrate() -> int:
+    """Show it in a folder of its own, which stays: there is something to look at."""
+    # A signal that would be the end at once: there are workers to stop first.
+    for number in ENDING:
+        signal.signal(number, signal.default_int_handler)
+    folder = Path(tempfile.mkdtemp(prefix="holdfast-demo-"))
+    try:
+        return _show(folder)
+    except KeyboardInterrupt:
+        note(f"\nLeft as it is, in {folder}.")
+        return INTERRUPTED
+
+
+def _show(folder: Path) -> int:
+    source = next(each for each in SOURCES if each.is_dir())
+    shutil.copytree(source, folder, dirs_exist_ok=True)
+    home = folder / HOME
+    place = Place(url=f"sqlite:///{home / FILE}", home=home, settled=True)
+    place.make()
+    chosen_store.set(str(home / FILE))
+    workflow = read_workflow_file(folder / WORKFLOW)
+    agents = wanted_agents(workflow)
+    say("Four scripted agents build a feature, story by story; a verifier sends one story back.")
+    say(f"{len(WORKERS)} workers take turns, and one of them will be killed while it works.\n")
+    with serving(place) as service:
+        run_id = service.commands.start(NewRun(workflow=workflow, input={"task": TASK}))["id"]
+        with (
+            working(folder, WORKERS, agents) as workers,
+            Accident(service, run_id, workers) as accident,
+        ):
+            code = watch(service, run_id, aside=lambda: accident.told)
+        if code == INTERRUPTED:
+            served = " ".join(f"--agent {agent}" for agent in agents)
+            note(f"Go on: cd {folder} && holdfast worker {served}")
+        return code or _report(service, service.queries.run(run_id), accident, folder)
+
+
+def _report(service: Service, run: View, accident: Accident, folder: Path) -> int:
+    say(f"\n{paint('What happened', 'bold')}")
+    names = step_names(run["tasks"])
+    for task in run["tasks"]:
+        if task.get("feedback"):
+            say(f"  {names[task['id']]}  was sent back: {one_line(task['feedback'])}")
+    refused = accident.task is not None and _say_lost(service, accident.task, folder)
+    diagnosis = service.doctor()
+    found = "all hold" if diagnosis["ok"] else f"not all hold: {with_store('holdfast doctor')}"
+    say(f"  doctor  {count(len(diagnosis['checks']), 'invariant')} of the store, {found}")
+    say(f"\n{paint('Result', 'bold')}  {one_line(run['output'])}")
+    _say_next(folder)
+    return 0 if refused and diagnosis["ok"] else 1
+
+
+def _say_lost(service: Service, task_id: str, folder: Path) -> bool:
+    """Tell of the attempt that was lost, and whether a late report of it is refused."""
+    first, *_ = attempts = service.queries.attempts(task_id)
+    for each in attempts:
+        told = f"attempt {each['attempt']} by {each['owner']}: {each['outcome']}"
+        say(f"  {SCENE}  {told}")
+    token = (tokens_in(folder) / f"{task_id}.1").read_text(encoding="utf-8").strip()
+    say(f"  {first['owner']}  wakes up after all, and reports what it had:")
+    try:
+        service.protocol.complete(task_id, token, {"change": "too late"})
+    except Refused as refused:
+        say(f"    refused, {refused.reason}: {refused.detail}")
+        return True
+    say("    taken, and it should not have been")
+    return False
+
+
+def _say_next(folder: Path) -> None:
+    # A store that the environment names would come before the one of the folder.
+    elsewhere = {"HOLDFAST_DB", "HOLDFAST_HOME"} & os.environ.keys()
+    chosen_store.set(f"{HOME}/{FILE}" if elsewhere else None)
+    say(f"\n{paint('Look around', 'bold')}")
+    unknown = [] if shutil.which("holdfast") else [(f"alias holdfast='{_called()}'", "")]
+    for command, purpose in (
+        *unknown,
+        (f"cd {folder}", "the workflow, its agents and the store"),
+        (with_store("holdfast show"), "the run"),
+        (with_store(f"holdfast show @last:{SCENE}"), "the step that was lost"),
+        (with_store("holdfast why @last"), "how a run stands"),
+        (with_store("holdfast events @last"), "all that happened, in order"),
+        (with_store(f"holdfast run {WORKFLOW} -i task=SSO --wait"), "again; nobody is killed"),
+    ):
+        say(f"  {command:<48}  {paint(purpose, 'dim')}".rstrip())
+
+
+def _called() -> str:
+    """What runs this program where the shell would not find it by its name."""
+    program = Path(sys.argv[0]).absolute()
+    return str(program) if program.name == "holdfast" else f"{sys.executable} -m holdfast"

@@ -1,0 +1,141 @@
+"""The first minutes: a folder with a store, a workflow to try, and a demonstration."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from holdfast.cli.app.command_registry import command
+from holdfast.cli.app.session import opened, shown_url, with_store
+from holdfast.cli.app.terminal import escape, note, paint, say
+from holdfast.errors import InvalidInput, NotTrusted
+
+if TYPE_CHECKING:
+    from holdfast.service.project.project import Place
+
+EXAMPLE = "hello.yaml"
+SETTINGS = """\
+# The settings of this project; what is shown holds without them too. A variable of the environment
+# wins over a line of this file, and an option of a command over both.
+
+# database: postgresql://localhost/jobs   # HOLDFAST_DB; unless said, .holdfast/holdfast.db
+
+# concurrency:          # HOLDFAST_CONCURRENCY; how many steps a worker runs at once
+#   functions: {cores}        # of a Python program: the number of cores
+#   agents: 2           # commands and agents{agents}
+
+# least_disk: 2GB       # HOLDFAST_LEAST_DISK; below it a worker claims nothing
+
+# keep:                 # how long what has ended is kept
+#   worktrees: 3d
+#   logs: 14d
+#   runs: 90d
+"""
+WORKFLOW = """\
+# A workflow to begin with. Check it:  holdfast workflow validate hello.yaml
+# Run it:                             holdfast run hello.yaml -i name=Ada --wait
+
+name: hello
+input:
+  name: string
+
+steps:
+  # A step is a command, without a shell. The JSON that it prints last is its output.
+  - id: plan
+    run: [echo, '{"greetings": ["Good morning", "Good night"]}']
+    outputs: {greetings: [string]}
+
+  # Goes through a list, one after another; parallel: 2 does two at once.
+  - id: greet
+    for_each: "{{ steps.plan.greetings }}"
+    steps:
+      - id: say
+        run: [echo, "{{ item }}, {{ input.name }}"]
+        max_attempts: 3
+        timeout: 1m
+
+  # Somebody has to say yes before the next step:  holdfast approve @last
+  - {id: approve, approval: "Send it to {{ input.name }}?"}
+
+  - {id: send, run: [echo, sent]}
+"""
+
+
+# What keeps a folder out of git has `git clean` take it for rubbish.
+ERASED = (
+    "  `git clean -fdx` deletes it; to keep it elsewhere, set HOLDFAST_HOME, or database: in "
+    "holdfast.yaml"
+)
+
+
+@command("init", example="holdfast init")
+def init(
+    bare: Annotated[
+        bool, typer.Option("--bare", help="Create only the store; write no other files.")
+    ] = False,
+) -> None:
+    """Set up this folder: store, settings and a sample workflow."""
+    from holdfast.service.admin.health import installed_agents
+    from holdfast.service.project.project import NAME
+
+    here = Path.cwd()
+    _look_above(here)
+    with opened(begins=True) as service:
+        service.schema()
+        say(f"{paint('✓', 'green')} {_describe(service.place)}")
+        if service.place.at_home:
+            note(ERASED)
+    found = installed_agents()
+    say(f"{paint('✓', 'green')} agents installed: {', '.join(found) or 'none that is known'}")
+    if bare:
+        return
+    listed = f"; installed here: {', '.join(found)}" if found else ""
+    settings = SETTINGS.format(cores=os.cpu_count() or 1, agents=listed)
+    _write(here / NAME, settings, "the settings of the project, all as they are by default")
+    _write(here / EXAMPLE, WORKFLOW, "a workflow to try")
+    following = with_store(f"holdfast run {EXAMPLE} -i name=Ada --wait")
+    say(f"next:  {following}")
+
+
+def _look_above(here: Path) -> None:
+    """Say which home above goes on to serve a folder; past another's, the folder gets its own."""
+    from holdfast.worker.files.homes import HOME, accept_home, find_home, make_home
+
+    above = find_home(here)
+    if above is None or above.parent == here.absolute():
+        return
+    try:
+        accept_home(above)
+        note(f"{escape(above)} is above, and goes on to serve this folder")
+    except NotTrusted as refused:
+        note(f"{escape(refused)}; this folder gets a home of its own")
+        make_home(here / HOME)
+
+
+def _describe(place: Place) -> str:
+    if place.at_home:
+        return f"{escape(place.home.name)}: the store, kept out of git"
+    return f"{escape(shown_url(place.url))}: the store"
+
+
+def _write(target: Path, text: str, about: str) -> None:
+    """Write a file that is not there yet; of one that is there, nothing is lost."""
+    try:
+        with target.open("x", encoding="utf-8") as file:
+            file.write(text)
+        say(f"{paint('✓', 'green')} {target.name}: {about}")
+    except FileExistsError:
+        say(f"  {target.name} already exists, and is unchanged")
+    except OSError as error:
+        raise InvalidInput("init", f"{target} cannot be written: {error.strerror}") from error
+
+
+@command("demo", example="holdfast demo")
+def demo() -> int | None:
+    """Watch agents build a feature while a worker is killed."""
+    from holdfast.cli.commands.demo import demonstrate
+
+    return demonstrate()

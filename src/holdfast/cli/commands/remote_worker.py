@@ -1,0 +1,147 @@
+"""A worker for a server elsewhere: its token, what it allows, and where it keeps what it writes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from fcntl import LOCK_EX, LOCK_NB, flock
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import urlsplit
+
+from holdfast.cli.app.log_output import announce
+from holdfast.cli.app.options import read_lease
+from holdfast.cli.app.session import place
+from holdfast.errors import InvalidInput, StoreUnreachable
+from holdfast.model.text import digest
+
+if TYPE_CHECKING:
+    from holdfast.cli.commands.workers import AllowOptions
+    from holdfast.worker.remote.client import Client
+    from holdfast.worker.remote.remote_store import RemoteOffice
+
+TOKEN = "HOLDFAST_TOKEN"  # noqa: S105 - the name of a variable
+NOTHING_ALLOWED = (
+    "This worker allows nothing, and gives back every step that it is given: start it with "
+    "--allow COMMAND or --allow URL for each that it may run, or --allow-any for all of them."
+)
+NOT_FOUND = (
+    "--allow {name}: there is no such command here, and every step that names it is left to "
+    "others; install it, or write its path, and start the worker again."
+)
+LOCAL = ("127.0.0.1", "::1", "localhost")
+
+
+def work_for(url: str, options: Mapping[str, Any], lease: str | None, allow: AllowOptions) -> None:
+    """Run what a server gives until Ctrl-C."""
+    from holdfast.worker.remote.remote_store import RemoteOffice
+
+    # Not the store's own, which is an admin's: whatever the worker runs has its token too.
+    token = _given(url) or _missing(url, "holdfast token create NAME --role worker")
+    given = {} if lease is None else read_lease(lease)
+    with closing(RemoteOffice(url, token, **given)) as office:
+        # A server that is away is waited for, as it is later on.
+        with suppress(StoreUnreachable):
+            office.client.prove()
+        _work(office, options, allow)
+        if office.refused is not None:
+            raise office.refused
+
+
+def _work(office: RemoteOffice, options: Mapping[str, Any], allow: AllowOptions) -> None:
+    from holdfast.worker.files.homes import HOME, make_home, usable_home
+    from holdfast.worker.files.state_directory import State
+    from holdfast.worker.pool.worker import Worker
+    from holdfast.worker.pool.worker_options import WorkerOptions
+    from holdfast.worker.remote.allowlist import Allowed, RemoteExecutors
+
+    here = Path.cwd()
+    # Also where a store was named: what a server sends is kept in this home.
+    home = usable_home(here, os.environ) or here / HOME
+    make_home(home)
+    root = home / "remote"
+    if root.is_symlink():
+        raise InvalidInput("home", f"{root} is a link, and leads elsewhere; remove it: rm {root}")
+    allowed = Allowed(names=allow.names, variables=allow.variables, anything=allow.anything)
+    executors = RemoteExecutors(office, allowed, State(root=root))
+    executors.begin()
+    announce(f"server {office.settings.url}")
+    if allowed.empty:
+        announce(NOTHING_ALLOWED)
+    for name in allowed.missing:
+        announce(NOT_FOUND.format(name=name))
+    with _named(root, dict(options)) as chosen:
+        Worker(office, executors, WorkerOptions(**chosen), executors.clean).run()
+
+
+@contextmanager
+def client_of(url: str) -> Iterator[Client]:
+    """Whom to ask at a server that was named, with the token that is at hand."""
+    from holdfast.worker.remote.client import Client
+
+    token = _given(url)
+    known = (url, token) if token else _own(url)
+    client = Client(*(known or _missing(url, "holdfast token create")))
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def _given(url: str) -> str | None:
+    """The token that the environment has for a server."""
+    if not url.startswith(("http://", "https://")):
+        raise InvalidInput("server", f"{url!r} is not the URL of a server, e.g. http://host:8765")
+    return os.environ.get(TOKEN)
+
+
+def _own(url: str) -> tuple[str, str] | None:
+    """Where the server of this folder's store listens, if it was named, and that store's token.
+
+    Whatever else listens on this machine may be a way to another, or a stranger's: so the token
+    goes to the address that the server has told, whichever the name it was called by leads to.
+    """
+    from holdfast.service.admin.tokens import read_token
+    from holdfast.service.project.server_address import find_server
+
+    store = place().url
+    served = find_server(store)
+    if served is None or not _names(url, served):
+        return None
+    token = read_token(store)
+    return None if token is None else (served, token)
+
+
+def _names(url: str, served: str) -> bool:
+    """Whether a URL is that of a server of this machine, by its address or as localhost."""
+    one, other = urlsplit(url), urlsplit(served)
+    local = other.hostname in LOCAL and one.hostname in ("localhost", other.hostname)
+    ports = [each.netloc.rpartition(":")[2] for each in (one, other)]
+    return local and one.scheme == other.scheme and ports[0] == ports[1]
+
+
+def _missing(url: str, command: str) -> NoReturn:
+    reason = f"that for {url} is missing; set {TOKEN} to what `{command}` printed there"
+    raise InvalidInput("token", reason)
+
+
+@contextmanager
+def _named(root: Path, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A name that the next worker of this folder gets when this one has gone, however it went."""
+    from holdfast.worker.pool.worker_options import WorkerOptions
+
+    if options.get("name") is not None:
+        yield options
+        return
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    here = digest(str(root.absolute()))[:4]
+    for slot in count(1):
+        with (root / f"worker-{slot}.lock").open("a") as held:
+            try:
+                flock(held, LOCK_EX | LOCK_NB)
+            except OSError:
+                continue
+            yield options | {"name": WorkerOptions(service=f"remote-{here}").slot(slot)}
+            return

@@ -1,0 +1,196 @@
+"""Run: start a run by name, from a program or from a file, and watch it to its end.
+
+`run --rehearse`: a workflow file carried out by stubs, in a store that is thrown away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.cli.app.command_registry import command
+from holdfast.cli.app.options import Inputs, Json, WorkflowName, read_pairs, read_value
+from holdfast.cli.app.session import chosen_store, opened, place, serving, with_store
+from holdfast.cli.app.terminal import escape, note, say, say_json
+from holdfast.errors import InvalidInput
+from holdfast.model.units import parse_duration
+
+if TYPE_CHECKING:
+    from holdfast.api.holdfast import Holdfast
+    from holdfast.api.workflow import WorkflowBuilder
+    from holdfast.cli.app.program import Program
+    from holdfast.model.run import NewRun
+    from holdfast.model.workflow.graph import Workflow
+    from holdfast.service.service import Service
+
+FILES = {".yaml", ".yml", ".json"}
+
+
+@command("run", example="holdfast run shop:checkout -i order_id=7 --wait")
+def run(
+    workflow: WorkflowName,
+    given: Inputs = None,
+    key: Annotated[str | None, typer.Option(help="Start only once under this key.")] = None,
+    version: Annotated[
+        str | None, typer.Option(help="A version of a stored workflow (default: the newest).")
+    ] = None,
+    priority: Annotated[int, typer.Option(help="Higher goes first.")] = 0,
+    deadline: Annotated[
+        str | None, typer.Option(help="Time limit, e.g. 2h (default: the workflow's).")
+    ] = None,
+    app: Annotated[
+        str | None, typer.Option(help="The program with its functions, as module:name.")
+    ] = None,
+    wait: Annotated[
+        bool,
+        typer.Option(
+            "--wait",
+            "-w",
+            help="Show the run until it ends or needs you; brings a worker if none serves it.",
+        ),
+    ] = False,
+    rehearsal: Annotated[
+        bool, typer.Option("--rehearse", help="Play a workflow file with stubs, at no cost.")
+    ] = False,
+    json: Json = False,
+) -> int | None:
+    """Start a run of a workflow, by name, file or module:name."""
+    with prepared(workflow, app, version=version) as (service, request, program):
+        wanted = replace(request(given or []), key=key, priority=priority)
+        if deadline is not None:
+            wanted = replace(wanted, deadline=parse_duration("deadline", deadline))
+        if rehearsal:
+            return rehearse(wanted, json=json)
+        started = service.commands.start(wanted)
+        if json and not wait:
+            say_json(started)
+        elif not wait:
+            say(_tell_started(started))
+            note(f"watch: {with_store('holdfast show ' + started['id'] + ' --follow')}")
+            from holdfast.cli.app.temporary_workers import tell_unserved
+
+            tell_unserved(service, started, None if program is None else program.name)
+        else:
+            return _watch(service, started["id"], wanted.workflow, program, json=json)
+    return None
+
+
+def _watch(
+    service: Service, run_id: str, workflow: Workflow, program: Program | None, *, json: bool
+) -> int:
+    from holdfast.cli.app.temporary_workers import helped
+    from holdfast.cli.render.live_view import waits_for_person, watch
+
+    if json:
+        note(f"{escape(workflow.name)} {run_id}")
+    with helped(service, workflow, program) as beside:
+        code = watch(service, run_id, beside=beside, quiet=json)
+    if json:
+        run = service.queries.run(run_id)
+        say_json(run | {"needs_you": waits_for_person(run)})
+    return code
+
+
+Request = Callable[[list[str]], "NewRun"]
+
+
+@contextmanager
+def prepared(
+    workflow: str, app: str | None, *, version: str | None
+) -> Iterator[tuple[Service, Request, Program | None]]:
+    """The service on the store of the run, what makes the run from its inputs, and the program."""
+    if app is None and Path(workflow).suffix in FILES:
+        from holdfast.definition.workflow_file import read_workflow_file
+
+        read = read_workflow_file(Path(workflow))
+        with opened(begins=True) as service:
+            known = service.commands.with_called(read)
+            yield service, lambda pairs: _of_workflow(known, pairs), None
+    elif app is None and ":" not in workflow:
+        with opened() as service:
+            known = service.commands.known_workflow(workflow, version)
+            yield service, lambda pairs: _of_workflow(known, pairs), None
+    else:
+        from holdfast.cli.app.program import load_program
+
+        program = load_program(workflow, app)
+        with _on_store_of(program.holdfast) as service:
+            yield service, lambda pairs: _typed(program.workflow, pairs), program
+
+
+def _of_workflow(workflow: Workflow, pairs: list[str]) -> NewRun:
+    """The run of a file, or of what the store knows; its types say what is text and what a path."""
+    from holdfast.model.run import NewRun
+    from holdfast.model.workflow.run_input import place_paths
+
+    declared = None if workflow.declared is None else workflow.declared.input
+    kinds = {} if declared is None else declared.get("properties", {})
+    texts = {name for name, kind in kinds.items() if kind.get("type") == "string"}
+    given = place_paths(workflow, _read_typed(pairs, texts), str(Path.cwd()))
+    return NewRun(workflow=workflow, input=given)
+
+
+def _read_typed(pairs: list[str], texts: set[str]) -> dict[str, Any]:
+    """What was typed, where text is wanted as it is, and else as JSON if it is some."""
+    return read_pairs(pairs, lambda name, text: text if name in texts else read_value(text))
+
+
+def _typed(builder: WorkflowBuilder, pairs: list[str]) -> NewRun:
+    """The run of a program's workflow; a function that takes text gets what was typed as text."""
+    texts = {
+        name
+        for member in builder.known.values()
+        if member.signature is not None
+        for name in member.signature.inputs
+        if member.signature.hints.get(name) is str
+    }
+    return builder.request(**_read_typed(pairs, texts))
+
+
+@contextmanager
+def _on_store_of(program: Holdfast) -> Iterator[Service]:
+    """The service on a program's own store, which commands to type next have to name."""
+    from holdfast.service.project.project import same_store
+
+    own, usual = program.settings.url, place()
+    if not same_store(own, usual.url):
+        chosen_store.set(own)
+    with program, serving(replace(usual, url=own), program.engine) as service:
+        yield service
+
+
+def _tell_started(run: dict[str, Any]) -> str:
+    name = f"{escape(run['workflow'])} {run['id']}"
+    return f"{name} has started" if run["created"] else f"{name} already exists: {run['status']}"
+
+
+def rehearse(run: NewRun, *, json: bool) -> int:
+    """Play a run through; the answer is its exit code."""
+    import tempfile
+
+    from holdfast.cli.render.live_view import ended, tell_events
+    from holdfast.cli.render.tree import draw_run
+    from holdfast.service.project.project import Place
+
+    if run.workflow.declared is None:
+        reason = "is for workflow files: what a Python function would give, only it can say"
+        raise InvalidInput("rehearse", reason)
+    with tempfile.TemporaryDirectory(prefix="holdfast-rehearsal-") as folder:
+        place = Place(url=f"sqlite:///{folder}/rehearsal.db", home=Path(folder), settled=True)
+        with serving(place) as service:
+            run_id = service.commands.start(run)["id"]
+            service.rehearse(run.workflow)
+            told = service.queries.run(run_id)
+            if json:
+                say_json(told)
+            else:
+                tell_events(service, told, 0)
+                for line in draw_run(told):
+                    say(line)
+                note("A rehearsal: every step was done by a stub, and nothing of it is kept.")
+    return ended(told) or 0

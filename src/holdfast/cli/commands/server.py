@@ -1,0 +1,426 @@
+"""The server: serve a store over HTTP, with a worker beside it, and the tokens that it wants.
+
+The way into a browser: a link that is good once.
+
+Agents that use Holdfast by tools: the MCP server, over the pipes of whoever starts it.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.cli.app.command_registry import Store, command, group
+from holdfast.cli.app.log_output import LogJson, announce, logs_json, show_logs
+from holdfast.cli.app.options import Hear, Json
+from holdfast.cli.app.session import (
+    INSTALL_SERVER,
+    actor,
+    begun,
+    chosen_bus,
+    chosen_server,
+    chosen_store,
+    of_attempt,
+    opened,
+    place,
+    project,
+    shown_url,
+    with_store,
+)
+from holdfast.cli.app.terminal import escape, is_terminal, note, say, say_json, say_table
+from holdfast.cli.render.formats import ago, now
+from holdfast.errors import InvalidInput, StoreGone, StoreUnreachable
+from holdfast.service.queries.views import View, read_time
+
+if TYPE_CHECKING:
+    from holdfast.api.holdfast import Holdfast
+    from holdfast.engine.engine import Engine
+    from holdfast.server.gate import Rules
+    from holdfast.server.http_server import HttpServer
+    from holdfast.server.listen_address import Bind
+    from holdfast.service.admin.tokens import Tokens
+
+log = logging.getLogger("holdfast.server")
+# What the server imports that a bare installation does not bring.
+NEEDED = ("fastapi", "httptools", "prometheus_client", "uvicorn")
+DEFAULT_ROLE = "viewer"
+token = group(
+    "token", "Print this store's admin token; create, list and revoke others.", alone=True
+)
+
+Host = Annotated[str, typer.Option(help="The address to listen on.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 picks a free one.")]
+Public = Annotated[
+    bool, typer.Option("--public", help="Allow an address beyond this machine; put TLS in front.")
+]
+Names = Annotated[
+    list[str] | None,
+    typer.Option("--allow-host", help="Another host name that clients may use; repeatable."),
+]
+Origins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-origin", help="An origin whose pages may call, e.g. https://name; repeatable."
+    ),
+]
+Often = Annotated[
+    int, typer.Option("--rate", min=0, help="Calls per second for each token; 0 for no limit.")
+]
+ProxyAddresses = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--proxy",
+        envvar="HOLDFAST_PROXIES",
+        help="A proxy, by address or network, whose X-Forwarded-For counts; repeatable.",
+    ),
+]
+Most = Annotated[
+    int,
+    typer.Option("--connections", min=1, help="Connections at once, if `ulimit -n` allows them."),
+]
+App = Annotated[
+    str | None, typer.Argument(metavar="APP", help="A program's Holdfast object, as module:name.")
+]
+
+
+@command("serve", example="holdfast serve --port 8765")
+def serve(
+    host: Host = "127.0.0.1",
+    port: Port = 8765,
+    public: Public = False,
+    allow_host: Names = None,
+    allow_origin: Origins = None,
+    rate: Often = 5_000,
+    proxy: ProxyAddresses = None,
+    connections: Most = 5_000,
+    hear: Hear = False,
+    log_json: LogJson = False,
+) -> None:
+    """Serve the store over HTTP until stopped, then drain."""
+    show_logs(logging.INFO, json=log_json)
+    bind = _bind(host, port, public=public)
+    from holdfast.server.http_server import until_signalled
+
+    rules = _rules(bind, allow_host, allow_origin, rate, proxy, connections)
+    with (
+        _store(None, hear=hear) as program,
+        _listening(program, bind, rules) as server,
+        ended_by_loss(program.engine, server.stop),
+    ):
+        until_signalled(server)
+
+
+@command("up", example="holdfast up")
+def up(
+    app: App = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8765,
+    public: Public = False,
+    agent: Annotated[
+        list[str] | None,
+        typer.Option("--agent", "-a", help="An agent to serve; repeatable (default: default)."),
+    ] = None,
+    concurrency: Annotated[
+        int | None,
+        typer.Option(help="Steps at once (default: the number of cores with APP, else 2)."),
+    ] = None,
+    allow_host: Names = None,
+    allow_origin: Origins = None,
+    rate: Often = 5_000,
+    proxy: ProxyAddresses = None,
+    connections: Most = 5_000,
+    hear: Hear = False,
+    log_json: LogJson = False,
+) -> None:
+    """Run server and worker in one process."""
+    show_logs(logging.INFO, json=log_json)
+    bind = _bind(host, port, public=public)
+    from holdfast.server.http_server import until_signalled
+
+    rules = _rules(bind, allow_host, allow_origin, rate, proxy, connections)
+    said = project()
+    if concurrency is None:
+        concurrency = said.agents if app is None else said.functions
+    options = {"agents": agent, "concurrency": concurrency, "least_disk": said.least_disk}
+    chosen = {each: value for each, value in options.items() if value is not None}
+    with (
+        _store(app, hear=hear) as program,
+        _listening(program, bind, rules) as server,
+        program.worker(**chosen) as worker,
+        ended_by_loss(program.engine, server.stop),
+    ):
+        until_signalled(server, worker.drain)
+
+
+@contextmanager
+def ended_by_loss(engine: Engine, stop: Callable[[], None]) -> Iterator[None]:
+    """Stop what runs in the block when the store's file is gone, and raise that afterwards."""
+    told: list[StoreGone] = []
+
+    def end(error: StoreGone) -> None:
+        told.append(error)
+        stop()
+
+    remove = engine.on_gone(end)
+    yield
+    remove()
+    if told:
+        raise told[0]
+
+
+def _bind(host: str, port: int, *, public: bool) -> Bind:
+    """Where to listen, refused before anything is opened; and that there is something to serve."""
+    from importlib.util import find_spec
+
+    from holdfast.server.listen_address import Bind
+
+    missing = [each for each in NEEDED if not find_spec(each)]
+    if missing:
+        reason = f"needs {', '.join(missing)}: {INSTALL_SERVER}"
+        raise InvalidInput("server", reason)
+    bind = Bind(host=host, port=port, public=public)
+    bind.check()
+    return bind
+
+
+def _rules(
+    bind: Bind,
+    hosts: list[str] | None,
+    origins: list[str] | None,
+    rate: int,
+    proxies: list[str] | None,
+    connections: int,
+) -> Rules:
+    from holdfast.server.auth.rate_limits import Rate
+    from holdfast.server.connection_limits import ConnectionLimits
+    from holdfast.server.gate import LOCAL, Rules
+    from holdfast.server.proxies import Proxies
+
+    own = frozenset(each.lower() for each in (*(hosts or ()), bind.host))
+    often = Rate(often=rate, burst=2 * rate) if rate else None
+    return Rules(
+        hosts=LOCAL | own,
+        origins=frozenset(origins or ()),
+        rate=often,
+        proxies=Proxies.read(proxies or ()),
+        connections=ConnectionLimits(connections=connections),
+    )
+
+
+@contextmanager
+def _store(app: str | None, *, hear: bool) -> Iterator[Holdfast]:
+    from holdfast.cli.commands.workers import program_of
+    from holdfast.service.admin.bus import upkeep
+
+    with program_of(app, None) as program:
+        announce(f"store {shown_url(program.settings.url)}")
+        keep = project().keep
+        with chosen_bus() as redis, upkeep(program.engine, keep, redis, hear=hear):
+            yield program
+
+
+@contextmanager
+def _listening(program: Holdfast, bind: Bind, rules: Rules) -> Iterator[HttpServer]:
+    from holdfast.server.application import Application
+    from holdfast.server.http_server import HttpServer
+    from holdfast.service.admin.audit import keep_audit
+    from holdfast.service.admin.tokens import Tokens, token_path
+    from holdfast.service.project.server_address import announced
+
+    engine = program.engine
+    where = replace(place(), url=program.settings.url)
+    server = HttpServer(Application(engine, where, rules), bind)
+    keep_audit(program.settings.url)
+    tokens = Tokens(engine)
+    tokens.own()
+    with announced(program.settings.url, server.url):
+        say(server.url)
+        own = token_path(program.settings.url)
+        announce(f"token {own}   ({with_store('holdfast token')} prints it)")
+        _say_way_in(server.url, tokens)
+        yield server
+    log.info("ended: nothing is under way here any more")
+
+
+def _say_way_in(url: str, tokens: Tokens) -> None:
+    """A link that is good once, where a person reads it; what is kept as a log gets none."""
+    if is_terminal(sys.stderr) and not logs_json():
+        note(f"open  {url}{tokens.link_own()['path']}   (once, within 10 minutes)")
+    else:
+        announce(f"open  {with_store('holdfast open')} lets a browser in")
+
+
+@token.callback(invoke_without_command=True)
+def show_token(context: typer.Context, db: Store = None) -> None:
+    if context.invoked_subcommand is not None:
+        return
+    chosen_store.set(db or chosen_store.get())
+    with begun() as service:
+        say(service.tokens.own())
+
+
+@command("create", of=token, example="holdfast token create ci --role worker --agent builder")
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name for the token.")],
+    role: Annotated[
+        str | None, typer.Option(help="viewer, operator, worker or admin (default: viewer).")
+    ] = None,
+    agent: Annotated[
+        list[str] | None,
+        typer.Option("--agent", "-a", help="For a worker: only this agent; repeatable."),
+    ] = None,
+    expires: Annotated[
+        str | None, typer.Option(help="How long it is valid, e.g. 30d (default: for ever).")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Create a token and print it once."""
+    with begun() as service:
+        made = service.tokens.create(
+            name, role=role or DEFAULT_ROLE, agents=agent or None, expires=expires
+        )
+    say_json(made) if json else say(made["token"])
+    if role is None:
+        note(f"a {DEFAULT_ROLE}, which only looks; --role operator, worker or admin may do more")
+
+
+@command("list", of=token, example="holdfast token list")
+def list_tokens(json: Json = False) -> None:
+    """List tokens: names, roles and times, never the secrets."""
+    with opened() as service:
+        page = service.tokens.list()
+    if json:
+        say_json(page)
+        return
+    if not page["items"]:
+        note("No tokens.")
+        return
+    rows = [
+        [
+            escape(each["name"]),
+            each["role"],
+            escape(", ".join(each.get("agents", ()))),
+            ago(read_time(each["created_at"])),
+            each.get("expires_at", ""),
+            _ended(each),
+        ]
+        for each in page["items"]
+    ]
+    say_table(("NAME", "ROLE", "AGENTS", "MADE", "EXPIRES", ""), rows)
+
+
+def _ended(access: View) -> str:
+    if "revoked_at" in access:
+        return "revoked"
+    expires = read_time(access.get("expires_at"))
+    return "expired" if expires is not None and expires <= now() else ""
+
+
+@command("revoke", of=token, example="holdfast token revoke ci")
+def revoke(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a token.")],
+    json: Json = False,
+) -> None:
+    """Revoke a token at once."""
+    with opened() as service:
+        told = service.tokens.revoke(name)
+    say_json(told) if json else say(f"{escape(name)} is revoked")
+
+
+ELSEWHERE = "`holdfast open --server URL` asks one that is elsewhere"
+
+
+@command("open", example="holdfast open")
+def open_browser(
+    server: Annotated[
+        str | None,
+        typer.Option(help="The server's URL (default: $HOLDFAST_SERVER, or this store's server)."),
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--print", help="Print the link instead of starting a browser.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Open Holdfast in a browser with a one-time link. It is valid for ten minutes."""
+    named = chosen_server() if server is None else server
+    url, made = _of_store() if named is None else _of_server(named)
+    link = url + made["path"]
+    if json:
+        say_json({"url": link, "expires_at": made["expires_at"]})
+    elif show or not is_terminal() or not _start(link):
+        say(link)
+
+
+def _of_store() -> tuple[str, dict[str, Any]]:
+    """Where the store is served, and a link that is made in the store: no token leaves it."""
+    from holdfast.service.project.server_address import find_server
+
+    url = find_server(place().url)
+    if url is None:
+        raise StoreUnreachable(
+            "no server of this store runs on this machine, as far as can be seen; "
+            f"`{with_store('holdfast up')}` starts one, and {ELSEWHERE}"
+        )
+    with opened() as service:
+        return url, service.tokens.link_own()
+
+
+def _of_server(named: str) -> tuple[str, dict[str, Any]]:
+    """A link of a server that was named, for whoever has a token for it."""
+    from holdfast.cli.commands.remote_worker import client_of
+
+    with client_of(named) as client:
+        try:
+            return client.url, client.post("/links", {}, path=str, expires_at=str)
+        except StoreUnreachable as error:
+            said = f"{error}; `holdfast up` starts a server, and {ELSEWHERE}"
+            raise StoreUnreachable(said) from error
+
+
+def _start(link: str) -> bool:
+    import webbrowser
+
+    return webbrowser.open(link)
+
+
+ROLES = ("planner", "worker", "operator", "viewer")
+
+
+@command("mcp", example="holdfast mcp --as worker")
+def mcp(
+    role: Annotated[
+        str,
+        typer.Option("--as", metavar="ROLE", help="The role: planner, worker, operator or viewer."),
+    ] = "planner",
+    name: Annotated[
+        str | None, typer.Option("--worker", help="The name of the worker (default: HOST-mcp).")
+    ] = None,
+) -> None:
+    """Serve MCP tools for a role on stdin/stdout."""
+    from importlib.util import find_spec
+
+    if role not in ROLES:
+        raise InvalidInput("as", f"{role!r} is not one of {', '.join(ROLES)}")
+    if not find_spec("mcp"):
+        raise InvalidInput("mcp", "is not installed: " + INSTALL_SERVER)
+    if role == "worker" and of_attempt():
+        reason = (
+            "would report past the worker of this command, which keeps its secrets out; "
+            "use `holdfast work …`, `holdfast guard` or HTTP at HOLDFAST_SERVER instead"
+        )
+        raise InvalidInput("as", reason)
+    from holdfast.mcp.server import As, make_server
+    from holdfast.mcp.tools import Caller
+
+    worker = name or f"{socket.gethostname().partition('.')[0]}-mcp"
+    with begun() as service:
+        service.actor = f"{actor()}:{role}"
+        caller = Caller(service=service, worker=worker, wait=service.room.wait)
+        make_server(lambda: caller, As(role)).run()

@@ -1,0 +1,208 @@
+"""Look: runs, tasks, one of them, why it stands there."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli.app.command_registry import command
+from holdfast.cli.app.options import Address, After, Json, Limit
+from holdfast.cli.app.session import opened, with_store
+from holdfast.cli.app.terminal import cut, escape, note, paint, say, say_json, say_table
+from holdfast.cli.render.formats import ago, coloured, error_line, now, span
+
+View = dict[str, Any]
+TITLE = 40
+
+_FREE = "Nothing stands in its way: the next worker that serves it may take it."
+
+
+@command("runs", example="holdfast runs --status failed --workflow checkout")
+def runs(
+    status: Annotated[
+        str | None, typer.Option(help="Only running, completed, failed or cancelled runs.")
+    ] = None,
+    workflow: Annotated[str | None, typer.Option(help="Only runs of this workflow.")] = None,
+    called: Annotated[
+        bool, typer.Option("--called", help="Include runs called by steps of other runs.")
+    ] = False,
+    limit: Limit = 20,
+    after: After = None,
+    json: Json = False,
+) -> None:
+    """List runs, newest first."""
+    with opened() as service:
+        page = service.queries.runs(
+            limit=limit, after=after, status=status, workflow=workflow, called=called
+        )
+    if json:
+        say_json(page)
+        return
+    if not page["items"]:
+        begin = f"No runs yet. Start one: {with_store('holdfast run WORKFLOW')}"
+        note(begin if status is None else "No such runs.")
+        return
+    headings = ("ID", "WORKFLOW", "STATUS", "DONE", "STARTED", "TOOK", "COST", "")
+    say_table(headings, [_run_row(run) for run in page["items"]])
+    _say_next(page, "runs")
+
+
+@command("tasks", example="holdfast tasks --run @last --status failed")
+def tasks(
+    run: Annotated[str | None, typer.Option(help="Only tasks of this run.")] = None,
+    parent: Annotated[
+        str | None, typer.Option(help="Only the direct children of this task.")
+    ] = None,
+    status: Annotated[
+        str | None,
+        typer.Option(help="Only idle, queued, running, done, failed or cancelled tasks."),
+    ] = None,
+    agent: Annotated[str | None, typer.Option(help="Only tasks for this agent.")] = None,
+    limit: Limit = 20,
+    after: After = None,
+    json: Json = False,
+) -> None:
+    """List tasks, newest first."""
+    with opened() as service:
+        page = service.queries.tasks(
+            limit=limit,
+            after=after,
+            status=status,
+            agent=agent,
+            run=None if run is None else service.addresses.run(run),
+            parent=None if parent is None else service.addresses.task(parent),
+        )
+        named = [] if json else [task["id"] for task in page["items"]]
+        places = service.queries.names(named)
+    if json:
+        say_json(page)
+        return
+    if not page["items"]:
+        note("No such tasks.")
+        return
+    headings = ("ID", "TASK", "STATE", "AGENT", "ATTEMPT", "RUN", "CREATED", "")
+    say_table(headings, [_task_row(task, places.get(task["id"])) for task in page["items"]])
+    _say_next(page, "tasks")
+
+
+@command("show", example="holdfast show @last")
+def show(
+    address: Address = "@last",
+    json: Json = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Watch a run until it ends.")
+    ] = False,
+) -> int | None:
+    """Show a run as a tree, or a task with children and attempts."""
+    from holdfast.cli.render.tree import draw_run, draw_task
+
+    with opened() as service:
+        found = service.addresses.find(address)
+        if found.startswith("t_"):
+            task = service.queries.task_whole(found)
+            _say_view(task, draw_task(task), json=json)
+            return None
+        if follow:
+            from holdfast.cli.render.live_view import watch
+
+            return watch(service, found)
+        run = service.queries.run(found)
+        _say_view(run, draw_run(run), json=json)
+    return None
+
+
+@command("why", example="holdfast why @last:build.1.implement")
+def why(
+    address: Address = "@last",
+    agent: Annotated[
+        list[str] | None,
+        typer.Option(help="Explain it for a worker that serves this agent; repeatable."),
+    ] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option(help="Explain it for a worker with this tag; repeatable.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Explain why a run or task is not moving, and what to type."""
+    with opened() as service:
+        found = service.addresses.find(address)
+        told = service.why(found, agents=agent or None, tags=tag or None)
+    lines = _explain_run(told) if found.startswith("r_") else _explain_task(told)
+    fixes = [paint(f"Fix:   {fix}", "bold") for fix in told["fixes"]]
+    _say_view(told, [escape(told["summary"]), *lines, *fixes], json=json)
+
+
+def _explain_task(told: View) -> list[str]:
+    if told["status"] in {"done", "running"}:
+        return []
+    held = [f"✓ {clause['name']}" for clause in told["clauses"] if clause["ok"]]
+    broken = [
+        f"  {paint('✗', 'red')} {clause['name']:<8} {escape(clause['detail'])}".rstrip()
+        for clause in told["clauses"]
+        if not clause["ok"]
+    ]
+    free = [] if broken else [_FREE]
+    return [f"  {paint('   '.join(held), 'green')}", *broken, *free]
+
+
+def _explain_run(told: View) -> list[str]:
+    lines = [f"  {each['id']}  {escape(each['line'])}" for each in told["tasks"]]
+    if told["more"]:
+        listed = with_store(f"holdfast tasks --run {told['id']}")
+        lines.append(f"  and {told['more']} more: {listed}")
+    return lines
+
+
+def _run_row(run: View) -> list[str]:
+    from holdfast.cli.render.formats import cost_of
+    from holdfast.service.queries.views import read_time
+
+    begun, ended = read_time(run["created_at"]), read_time(run.get("finished_at"))
+    progress = run.get("progress", {"done": 0, "total": 0})
+    held = run["holds"] if ended is None else ()
+    holds = f"held: {', '.join(held)}" if held else ""
+    error = error_line(run["error"]) if run.get("error") is not None else ""
+    return [
+        run["id"],
+        escape(run["workflow"]),
+        coloured(run["status"]),
+        f"{progress['done']}/{progress['total']}",
+        ago(begun),
+        span((ended or now()) - (begun or 0)),
+        cost_of(run),
+        "  ".join(part for part in (holds, error) if part),
+    ]
+
+
+def _task_row(task: View, place: str | None) -> list[str]:
+    from holdfast.cli.render.step_status import tell_holds
+    from holdfast.service.queries.run_tree import name_task
+    from holdfast.service.queries.views import read_time
+
+    holds = tell_holds(task) if task["holds"] and "finished_at" not in task else ""
+    error = error_line(task["error"]) if task.get("error") is not None else ""
+    return [
+        task["id"],
+        cut(escape(name_task(task, place)), TITLE),
+        coloured(task["state"]),
+        escape(task["agent"]),
+        str(task["attempt"] or ""),
+        task.get("run_id", ""),
+        ago(read_time(task["created_at"])),
+        "  ".join(part for part in (holds, error) if part),
+    ]
+
+
+def _say_next(page: View, name: str) -> None:
+    if "next" in page:
+        following = f"holdfast {name} --after {page['next']}"
+        note(f"More: {with_store(following)}")
+
+
+def _say_view(view: View, lines: list[str], *, json: bool) -> None:
+    if json:
+        say_json(view)
+        return
+    for line in lines:
+        say(line)

@@ -1,0 +1,194 @@
+"""The store itself: its schema, its copies, its health."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from shlex import quote
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli.app.advice import FAILED
+from holdfast.cli.app.command_registry import command, group
+from holdfast.cli.app.options import DryRun, Json
+from holdfast.cli.app.session import opened, place, project, shown_url, with_store
+from holdfast.cli.app.terminal import escape, note, paint, say, say_json
+from holdfast.cli.render.formats import count
+
+database = group("db", "Upgrade, back up, restore and move the store.")
+
+MEGABYTE = 1_000_000
+
+
+@command("upgrade", of=database, example="holdfast db upgrade --db postgresql://localhost/jobs")
+def upgrade(json: Json = False) -> None:
+    """Create the store, or upgrade its schema to this version of Holdfast."""
+    with opened(begins=True) as service:
+        told = service.schema()
+    told["url"] = shown_url(told["url"])
+    if json:
+        say_json(told)
+    else:
+        say(f"{told['url']} is at migration {told['migration']}")
+
+
+@command("backup", of=database, example="holdfast db backup before-the-upgrade.db")
+def backup(
+    target: Annotated[Path, typer.Argument(metavar="FILE", help="The new file.")],
+    json: Json = False,
+) -> None:
+    """Back up a SQLite store to a new file, while it is in use."""
+    from holdfast.service.admin.backup import back_up
+
+    told = back_up(place(), target)
+    if json:
+        say_json(told)
+    else:
+        say(f"{escape(target)} holds the whole store, {told['bytes'] / MEGABYTE:.1f} MB")
+        note(f"Use it: holdfast runs --db {escape(quote(str(target)))}")
+
+
+Evict = Annotated[
+    bool, typer.Option("--evict", help="Make its workers give back what they run, and leave.")
+]
+
+
+@command("restore", of=database, example="holdfast db restore before-the-upgrade.db --dry-run")
+def restore(
+    backup: Annotated[Path, typer.Argument(metavar="FILE", help="A backup of a SQLite store.")],
+    evict: Evict = False,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Restore a SQLite store from a checked backup; keeps the old file."""
+    from holdfast.service.admin.backup import Restore
+    from holdfast.service.admin.backup import restore as put_back
+
+    told = put_back(Restore(place=place(), backup=backup, evict=evict, dry_run=dry_run))
+    if json:
+        say_json(told)
+        return
+    if dry_run:
+        say(f"{escape(backup)} is whole and in order; nothing was changed")
+        note(with_store(f"Do it: holdfast db restore {escape(quote(str(backup)))}"))
+        return
+    say(f"{escape(told['target'])} is restored from {escape(backup)}")
+    if "kept" in told:
+        say(f"the old file is kept: {escape(told['kept'])}")
+    note(f"next:  {with_store('holdfast runs')}")
+
+
+@command("move", of=database, example="holdfast db move postgresql://localhost/jobs --dry-run")
+def move(
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET_URL", help="An empty database of the other kind.")
+    ],
+    evict: Evict = False,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Move the store between SQLite and PostgreSQL; tokens stay valid."""
+    from holdfast.service.admin.store_move import Move
+    from holdfast.service.admin.store_move import move as carry_over
+
+    asked = Move(place=place(), target=target, evict=evict, dry_run=dry_run)
+    told = carry_over(asked, _say_progress)
+    told |= {name: shown_url(told[name]) for name in ("source", "target")}
+    if json:
+        say_json(told)
+        return
+    rows = count(sum(told["rows"].values()), "row")
+    if dry_run:
+        for name, number in told["rows"].items():
+            say(f"  {name.removeprefix('holdfast_'):<10} {number}")
+        say(f"would carry {rows} over to {escape(told['target'])}; nothing was changed")
+        return
+    said = "was moved before" if told["before"] else "is there, counted and checked"
+    say(f"{escape(told['target'])}: the whole store {said}, {rows}")
+    say(f"{escape(told['source'])} is unchanged; do not use it any more")
+    named = escape(quote(told["target"]))
+    note(f"next:  export HOLDFAST_DB={named}   (or database: in holdfast.yaml)")
+
+
+def _say_progress(table: str, done: int, total: int) -> None:
+    if total:
+        note(paint(f"  {table.removeprefix('holdfast_'):<10} {done} of {total}", "dim"))
+
+
+@command("doctor", example="holdfast doctor --fix --dry-run")
+def doctor(
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Repair what is safe to repair; destroys nothing.")
+    ] = False,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> int | None:
+    """Check every invariant of the store. Exits 1 if one is broken."""
+    with opened() as service:
+        healed = service.heal(dry_run=dry_run) if fix else None
+        told = service.doctor(project())
+    if json:
+        say_json(told if healed is None else {**told, "healed": healed})
+    else:
+        _say_healed(healed)
+        _say_diagnosis(told)
+    return None if told["ok"] else FAILED
+
+
+def _say_healed(healed: dict[str, Any] | None) -> None:
+    if healed is None:
+        return
+    would = "would take" if healed["dry_run"] else "took"
+    say(f"{would} back {count(len(healed['expired_leases']), 'expired lease')}")
+    looked = count(len(healed["looked_at"]), "open run")
+    moved = "" if healed["dry_run"] else f", {len(healed['advanced'])} of which moved on"
+    say(f"{'would look' if healed['dry_run'] else 'looked'} at {looked}{moved}")
+    if plans := healed["settled_plans"]:
+        say(f"{'would settle' if healed['dry_run'] else 'settled'} {count(len(plans), 'plan')}")
+    if woken := healed["woken"]:
+        told = f"{count(len(woken), 'task')} that waited for what is there"
+        say(f"{'would wake' if healed['dry_run'] else 'woke'} {told}")
+    if lost := healed["passed_on"]:
+        told = f"what {count(len(lost), 'task')} waited for in vain"
+        say(f"{'would pass on' if healed['dry_run'] else 'passed on'} {told}")
+
+
+def _say_diagnosis(told: dict[str, Any]) -> None:
+    broken = [check for check in told["checks"] if check["violations"]]
+    for check in broken:
+        for violation in check["violations"]:
+            where = f"{violation['entity']} {escape(violation['detail'])}"
+            say(f"{paint('✗', 'red')} {check['name']}: {where}")
+    for warning in told["warnings"]:
+        say(f"{paint('!', 'yellow')} {escape(warning)}")
+    versions = ", ".join(f"{name} {version}" for name, version in told["versions"].items())
+    agents = ", ".join(told["agents"]) or "none that is known"
+    say(paint(f"{versions}; agents: {agents}", "dim"))
+    if told["ok"]:
+        say(f"{paint('✓', 'green')} {len(told['checks'])} checks, no violations")
+        return
+    events, show = with_store("holdfast events ID"), with_store("holdfast show ID")
+    say(
+        f"The events are the record: compare `{events}` with `{show}`, put back what was changed "
+        "by hand, and report anything else, with its events."
+    )
+
+
+@command("clean", example="holdfast clean --dry-run")
+def clean(dry_run: DryRun = False, json: Json = False) -> None:
+    """Remove runs, files and logs kept past their time."""
+    with opened() as service:
+        told = service.clean(project().keep, dry_run=dry_run)
+    if json:
+        say_json(told)
+        return
+    parts = [
+        count(len(told["runs"]), "run"),
+        count(len(told["tasks"]), "task"),
+        f"the logs of {count(len(told['logs']), 'task')}",
+    ]
+    said = f"{', '.join(parts)} and the artifacts of {count(len(told['artifacts']), 'task')}"
+    if dry_run:
+        say(f"would remove {said}, but for what somebody waits for")
+    else:
+        say(f"removed {said}")

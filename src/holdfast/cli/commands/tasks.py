@@ -1,0 +1,312 @@
+"""Single tasks and plans: add, put in the queue, put first, take back, edit, remove."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli.app.command_registry import command, group
+from holdfast.cli.app.options import DryRun, Json, TaskAddress, read_json, read_moment
+from holdfast.cli.app.session import opened, with_store
+from holdfast.cli.app.terminal import escape, note, say, say_json
+from holdfast.cli.commands.control import say_changed
+from holdfast.cli.render.preview import say_preview
+from holdfast.errors import InvalidInput
+
+task = group("task", "Create and change single tasks.")
+plan = group("plan", "Split a task into children that run as a chain or a graph.")
+
+Payload = Annotated[str | None, typer.Option(help="The payload, as JSON.")]
+Agent = Annotated[
+    str | None, typer.Option("--agent", "-a", help="The agent it is for (default: default).")
+]
+Priority = Annotated[int | None, typer.Option(help="Higher goes first.")]
+Tag = Annotated[
+    list[str] | None, typer.Option("--tag", "-t", help="A tag its worker must offer; repeatable.")
+]
+When = Annotated[
+    str | None,
+    typer.Option("--at", help="When it may start: 10m from now, or 2030-01-31T09:00+01:00."),
+]
+MaxAttempts = Annotated[int | None, typer.Option(help="How many attempts may fail.")]
+MaxLost = Annotated[
+    int | None, typer.Option(help="How many attempts may be lost with their worker.")
+]
+Timeout = Annotated[str | None, typer.Option(help="Time limit of one attempt, e.g. 30m.")]
+Needs = Annotated[
+    list[str] | None, typer.Option("--needs", help="A task that must be done first; repeatable.")
+]
+Title = Annotated[str, typer.Argument(metavar="TITLE", help="What to do.")]
+
+
+@command("add", of=task, example="holdfast task add 'Tidy the shed' --agent developer --at 10m")
+def add(
+    title: Title,
+    agent: Agent = None,
+    payload: Payload = None,
+    needs: Needs = None,
+    parent: Annotated[str | None, typer.Option(help="The task it is part of.")] = None,
+    step: Annotated[
+        str | None, typer.Option(help="The function of a program that does it.")
+    ] = None,
+    at: When = None,
+    priority: Priority = None,
+    tag: Tag = None,
+    key: Annotated[str | None, typer.Option(help="Create only once under this key.")] = None,
+    max_attempts: MaxAttempts = None,
+    max_lost: MaxLost = None,
+    timeout: Timeout = None,
+    idle: Annotated[bool, typer.Option("--idle", help="Do not queue it yet.")] = False,
+    json: Json = False,
+) -> None:
+    """Add a task to the queue."""
+    from holdfast.model.task import NewTask
+
+    with opened(begins=True) as service:
+        find = service.addresses.task
+        fields = _fields(agent=agent, payload=payload, at=at, priority=priority, tag=tag)
+        wanted = NewTask(
+            title=title,
+            step=step,
+            key=key,
+            needs=tuple(find(each) for each in needs or ()),
+            parent=None if parent is None else find(parent),
+            timeout=_seconds(timeout),
+            retry=_retry(max_attempts, max_lost),
+            enqueue=not idle,
+            **fields,
+        )
+        _say_added(service.commands.add_task(wanted), json=json)
+
+
+@command("enqueue", of=task, example="holdfast task enqueue t_…")
+def enqueue(address: TaskAddress, json: Json = False) -> None:
+    """Queue an idle task."""
+    with opened() as service:
+        found = service.addresses.task(address)
+        say_changed(service, service.commands.enqueue(found), json=json)
+
+
+@command("run-now", of=task, example="holdfast task run-now t_…")
+def run_now(address: TaskAddress, json: Json = False) -> None:
+    """Put a task first in line, past order, start time and a pause."""
+    with opened() as service:
+        found = service.addresses.task(address)
+        say_changed(service, service.commands.run_now(found), json=json)
+
+
+@command("reset", of=task, example="holdfast task reset t_…")
+def reset(address: TaskAddress, json: Json = False) -> None:
+    """Set a task back to idle, as if it had never run."""
+    with opened() as service:
+        found = service.addresses.task(address)
+        say_changed(service, service.commands.reset(found), json=json)
+
+
+@command("edit", of=task, example="holdfast task edit t_… --priority 5 --title 'Tidy both sheds'")
+def edit(
+    address: TaskAddress,
+    title: Annotated[str | None, typer.Option(help="What to do.")] = None,
+    agent: Agent = None,
+    payload: Payload = None,
+    at: When = None,
+    priority: Priority = None,
+    position: Annotated[
+        int | None, typer.Option(help="Its place among tasks of equal priority; lower goes first.")
+    ] = None,
+    tag: Tag = None,
+    max_attempts: MaxAttempts = None,
+    max_lost: MaxLost = None,
+    timeout: Timeout = None,
+    version: Annotated[
+        int | None, typer.Option(help="Edit only if it is still at this version.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Edit an idle or queued task."""
+    fields = _fields(agent=agent, payload=payload, at=at, priority=priority, tag=tag)
+    more = {
+        "title": title,
+        "position": position,
+        "max_attempts": max_attempts,
+        "max_lost": max_lost,
+        "timeout": _seconds(timeout),
+    }
+    changes = fields | {name: value for name, value in more.items() if value is not None}
+    if not changes:
+        raise InvalidInput("edit", "nothing to change was given; `holdfast task edit --help`")
+    with opened() as service:
+        found = service.addresses.task(address)
+        say_changed(service, service.commands.edit(found, changes, version), json=json)
+
+
+@command("block", of=task, example="holdfast task block t_… --needs @last:plan")
+def block(address: TaskAddress, needs: Needs = None, json: Json = False) -> None:
+    """Make a task that has not started wait for others too."""
+    if not needs:
+        raise InvalidInput("needs", "is missing: --needs names a task that must be done before")
+    with opened() as service:
+        find = service.addresses.task
+        found, needed = find(address), [find(each) for each in needs]
+        say_changed(service, service.commands.block(found, needed), json=json)
+
+
+@command("unblock", of=task, example="holdfast task unblock t_… --needs t_…")
+def unblock(
+    address: TaskAddress,
+    needs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--needs", help="Stop waiting for this task; repeatable (default: all added by hand)."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Stop a task waiting for others that were added by hand."""
+    with opened() as service:
+        find = service.addresses.task
+        found, needed = find(address), [find(each) for each in needs or ()]
+        say_changed(service, service.commands.unblock(found, needed or None), json=json)
+
+
+@command("delete", of=task, example="holdfast task delete t_…")
+def delete(address: TaskAddress, json: Json = False) -> None:
+    """Delete a task that nothing needs, with its history."""
+    with opened() as service:
+        found = service.addresses.task(address)
+        told = service.commands.delete(found)
+    if json:
+        say_json(told)
+    else:
+        say(f"{found} is deleted")
+
+
+@command("start", of=plan, example="holdfast plan start t_…")
+def start(address: TaskAddress, json: Json = False) -> None:
+    """Start to plan an idle task; its children will do the work."""
+    with opened() as service:
+        found = service.addresses.task(address)
+        say_changed(service, service.commands.start_planning(found), json=json)
+    if not json:
+        following = with_store(f"holdfast plan add {found} 'First part'")
+        note(f"next:  {following}")
+
+
+@command("add", of=plan, example="holdfast plan add t_… 'Write the parser' --agent developer")
+def add_child(
+    address: TaskAddress,
+    title: Title,
+    agent: Annotated[
+        str | None, typer.Option("--agent", "-a", help="The agent it is for (default: the plan's).")
+    ] = None,
+    payload: Payload = None,
+    position: Annotated[
+        int | None, typer.Option(help="Its place; lower goes first (default: last).")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Add a child to a plan; it starts once the plan is finalized."""
+    from holdfast.model.task import NewTask
+
+    with opened() as service:
+        parent = service.queries.task(service.addresses.task(address))
+        wanted = NewTask(
+            title=title,
+            parent=parent["id"],
+            position=position,
+            enqueue=False,
+            part=True,
+            **({"agent": parent["agent"]} | _fields(agent=agent, payload=payload)),
+        )
+        _say_added(service.commands.add_task(wanted), json=json)
+
+
+@command("finalize", of=plan, example="holdfast plan finalize t_… --graph t_b:t_a --graph t_c:t_a")
+def finalize(
+    address: TaskAddress,
+    graph: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--graph",
+            metavar="CHILD:NEED,…",
+            help="What a child needs; repeatable (default: a chain).",
+        ),
+    ] = None,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Queue the children of a plan, as a chain or as a graph."""
+    links = None if graph is None else [_link(each) for each in graph]
+    with opened() as service:
+        found = service.addresses.task(address)
+        needs = None if links is None else _merge(links, service.addresses.task)
+        if dry_run:
+            preview = service.previews.one("finalize_plan", found, needs)
+            how = "".join(f" --graph {each}" for each in graph or ())
+            say_preview(preview, "plan finalize", f"{found}{how}", json=json)
+            return
+        say_changed(service, service.commands.finalize_plan(found, needs), json=json)
+
+
+def _link(text: str) -> tuple[str, list[str]]:
+    """A child and what it needs; of none, nothing stands behind the colon."""
+    child, colon, needed = text.partition(":")
+    if not colon:
+        reason = (
+            f"{text!r} does not say what it needs: write CHILD:NEED, as t_b:t_a or t_c:t_a,t_b, "
+            f"and `{text}:` for a child that needs nothing"
+        )
+        raise InvalidInput("graph", reason)
+    return child, [each for each in needed.split(",") if each]
+
+
+def _merge(links: list[tuple[str, list[str]]], find: Callable[[str], str]) -> dict[str, list[str]]:
+    """All that each child needs, wherever it was said."""
+    needs: dict[str, list[str]] = {}
+    for child, needed in links:
+        needs.setdefault(find(child), []).extend(find(each) for each in needed)
+    return needs
+
+
+def _fields(
+    *,
+    agent: str | None = None,
+    payload: str | None = None,
+    at: str | None = None,
+    priority: int | None = None,
+    tag: list[str] | None = None,
+) -> dict[str, Any]:
+    """The fields of a task that were given."""
+    given = {
+        "agent": agent,
+        "payload": None if payload is None else read_json("payload", payload),
+        "scheduled_for": read_moment("scheduled_for", at),
+        "priority": priority,
+        "tags": tuple(tag) if tag else None,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _seconds(text: str | None) -> float | None:
+    from holdfast.model.units import parse_duration
+
+    if text is None:
+        return None
+    return float(text) if text.isdecimal() else parse_duration("timeout", text)
+
+
+def _retry(max_attempts: int | None, max_lost: int | None) -> Any:  # noqa: ANN401 - a RetryPolicy
+    from holdfast.model.retry import RetryPolicy
+
+    given = {"max_attempts": max_attempts, "max_lost": max_lost}
+    return RetryPolicy(**{name: value for name, value in given.items() if value is not None})
+
+
+def _say_added(made: dict[str, Any], *, json: bool) -> None:
+    if json:
+        say_json(made)
+        return
+    said = "is" if made["created"] else "already exists, and is"
+    say(f"{escape(made['title'])} {made['id']} {said} {made['state']}")

@@ -1,0 +1,197 @@
+"""Workers: one that runs a program's steps, and which of them live."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.cli.app.command_registry import Store, command, group
+from holdfast.cli.app.log_output import LogJson, announce, show_logs
+from holdfast.cli.app.options import Agents, Hear, Json, Tags, read_lease
+from holdfast.cli.app.session import (
+    chosen_bus,
+    chosen_server,
+    chosen_store,
+    opened,
+    place,
+    project,
+    shown_url,
+    with_store,
+)
+from holdfast.cli.app.terminal import escape, note, say, say_json, say_table
+from holdfast.cli.render.formats import ago
+from holdfast.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from holdfast.api.holdfast import Holdfast
+
+
+@dataclass(frozen=True, kw_only=True)
+class AllowOptions:
+    """What a worker lets a server have it run, call, set and read."""
+
+    names: Sequence[str]
+    variables: Sequence[str]
+    anything: bool
+
+
+workers = group("workers", "List live workers; drain or evict one.", alone=True)
+WorkerName = Annotated[str, typer.Argument(metavar="WORKER", help="The name of a worker.")]
+
+
+@command("worker", example="holdfast worker shop:hf --agent developer --concurrency 4")
+def worker(
+    app: Annotated[
+        str | None,
+        typer.Argument(metavar="APP", help="A program's Holdfast object, as module:name."),
+    ] = None,
+    agent: Agents = None,
+    tag: Tags = None,
+    concurrency: Annotated[
+        int | None,
+        typer.Option(help="Steps at once (default: the number of cores with APP, else 2)."),
+    ] = None,
+    least_disk: Annotated[
+        str | None, typer.Option(help="Claim nothing with less free disk (default: 2GB).")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Its name (default: from service, host and a number).")
+    ] = None,
+    lease: Annotated[
+        str | None, typer.Option(help="How long a lease lasts unless renewed (default: 30s).")
+    ] = None,
+    server: Annotated[
+        str | None,
+        typer.Option(help="Work for the server at this URL (default: $HOLDFAST_SERVER)."),
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow",
+            help="With --server: a command, or the start of a URL, it may run; repeatable.",
+        ),
+    ] = None,
+    allow_env: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-env",
+            metavar="NAME",
+            help="With --server: a variable that workflows may read, and set for commands; "
+            "repeatable.",
+        ),
+    ] = None,
+    allow_any: Annotated[
+        bool,
+        typer.Option(
+            "--allow-any",
+            help="With --server: run whatever the server sends, with every variable.",
+        ),
+    ] = False,
+    hear: Hear = False,
+    log_json: LogJson = False,
+) -> None:
+    """Claim and run steps until Ctrl-C. Running steps then finish; a second Ctrl-C stops them."""
+    show_logs(logging.INFO, json=log_json)
+    said = project()
+    if concurrency is None:
+        concurrency = said.agents if app is None else said.functions
+    options = {
+        "agents": agent or None,
+        "tags": tag or None,
+        "concurrency": concurrency,
+        "name": name,
+        "service": None if app is None else re.sub(r"[^A-Za-z0-9_]+", "-", app.partition(":")[0]),
+        "least_disk": said.least_disk if least_disk is None else least_disk,
+    }
+    server = chosen_server() if server is None else server
+    if server is not None:
+        from holdfast.cli.commands.remote_worker import work_for
+
+        if app is not None:
+            raise InvalidInput("app", "is for a worker on the store itself, and not for --server")
+        if hear:
+            raise InvalidInput("hear", "is for a worker on the store itself, and not for --server")
+        chosen = {each: value for each, value in options.items() if value is not None}
+        told = AllowOptions(names=allow or (), variables=allow_env or (), anything=allow_any)
+        work_for(server, chosen, lease, told)
+        return
+    with program_of(app, lease) as program:
+        from holdfast.service.admin.bus import upkeep
+
+        announce(f"store {shown_url(program.settings.url)}")
+        given = {each: value for each, value in options.items() if value is not None}
+        with chosen_bus() as redis, upkeep(program.engine, said.keep, redis, hear=hear):
+            program.worker(**given).run()
+
+
+def program_of(app: str | None, lease: str | None) -> Holdfast:
+    if app is not None:
+        if lease is not None:
+            raise InvalidInput("lease", f"is for {app} itself to say: Holdfast(…, lease={lease!r})")
+        from holdfast.cli.app.program import load_app
+
+        return load_app(app)
+    from holdfast.api.holdfast import Holdfast
+
+    found = place()
+    found.make()
+    if lease is None:
+        return Holdfast(found.url)
+    return Holdfast(found.url, **read_lease(lease))
+
+
+@workers.callback(invoke_without_command=True)
+def list_workers(context: typer.Context, db: Store = None, json: Json = False) -> None:
+    if context.invoked_subcommand is not None:
+        return
+    from holdfast.service.queries.views import read_time
+
+    chosen_store.set(db or chosen_store.get())
+    with opened() as service:
+        page = service.queries.workers()
+    if json:
+        say_json(page)
+        return
+    if not page["items"]:
+        note(f"No live workers. Start one: {with_store('holdfast worker [APP]')}")
+        return
+    rows = [
+        [
+            escape(each["name"]),
+            escape(", ".join(each["agents"])),
+            escape(", ".join(each["tags"])),
+            str(each["concurrency"]),
+            ago(read_time(each["started_at"])),
+            _remark(each),
+        ]
+        for each in page["items"]
+    ]
+    say_table(("WORKER", "AGENTS", "TAGS", "AT ONCE", "STARTED", ""), rows)
+
+
+def _remark(worker: dict[str, Any]) -> str:
+    told = {"drain": "leaving", "evict": "leaving now"}.get(worker.get("told", ""), "")
+    return "; ".join(filter(None, [told, escape(worker.get("pausing", ""))]))
+
+
+@command("drain", of=workers, example="holdfast workers drain build-1")
+def drain(name: WorkerName, json: Json = False) -> None:
+    """Let a worker finish what it runs, claim nothing new, and leave."""
+    _steer(name, "drain", json=json)
+
+
+@command("evict", of=workers, example="holdfast workers evict build-1")
+def evict(name: WorkerName, json: Json = False) -> None:
+    """Make a worker give back at once what it can stop, and leave."""
+    _steer(name, "evict", json=json)
+
+
+def _steer(name: str, verb: str, *, json: bool) -> None:
+    with opened() as service:
+        told = service.commands.steer_worker(name, verb)
+    say_json(told) if json else say(f"{escape(name)} is told to leave")

@@ -1,0 +1,76 @@
+"""What a run needs a person for: their word, its budget, or to be let go on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.cli.app.session import with_store
+from holdfast.cli.render.formats import cost_of, how_to_go_on, is_spent
+from holdfast.cli.render.step_status import asked_of, held_runs, how_to_settle, what_to_say
+from holdfast.service.queries.run_tree import Node, every_task, outline
+
+View = dict[str, Any]
+PAUSED = "it is paused"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Need:
+    """What waits for somebody, and what to type; `told` says too what has to come before that."""
+
+    id: str
+    step: str | None
+    question: Any
+    next: str
+    told: str
+
+
+def stands_still(run: View) -> bool:
+    """Whether nothing of a run goes on, or will, but for a person who is asked for it."""
+    moving = any(task["status"] == "running" for task in every_task(run["tasks"]))
+    return not moving and not any(front.moves for front in fronts(run)) and bool(needs_of(run))
+
+
+def fronts(run: View) -> list[Node]:
+    return [front for node in outline(run["tasks"]) for front in node.fronts]
+
+
+def asking(run: View) -> list[Node]:
+    """What asks a person now; not an approval of a run that waits for its turn."""
+    held = held_runs(run)
+    early = {each for each, view in held.items() if "slot" in view["holds"]}
+    found = [front for front in fronts(run) if front.asks_person]
+    return [
+        each
+        for each in found
+        if each.task["kind"] != "approval" or each.task.get("run_id") not in early
+    ]
+
+
+def needs_of(run: View) -> list[Need]:
+    spent = [_of_run(run["id"], cost_of(run), how_to_go_on(run))] if is_spent(run) else []
+    held, found = held_runs(run), asking(run)
+    asked = [_of_task(each, how_to_settle(each.task, held)) for each in found]
+    # Who settles an approval of a paused run is told there to resume that first.
+    told = {each.task.get("run_id") for each in found if each.task["kind"] == "approval"}
+    paused = [each for each, view in held.items() if "paused" in view["holds"]]
+    top = [run["id"]] if run["id"] in paused else sorted(paused)
+    resumed = [_of_run(each, PAUSED, f"holdfast resume {each}") for each in top if each not in told]
+    alone = [_of_task(each) for each in fronts(run) if each.left_alone]
+    return [*spent, *resumed, *asked, *alone]
+
+
+def _of_run(identifier: str, question: str, command: str) -> Need:
+    typed = with_store(command)
+    return Need(id=identifier, step=None, question=question, next=typed, told=typed)
+
+
+def _of_task(node: Node, told: str | None = None) -> Need:
+    typed = with_store(what_to_say(node.task))
+    return Need(
+        id=node.task["id"],
+        step=node.address,
+        question=asked_of(node.task),
+        next=typed,
+        told=typed if told is None else told,
+    )

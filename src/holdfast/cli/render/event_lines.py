@@ -1,0 +1,93 @@
+"""Event lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from holdfast.cli.app.terminal import escape, paint
+from holdfast.cli.render.formats import coloured, error_line, one_line
+
+if TYPE_CHECKING:
+    from holdfast.service.service import Service
+
+View = dict[str, Any]
+QUIET = {"task.created", "task.queued"}
+# Numbers of a row, and what a person is told instead.
+_HELD = {"holds": "held", "run_holds": "its run held"}
+_TIMES = ("scheduled_for", "deadline")
+
+
+class Names:
+    """What to call the runs and tasks of events, each looked up once: what was removed has none."""
+
+    def __init__(self, service: Service, events: Sequence[View] = ()) -> None:
+        self._look = service.queries.names
+        self._known: dict[str, str] = self._look(map(subject, events)) if events else {}
+
+    def __getitem__(self, identifier: str) -> str:
+        if identifier not in self._known:
+            self._known[identifier] = self._look([identifier]).get(identifier, "")
+        return self._known[identifier]
+
+
+def subject(event: View) -> str:
+    """Whose event it is."""
+    return str(event.get("task_id") or event.get("run_id", ""))
+
+
+def event_line(event: View, names: Names) -> str:
+    """An event with all that it says."""
+    whose = subject(event)
+    moved = event.get("from") != event.get("to")
+    attempt = f"attempt {event['attempt']}" if event.get("attempt") else ""
+    parts = [
+        paint(event["at"].replace("T", " ")[:19], "dim"),
+        whose,
+        one_line(names[whose], 60),
+        event["type"],
+        f"→ {coloured(str(event.get('to')))}" if moved else "",
+        attempt,
+        paint(f"by {escape(event['actor'])}", "dim"),
+        _data(event),
+    ]
+    return "  ".join(part for part in parts if part)
+
+
+def _data(event: View) -> str:
+    from holdfast.model.status import Hold
+    from holdfast.service.queries.views import tell_time
+
+    data = event.get("data", {})
+    if data.get("error") is not None:
+        return error_line(data["error"])
+    held = {name: Hold(data.get(name) or 0) for name in _HELD}
+    times = {name: tell_time(data.get(name)) for name in _TIMES}
+    plain = {name: value for name, value in data.items() if name not in {*_HELD, "digest"}}
+    told = {name: value for name, value in (plain | times).items() if value}
+    parts = [f"{_HELD[name]}: {holds}" for name, holds in held.items() if holds]
+    return paint("  ".join([*parts, *([one_line(told)] if told else [])]), "dim")
+
+
+def happening(event: View, name: str, *, tried: bool) -> str | None:
+    """An event for one who watches a run; nothing where it moves nothing.
+
+    Its attempt counts for a person once one before it was `tried` in vain: a function that sleeps
+    has a new one each time it wakes.
+    """
+    if event.get("from") == event.get("to") or event["type"] in QUIET:
+        return None
+    said = event["type"].partition(".")[2]
+    attempt = f"attempt {event['attempt']}" if tried and event.get("attempt") else ""
+    data = event.get("data", {})
+    verdict = data.get("verdict")
+    feedback = verdict.get("feedback") if isinstance(verdict, dict) else None
+    parts = [
+        paint(event["at"][11:19], "dim"),
+        escape(name),
+        coloured(said),
+        attempt,
+        error_line(data["error"]) if data.get("error") is not None else "",
+        one_line(feedback) if feedback else "",
+    ]
+    return "  ".join(part for part in parts if part)

@@ -1,0 +1,113 @@
+"""Times, costs and states as a person reads them.
+
+What a run has cost, of how much it may, and what to type when that is used up.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from holdfast.cli.app.session import with_store
+from holdfast.cli.app.terminal import escape, paint
+from holdfast.errors import tell_error
+from holdfast.model.budget import Budget, Used, tell_raise, tell_used
+from holdfast.service.queries.views import usd
+from holdfast.service.queries.wording import in_commands
+
+SECOND = 1_000_000
+_SHORT = 9.95 * SECOND
+_MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
+
+COLOURS = {
+    "completed": "green",
+    "done": "green",
+    "running": "cyan",
+    "failed": "red",
+    "cancelled": "magenta",
+    "stalled": "red",
+    "held": "yellow",
+    "blocked": "dim",
+    "idle": "dim",
+    "scheduled": "dim",
+    "waiting": "yellow",
+    "verifying": "cyan",
+}
+
+
+def now() -> int:
+    return time.time_ns() // 1_000
+
+
+def span(microseconds: float | None) -> str:
+    """0.3s, 14s, 1m 02s, 2h 13m, 3d 4h."""
+    if microseconds is None:
+        return ""
+    if 0 < microseconds < _SHORT:
+        return f"{microseconds / SECOND:.1f}s"
+    seconds = max(0, round(microseconds / SECOND))
+    if seconds < _MINUTE:
+        return f"{seconds}s"
+    if seconds < _HOUR:
+        return f"{seconds // _MINUTE}m {seconds % _MINUTE:02}s"
+    if seconds < _DAY:
+        return f"{seconds // _HOUR}h {seconds % _HOUR // _MINUTE:02}m"
+    return f"{seconds // _DAY}d {seconds % _DAY // _HOUR}h"
+
+
+def ago(moment: int | None) -> str:
+    return "" if moment is None else f"{span(now() - moment)} ago"
+
+
+def money(cost: float | None) -> str:
+    return "" if cost is None else f"${cost:.2f}"
+
+
+def coloured(state: str) -> str:
+    """A status or state in its colour."""
+    style = COLOURS.get(state.partition(" ")[0])
+    return paint(state, style) if style else state
+
+
+def one_line(value: object, most: int = 200) -> str:
+    """Any JSON in one line."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    shown = escape(text)
+    return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
+def error_line(error: Any) -> str:  # noqa: ANN401 - JSON is any value
+    """An error in one line; a command that it tells is as it is typed here."""
+    return one_line(in_commands(tell_error(error), with_store))
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+View = dict[str, Any]
+
+
+def cost_of(run: View) -> str:
+    """$1.12, or $1.12 of $5."""
+    budget, used = _read(run)
+    if budget.usd is None:
+        told = [money(usd(run.get("usage"))), tell_used(budget, used)]
+        return ", ".join(each for each in told if each)
+    return tell_used(budget, used)
+
+
+def is_spent(run: View) -> bool:
+    return run["status"] == "running" and "budget" in run["holds"]
+
+
+def how_to_go_on(run: View) -> str:
+    """The command that lets a run use more than its budget said."""
+    return in_commands(tell_raise(run["id"], *_read(run))) or f"holdfast why {run['id']}"
+
+
+def _read(run: View) -> tuple[Budget, Used]:
+    told = run.get("budget", {})
+    limits = {name: told[name] for name in ("usd", "usd_per_attempt", "attempts") if name in told}
+    return Budget(**limits), Used(**told.get("used", {}))

@@ -1,0 +1,71 @@
+"""What a command would change: each task by its place, and what becomes of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from holdfast.cli.app.session import with_store
+from holdfast.cli.app.terminal import note, paint, say, say_json
+from holdfast.cli.render.formats import coloured, count, one_line
+
+if TYPE_CHECKING:
+    from holdfast.service.commands.previews import Preview
+    from holdfast.service.service import Service
+
+View = dict[str, Any]
+
+
+def preview_each(
+    service: Service, verb: str, identifiers: list[str], *, json: bool, **options: float
+) -> int:
+    """Tell it of each, also after one that would be refused; the answer is the worst exit code."""
+    from holdfast.cli.app.advice import say_error
+    from holdfast.service.commands.request_errors import Refused
+
+    worst = 0
+    how = "".join(f" --{name.replace('_', '-')} {value:g}" for name, value in options.items())
+    previews = service.previews.each(verb, identifiers, **options)
+    for found, preview in zip(identifiers, previews, strict=True):
+        if isinstance(preview, Refused):
+            worst = max(worst, say_error(preview, json=json))
+        else:
+            say_preview(preview, verb, f"{found}{how}", json=json)
+    return worst
+
+
+def say_preview(
+    preview: Preview, verb: str, identifier: str, *, json: bool, about: View | None = None
+) -> None:
+    if json:
+        told = {"id": identifier.partition(" ")[0]} if about is None else about
+        made = {"made": preview.made} if preview.made else {}
+        say_json({"dry_run": True, **told, "tasks": preview.tasks, **made})
+        return
+    say(f"would {verb} {identifier}: {_count(preview)}")
+    for task in preview.tasks:
+        say(f"  {task['id']}  {one_line(_name(task), 60)}  {_way(task)}")
+    for task in preview.made:
+        say(f"  new  {one_line(_name(task), 60)}  {coloured(task['becomes'])}")
+    note(paint(f"Nothing was changed. Do it: {with_store(f'holdfast {verb} {identifier}')}", "dim"))
+
+
+def _count(preview: Preview) -> str:
+    """How many tasks it is done to, how many change because of that, and how many are made."""
+    others = f"{preview.beside} {'other changes' if preview.beside == 1 else 'others change'}"
+    more = [others] if preview.beside else []
+    more += [f"{len(preview.made)} new"] if preview.made else []
+    told = count(len(preview.tasks) - preview.beside, "task")
+    return ", and ".join([told, *more])
+
+
+def _name(task: View) -> str:
+    """Its place in its run, and the title that it was given; without a run, its title."""
+    from holdfast.service.queries.run_tree import name_task
+
+    return name_task(task, task["address"].partition(":")[2])
+
+
+def _way(task: View) -> str:
+    """How it stands, and what becomes of it where that is something else."""
+    states = dict.fromkeys((task["state"], task.get("becomes", task["state"])))
+    return " → ".join(map(coloured, states))

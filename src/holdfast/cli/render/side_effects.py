@@ -1,0 +1,177 @@
+"""What a command changed beside what it named, what it left on hold, and what nobody waits for."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from holdfast.cli.app.session import with_store
+from holdfast.cli.app.terminal import escape, note, paint, say
+from holdfast.cli.render.formats import count, error_line, one_line
+from holdfast.service.queries.run_tree import every_task, name_task, step_names
+
+if TYPE_CHECKING:
+    from holdfast.service.service import Service
+
+View = dict[str, Any]
+SHOWN = 5
+
+
+def what_is_above(service: Service, identifier: str) -> list[View]:
+    """What goes on with a run or task, the nearest first, as it stands before that is taken up.
+
+    Of a task in a run that is its run; of a run that was called, the one that has called it; of a
+    part of a plan, the topmost plan.
+    """
+    if identifier.startswith("r_"):
+        return _callers_of(service, service.queries.run(identifier, brief=True))
+    task = service.queries.task(identifier)
+    if "run_id" in task:
+        run = service.queries.run(task["run_id"], brief=True)
+        return [run, *_callers_of(service, run)]
+    top = task
+    while "parent_id" in top:
+        top = service.queries.task(top["parent_id"])
+    return [] if top is task else [_look(service, top["id"])]
+
+
+def _callers_of(service: Service, run: View) -> list[View]:
+    found = [run]
+    while "caller" in found[-1]:
+        found.append(service.queries.run(found[-1]["caller"]["run_id"], brief=True))
+    return found[1:]
+
+
+def _look(service: Service, identifier: str) -> View:
+    """A run with its tasks, or a plan with all below it."""
+    if identifier.startswith("r_"):
+        return service.queries.run(identifier, brief=True)
+    return {**service.queries.task(identifier), "tasks": service.queries.tasks_below(identifier)}
+
+
+def say_came_back(service: Service, before: Sequence[View], identifier: str) -> None:
+    """Say what goes on with a run or task that was taken up again, and how many others do."""
+    told = {identifier}
+    if identifier.startswith("r_"):
+        told |= {task["id"] for task in every_task(_look(service, identifier)["tasks"])}
+    for stood in before:
+        now = _look(service, stood["id"])
+        others = _reopened(stood, now) - told
+        if not _had_stopped(stood) and not others:
+            continue
+        held = f"comes back too (held: {', '.join(now['holds'])})" if now["holds"] else ""
+        more = f", with {count(len(others), 'other task')} re-opened" if others else ""
+        say(f"{_name(now)} {now['id']} {held or 'goes on too'}{more}")
+        told |= others
+
+
+def say_fails_too(service: Service, before: Sequence[View], identifier: str) -> None:
+    """Say what fails because a part of it was cancelled, and what takes that up again."""
+    told = False
+    for stood in before:
+        now = _look(service, stood["id"])
+        if not _fails(now) or (_fails(stood) and now["status"] == stood["status"]):
+            continue
+        ended = now["status"] == "failed"
+        more = "has failed" if ended else "begins nothing more, and will fail"
+        say(f"{_name(now)} {now['id']} {more} because of it")
+        told = True
+    if told:
+        note(f"next:  {with_store('holdfast retry ' + identifier)}")
+
+
+def _name(now: View) -> str:
+    return one_line(now["workflow"] if "workflow" in now else name_task(now), 60)
+
+
+def _had_stopped(stood: View) -> bool:
+    """Whether a run or plan had ended, or begun nothing more since something of it failed."""
+    return "finished_at" in stood or _fails(stood)
+
+
+def _fails(stood: View) -> bool:
+    """Whether something of a run or plan has failed, so that it has failed too or will."""
+    if "finished_at" in stood:
+        return bool(stood["status"] == "failed")
+    if "workflow" in stood:
+        return "failing" in stood["holds"]
+    ended = {each["status"] for each in stood["tasks"] if not each.get("superseded")}
+    return stood["planning_phase"] == "finalized" and bool(ended & {"failed", "cancelled"})
+
+
+def _reopened(before: View, now: View) -> set[str]:
+    """What began again of a run, and of what it has called; a group only with what is in it."""
+    known = {task["id"]: task["generation"] for task in every_task(before["tasks"])}
+    return {
+        task["id"]
+        for task in every_task(now["tasks"])
+        if task["kind"] != "group" and not task.get("superseded")
+        if task["generation"] > known.get(task["id"], task["generation"])
+    }
+
+
+def note_failed_again(now: View) -> None:
+    """Say that a run or task which was taken up has failed again at once, and what to ask then."""
+    error = f": {error_line(now['error'])}" if now.get("error") is not None else ""
+    note(f"It failed again at once{error}")
+    note(f"next:  {with_store('holdfast why ' + now['id'])}")
+
+
+def note_still_held(run: View) -> None:
+    """Say which tasks of a run that was resumed stay on hold by themselves, and what to type."""
+    from holdfast.cli.render.step_status import tell_holds
+
+    held = [task for task in every_task(run["tasks"]) if _is_held(task)]
+    if not held:
+        return
+    names = step_names(run["tasks"])
+    stay = "1 of its tasks stays" if len(held) == 1 else f"{len(held)} of its tasks stay"
+    lines = [f"{stay} on hold:"]
+    for task in held[:SHOWN]:
+        name = one_line(names[task["id"]], 60)
+        lines.append(f"  {name}  {tell_holds(task)}   {with_store(_how_to_let_go(task))}")
+    if len(held) > SHOWN:
+        more = f"holdfast why {run['id']}"
+        lines.append(f"  and {len(held) - SHOWN} more: {with_store(more)}")
+    for line in lines:
+        note(paint(line, "dim"))
+
+
+def _is_held(task: View) -> bool:
+    return bool(task["holds"]) and "finished_at" not in task and not task.get("superseded")
+
+
+def _how_to_let_go(task: View) -> str:
+    from holdfast.cli.render.step_status import what_to_say
+
+    if "paused" in task["holds"]:
+        return f"holdfast resume {task['id']}"
+    asks = {"approval", "question"} & {*task["holds"]}
+    return what_to_say(task) if asks else f"holdfast why {task['id']}"
+
+
+def note_unheard(target: str, name: str, awaited: Sequence[View], more: Sequence[str]) -> None:
+    """Say that nothing waits for a signal as it was typed, and what is waited for.
+
+    It may be early, and is kept; or it is misspelt, or meant for a run that this one has called.
+    """
+    kept = f"Nothing of {target} waits for {escape(name)} now; it is kept until something does."
+    note(paint(kept, "dim"))
+    if not awaited:
+        return
+    shown = [
+        escape(each["name"]) + ("" if each["target"] == target else f" of {each['target']}")
+        for each in awaited[:SHOWN]
+    ]
+    rest = [f"{len(awaited) - SHOWN} more"] if len(awaited) > SHOWN else []
+    note(paint(f"Waited for: {', '.join([*shown, *rest])}", "dim"))
+    for each in _nearest(name, awaited):
+        meant = shlex.join(["holdfast", "signal", each["target"], each["name"], *more])
+        note(paint(f"Did you mean: {with_store(escape(meant))}", "dim"))
+
+
+def _nearest(name: str, awaited: Sequence[View]) -> list[View]:
+    close = get_close_matches(name, [each["name"] for each in awaited], n=1)
+    return [each for each in awaited if each["name"] in close][:1]

@@ -1,0 +1,217 @@
+"""A run drawn as a tree: what is done, what runs, what waits and for whom."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from holdfast.cli.app.session import with_store
+from holdfast.cli.app.terminal import columns, cut, escape, paint, width_of
+from holdfast.cli.render.formats import (
+    SECOND,
+    ago,
+    coloured,
+    cost_of,
+    error_line,
+    money,
+    now,
+    one_line,
+    span,
+)
+from holdfast.cli.render.step_status import (
+    asked_of,
+    called_and_held,
+    details,
+    held_runs,
+    how_to_settle,
+    mark,
+    reason,
+    tell_holds,
+    what_to_say,
+)
+from holdfast.service.queries.run_tree import Node, outline
+from holdfast.service.queries.views import View, read_time, usd
+
+KEPT = 4
+Said = Mapping[str, tuple[str, float]]
+
+
+def draw_run(run: View, said: Said | None = None) -> list[str]:
+    """The lines of a run: itself first, then its steps, and what the running ones wrote last."""
+    nodes = outline(run.get("tasks", ()))
+    labels = {node.task["id"]: node.label for node in _all(nodes)}
+    drawing = _Drawing(labels, said or {}, held_runs(run))
+    return [draw_head(run), *drawing.draw(nodes, 0)]
+
+
+def draw_head(run: View) -> str:
+    begun = read_time(run["created_at"]) or 0
+    ended = read_time(run.get("finished_at"))
+    due = read_time(run.get("deadline"))
+    held = run["holds"] and ended is None
+    caller = run.get("caller")
+    parts = [
+        f"{paint(escape(run['workflow']), 'bold')} {run['id']}",
+        f"called by {escape(caller['step'])} of {caller['run_id']}" if caller else "",
+        coloured(run["status"]) + (f" ({', '.join(run['holds'])})" if held else ""),
+        cost_of(run),
+        span((ended or now()) - begun),
+        f"{span(due - now())} left" if due is not None and ended is None else "",
+    ]
+    if run.get("error") is not None:
+        parts.append(paint(error_line(run["error"]), "red"))
+    return " · ".join(part for part in parts if part)
+
+
+def _all(nodes: Sequence[Node]) -> list[Node]:
+    return [each for node in nodes for each in (node, *_all(node.children))]
+
+
+class _Drawing:
+    def __init__(self, labels: Mapping[str, str], said: Said, held: Mapping[str, View]) -> None:
+        self._labels = labels
+        self._said = said
+        self._held = held
+
+    def draw(self, nodes: Sequence[Node], depth: int) -> list[str]:
+        shown = _shorten(nodes)
+        # What waits at the end of a run stands side by side.
+        waiting = _waiting_last(shown) if depth == 0 else 0
+        first, last = shown[: len(shown) - waiting], shown[len(shown) - waiting :]
+        wide = max((width_of(escape(node.label)) for node in first), default=0)
+        lines = [line for node in first for line in self._one(node, depth, wide)]
+        if len(shown) < len(nodes):
+            lines.insert(0, f"{'  ' * depth}{paint(f'✓ … {len(nodes) - len(shown)} done', 'dim')}")
+        return lines + self._row(last)
+
+    def _row(self, nodes: Sequence[Node]) -> list[str]:
+        """Steps that wait, side by side as far as they fit."""
+        edge = columns() or 100
+        rows: list[str] = []
+        for node in nodes:
+            why = reason(node, self._labels, short=True)
+            said = f"{paint(*mark(node))} {escape(node.label)}{' ' + why if why else ''}"
+            if rows and width_of(rows[-1]) + width_of(said) + 3 <= edge:
+                rows[-1] += f"   {said}"
+            else:
+                rows.append(said)
+        return rows
+
+    def _one(self, node: Node, depth: int, wide: int) -> list[str]:
+        indent, label = "  " * depth, escape(node.label)
+        padded = label + " " * (wide - width_of(label))
+        told = "  ".join(details(node, self._labels))
+        lines = [f"{indent}{paint(*mark(node))} {padded}  {told}".rstrip()]
+        room = None if (edge := columns()) is None else edge - len(indent) - 4
+        below = [f"└ {cut(said, room)}" for said in self._below(node)]
+        lines += [f"{indent}  {paint(said, 'dim')}" for said in below]
+        opened = node.under_way or node.status in {"failed", "cancelled"}
+        return lines + (self.draw(node.children, depth + 1) if opened else [])
+
+    def _below(self, node: Node) -> list[str]:
+        """What a running step says of itself, what a person is asked, and what lets it go on."""
+        task = node.task
+        if node.asks_person:
+            return [one_line(asked_of(task)), how_to_settle(task, self._held)]
+        if node.left_alone:
+            return [with_store(what_to_say(task))]
+        if node.status != "running" or node.children:
+            return []
+        progress = _progress(task)
+        if task["id"] not in self._said:
+            return progress
+        line, when = self._said[task["id"]]
+        said = f"{one_line(line)}  {span((time.time() - when) * SECOND)} ago"
+        return [said] if _is_log(task) else [*progress, said]
+
+
+def _progress(task: View) -> list[str]:
+    if "progress" not in task:
+        return []
+    return [one_line(task["progress"]["log"] if _is_log(task) else task["progress"])]
+
+
+def _is_log(task: View) -> bool:
+    """Whether its progress is no more than the last line of its log, as commands have it."""
+    progress = task.get("progress")
+    return isinstance(progress, dict) and progress.keys() == {"log"}
+
+
+def _shorten(nodes: Sequence[Node]) -> list[Node]:
+    """Of a long list of items all but the first that are done."""
+    done = [node for node in nodes if node.status == "done" and node.task["kind"] == "group"]
+    hidden = {id(node) for node in done[:-KEPT]}
+    return [node for node in nodes if id(node) not in hidden]
+
+
+def _waiting_last(nodes: Sequence[Node]) -> int:
+    count = 0
+    for node in reversed(nodes):
+        stands = node.asks_person or node.left_alone
+        if node.status not in {"queued", "idle"} or node.under_way or stands:
+            break
+        count += 1
+    return count
+
+
+def draw_task(task: View) -> list[str]:
+    """A task alone: how it stands, the tasks right below it, and every attempt it had."""
+    took = span(Node(task=task, address="", label="").took(now()))
+    head = [f"{paint(escape(task['title']), 'bold')} {task['id']}", coloured(task["state"]), took]
+    lines = [" · ".join(part for part in head if part)]
+    place = [
+        f"run {task['run_id']}" if "run_id" in task else "",
+        f"step {escape(task['step'])}" if "step" in task else "",
+        f"calls {escape(task['calls'])}" if "calls" in task else f"agent {escape(task['agent'])}",
+        task["waits_for"] if "calls" in task and "waits_for" in task else "",
+        f"tags {escape(', '.join(task['tags']))}" if task["tags"] else "",
+        f"key {escape(task['key'])}" if "key" in task else "",
+        f"priority {task['priority']}" if task["priority"] else "",
+    ]
+    lines.append("  " + " · ".join(part for part in place if part))
+    if task["holds"]:
+        lines.append(f"  {tell_holds(task)}")
+    if (called := called_and_held(task)) is not None:
+        lines.append(f"  its run is {tell_holds(called)}")
+    if task["blocked_by"]:
+        lines.append(f"  after {', '.join(task['blocked_by'])}")
+    told = ("payload", "question", "feedback", "progress", "output")
+    shown = task | ({"progress": task["progress"]["log"]} if _is_log(task) else {})
+    lines += [f"  {name:<9} {one_line(shown[name], 1_000)}" for name in told if name in task]
+    lines += _error_of(task)
+    lines += [_draw_child(each) for each in task.get("children", ())]
+    return lines + [draw_attempt(each) for each in task["attempts"]]
+
+
+def _error_of(task: View) -> list[str]:
+    if task.get("error") is None:
+        return []
+    ended = task["status"] in {"done", "failed", "cancelled"}
+    name, colour = ("error", "red") if ended else ("earlier", "dim")
+    return [f"  {name:<9} {paint(error_line(task['error']), colour)}"]
+
+
+def _draw_child(task: View) -> str:
+    failed = task["status"] == "failed" and task.get("error") is not None
+    error = f"  {error_line(task['error'])}" if failed else ""
+    return f"  {task['id']}  {escape(task['title'])} · {coloured(task['state'])}{error}"
+
+
+def draw_attempt(attempt: View) -> str:
+    begun, ended = read_time(attempt["claimed_at"]), read_time(attempt.get("ended_at"))
+    took = span((ended or now()) - (begun or 0))
+    outcome = attempt.get("outcome", "running")
+    error = f"  {error_line(attempt['error'])}" if attempt.get("error") is not None else ""
+    cost = money(usd(attempt.get("usage")))
+    parts = (coloured(outcome), took, cost, f"by {escape(attempt['owner'])}", ago(begun))
+    told = "  ".join(part for part in parts if part)
+    return f"  attempt {attempt['attempt']}  {told}{error}{_stopped(attempt)}"
+
+
+def _stopped(attempt: View) -> str:
+    """What had to be ended of its command."""
+    if "stopped_at" not in attempt:
+        return ""
+    left = f", {attempt['left']} could not be" if attempt["left"] else ""
+    processes = "process" if attempt["stopped"] == 1 else "processes"
+    return f"  {attempt['stopped']} {processes} stopped{left}"
