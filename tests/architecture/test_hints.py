@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tools.commands import every_command
 
 ROOT = Path(__file__).parents[2]
@@ -90,14 +88,13 @@ def options_of(words: list[str]) -> set[str] | None:
     return OPTIONS.get(f"{first} {second}", OPTIONS.get(first))
 
 
-@pytest.mark.parametrize(
-    "part", sorted({each.parent for each in MODULES}), ids=lambda each: each.name
-)
-def test_every_command_that_a_message_names_is_there(part: Path) -> None:
-    texts = (text for path in part.glob("*.py") for text in source_texts(path))
-    assert [wrong for text in texts for wrong in missing(text)] == []
+def test_every_command_that_a_message_names_is_there() -> None:
+    told = ((path, text) for path in MODULES for text in source_texts(path))
+    wrong = [f"{path.relative_to(ROOT)}: {each}" for path, text in told for each in missing(text)]
+    assert wrong == [], "\n".join(wrong)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda each: str(each.relative_to(ROOT)))
-def test_every_command_of_a_page_is_there(page: Path) -> None:
-    assert [wrong for text in page_texts(page) for wrong in missing(text)] == []
+def test_every_command_of_a_page_is_there() -> None:
+    told = ((path, text) for path in PAGES for text in page_texts(path))
+    wrong = [f"{path.relative_to(ROOT)}: {each}" for path, text in told for each in missing(text)]
+    assert wrong == [], "\n".join(wrong)
