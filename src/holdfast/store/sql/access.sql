@@ -1,6 +1,6 @@
 -- name: grant_access
--- purpose: keep what a token may do, under a name; of the token itself its digest alone
--- guards: no token of that name is good
+-- purpose: Grant an access token: store its name, role, agents and expiry, and only the digest of its secret
+-- guards: No token of that name is valid
 INSERT INTO holdfast_access (name, digest, role, agents, created_at, expires_at)
 VALUES (:name, :digest, :role, CAST(:agents AS text), (SELECT holdfast_now()),
   (SELECT holdfast_now()) + CAST(:ttl AS bigint))
@@ -11,22 +11,22 @@ WHERE (holdfast_access.revoked_at IS NOT NULL OR holdfast_access.expires_at <= (
 RETURNING *
 
 -- name: revoke_access
--- purpose: have a token be good for nothing from now on
--- guards: it was not revoked before
+-- purpose: Revoke an access token
+-- guards: The token is not revoked yet
 UPDATE holdfast_access SET revoked_at = (SELECT holdfast_now())
 WHERE name = :name
   AND revoked_at IS NULL
 RETURNING *
 
 -- name: access_by_digest
--- purpose: what a token may do, while it is good
+-- purpose: Read the access token that has a digest, if it is neither revoked nor expired
 SELECT * FROM holdfast_access
 WHERE digest = :digest
   AND revoked_at IS NULL
   AND (expires_at IS NULL OR expires_at > (SELECT holdfast_now()))
 
 -- name: good_digests
--- purpose: what of all that may be shown is good: tokens, and the sessions and links of browsers
+-- purpose: List the digests of all valid access tokens, and of the browser sessions and links not expired
 SELECT digest FROM holdfast_access
 WHERE revoked_at IS NULL
   AND (expires_at IS NULL OR expires_at > (SELECT holdfast_now()))
@@ -35,7 +35,7 @@ SELECT digest FROM holdfast_browser
 WHERE expires_at > (SELECT holdfast_now())
 
 -- name: good_among
--- purpose: which of some digests are of tokens and sessions that are good
+-- purpose: Filter some digests down to those of valid access tokens and valid browser sessions
 SELECT digest FROM holdfast_access
 WHERE digest IN (SELECT value FROM {each digests})
   AND revoked_at IS NULL
@@ -52,9 +52,9 @@ WHERE browser.digest IN (SELECT value FROM {each digests})
   AND (access.expires_at IS NULL OR access.expires_at > (SELECT holdfast_now()))
 
 -- name: access_by_name
--- purpose: what was granted under a name, good or not
+-- purpose: Read the access token of a name, valid or not
 SELECT * FROM holdfast_access WHERE name = :name
 
 -- name: list_access
--- purpose: every token that was granted and not replaced
+-- purpose: List every access token that was granted and not replaced, by name
 SELECT * FROM holdfast_access ORDER BY name

@@ -1,6 +1,6 @@
 -- name: unblock_dependents
--- purpose: unblock the tasks that needed some finished ones and now have all they need
--- guards: blocked, not started, and no need that is not done
+-- purpose: Unblock the tasks that needed some finished tasks and now have all their needs done
+-- guards: The task is idle or queued and blocked, and all its needs are done
 -- changes: task
 -- event: 'task.unblocked'
 -- data: '{"blocked":false}'
@@ -17,8 +17,8 @@ WHERE id IN (
   AND NOT EXISTS (SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id WHERE need.task_id = holdfast_task.id AND needed.status <> 'done')
 
 -- name: unblock_run
--- purpose: unblock every task of some runs that has all it needs; heals what a crash left
--- guards: blocked, not started, and no need that is not done
+-- purpose: Unblock every task of some runs that has all its needs done; repairs a run after a crash
+-- guards: The run is running; the task is idle or queued and blocked, and all its needs are done
 -- changes: task
 -- event: 'task.unblocked'
 -- data: '{"blocked":false}'
@@ -35,9 +35,9 @@ WHERE run_id IN (
   AND NOT EXISTS (SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id WHERE need.task_id = holdfast_task.id AND needed.status <> 'done')
 
 -- name: mark_failing
--- purpose: hold failing on runs that have a failed or cancelled task, so that nothing new starts
--- guards: the run is running and not marked yet; what a step has made, and nothing
---   needs, is the step's own affair
+-- purpose: Add hold failing to runs that have a failed or cancelled task, so that no new task starts
+-- guards: The run is running and not on hold failing yet. A failed task that a step made does not count
+--   while no task needs it: the step handles that failure
 -- changes: run
 -- event: 'run.held'
 -- data: '{"holds":' || holds || '}'
@@ -51,8 +51,8 @@ WHERE id IN (SELECT value FROM {each ids})
   AND (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status IN ('failed', 'cancelled') AND NOT task.superseded AND NOT {spared task} LIMIT 1) IS NOT NULL
 
 -- name: copy_run_holds
--- purpose: copy the holds of some runs down to their open tasks, where the claim can see them
--- guards: the task is open and its copy differs; run-now keeps paused lifted
+-- purpose: Copy the holds of some runs to their open tasks, because a claim looks at the task alone
+-- guards: The task is open and its copy differs; a task started with run-now stays free of hold paused
 -- changes: task
 -- event: CASE WHEN run_holds = 0 THEN 'task.unheld' ELSE 'task.held' END
 -- data: '{"run_holds":' || run_holds || '}'
@@ -69,9 +69,10 @@ WHERE holdfast_task.run_id = run.id
   AND holdfast_task.run_holds <> CASE WHEN run_now THEN run.holds & ~1 ELSE run.holds END
 
 -- name: settle_runs
--- purpose: running → completed when every task is done; → failed when failing and nothing runs
--- guards: the run is running and its tasks say so, of those that a step has made and nothing needs only
---   that they have ended; what it has called runs too
+-- purpose: Complete runs whose tasks are all done; fail runs on hold failing that have nothing running
+-- guards: The run is running. To complete, every task is done; a task that a step made and no task
+--   needs only has to have ended. To fail, the run is on hold failing, no task is running, and no
+--   called run is running
 -- changes: run
 -- event: 'run.' || status
 -- returning: concurrency_key, holds, parent_id, EXISTS (SELECT 1 FROM holdfast_hook) AS hooked,
@@ -92,7 +93,7 @@ WHERE id IN (SELECT value FROM {each ids})
   AND ((holds & 64) = 0 OR NOT EXISTS (SELECT 1 FROM holdfast_task AS call WHERE call.run_id = holdfast_run.id AND call.calls IS NOT NULL AND (SELECT child.status FROM holdfast_run AS child WHERE child.id = call.waits_for) = 'running'))
 
 -- name: waiting_runs
--- purpose: the oldest runs that wait for a free concurrency key
+-- purpose: List the oldest runs that wait for room under a concurrency key
 SELECT id FROM holdfast_run
 WHERE concurrency_key = :key
   AND status = 'running'
@@ -101,8 +102,8 @@ ORDER BY id
 LIMIT :count {skip_locked}
 
 -- name: admit_run
--- purpose: lift hold slot from a run that got its place
--- guards: running and still waiting
+-- purpose: Remove hold slot from a run that now has room under its concurrency key
+-- guards: The run is running and on hold slot
 -- changes: run
 -- event: 'run.unheld'
 -- data: '{"holds":' || holds || '}'
@@ -115,7 +116,7 @@ WHERE id = :run_id
   AND (holds & 32) <> 0
 
 -- name: keys_with_room
--- purpose: concurrency keys that runs or parked tasks wait for and that have room, for the sweep
+-- purpose: List the concurrency keys that have room and that runs or parked tasks wait for, for the sweep
 SELECT key, room
 FROM (
   SELECT waited.key, (SELECT slot.capacity - slot.used FROM holdfast_slot AS slot WHERE slot.key = waited.key) AS room
@@ -124,14 +125,14 @@ WHERE room > 0
 ORDER BY key
 
 -- name: parked_keys
--- purpose: the concurrency keys that parked tasks wait for, and how much room each has
+-- purpose: List the concurrency keys that parked tasks wait for, with the free room of each
 SELECT waited.key, (SELECT slot.capacity - slot.used FROM holdfast_slot AS slot WHERE slot.key = waited.key) AS room
 FROM holdfast_waited_key AS waited
 WHERE waited.key LIKE 'task:%'
 ORDER BY waited.key
 
 -- name: odd_statuses
--- purpose: tasks of a run in a status this code does not know; advance logs and leaves them
+-- purpose: List the tasks of a run in an unknown status; advance logs these tasks and skips them
 SELECT id, status FROM holdfast_task
 WHERE run_id = :run_id
   AND status <> 'done'

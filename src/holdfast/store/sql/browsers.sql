@@ -1,6 +1,6 @@
 -- name: make_link
--- purpose: keep that a link lets a browser in, once, with what a token may do
--- guards: the token is good
+-- purpose: Insert a link that lets one browser in, once, with the rights of an access token
+-- guards: The access token is neither revoked nor expired
 INSERT INTO holdfast_browser (digest, access, granted_at, created_at, expires_at)
 SELECT CAST(:digest AS text), name, created_at, (SELECT holdfast_now()),
   (SELECT holdfast_now()) + CAST(:ttl AS bigint)
@@ -11,8 +11,8 @@ WHERE name = :name
 RETURNING *
 
 -- name: enter_by_link
--- purpose: have a link be a browser's session from now on, under a secret of its own
--- guards: nobody has used the link, and it is not too late
+-- purpose: Turn a link into a browser session with a new secret
+-- guards: The link is not used yet and not expired
 UPDATE holdfast_browser SET digest = :session, entered_at = (SELECT holdfast_now()),
   expires_at = (SELECT holdfast_now()) + CAST(:ttl AS bigint)
 WHERE digest = :digest
@@ -21,23 +21,23 @@ WHERE digest = :digest
 RETURNING *
 
 -- name: leave_browser
--- purpose: end a browser's session
--- guards: it is one, and no link
+-- purpose: End a browser session
+-- guards: The row is a session, not an unused link
 DELETE FROM holdfast_browser
 WHERE digest = :digest
   AND entered_at IS NOT NULL
 RETURNING *
 
 -- name: forget_browsers
--- purpose: forget links and sessions that are over; what another process has locked is left
--- guards: they are over
+-- purpose: Delete expired links and browser sessions; rows that another process has locked are skipped
+-- guards: The link or session has expired
 DELETE FROM holdfast_browser WHERE digest IN (
   SELECT over.digest FROM holdfast_browser AS over
   WHERE over.expires_at <= (SELECT holdfast_now())
   {skip_locked over})
 
 -- name: browser_by_digest
--- purpose: what a browser may do: what its token may, while both are good
+-- purpose: Read the access token behind a browser session, while the session and the token are valid
 SELECT access.*, browser.expires_at AS ends_at
 FROM holdfast_browser AS browser
 JOIN holdfast_access AS access

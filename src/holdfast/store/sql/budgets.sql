@@ -1,5 +1,5 @@
 -- name: limits_above
--- purpose: which of some runs, and of those that called them, have a budget that limits all below
+-- purpose: List the runs with a budget among some runs and all runs that called these, up to the top
 WITH RECURSIVE above (id, top, parent_id) AS (
   SELECT run.id, run.id, run.parent_id FROM holdfast_run AS run
   WHERE run.id IN (SELECT value FROM {each ids})
@@ -12,10 +12,10 @@ WHERE run.id = above.top
   AND (run.budget_usd IS NOT NULL OR run.budget_attempts IS NOT NULL)
 
 -- name: hold_spent_runs
--- purpose: hold budget on runs that have used up what they may, with what they have called, and on
---   all that they have called, so that nothing new of them starts
--- guards: running, not held for it yet, and at a limit or below one who is; a run that another
---   process has locked is left to it, because a claim must not wait for runs
+-- purpose: Add hold budget to runs that have reached a budget, and to every run called below these runs
+-- guards: The run is running, not on hold budget yet, and has reached its limit or was called below a
+--   run that has. A run that another process has locked is skipped, because a claim must not wait for
+--   runs
 -- changes: run
 -- event: 'run.held'
 -- data: '{"holds":' || holds || '}'
@@ -43,9 +43,10 @@ WHERE id IN (
   AND (holds & 8) = 0
 
 -- name: raise_budget
--- purpose: let a run use more than its budget said, and lift paused from it and all that it has
---   called; budget too, where that is enough and no other limit is reached
--- guards: running, and it has the limits that are raised; of what it has called, what is so held
+-- purpose: Raise the budget of a run; remove holds paused and budget from it and from all its called runs
+-- guards: The named run is running and has the limits that are raised; a called run is running and on
+--   hold paused or budget. Hold budget stays where a limit, of the run or of one above it, is still
+--   reached
 -- changes: run
 -- event: CASE WHEN id = CAST(:run_id AS text) THEN 'run.extended' ELSE 'run.unheld' END
 -- data: '{"holds":' || holds || COALESCE(',"budget_usd":' || budget_usd, '')
@@ -92,8 +93,7 @@ WHERE id IN (SELECT lifted.id FROM lifted)
   AND (id = :run_id OR (holds & CASE WHEN id IN (SELECT kept.id FROM kept) THEN 1 ELSE 9 END) <> 0)
 
 -- name: used_by_runs
--- purpose: what some runs have used of their budgets so far, with all that they have called, in
---   millionths of a dollar and attempts
+-- purpose: Sum what some runs and their called runs have used: millionths of a dollar, and attempts
 WITH RECURSIVE below (top, id) AS (
   SELECT run.id, run.id FROM holdfast_run AS run
   WHERE run.id IN (SELECT value FROM {each ids})
@@ -105,9 +105,9 @@ FROM below CROSS JOIN holdfast_task AS task WHERE task.run_id = below.id
 GROUP BY below.top
 
 -- name: overspent_attempts
--- purpose: which of some running attempts have used more than one attempt of their run may;
---   COALESCE, or PostgreSQL might begin with all that are running
+-- purpose: List the running attempts, of some given, that have passed their run's budget per attempt
 -- rows: task_id text, fence integer
+-- COALESCE keeps PostgreSQL from beginning with all running tasks.
 SELECT task.id, {cost task} AS used, run.budget_usd_per_attempt AS most
 FROM {rows} AS r JOIN holdfast_task AS task ON task.id = r.task_id
   JOIN holdfast_run AS run ON run.id = task.run_id
@@ -116,7 +116,7 @@ WHERE COALESCE(task.status, '') = 'running'
   AND {cost task} > run.budget_usd_per_attempt
 
 -- name: overdue_runs
--- purpose: the runs whose deadline has passed
+-- purpose: List running runs whose deadline has passed, the earliest deadline first
 SELECT id FROM holdfast_run
 WHERE deadline IS NOT NULL
   AND status = 'running'
@@ -124,8 +124,8 @@ WHERE deadline IS NOT NULL
 ORDER BY deadline LIMIT :count
 
 -- name: expire_run
--- purpose: running → failed: the run was not done in time
--- guards: running, and its time is over
+-- purpose: Fail a run whose deadline has passed (running → failed)
+-- guards: The run is running and its deadline has passed
 -- changes: run
 -- event: 'run.failed'
 -- returning: concurrency_key, holds, parent_id

@@ -1,24 +1,24 @@
 -- name: insert_traces
--- purpose: keep the traces that runs and tasks were started with
--- guards: the first stands
+-- purpose: Insert the traces that runs and tasks were started with
+-- guards: A trace that is stored already stays
 -- rows: root text, trace text, cause text, matter text
 INSERT INTO holdfast_trace (entity, trace_id, causation_id, correlation_id)
 SELECT r.root, r.trace, r.cause, r.matter FROM {rows} AS r WHERE true
 ON CONFLICT (entity) DO NOTHING
 
 -- name: trace_of
--- purpose: the trace that a run or a lone task was started with, if it was given one
+-- purpose: Read the trace id that a run or a task without a run was started with
 SELECT trace_id FROM holdfast_trace WHERE entity = :entity
 
 -- name: newest_number
--- purpose: where a group begins that wants nothing of the past
+-- purpose: Read the newest event number and message number, where a group without history begins
 SELECT COALESCE((SELECT max(seq) FROM holdfast_event), 0) AS event,
   COALESCE((SELECT max(seq) FROM holdfast_message), 0) AS message
 
 -- name: events_from
--- purpose: the next events after a number, and those in the holes before it, as they travel; what they
---   are about is looked up one by one, since a join would read all tasks there are for a few events
+-- purpose: Read the next events after a number, and those in the holes before it, with step, agent and trace
 -- rows: low integer, high integer
+-- Step, agent and trace are looked up for each event: a join would read all tasks for a few events.
 WITH found AS (
   SELECT * FROM (SELECT * FROM holdfast_event WHERE seq > :passed ORDER BY seq LIMIT :count) AS newer
   UNION ALL
@@ -33,8 +33,7 @@ FROM found
 ORDER BY found.seq
 
 -- name: messages_from
--- purpose: the next messages after a number, and those in the holes before it; of another channel
---   their numbers alone
+-- purpose: Read the next messages after a number, and those in the holes; other channels give numbers only
 -- rows: low integer, high integer
 WITH found AS (
   SELECT * FROM (SELECT * FROM holdfast_message WHERE seq > :passed ORDER BY seq LIMIT :count) AS newer
@@ -44,35 +43,35 @@ SELECT seq, CASE WHEN channel = :channel THEN envelope END AS envelope FROM foun
 ORDER BY seq
 
 -- name: latest_messages
--- purpose: the newest messages of a channel
+-- purpose: Read the newest messages of a channel
 SELECT envelope FROM holdfast_message WHERE channel = :channel ORDER BY seq DESC LIMIT :count
 
 -- name: publish_messages
--- purpose: put messages on a channel
--- guards: each message once in its channel
+-- purpose: Publish messages on a channel
+-- guards: The channel does not have a message of that id yet
 -- rows: message text, body text
 INSERT INTO holdfast_message (channel, message_id, envelope, published_at)
 SELECT :channel, r.message, r.body, (SELECT holdfast_now()) FROM {rows} AS r WHERE true
 ON CONFLICT (channel, message_id) DO NOTHING
 
 -- name: insert_positions
--- purpose: begin a group on a channel
--- guards: a group that is there stays where it is
+-- purpose: Create the positions of a consumer group on a channel, one for each partition
+-- guards: A position that exists stays as it is
 -- rows: partition integer
 INSERT INTO holdfast_position (channel, consumers, place, passed, holes)
 SELECT :channel, :consumers, r.partition, :passed, :holes FROM {rows} AS r WHERE true
 ON CONFLICT (channel, consumers, place) DO NOTHING
 
 -- name: positions_of
--- purpose: how far a group has come in each partition
+-- purpose: Read the position of a consumer group in each partition of a channel
 SELECT place, passed, holes, version FROM holdfast_position
 WHERE channel = :channel
   AND consumers = :consumers
 ORDER BY place
 
 -- name: begin_relay
--- purpose: begin a relay, or take one up that was forgotten where it stood
--- guards: a relay that is there stays where it is
+-- purpose: Create the positions of a relay, or restore those that a forgotten relay had
+-- guards: A position that exists stays as it is
 -- rows: partition integer
 INSERT INTO holdfast_position (channel, consumers, place, passed, holes, version)
 SELECT :channel, :consumers, r.partition, COALESCE(kept.passed, 0), COALESCE(kept.holes, '[]'), COALESCE(kept.version, 0) + 1
@@ -82,12 +81,12 @@ WHERE true
 ON CONFLICT (channel, consumers, place) DO NOTHING
 
 -- name: groups_of
--- purpose: the groups of a channel
+-- purpose: List the consumer groups of a channel
 SELECT DISTINCT consumers FROM holdfast_position WHERE channel = :channel ORDER BY consumers
 
 -- name: move_positions
--- purpose: note that a group is done with what it read
--- guards: nobody has moved the group in these partitions since it read from there
+-- purpose: Move the positions of a consumer group past the messages that the group has handled
+-- guards: The version of the position is the one that the group read
 -- rows: partition integer, seen integer
 UPDATE holdfast_position SET passed = :passed, holes = :holes, version = version + 1
 FROM {rows} AS r
@@ -98,8 +97,8 @@ WHERE holdfast_position.channel = :channel
 RETURNING place
 
 -- name: set_positions
--- purpose: have a group read again from a point; what it has not been given yet, late commits too, still comes
--- guards: this group alone
+-- purpose: Move a consumer group back to a number for a replay; holes stay, so late commits still arrive
+-- guards: The position belongs to this group on this channel
 UPDATE holdfast_position SET version = version + 1,
   passed = CASE WHEN passed > :passed THEN :passed ELSE passed END
 WHERE channel = :channel
@@ -107,15 +106,15 @@ WHERE channel = :channel
 RETURNING place
 
 -- name: remove_positions
--- purpose: end a group on a channel, so that nothing is kept for it
--- guards: this group alone
+-- purpose: Delete the positions of a consumer group, so that no messages are kept for the group
+-- guards: The position belongs to this group on this channel
 DELETE FROM holdfast_position
 WHERE channel = :channel
   AND consumers = :consumers
 
 -- name: remove_relay
--- purpose: end a relay that never runs again, and with the last of them the groups that they told
--- guards: nobody has its lease
+-- purpose: Delete the positions of a stopped relay; with the last relay, also those of the external groups
+-- guards: No process holds the lease of the relay
 DELETE FROM holdfast_position
 WHERE channel = 'workflow.events'
   AND (consumers = :relay OR (consumers LIKE 'elsewhere/%' AND NOT EXISTS (
@@ -130,8 +129,8 @@ WHERE channel = 'workflow.events'
 RETURNING consumers, place, passed, holes, version
 
 -- name: keep_forgotten
--- purpose: remember where a relay stood, should it come back; no reader that anything is kept for
--- guards: one place for each, which is where it stood last
+-- purpose: Store the position of a removed relay, for its return; no messages are kept for this position
+-- guards: Each partition has one stored position, and the newest replaces it
 -- rows: partition integer, number integer, missed text, seen integer
 INSERT INTO holdfast_position (channel, consumers, place, passed, holes, version)
 SELECT :forgotten, :relay, r.partition, r.number, r.missed, r.seen FROM {rows} AS r WHERE true
@@ -139,13 +138,13 @@ ON CONFLICT (channel, consumers, place)
 DO UPDATE SET passed = excluded.passed, holes = excluded.holes, version = excluded.version
 
 -- name: count_after
--- purpose: how many messages of a channel come after a number; of events, whatever their partition
+-- purpose: Count the messages of a channel after a number; for events, those of all partitions
 SELECT CASE WHEN :channel = 'workflow.events'
   THEN (SELECT count(*) FROM holdfast_event WHERE seq > :passed)
   ELSE (SELECT count(*) FROM holdfast_message WHERE seq > :passed AND channel = :channel) END AS count
 
 -- name: number_since
--- purpose: the last number before a moment, from which on a group that is replayed reads
+-- purpose: Find the last number before a moment, from which a replay reads
 SELECT COALESCE(CASE WHEN :channel = 'workflow.events'
   THEN (SELECT min(seq) FROM holdfast_event WHERE at >= :moment)
   ELSE (SELECT min(seq) FROM holdfast_message WHERE published_at >= :moment) END - 1,
@@ -154,8 +153,8 @@ SELECT COALESCE(CASE WHEN :channel = 'workflow.events'
   ELSE (SELECT max(seq) FROM holdfast_message) END, 0) AS number
 
 -- name: trim_messages
--- purpose: remove messages of a channel that every group of it has done with
--- guards: older than is to be kept; some group has them behind it, and none before it or in a hole
+-- purpose: Delete the messages of a channel that every consumer group has passed
+-- guards: The message is older than the retention, every group has passed it, and no group has a hole
 DELETE FROM holdfast_message
 WHERE channel = :channel
   AND published_at < :before
@@ -169,8 +168,8 @@ WHERE channel = :channel
 RETURNING seq
 
 -- name: claim_messages
--- purpose: claim messages for handlers, with whose effects this stands or falls
--- guards: each message once for each handler
+-- purpose: Record messages as processed by handlers, in the transaction of the handlers' effects
+-- guards: The handler has not processed the message yet
 -- rows: message text, handled_by text, run text, trace text
 INSERT INTO holdfast_processed_message (message_id, handler, run_id, trace_id, processed_at)
 SELECT r.message, r.handled_by, r.run, r.trace, (SELECT holdfast_now()) FROM {rows} AS r WHERE true
@@ -178,7 +177,7 @@ ON CONFLICT (message_id, handler) DO NOTHING
 RETURNING message_id, handler
 
 -- name: oldest_unread
--- purpose: when the oldest event or message came that some group, or a relay, has not passed
+-- purpose: Find the time of the oldest event or message that some consumer group or relay has not passed
 SELECT min(at) AS at FROM (
   SELECT min(event.at) AS at FROM holdfast_event AS event
   WHERE event.seq > (SELECT passed FROM holdfast_read_by_all)
@@ -189,8 +188,8 @@ SELECT min(at) AS at FROM (
     WHERE reader.channel = message.channel AND reader.consumers NOT LIKE 'elsewhere/%')) AS unread
 
 -- name: purge_processed
--- purpose: forget that messages were done which nobody can be given again
--- guards: older than whatever may still be given to somebody
+-- purpose: Delete old records of processed messages that cannot be delivered again
+-- guards: The record is older than any message that can still be delivered
 DELETE FROM holdfast_processed_message
 WHERE (message_id, handler) IN (
   SELECT message_id, handler FROM holdfast_processed_message
@@ -199,14 +198,14 @@ WHERE (message_id, handler) IN (
 RETURNING message_id
 
 -- name: held_orders
--- purpose: which orders, of some handlers and matters, wait for a message that failed
+-- purpose: List the handlers and subjects, of some given, that have a failed message stored
 SELECT DISTINCT handler, about FROM holdfast_delivery
 WHERE handler IN (SELECT value FROM {each handlers})
   AND about IN (SELECT value FROM {each matters})
 
 -- name: hold_messages
--- purpose: keep messages that failed, and those that must wait behind one that did
--- guards: each message once for each handler, and none that the handler has done with
+-- purpose: Store failed messages for a retry, and later messages of the same subject that must wait
+-- guards: The handler has neither stored nor processed the message yet
 -- rows: handled_by text, message text, order_of text, part integer, body text, failed integer, wait integer, said text
 INSERT INTO holdfast_delivery (handler, message_id, channel, about, slot, envelope, tries, due_at, parked_at, error)
 SELECT r.handled_by, r.message, :channel, r.order_of, r.part, r.body, r.failed,
@@ -220,7 +219,7 @@ WHERE NOT EXISTS (
 ON CONFLICT (handler, message_id) DO NOTHING
 
 -- name: due_deliveries
--- purpose: the first of each order that waits, when it is due again
+-- purpose: List the stored messages that are due for a retry, the first of each handler and subject
 SELECT arrival, handler, message_id, about, envelope, tries FROM holdfast_delivery
 WHERE channel = :channel
   AND handler IN (SELECT value FROM {each handlers})
@@ -235,7 +234,7 @@ WHERE channel = :channel
 ORDER BY arrival LIMIT :count
 
 -- name: some_delivery
--- purpose: whether anything is to be tried again, now or later; not what is parked, nor what waits behind that
+-- purpose: Tell whether any message waits for a retry, now or later; parked messages and their followers aside
 SELECT arrival FROM holdfast_delivery
 WHERE channel = :channel
   AND handler IN (SELECT value FROM {each handlers})
@@ -248,22 +247,22 @@ WHERE channel = :channel
 LIMIT 1
 
 -- name: remove_delivery
--- purpose: let go of a message that was kept, when its handler has done with it
--- guards: this one alone
+-- purpose: Delete a stored message that its handler has processed
+-- guards: The row is that message of that handler
 DELETE FROM holdfast_delivery
 WHERE handler = :handler
   AND message_id = :message_id
 
 -- name: remove_deliveries
--- purpose: let go of all that waits for the handlers of a group that is no more
--- guards: on the channel that it was on, and for its handlers alone
+-- purpose: Delete all stored messages of the handlers of a removed consumer group
+-- guards: The message is on that channel and for one of those handlers
 DELETE FROM holdfast_delivery
 WHERE channel = :channel
   AND handler IN (SELECT value FROM {each handlers})
 
 -- name: note_failure
--- purpose: have a message tried again later, or parked when it has failed too often
--- guards: this one alone, and not failed meanwhile in somebody else's hands
+-- purpose: Record a failed retry: schedule the next try of a message, or park it after too many
+-- guards: The row is that message of that handler, and no other process has recorded a try meanwhile
 UPDATE holdfast_delivery SET tries = tries + 1, error = :error,
   due_at = CASE WHEN tries + 1 < :most THEN (SELECT holdfast_now()) + :wait END,
   parked_at = CASE WHEN tries + 1 >= :most THEN (SELECT holdfast_now()) END
@@ -273,8 +272,7 @@ WHERE handler = :handler
 RETURNING tries, parked_at
 
 -- name: list_deliveries
--- purpose: what failed and what waits behind it, in order; or of that only what is parked, or was
---   until somebody had it tried again
+-- purpose: List failed messages and those behind them in order, or only parked ones and those being replayed
 SELECT arrival, handler, message_id, channel, about, envelope, tries, due_at, parked_at, error
 FROM holdfast_delivery
 WHERE arrival > :passed
@@ -282,14 +280,14 @@ WHERE arrival > :passed
 ORDER BY arrival LIMIT :count
 
 -- name: count_deliveries
--- purpose: how much each handler of a channel has waiting, and how much of that is parked
+-- purpose: Count the stored and the parked messages of each handler and channel
 SELECT channel, handler, count(*) AS waiting, count(parked_at) AS parked
 FROM holdfast_delivery
 GROUP BY channel, handler
 
 -- name: replay_parked
--- purpose: have a parked message tried again, as often as a new one
--- guards: parked
+-- purpose: Retry a parked message now, with a full budget of tries
+-- guards: The message is parked
 UPDATE holdfast_delivery SET parked_at = NULL, due_at = (SELECT holdfast_now()), tries = 0
 WHERE handler = :handler
   AND message_id = :message_id
@@ -297,8 +295,8 @@ WHERE handler = :handler
 RETURNING message_id
 
 -- name: drop_parked
--- purpose: give up a parked message, so that what waits behind it goes on
--- guards: parked
+-- purpose: Drop a parked message, so that the messages behind it continue
+-- guards: The message is parked
 DELETE FROM holdfast_delivery
 WHERE handler = :handler
   AND message_id = :message_id
@@ -306,14 +304,14 @@ WHERE handler = :handler
 RETURNING message_id, envelope
 
 -- name: note_dropped
--- purpose: remember that a message was given up, should it come again
--- guards: each message once for each handler
+-- purpose: Record a dropped message as processed, so that a second delivery of the message is ignored
+-- guards: The handler has no record of the message yet
 INSERT INTO holdfast_processed_message (message_id, handler, run_id, trace_id, processed_at, dropped)
 VALUES (:message_id, :handler, :run_id, :trace_id, (SELECT holdfast_now()), true)
 ON CONFLICT (message_id, handler) DO NOTHING
 
 -- name: live_leases
--- purpose: who holds the named leases whose keys begin alike
+-- purpose: List the holders of the named leases whose keys share a prefix
 SELECT key, owner, fence FROM holdfast_lease
 WHERE key >= :first
   AND key < :last
@@ -321,7 +319,7 @@ WHERE key >= :first
 ORDER BY key
 
 -- name: ready_tasks
--- purpose: the first tasks that agents could claim now, as they are offered
+-- purpose: List the first ready tasks of some agents in claim order, for the offers on agent.tasks
 SELECT task.id, task.run_id, task.step, task.agent, task.title, task.tags, task.priority, task.version,
   trace.trace_id, trace.correlation_id
 FROM holdfast_task AS task

@@ -1,18 +1,18 @@
 -- name: newest_version
--- purpose: the version of a workflow that was added last
+-- purpose: Find the newest version of a workflow
 SELECT version FROM holdfast_workflow
 WHERE name = :name
 ORDER BY created_at DESC, version LIMIT 1
 
 -- name: child_runs
--- purpose: the runs that some tasks have started in their present epoch
+-- purpose: List the runs that some tasks have called in their present epoch
 SELECT run.id, run.status, run.holds, run.parent_id
 FROM holdfast_task AS task JOIN holdfast_run AS run ON run.parent_id = task.id AND run.parent_epoch = task.epoch
 WHERE task.id IN (SELECT value FROM {each ids})
 
 -- name: await_runs
--- purpose: note for which run a task waits from now on; it holds no worker meanwhile
--- guards: queued, with all it needs, held by nothing, and waiting for no run
+-- purpose: Record the run that a calling task waits for from now on; the wait occupies no worker
+-- guards: The task is queued, not blocked, free of holds, and waits for no run yet
 -- rows: task_id text, child text
 -- changes: task
 -- event: 'task.called'
@@ -32,8 +32,8 @@ WHERE id = r.task_id
   AND waits_for IS NULL
 
 -- name: returned_runs
--- purpose: which of some runs have ended that a task waits for which has all it needs, and what
---   that task is about; COALESCE, or PostgreSQL might begin with all that are queued
+-- purpose: List the ended runs, of some given, with the unblocked task that waits for each
+-- COALESCE keeps PostgreSQL from beginning with all queued tasks.
 SELECT child.id AS child, child.status, child.error, task.id, task.run_id, task.step,
   task.on_failure, caller.workflow, caller.workflow_version
 FROM holdfast_run AS child JOIN holdfast_task AS task ON task.waits_for = child.id
@@ -45,7 +45,7 @@ WHERE task.waits_for IN (SELECT value FROM {each ids})
 ORDER BY task.id
 
 -- name: returned_in_run
--- purpose: the runs that have ended and that a task of one run waits for
+-- purpose: List the ended runs that queued calling tasks of one run still wait for
 SELECT child.id FROM holdfast_task AS task JOIN holdfast_run AS child ON child.id = task.waits_for
 WHERE task.run_id = :run_id
   AND task.calls IS NOT NULL
@@ -53,14 +53,14 @@ WHERE task.run_id = :run_id
   AND child.status <> 'running'
 
 -- name: calls_of_run
--- purpose: the tasks of a run that call a workflow
+-- purpose: List the calling tasks of a run
 SELECT id FROM holdfast_task
 WHERE run_id = :run_id
   AND calls IS NOT NULL
 
 -- name: finish_calls
--- purpose: queued → done for tasks whose runs have completed, with what those gave
--- guards: with all they need, and waiting for that run, which has completed
+-- purpose: Finish calling tasks whose called run has completed, with its output (queued → done)
+-- guards: The task is queued and not blocked, and waits for that run, which has completed
 -- rows: task_id text, child text, result text
 -- changes: task
 -- event: 'task.done'
@@ -77,9 +77,8 @@ WHERE id = r.task_id
   AND EXISTS (SELECT 1 FROM holdfast_run AS run WHERE run.id = r.child AND run.status = 'completed')
 
 -- name: break_calls
--- purpose: what becomes of tasks whose runs gave nothing: done with skipped, queued with hold
---   approval, or failed, as the step says
--- guards: with all they need, and waiting for that run, which has ended
+-- purpose: Settle calling tasks whose called run gave no output, by on_failure: skip, ask or fail
+-- guards: The task is queued and not blocked, and waits for that run, which has ended
 -- rows: task_id text, child text, problem text
 -- changes: task
 -- event: CASE WHEN skipped THEN 'task.skipped' WHEN status = 'queued' THEN 'task.asked'
@@ -105,8 +104,8 @@ WHERE id = r.task_id
   AND EXISTS (SELECT 1 FROM holdfast_run AS run WHERE run.id = r.child AND run.status <> 'running')
 
 -- name: turn_back_calls
--- purpose: a task whose run gave nothing is blocked again, and begins anew behind a step further up
--- guards: with all it needs, waiting for that run, which has ended, and detours left
+-- purpose: Send a calling task whose called run gave no output back to an earlier step: blocked again
+-- guards: The task is queued and not blocked, waits for that run, which has ended, and has detours left
 -- rows: task_id text, child text, problem text, most integer
 -- changes: task
 -- event: 'task.went_back'
@@ -128,9 +127,8 @@ WHERE id = r.task_id
   AND EXISTS (SELECT 1 FROM holdfast_run AS run WHERE run.id = r.child AND run.status <> 'running')
 
 -- name: cancel_children
--- purpose: running → cancelled for the runs of some tasks that wait for them no more, and for all
---   that was called below those
--- guards: not terminal, and of the tasks' own runs none that is waited for
+-- purpose: Cancel the called runs that some tasks no longer wait for, and every run called below these
+-- guards: The run is running; a run that one of the tasks still waits for stays
 -- changes: run
 -- event: 'run.cancelled'
 -- returning: concurrency_key, holds, parent_id
@@ -149,7 +147,7 @@ WHERE id IN (
   AND status = 'running'
 
 -- name: callers_of
--- purpose: which task of which run has started each of some runs
+-- purpose: Read the task, run and workflow that called each of some runs
 SELECT run.id, task.id AS task_id, task.run_id, task.step, task.status, task.holds, task.superseded,
   caller.workflow, run.parent_epoch = task.epoch AS present,
   CASE WHEN run.status <> 'running' THEN run.status END AS ended
@@ -158,7 +156,7 @@ FROM holdfast_run AS run JOIN holdfast_task AS task ON task.id = run.parent_id
 WHERE run.id IN (SELECT value FROM {each ids})
 
 -- name: runs_below
--- purpose: all that some runs have called, and what that has called, each with the run it is below
+-- purpose: List every run called below some runs, each with the run at the top
 WITH RECURSIVE below (top, id) AS (
   SELECT run.id, run.id FROM holdfast_run AS run WHERE run.id IN (SELECT value FROM {each ids})
   UNION ALL
@@ -167,7 +165,7 @@ WITH RECURSIVE below (top, id) AS (
 SELECT top, id FROM below WHERE id <> top
 
 -- name: keys_above
--- purpose: the concurrency keys that a run and those that called it hold until they end
+-- purpose: List the concurrency keys of a run and of the runs that called it, up to the top
 WITH RECURSIVE above (id, parent_id, concurrency_key) AS (
   SELECT run.id, run.parent_id, run.concurrency_key FROM holdfast_run AS run
   WHERE run.id = :run_id
@@ -179,8 +177,7 @@ SELECT concurrency_key AS key FROM above
 WHERE concurrency_key IS NOT NULL
 
 -- name: called_waits
--- purpose: the called runs that wait for a concurrency key, with each run above them that holds one until
---   they have ended
+-- purpose: List called runs on hold slot, with each run above them that has a concurrency key
 WITH RECURSIVE above (id, key, caller, parent_id) AS (
   SELECT run.id, run.concurrency_key, run.id, run.parent_id FROM holdfast_run AS run
   WHERE run.status = 'running'

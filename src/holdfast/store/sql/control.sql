@@ -1,6 +1,6 @@
 -- name: enqueue_task
--- purpose: idle → queued
--- guards: idle, and neither a plan, which is worked on by its children, nor an item, which its
+-- purpose: Queue a task (idle → queued)
+-- guards: The task is idle, and neither a plan, which its children carry out, nor an item, which its
 --   loop starts
 -- changes: task
 -- event: 'task.queued'
@@ -15,8 +15,8 @@ WHERE id = :task_id
   AND (kind <> 'group' OR item IS NULL)
 
 -- name: run_now
--- purpose: queue and mark a task: order, time and paused are lifted, nothing else
--- guards: not started, and neither a plan nor an item, which its loop starts
+-- purpose: Queue a task ahead of all others; order, schedule and hold paused are lifted
+-- guards: The task is idle or queued, and neither a plan nor an item, which its loop starts
 -- changes: task
 -- event: 'task.run_now'
 -- data: '{"run_now":true,"scheduled_for":' || COALESCE(CAST(scheduled_for AS text), 'null')
@@ -36,8 +36,8 @@ WHERE id = :task_id
   AND (kind <> 'group' OR item IS NULL)
 
 -- name: cancel_tasks
--- purpose: any open status → cancelled, for a task and all below it
--- guards: not terminal
+-- purpose: Cancel some tasks and every open task below them (any open status → cancelled)
+-- guards: The task is open
 -- changes: task
 -- event: 'task.cancelled'
 -- data: CASE WHEN previous = 'running' THEN '{"usage":' || usage || '}' END
@@ -57,8 +57,8 @@ WHERE id IN (
   AND status IN ('idle', 'queued', 'running')
 
 -- name: cancel_run
--- purpose: running → cancelled
--- guards: not terminal
+-- purpose: Cancel a run (running → cancelled)
+-- guards: The run is running
 -- changes: run
 -- event: 'run.cancelled'
 -- returning: concurrency_key, holds, parent_id
@@ -70,8 +70,8 @@ WHERE id = :run_id
   AND status = 'running'
 
 -- name: cancel_run_tasks
--- purpose: every open task of cancelled runs → cancelled, in the runs' own transaction
--- guards: not terminal
+-- purpose: Cancel every open task of cancelled runs, in the transaction that cancels the runs
+-- guards: The task is open
 -- changes: task
 -- event: 'task.cancelled'
 -- data: CASE WHEN previous = 'running' THEN '{"usage":' || usage || '}' END
@@ -85,10 +85,10 @@ WHERE run_id IN (SELECT value FROM {each ids})
   AND status IN ('idle', 'queued', 'running')
 
 -- name: reset_task
--- purpose: queued or terminal → idle, as if it had never run, and what it had asked is asked no more;
---   a plan is being planned again
--- guards: not running and not idle, it counts, nothing outside it that needs it, or a part of a plan,
---   has started, be it a task, a loop, an item or a call, and no group has been done by it
+-- purpose: Reset a task as if it had never run (queued or ended → idle); a finalized plan is planned again
+-- guards: The task is queued or ended and not superseded; the group around it is not done; and no task
+--   outside it that needs it, or needs a part of its plan, has started, be it work, a loop, an item or
+--   a call
 -- changes: task
 -- event: 'task.reset'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
@@ -140,8 +140,8 @@ WHERE id = :task_id
       AND (dependent.attempt > 0 OR dependent.status NOT IN ('idle', 'queued') OR (dependent.kind = 'group' AND dependent.status = 'queued' AND (dependent.total IS NOT NULL OR dependent.item IS NOT NULL OR dependent.waits_for IS NOT NULL))))
 
 -- name: block_dependents
--- purpose: block what needs a task that is no longer done
--- guards: not started, and not blocked yet
+-- purpose: Block the tasks that need a task which is no longer done
+-- guards: The task is idle or queued, and not blocked yet
 -- changes: task
 -- event: 'task.blocked'
 -- data: '{"blocked":true}'
@@ -154,9 +154,9 @@ WHERE id IN (SELECT task_id FROM holdfast_need WHERE need_id IN (SELECT value FR
   AND status IN ('idle', 'queued')
 
 -- name: retry_task
--- purpose: failed or cancelled → queued for every such task of a tree without a run, budgets
---   renewed, due at once
--- guards: ended without success, and it counts; what is below an open plan waits for its end
+-- purpose: Retry every failed or cancelled task in the tree of a task without a run; budgets are renewed
+-- guards: The task is failed or cancelled, and not superseded. A plan, and a task below an active plan,
+--   becomes idle
 -- changes: task
 -- event: 'task.retried'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END
@@ -184,8 +184,8 @@ WHERE id IN (
   AND NOT superseded
 
 -- name: lift_failing_below
--- purpose: remove hold failing from what has not begun of a tree that is tried again
--- guards: in the tree of one of them, and held for it
+-- purpose: Remove hold failing from the idle and queued tasks of a tree that is retried
+-- guards: The task is in the tree of one of the given tasks, on hold failing, and idle or queued
 -- changes: task
 -- event: 'task.unheld'
 -- data: '{"run_holds":' || run_holds || '}'
@@ -206,17 +206,17 @@ WHERE id IN (
   AND status IN ('idle', 'queued')
 
 -- name: retry_run_tasks
--- purpose: failed or cancelled → queued for every such task of a run, budgets renewed, due at once;
---   an item that had not begun waits for its turn again, what called a run that completed calls anew,
---   a verifier out of rounds judges anew, and what waited for approval since it had failed waits no more
--- guards: ended without success, and it counts; of what a step has made and nothing needs only what is
---   named, or what the step is not done without
+-- purpose: Retry every failed or cancelled task of a run (→ queued, or idle); budgets are renewed
+-- guards: The task is failed or cancelled, and not superseded. A task that a step made and no task
+--   needs is retried only when it is named, or when none of the tasks around it is done
 -- changes: task
 -- event: 'task.retried'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
 --   || ',"failures":0,"lost":0,"round":0,"detours":0,"scheduled_for":null,"waits_for":null,"run_now":false,"run_holds":' || run_holds
 --   || ',"holds":' || holds || '}'
 -- returning: kind, conditional, blocked, parent_id
+-- An item that had not begun goes to idle, for its loop. A call whose run completed, and a verifier
+-- out of rounds, get a new epoch, so that the call starts a new run and the verifier judges again.
 UPDATE holdfast_task SET
   status = CASE WHEN kind = 'group' AND item IS NOT NULL AND NOT {begun holdfast_task} THEN 'idle' ELSE 'queued' END,
   generation = generation + 1, failures = 0, lost = 0, round = 0, detours = 0,
@@ -242,9 +242,8 @@ WHERE run_id = :run_id
     SELECT 1 FROM maker WHERE maker.status = 'done'))
 
 -- name: reopen_run
--- purpose: terminal → running with a new generation and as much time as at first; it waits for its
---   concurrency key again
--- guards: in one of the terminal statuses that the caller may leave
+-- purpose: Reopen an ended run in a new generation, with a full time limit; with a key, on hold slot
+-- guards: The run is in one of the ended statuses that the caller names
 -- changes: run
 -- event: 'run.reopened'
 -- data: '{"holds":' || holds || COALESCE(',"deadline":' || deadline, '') || '}'
@@ -260,9 +259,9 @@ WHERE id = :run_id
   AND status IN (SELECT value FROM {each statuses})
 
 -- name: lift_failing
--- purpose: remove hold failing from a run in which nothing is failed or cancelled any more
--- guards: running, marked, and no task failed or cancelled but for what a step has made and nothing
---   needs
+-- purpose: Remove hold failing from a run that has no failed or cancelled task left
+-- guards: The run is running and on hold failing, and has no failed or cancelled task; one that a step
+--   made and no task needs does not count
 -- changes: run
 -- event: 'run.unheld'
 -- data: '{"holds":' || holds || '}'
@@ -276,20 +275,19 @@ WHERE id = :run_id
   AND (SELECT task.id FROM holdfast_task AS task WHERE task.run_id = holdfast_run.id AND task.status <> 'done' AND task.status IN ('failed', 'cancelled') AND NOT task.superseded AND NOT {spared task} LIMIT 1) IS NULL
 
 -- name: reopen_tasks
--- purpose: a task and everything that transitively needs it → queued again, in a new epoch;
---   what they had asked is asked no more, what a person holds stays held; who goes back has
---   as many rounds left as before, unless a person begins it again
--- guards: reached from a named task in a status the caller may leave, or from what needs a re-opened
---   group, only through what counts, and it counts; where it ends with a verifier, only what that one
---   needs and what is named; an idle one stays idle, an item becomes it, because its loop starts it,
---   and so do a plan and what goes back below one that is being made; what follows up is for the task
---   that is told alone
+-- purpose: Reopen tasks and all that transitively need them, in a new epoch (→ queued, or idle)
+-- guards: The task is named and in a status that the caller names, or needs such a task or a reopened
+--   group, transitively through tasks that are not superseded; it is not superseded and not the task
+--   set apart. When a verifier ends the scope, only named tasks and tasks that the verifier needs count
 -- changes: task
 -- event: CASE WHEN previous = 'running' THEN 'task.superseded' ELSE 'task.reopened' END
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
 --   || ',"failures":0,"lost":0,"round":0,"detours":' || detours || ',"scheduled_for":null,"waits_for":null,"run_now":false,"skipped":false,"run_holds":'
 --   || run_holds || ',"holds":' || holds || CASE WHEN previous = 'running' THEN COALESCE(',"usage":' || usage, '') ELSE '' END || '}'
 -- returning: concurrency_key, kind, conditional, blocked, parent_id, calls
+-- An idle task stays idle. An item, a plan, and an ended task below an active plan become idle, because
+-- the loop or the plan starts them. Questions and failure approvals are dropped; holds that a person
+-- added stay. Detours start at zero only when a person reopens the tasks. The follow-up is for one task.
 UPDATE holdfast_task SET
   status = CASE WHEN status = 'idle' OR planning_phase <> 'none' OR (kind = 'group' AND item IS NOT NULL)
       OR (status NOT IN ('queued', 'running') AND id NOT IN (SELECT value FROM {each ids}) AND {planned holdfast_task})
@@ -329,8 +327,8 @@ WHERE id IN (
     SELECT id FROM before))
 
 -- name: hold_task
--- purpose: add a reason that stops a task without changing its status
--- guards: open, and not held for that reason until then yet
+-- purpose: Add a hold to a task; its status stays
+-- guards: The task is open, and does not have that hold until that time yet
 -- changes: task
 -- event: 'task.held'
 -- data: '{"holds":' || holds || '}'
@@ -344,8 +342,8 @@ WHERE id = :task_id
   AND ((holds & :reason) = 0 OR COALESCE(held_until, 0) <> COALESCE(CAST(:until AS bigint), held_until, 0))
 
 -- name: unhold_task
--- purpose: remove one reason that stopped a task
--- guards: open, and held for that reason
+-- purpose: Remove a hold from a task
+-- guards: The task is open and has that hold
 -- changes: task
 -- event: 'task.unheld'
 -- data: '{"holds":' || holds || ',"lifted":' || CAST(:reason AS text) || '}'
@@ -360,8 +358,8 @@ WHERE id = :task_id
   AND (holds & :reason) <> 0
 
 -- name: limit_task
--- purpose: hold a task that has met the usage limit of its agent until that lifts
--- guards: queued, and not held for that as long already
+-- purpose: Add hold limit to a task that has met the usage limit of its agent, until the limit ends
+-- guards: The task is queued, and not on hold limit for that long already
 -- changes: task
 -- event: 'task.held'
 -- data: '{"holds":' || holds || '}'
@@ -375,8 +373,8 @@ WHERE id = :task_id
   AND ((holds & 16) = 0 OR held_until < :until)
 
 -- name: lift_limits
--- purpose: remove hold limit from tasks whose limit has run out
--- guards: held with a time that has passed
+-- purpose: Remove hold limit from tasks whose usage limit has ended
+-- guards: The task is open and on hold limit, and its held_until has passed
 -- changes: task
 -- event: 'task.unheld'
 -- data: '{"holds":' || holds || '}'
@@ -394,8 +392,8 @@ WHERE id IN (
   ORDER BY held_until LIMIT :count {skip_locked})
 
 -- name: hold_run
--- purpose: add a reason that stops a run, and all that it has called, without changing a status
--- guards: running, and not held for that reason yet
+-- purpose: Add a hold to a run and every run called below it; the status stays
+-- guards: The run is running and does not have that hold yet
 -- changes: run
 -- event: 'run.held'
 -- data: '{"holds":' || holds || '}'
@@ -414,8 +412,8 @@ WHERE id IN (
   AND (holds & :reason) = 0
 
 -- name: unhold_run
--- purpose: remove one reason that stopped a run, and from all that it has called
--- guards: running, and held for that reason
+-- purpose: Remove a hold from a run and every run called below it
+-- guards: The run is running and has that hold
 -- changes: run
 -- event: 'run.unheld'
 -- data: '{"holds":' || holds || '}'
@@ -434,8 +432,9 @@ WHERE id IN (
   AND (holds & :reason) <> 0
 
 -- name: block_task
--- purpose: make a task wait for others too, and a loop that is under way with what it has not begun
--- guards: not started; an item has, once its loop has let it begin, and so has a call
+-- purpose: Block a task by new needs that are not done
+-- guards: The task is idle or queued, and neither a queued item nor a call that waits for its run. A
+--   queued loop can be blocked: its idle items wait
 -- changes: task
 -- event: 'task.blocked'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || COALESCE(',"linked":' || CAST(:linked AS text), '') || '}'
@@ -450,8 +449,8 @@ WHERE id = :task_id
   AND NOT (kind = 'group' AND status = 'queued' AND (item IS NOT NULL OR waits_for IS NOT NULL))
 
 -- name: unblock_task
--- purpose: stop a task from waiting for others
--- guards: not started
+-- purpose: Unblock a task whose needs on some tasks are removed, unless another need is not done
+-- guards: The task is idle or queued
 -- changes: task
 -- event: 'task.unblocked'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || '}'
@@ -467,16 +466,16 @@ WHERE id = :task_id
   AND status IN ('idle', 'queued')
 
 -- name: delete_needs
--- purpose: forget that a task needed some others
--- guards: those pairs and no other
+-- purpose: Delete the needs of a task on some tasks
+-- guards: The need is one of the given pairs
 DELETE FROM holdfast_need
 WHERE task_id = :task_id
   AND need_id IN (SELECT value FROM {each ids})
 
 -- name: edit_task
--- purpose: change what a task is, for its next attempt
--- guards: neither running nor ended, the version the caller saw, a budget that is not already spent; and what
---   waits for its condition is given no time
+-- purpose: Edit a task for its next attempt: title, agent, payload, priority, position, tags, budgets, time
+-- guards: The task is idle or queued, its version is the one that the caller saw, and the new budgets
+--   are not spent yet; a task that waits for its condition gets no time
 -- changes: task
 -- event: 'task.edited'
 -- data: '{"priority":' || priority || ',"position":' || position || ',"scheduled_for":'
@@ -504,8 +503,9 @@ WHERE id = :task_id
   AND (NOT CAST(:reschedule AS boolean) OR NOT conditional OR due OR scheduled_for IS NOT NULL OR waits_for IS NOT NULL)
 
 -- name: delete_task
--- purpose: remove a task that nothing needs and no run holds
--- guards: not running, no run, no dependents, no children, and nobody who made it will read what it gives
+-- purpose: Delete a task that no run holds and no other task needs
+-- guards: The task is not running and has no run, no dependents and no children, and no open task that
+--   made it in its present epoch will read its output
 -- changes: task
 -- event: 'task.deleted'
 -- from: status
@@ -522,8 +522,7 @@ WHERE id = :task_id
   AND NOT EXISTS (SELECT 1 FROM holdfast_task AS maker WHERE maker.id = holdfast_task.parent_id AND maker.epoch = holdfast_task.parent_epoch AND maker.status IN ('idle', 'queued', 'running'))
 
 -- name: kept_for
--- purpose: the first of those for whom a task is kept: who needs it, what belongs to it, and who has
---   made it and will read what it gives
+-- purpose: List the tasks that keep a task from deletion: its dependents, children and its open maker
 SELECT id, title, made FROM (
   SELECT needing.id, needing.title, false AS made
   FROM holdfast_need AS need JOIN holdfast_task AS needing ON needing.id = need.task_id
@@ -537,7 +536,7 @@ SELECT id, title, made FROM (
 ORDER BY id LIMIT :count
 
 -- name: changes_since
--- purpose: the first change of a run or task since a version, but for conflicts that were told of
+-- purpose: Find the first change of a run or task since a version, conflicts aside
 SELECT version FROM holdfast_event
 WHERE entity = :entity
   AND version > :seen
@@ -545,8 +544,8 @@ WHERE entity = :entity
 ORDER BY version LIMIT 1
 
 -- name: tell_conflict
--- purpose: tell in a run of a command that was refused, because it was for another version
--- guards: running
+-- purpose: Record in a run a command that was refused because of its expected version
+-- guards: The run is running
 -- changes: run
 -- event: 'run.conflict'
 -- data: CAST(:told AS text)
@@ -557,5 +556,5 @@ WHERE id = :run_id
   AND status = 'running'
 
 -- name: count_conflicts
--- purpose: how many commands were refused because they were for another version
+-- purpose: Count the commands that were refused because of their expected version
 SELECT count(*) AS conflicts FROM holdfast_event WHERE type = 'run.conflict'

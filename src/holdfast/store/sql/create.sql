@@ -1,14 +1,14 @@
 -- name: insert_workflows
--- purpose: keep the definition a run is pinned to
--- guards: each version once; the first stands
+-- purpose: Insert the workflow definitions that new runs are pinned to
+-- guards: A version that is stored already stays
 -- rows: workflow text, digest text, graph text
 INSERT INTO holdfast_workflow (name, version, definition, created_at)
 SELECT r.workflow, r.digest, r.graph, (SELECT holdfast_now()) FROM {rows} AS r WHERE true
 ON CONFLICT (name, version) DO NOTHING
 
 -- name: add_workflows
--- purpose: keep definitions before anything is started from them, and tell which of them are new
--- guards: each version once; the first stands
+-- purpose: Insert workflow definitions before any run starts, and return the new ones
+-- guards: A version that is stored already stays
 -- rows: workflow text, digest text, graph text
 INSERT INTO holdfast_workflow (name, version, definition, created_at)
 SELECT r.workflow, r.digest, r.graph, (SELECT holdfast_now()) FROM {rows} AS r WHERE true
@@ -16,8 +16,8 @@ ON CONFLICT (name, version) DO NOTHING
 RETURNING name, version
 
 -- name: choose_workflows
--- purpose: have the names of workflows mean the versions that were added last, known before or not
--- guards: another version is what the name means
+-- purpose: Make given versions the newest of their workflows, so that the names mean these versions
+-- guards: Another version is the newest of that workflow
 -- rows: workflow text, digest text
 UPDATE holdfast_workflow SET created_at = (
   SELECT MAX(moment.at) FROM (
@@ -33,8 +33,8 @@ WHERE name = r.workflow
     ORDER BY newest.created_at DESC, newest.version LIMIT 1)
 
 -- name: insert_runs
--- purpose: start runs; one that waits for a concurrency key starts with hold slot
--- guards: one key, one row
+-- purpose: Insert runs; a run that waits for its concurrency key starts on hold slot
+-- guards: No run has that key yet
 -- rows: run_id text, workflow_name text, digest text, unique_key text, body text, reasons integer,
 --   given text, rank integer, slot_key text, actor text, caller text, called_in integer,
 --   topmost text, level integer, usd integer, usd_per_attempt integer, attempts integer,
@@ -58,7 +58,7 @@ FROM {rows} AS r WHERE true
 ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING
 
 -- name: runs_by_key
--- purpose: the runs that already hold some keys, those that were removed too
+-- purpose: Find the runs, removed ones too, that already have some keys
 SELECT id, key, body_digest FROM holdfast_run
 WHERE key IN (SELECT value FROM {each keys})
 UNION ALL
@@ -67,8 +67,8 @@ WHERE kind = 'run'
   AND key IN (SELECT value FROM {each keys})
 
 -- name: insert_tasks
--- purpose: create tasks, idle or queued, blocked or not
--- guards: one key, one row
+-- purpose: Insert tasks, idle or queued, blocked or not
+-- guards: No task has that key yet
 -- rows: task_id text, task_kind text, run text, parent text, step_id text, name text, role text,
 --   state text, at_time integer, rank integer, place integer, labels text, unique_key text,
 --   body text, slot_key text, attempts integer, losses integer, wait_first integer,
@@ -95,7 +95,7 @@ FROM {rows} AS r WHERE true
 ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING
 
 -- name: tasks_by_key
--- purpose: the tasks that already hold some keys, those that were removed too
+-- purpose: Find the tasks, removed ones too, that already have some keys
 SELECT id, key, body_digest FROM holdfast_task
 WHERE key IN (SELECT value FROM {each keys})
 UNION ALL
@@ -104,8 +104,8 @@ WHERE kind = 'task'
   AND key IN (SELECT value FROM {each keys})
 
 -- name: insert_needs
--- purpose: say which tasks must be done before which
--- guards: each pair once
+-- purpose: Insert needs: which task must be done before which
+-- guards: The pair is not stored yet
 -- rows: dependent text, needed text, from_version integer
 -- bound: by value
 INSERT INTO holdfast_need (task_id, need_id, since)
@@ -113,8 +113,7 @@ SELECT r.dependent, r.needed, r.from_version FROM {rows} AS r WHERE true
 ON CONFLICT (task_id, need_id) DO NOTHING
 
 -- name: lock_needed
--- purpose: hold still the tasks that new ones will need or belong to, and tell how they stand; of a
---   plan also the last place that is taken
+-- purpose: Lock the tasks that new tasks will need or belong to; read their status and a plan's last position
 SELECT id, run_id, status, planning_phase, superseded,
   CASE WHEN planning_phase <> 'none' THEN (SELECT max(child.position) FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id) END AS last
 FROM holdfast_task
@@ -122,13 +121,13 @@ WHERE id IN (SELECT value FROM {each ids})
 ORDER BY id {share}
 
 -- name: set_savepoint
--- purpose: where to go back to inside the application's transaction
+-- purpose: Set a savepoint in the application's transaction
 SAVEPOINT holdfast
 
 -- name: roll_back_to_savepoint
--- purpose: undo what was written since, and leave the application's own writes alone
+-- purpose: Roll back to the savepoint; the application's own writes stay
 ROLLBACK TO SAVEPOINT holdfast
 
 -- name: release_savepoint
--- purpose: let what was written since stand with the application's transaction
+-- purpose: Release the savepoint, so that its writes commit with the application's transaction
 RELEASE SAVEPOINT holdfast

@@ -1,5 +1,5 @@
 -- name: check_needs_done_before_start
--- purpose: at each start of a task, every need it then had was done by the events before
+-- purpose: At each start of a task, every need it then had was done by the events before
 SELECT started.entity AS entity, 'started by event ' || started.seq || ' before ' || need.need_id || ' was done' AS detail
 FROM holdfast_event AS started
 JOIN holdfast_need AS need ON need.task_id = started.entity AND started.version > need.since
@@ -10,7 +10,7 @@ WHERE started.type = 'task.running'
     ORDER BY event.version DESC LIMIT 1), '') <> 'done'
 
 -- name: check_transitions_allowed
--- purpose: consecutive events of one task or run form only allowed transitions
+-- purpose: Consecutive events of one task or run form only allowed transitions
 SELECT event.entity AS entity, 'version ' || event.version || ': ' || COALESCE(event.from_status, 'nothing') || ' → ' || COALESCE(event.to_status, 'nothing') AS detail
 FROM holdfast_event AS event
 LEFT JOIN holdfast_event AS before ON before.entity = event.entity AND before.version = event.version - 1
@@ -30,7 +30,7 @@ WHERE COALESCE(event.from_status, '') <> COALESCE(before.to_status, '')
       'completed>running', 'failed>running', 'cancelled>running'))
 
 -- name: check_terminal_needs_generation
--- purpose: a terminal state changes only with generation + 1
+-- purpose: A task or run leaves a terminal status only with generation + 1
 SELECT event.entity AS entity, 'version ' || event.version || ' left ' || event.from_status || ' in generation ' || event.generation AS detail
 FROM holdfast_event AS event
 JOIN holdfast_event AS before ON before.entity = event.entity AND before.version = event.version - 1
@@ -39,7 +39,7 @@ WHERE event.from_status IN ('done', 'failed', 'cancelled', 'completed')
   AND event.generation <> before.generation + 1
 
 -- name: check_versions_gapless
--- purpose: versions are gapless in the events, and the newest equals the row
+-- purpose: The versions of events have no gaps, and the newest equals the version of the row
 SELECT event.entity AS entity, 'version ' || event.version || ' follows no version ' || (event.version - 1) AS detail
 FROM holdfast_event AS event
 WHERE event.version <> 1
@@ -54,7 +54,7 @@ FROM holdfast_run AS run
 WHERE run.version <> COALESCE((SELECT max(event.version) FROM holdfast_event AS event WHERE event.entity = run.id), 0)
 
 -- name: check_fold_status
--- purpose: the newest event says the status, attempt and generation of the row
+-- purpose: The newest event has the status, attempt and generation of the row
 SELECT task.id AS entity, 'the row is ' || task.status || ' at attempt ' || task.attempt || ', generation ' || task.generation AS detail
 FROM holdfast_task AS task
 LEFT JOIN holdfast_event AS event ON event.entity = task.id AND event.version = task.version
@@ -69,7 +69,7 @@ WHERE COALESCE(event.to_status, '') <> run.status
    OR event.generation <> run.generation
 
 -- name: check_fold_numbers
--- purpose: folding the events gives back the numbers of every row
+-- purpose: Folding the events gives back the numbers of every row
 SELECT entity, field || ' is ' || kept || ', the events say ' || told AS detail FROM (
   SELECT task.id AS entity, 'holds' AS field, CAST(task.holds AS text) AS kept, COALESCE((SELECT {data holds} FROM holdfast_event AS event WHERE event.entity = task.id AND {data holds} IS NOT NULL ORDER BY event.version DESC LIMIT 1), '0') AS told FROM holdfast_task AS task
   UNION ALL
@@ -96,7 +96,7 @@ SELECT entity, field || ' is ' || kept || ', the events say ' || told AS detail 
 WHERE kept <> told
 
 -- name: check_fold_marks
--- purpose: folding the events gives back the marks and the time of every row
+-- purpose: Folding the events gives back the flags, waits_for and scheduled_for of every row
 SELECT entity, field || ' is ' || kept || ', the events say ' || told AS detail FROM (
   SELECT task.id AS entity, 'blocked' AS field, CASE WHEN task.blocked THEN 'true' ELSE 'false' END AS kept, CASE WHEN COALESCE((SELECT {data blocked} FROM holdfast_event AS event WHERE event.entity = task.id AND {data blocked} IS NOT NULL ORDER BY event.version DESC LIMIT 1), '0') IN ('true', '1') THEN 'true' ELSE 'false' END AS told FROM holdfast_task AS task
   UNION ALL
@@ -113,14 +113,14 @@ SELECT entity, field || ' is ' || kept || ', the events say ' || told AS detail 
 WHERE kept <> told
 
 -- name: check_one_live_lease
--- purpose: a task is running exactly when it has a lease, and has ended exactly when it says when
+-- purpose: A task is running exactly when it has a lease, and has ended exactly when it has a finish time
 SELECT id AS entity, 'status ' || status || ' does not fit its lease or its end' AS detail
 FROM holdfast_task
 WHERE (status = 'running') <> (lease_expires_at IS NOT NULL)
    OR (status IN ('done', 'failed', 'cancelled')) <> (finished_at IS NOT NULL)
 
 -- name: check_fence_increases
--- purpose: each start of a task raises its fence by one, from the first to the newest
+-- purpose: Each start of a task raises its fence by one, from the first to the newest
 SELECT entity, 'attempt ' || attempt || ' came as start ' || place AS detail FROM (
   SELECT entity, attempt, row_number() OVER (PARTITION BY entity ORDER BY version) AS place
   FROM holdfast_event WHERE type = 'task.running') AS starts
@@ -131,7 +131,7 @@ FROM holdfast_task AS task
 WHERE task.attempt <> (SELECT count(*) FROM holdfast_event AS event WHERE event.entity = task.id AND event.type = 'task.running')
 
 -- name: check_end_carries_fence
--- purpose: each done or failed out of running carries the fence of the latest start
+-- purpose: Each change from running to done or failed carries the fence of the latest start
 SELECT ended.entity AS entity, ended.type || ' at version ' || ended.version || ' carries attempt ' || ended.attempt AS detail
 FROM holdfast_event AS ended
 WHERE ended.from_status = 'running'
@@ -143,7 +143,7 @@ WHERE ended.from_status = 'running'
     ORDER BY event.version DESC LIMIT 1), 0)
 
 -- name: check_cancel_wins
--- purpose: within one generation nothing is done or started after a cancel
+-- purpose: Within one generation, no task is done or started after a cancel
 SELECT later.entity AS entity, later.type || ' at version ' || later.version || ' came after the cancel at ' || cancelled.version AS detail
 FROM holdfast_event AS cancelled
 JOIN holdfast_event AS later ON later.entity = cancelled.entity
@@ -153,7 +153,7 @@ WHERE cancelled.to_status = 'cancelled'
   AND later.to_status <> 'cancelled'
 
 -- name: check_terminal_run_is_still
--- purpose: a terminal run has no ready and no running task
+-- purpose: An ended run has no ready task and no running task
 SELECT task.id AS entity, 'is ' || task.status || ' in ' || run.id || ', which has ' || run.status AS detail
 FROM holdfast_run AS run JOIN holdfast_task AS task ON task.run_id = run.id
 WHERE run.status <> 'running'
@@ -161,8 +161,8 @@ WHERE run.status <> 'running'
     OR (task.status = 'queued' AND NOT task.blocked AND task.holds = 0 AND task.run_holds = 0))
 
 -- name: check_completed_means_done
--- purpose: a run is completed exactly when all its tasks are done, once in each generation; what a step
---   has made and nothing needs only has to have ended
+-- purpose: A run is completed exactly when all its tasks are done, once in each generation
+-- A task that a step made and no task needs only has to have ended.
 SELECT run.id AS entity, 'completed with a task that is not done' AS detail
 FROM holdfast_run AS run
 WHERE run.status = 'completed'
@@ -180,7 +180,7 @@ GROUP BY entity, generation
 HAVING count(*) > 1
 
 -- name: check_one_key_one_row
--- purpose: no two runs and no two tasks share a key, not even with one that was removed
+-- purpose: No two runs and no two tasks share a key, removed ones included
 SELECT key AS entity, 'is the key of ' || count(*) || ' tasks' AS detail
 FROM holdfast_task WHERE key IS NOT NULL GROUP BY key HAVING count(*) > 1
 UNION ALL
@@ -194,14 +194,14 @@ SELECT task.key, 'is the key of ' || task.id || ', and of ' || gone.entity || ',
 FROM holdfast_tombstone AS gone JOIN holdfast_task AS task ON task.key = gone.key WHERE gone.kind = 'task'
 
 -- name: check_budgets
--- purpose: failures and lost attempts stay within their budgets
+-- purpose: Failures and lost attempts stay within their budgets
 SELECT id AS entity, failures || ' failures of ' || max_attempts || ', ' || lost || ' lost of ' || max_lost AS detail
 FROM holdfast_task
 WHERE failures > max_attempts
    OR lost > max_lost
 
 -- name: check_no_early_start
--- purpose: no task starts before the time that its events last set for it
+-- purpose: No task starts before the time that its events last set
 SELECT started.entity AS entity, 'started at ' || started.at || ' by event ' || started.seq AS detail
 FROM holdfast_event AS started
 WHERE started.type = 'task.running'
@@ -212,7 +212,7 @@ WHERE started.type = 'task.running'
     ORDER BY event.version DESC LIMIT 1), 0)
 
 -- name: check_concurrency_limits
--- purpose: concurrency limits hold at every prefix of the events, and the counters count right
+-- purpose: Concurrency limits hold at every prefix of the events, and the counters are right
 SELECT entity, 'the start at event ' || seq || ' made ' || busy || ' of at most ' || highest AS detail FROM (
   SELECT event.entity, event.seq, slot.highest, sum(CASE WHEN event.to_status = 'running' THEN 1 ELSE -1 END)
     OVER (PARTITION BY task.concurrency_key ORDER BY event.seq) AS busy
@@ -230,7 +230,7 @@ SELECT key, 'counts ' || used || ', but ' || held || ' hold it' FROM (
 WHERE used <> held
 
 -- name: check_blocked_is_true
--- purpose: an open task is blocked exactly when a need of it is not done
+-- purpose: An open task is blocked exactly when one of its needs is not done
 SELECT task.id AS entity, CASE WHEN task.blocked THEN 'blocked with all needs done' ELSE 'not blocked with a need that is not done' END AS detail
 FROM holdfast_task AS task
 WHERE task.status IN ('idle', 'queued')
@@ -239,7 +239,7 @@ WHERE task.status IN ('idle', 'queued')
     WHERE need.task_id = task.id AND needed.status <> 'done')
 
 -- name: check_needs_still_count
--- purpose: who counts needs nothing that counts no more and is not done: it waits for what that was a part of
+-- purpose: A task that is not superseded needs no superseded task, unless that one is done
 SELECT task.id AS entity, 'needs ' || needed.id || ', which counts no more and will never be done' AS detail
 FROM holdfast_task AS needed
 JOIN holdfast_need AS need ON need.need_id = needed.id
@@ -249,7 +249,7 @@ WHERE needed.superseded
   AND NOT task.superseded
 
 -- name: check_run_holds_copied
--- purpose: every open task carries the holds of its run, but for a paused lifted by run-now
+-- purpose: Every open task carries the holds of its run, except hold paused, which run-now lifts
 SELECT task.id AS entity, 'carries ' || task.run_holds || ', its run has ' || run.holds AS detail
 FROM holdfast_task AS task JOIN holdfast_run AS run ON run.id = task.run_id
 WHERE task.status IN ('idle', 'queued', 'running')
@@ -257,8 +257,8 @@ WHERE task.status IN ('idle', 'queued', 'running')
   AND (task.run_holds & ~1) <> (run.holds & ~1)
 
 -- name: check_failing_is_marked
--- purpose: a running run is held for failing exactly when a task of it has failed, but for what a step has
---   made and nothing needs, and then runs on
+-- purpose: A running run with a failed task is on hold failing, and ends once nothing of it runs
+-- A failed task that a step made does not count while no task needs it.
 SELECT run.id AS entity, 'has a failed or cancelled task, but is not held for failing' AS detail
 FROM holdfast_run AS run
 WHERE run.status = 'running'
@@ -273,7 +273,7 @@ WHERE run.status = 'running'
   AND NOT EXISTS (SELECT 1 FROM holdfast_task AS task JOIN holdfast_run AS child ON child.id = task.waits_for WHERE task.run_id = run.id AND task.status = 'queued' AND child.status = 'running')
 
 -- name: check_rows_are_there
--- purpose: whatever has events has its row, unless the last of them says that it was deleted
+-- purpose: Every task or run that has events has its row, unless its last event is the deletion
 SELECT event.entity AS entity, 'has events up to version ' || event.version || ', and no row' AS detail
 FROM holdfast_event AS event
 WHERE NOT EXISTS (SELECT 1 FROM holdfast_event AS later WHERE later.entity = event.entity AND later.version > event.version)
@@ -282,7 +282,7 @@ WHERE NOT EXISTS (SELECT 1 FROM holdfast_event AS later WHERE later.entity = eve
   AND NOT EXISTS (SELECT 1 FROM holdfast_run AS run WHERE run.id = event.entity)
 
 -- name: check_times_make_sense
--- purpose: what waits has something to wait for
+-- purpose: A queued task that is not due has a time, a wait or a condition; held_until comes with hold limit
 SELECT id AS entity, 'is not due, and has no time at which it will be' AS detail
 FROM holdfast_task
 WHERE status = 'queued'
@@ -298,20 +298,20 @@ WHERE held_until IS NOT NULL
   AND status IN ('idle', 'queued', 'running')
 
 -- name: check_results_are_kept
--- purpose: the result of a task is the one that its last attempt reported
+-- purpose: The result of a task is the one that its last attempt reported
 SELECT task.id AS entity, 'keeps the digest ' || COALESCE(task.result_digest, 'of nothing') || ', its last event says another' AS detail
 FROM holdfast_task AS task JOIN holdfast_event AS event ON event.entity = task.id AND event.version = task.version
 WHERE event.type = 'task.done'
   AND COALESCE({data digest}, '') <> COALESCE(task.result_digest, '')
 
 -- name: check_schedules_end_with_runs
--- purpose: a schedule that goes with a run is gone when that run has ended
+-- purpose: A schedule that belongs to a run is gone once that run has ended
 SELECT schedule.name AS entity, 'goes with ' || run.id || ', which has ' || run.status AS detail
 FROM holdfast_schedule AS schedule JOIN holdfast_run AS run ON run.id = schedule.run_id
 WHERE run.status <> 'running'
 
 -- name: check_ended_plans_are_still
--- purpose: nothing below a plan that has ended is ready or running
+-- purpose: No task below an ended plan is ready or running
 WITH RECURSIVE below (id, plan_id) AS (
   SELECT child.id, plan.id FROM holdfast_task AS plan JOIN holdfast_task AS child ON child.parent_id = plan.id
   WHERE plan.planning_phase = 'finalized'
@@ -328,7 +328,7 @@ WHERE task.status = 'running'
    OR (task.status = 'queued' AND NOT task.blocked AND task.holds = 0 AND task.run_holds = 0)
 
 -- name: check_waits_end_with_children
--- purpose: who waits for its children has one that is open
+-- purpose: A task that waits for its children has an open child
 SELECT parent.id AS entity, 'waits for its children, and none of them is open' AS detail
 FROM holdfast_task AS parent
 WHERE '*' || parent.waits_for LIKE '%*children'
@@ -337,8 +337,8 @@ WHERE '*' || parent.waits_for LIKE '%*children'
   AND NOT EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = parent.id AND child.status IN ('idle', 'queued', 'running'))
 
 -- name: check_waits_end_with_signals
--- purpose: who waits for several things has none of their signals left to take; no LIKE, which in
---   SQLite takes small letters for capital ones
+-- purpose: A task that waits for several things has none of their signals left to take
+-- No LIKE here: in SQLite, LIKE ignores case.
 SELECT task.id AS entity, 'waits for ' || min(signal.name) || ', which was sent, and nobody has taken it' AS detail
 FROM holdfast_signal AS signal JOIN holdfast_task AS task
   ON task.waits_for > signal.target || ' ,' AND task.waits_for < signal.target || ' -'
@@ -349,8 +349,7 @@ WHERE signal.taken_by IS NULL
 GROUP BY task.id
 
 -- name: check_plans_end_with_children
--- purpose: a finalized plan has ended once all its children have, or one has ended badly and nothing
---   below it is running
+-- purpose: A finalized plan ends once all children have ended, or once one failed and nothing below it runs
 SELECT plan.id AS entity, 'is in progress, and nothing below it can move' AS detail
 FROM holdfast_task AS plan
 WHERE plan.planning_phase = 'finalized'
@@ -364,8 +363,8 @@ WHERE plan.planning_phase = 'finalized'
     ELSE NOT EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = plan.id AND child.status IN ('idle', 'queued', 'running')) END
 
 -- name: check_plans_wait_for_no_part
--- purpose: no plan needs a part of itself that waits for another one: all below a plan waits for what that
---   needs, so the two would wait for each other
+-- purpose: No plan needs one of its own parts that waits, through other tasks, for the plan itself
+-- Everything below a plan waits for what the plan needs, so the two would wait for each other.
 WITH RECURSIVE above (plan_id, part_id, id) AS (
     SELECT plan.id, part.id, part.parent_id
     FROM holdfast_task AS plan JOIN holdfast_need AS need ON need.task_id = plan.id
@@ -389,8 +388,7 @@ SELECT awaited.plan_id AS entity, 'needs ' || awaited.part_id || ', a part of it
 FROM awaited JOIN holdfast_need AS need ON need.task_id = awaited.id AND need.need_id = awaited.part_id
 
 -- name: check_calls_end_with_runs
--- purpose: a task that calls a workflow stands as the run of it does: one at a time, waited for
---   while it runs, and the end of the one is that of the other
+-- purpose: A calling task waits for exactly one run at a time, and ends as that run ends
 SELECT run.id AS entity, 'runs below ' || run.parent_id || ', which does not wait for it' AS detail
 FROM holdfast_run AS run LEFT JOIN holdfast_task AS task ON task.id = run.parent_id
 WHERE run.parent_id IS NOT NULL
@@ -421,14 +419,13 @@ WHERE task.calls IS NOT NULL
   AND run.status <> 'completed'
 
 -- name: check_messages_done_once
--- purpose: what a handler has done, or was told to give up, does not wait to be done by it again
+-- purpose: No message that a handler has processed or dropped still waits for that handler
 SELECT done.message_id AS entity, 'is done with by ' || done.handler || ', and waits for it still' AS detail
 FROM holdfast_processed_message AS done
 JOIN holdfast_delivery AS waiting ON waiting.message_id = done.message_id AND waiting.handler = done.handler
 
 -- name: check_events_reach_groups
--- purpose: every group has a place for each partition, none is ahead of what was ever written, and
---   nothing is acknowledged that was never sent
+-- purpose: Every group has a position for each partition, none passes the newest number or an unsent event
 SELECT reader.consumers AS entity, 'has passed ' || reader.passed || ' on ' || reader.channel || ', and the last number given was ' || reader.newest AS detail
 FROM (
   SELECT place.consumers, place.channel, place.passed,

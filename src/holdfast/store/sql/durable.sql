@@ -1,7 +1,8 @@
 -- name: record_effects
--- purpose: remember what a named side effect of a running attempt gave, where there is room for it
--- guards: running under this fence, the lease not expired, not remembered before, and neither the
---   attempt nor its run or lone task has more than it may; whoever writes has locked those
+-- purpose: Record a named effect of a running attempt with its value, within the limits of effects and bytes
+-- guards: The task is running under this fence, its lease has not expired, the effect is not recorded
+--   yet, and the counts and bytes of the attempt and of its run or lone task stay within their limits;
+--   the caller has locked both rows
 -- rows: task_id text, fence integer, effect text, given text, size integer, nth integer, upto integer
 INSERT INTO holdfast_effect (task_id, epoch, name, value, attempt, recorded_at, size)
 SELECT task.id, task.epoch, r.effect, r.given, task.attempt, (SELECT holdfast_now()), r.size
@@ -19,7 +20,7 @@ ON CONFLICT (task_id, epoch, name) DO NOTHING
 RETURNING task_id, name
 
 -- name: kept_by
--- purpose: how much an attempt and its run or lone task have kept, unless an effect is there already
+-- purpose: Read how many effects and bytes an attempt and its run or lone task keep, if an effect is new
 -- rows: task_id text, fence integer, effect text
 SELECT COALESCE(own.effects, 0) AS effects, COALESCE(own.bytes, 0) AS bytes,
   COALESCE(whole.effects, 0) AS run_effects, COALESCE(whole.bytes, 0) AS run_bytes
@@ -29,7 +30,7 @@ FROM {rows} AS r JOIN holdfast_task AS task ON task.id = r.task_id
 WHERE NOT EXISTS (SELECT 1 FROM holdfast_effect AS effect WHERE effect.task_id = task.id AND effect.epoch = task.epoch AND effect.name = r.effect)
 
 -- name: effects_behind
--- purpose: a page of what a task has remembered in its present epoch, oldest first
+-- purpose: List a page of the effects of a task in its present epoch, the oldest first
 SELECT effect.name, effect.value, effect.attempt, effect.recorded_at
 FROM holdfast_effect AS effect JOIN holdfast_task AS task ON task.id = effect.task_id
 WHERE effect.task_id = :task_id
@@ -39,7 +40,7 @@ ORDER BY effect.attempt, effect.recorded_at, effect.name
 LIMIT :count
 
 -- name: effect_named
--- purpose: what a task has remembered under a name in its present epoch
+-- purpose: Read the effect of a task under a name in its present epoch
 SELECT effect.name, effect.value, effect.attempt, effect.recorded_at
 FROM holdfast_effect AS effect JOIN holdfast_task AS task ON task.id = effect.task_id
 WHERE effect.task_id = :task_id
@@ -47,7 +48,7 @@ WHERE effect.task_id = :task_id
   AND effect.name = :name
 
 -- name: effect_valued
--- purpose: whether a task has remembered a value in its present epoch, under whatever name
+-- purpose: Tell whether a task has an effect with a value in its present epoch, under any name
 SELECT 1 AS found
 FROM holdfast_effect AS effect JOIN holdfast_task AS task ON task.id = effect.task_id
 WHERE effect.task_id = :task_id
@@ -56,8 +57,8 @@ WHERE effect.task_id = :task_id
 LIMIT 1
 
 -- name: suspend_tasks
--- purpose: running → queued until a time comes or what is awaited happens; it costs neither budget
--- guards: running under this fence
+-- purpose: Suspend running tasks until a time, a signal or the end of their children (running → queued)
+-- guards: The task is running under this fence
 -- rows: task_id text, fence integer, until integer, awaited text
 -- changes: task
 -- event: 'task.suspended'
@@ -65,6 +66,7 @@ LIMIT 1
 --   || COALESCE('"' || waits_for || '"', 'null') || COALESCE(',"usage":' || usage, '')
 --   || CASE WHEN blocked THEN ',"blocked":true' ELSE '' END || '}'
 -- returning: concurrency_key, parent_id, waits_for
+-- A suspension costs neither failures nor lost attempts.
 UPDATE holdfast_task SET
   status = 'queued', blocked = {waiting holdfast_task},
   due = false, scheduled_for = r.until, waits_for = r.awaited,
@@ -77,8 +79,9 @@ WHERE id = r.task_id
   AND attempt = r.fence
 
 -- name: send_signals
--- purpose: keep signals until somebody takes them; one with a key is kept once
--- guards: the run or lone task it is for has not ended; one key, one row
+-- purpose: Store signals until an attempt takes them; a signal with a key is stored once
+-- guards: The target run or lone task has not ended, and no signal of that target, name and key is
+--   stored
 -- rows: signal_id text, aim text, signal text, given text, unique_key text, actor text
 INSERT INTO holdfast_signal (id, target, name, payload, key, sent_by, sent_at)
 SELECT r.signal_id, r.aim, r.signal, r.given, r.unique_key, r.actor, (SELECT holdfast_now())
@@ -89,14 +92,13 @@ ON CONFLICT (target, name, key) WHERE key IS NOT NULL DO NOTHING
 RETURNING id
 
 -- name: several_awaited
--- purpose: what is waited for by those who wait for several things, signals to these targets among
---   them; looked up for each target alone, or PostgreSQL might read all tasks
+-- purpose: Read the waits_for texts of tasks that wait for several things, signals to some targets among these
+-- A subquery for each target keeps PostgreSQL from reading all tasks.
 SELECT aim.value AS target, (SELECT string_agg(task.waits_for, ';') FROM holdfast_task AS task WHERE task.waits_for > aim.value || ' ,' AND task.waits_for < aim.value || ' -') AS texts
 FROM {each targets} AS aim
 
 -- name: signals_awaited
--- purpose: what is waited for by those who wait for signals to a run or task: for one of that name
---   alone, and the first of all, those for several things before the others
+-- purpose: Read the waits_for texts of tasks that wait for a signal to a target, alone or among others
 SELECT waits_for FROM holdfast_task
 WHERE waits_for = :target || ' ' || :name
   AND status = 'queued'
@@ -110,8 +112,9 @@ SELECT first.waits_for FROM (
 ORDER BY waits_for
 
 -- name: wake_for_signals
--- purpose: make tasks due that wait for a signal which is there
--- guards: waiting for it, and somebody has sent one that nobody has taken
+-- purpose: Wake suspended tasks whose awaited signal has arrived: make the tasks due
+-- guards: The task is queued and not due, waits for the signal, and one such signal is stored and not
+--   taken
 -- rows: awaited text, aim text, sent text
 -- changes: task
 -- event: 'task.woken'
@@ -128,13 +131,14 @@ WHERE waits_for = r.awaited
   AND (SELECT signal.id FROM holdfast_signal AS signal WHERE signal.target = r.aim AND signal.name = r.sent AND signal.taken_by IS NULL LIMIT 1) IS NOT NULL
 
 -- name: wake_parents
--- purpose: make tasks due that wait for their children, once all of those have ended; COALESCE, or
---   PostgreSQL might begin with all that wait for anything
--- guards: waiting for them, alone or among others, and none is open
+-- purpose: Wake suspended tasks that wait for their children, once all children have ended
+-- guards: The task is queued and not due, waits for its children, alone or among others, and has no
+--   open child
 -- changes: task
 -- event: 'task.woken'
 -- data: '{"scheduled_for":null,"waits_for":null}'
 -- returning: parent_id
+-- COALESCE keeps PostgreSQL from beginning with all tasks that wait for anything.
 UPDATE holdfast_task SET
   due = true, scheduled_for = NULL, waits_for = NULL,
   version = version + 1, previous = status,
@@ -146,8 +150,8 @@ WHERE id IN (SELECT value FROM {each ids})
   AND (SELECT child.id FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('idle', 'queued', 'running') LIMIT 1) IS NULL
 
 -- name: take_signal
--- purpose: hand the oldest signal of a name to a running attempt, once
--- guards: the attempt is running under this fence with a lease, and nobody has taken the signal
+-- purpose: Take the oldest signal of a name for a running attempt, once
+-- guards: The task is running under this fence with a live lease, and no attempt has taken the signal
 UPDATE holdfast_signal SET taken_by = :task_id, taken_as = :effect
 WHERE id = (
     SELECT id FROM holdfast_signal
@@ -160,7 +164,7 @@ WHERE id = (
 RETURNING payload
 
 -- name: live_attempts
--- purpose: which attempts may still act, with what their children inherit
+-- purpose: Filter attempts down to those with a live lease, with the run, epoch and holds for their children
 -- rows: task_id text, fence integer
 SELECT task.id, task.run_id, task.epoch, COALESCE(run.holds, 0) AS run_holds
 FROM {rows} AS r JOIN holdfast_task AS task ON task.id = r.task_id
@@ -170,14 +174,15 @@ WHERE task.status = 'running'
   AND task.lease_expires_at > (SELECT holdfast_now())
 
 -- name: children_by_id
--- purpose: how the children of a task stand
+-- purpose: Read the status, output and error of some children of a task
 SELECT id, status, output, error FROM holdfast_task
 WHERE parent_id = :task_id
   AND id IN (SELECT value FROM {each ids})
 
 -- name: supersede_children
--- purpose: what tasks made in an epoch that is over counts no more; what is open of it is cancelled
--- guards: made by one of them or below such a task, and not superseded before
+-- purpose: Supersede all that tasks made in a past epoch, and cancel what is still open of it
+-- guards: The task was made by one of the given tasks, or is below such a task, and is not superseded
+--   yet
 -- changes: task
 -- event: CASE WHEN status <> previous THEN 'task.cancelled' ELSE 'task.superseded' END
 -- data: '{"superseded":true' || CASE WHEN previous = 'running' THEN COALESCE(',"usage":' || usage, '') ELSE '' END || '}'
@@ -199,15 +204,16 @@ WHERE id IN (
   AND NOT superseded
 
 -- name: lost_needs_of
--- purpose: what some tasks need that counts no more and is not done
+-- purpose: List the needs of some tasks that are superseded and not done
 SELECT needed.id FROM holdfast_task AS needed
 WHERE needed.id IN (SELECT need.need_id FROM holdfast_need AS need WHERE need.task_id IN (SELECT value FROM {each ids}))
   AND needed.superseded
   AND needed.status <> 'done'
 
 -- name: lost_needs
--- purpose: who counts and needs one of some tasks that count no more, and the nearest around that which
---   does; who has never run needs that from the beginning, and no plan that is reset forgets it
+-- purpose: Find the tasks that need some superseded tasks, with the nearest ancestor that is not superseded
+-- The new need counts from the first version of a task that never ran, so that a plan that is reset
+-- keeps it.
 WITH RECURSIVE around (need_id, id, parent_id, superseded, status) AS (
   SELECT lost.id, lost.id, lost.parent_id, lost.superseded, lost.status FROM holdfast_task AS lost
   WHERE lost.id IN (SELECT value FROM {each ids})
@@ -223,13 +229,13 @@ WHERE NOT around.superseded
 ORDER BY task.id, need.need_id
 
 -- name: signal_target
--- purpose: how the run or task stands that a signal is for
+-- purpose: Read the status of the run or task that a signal is for
 SELECT status, NULL AS run_id FROM holdfast_run WHERE id = :target
 UNION ALL
 SELECT status, run_id FROM holdfast_task WHERE id = :target
 
 -- name: signal_by_key
--- purpose: what a signal says that was sent under a key
+-- purpose: Read the payload of a signal that was sent under a key
 SELECT payload FROM holdfast_signal
 WHERE target = :target
   AND name = :name

@@ -1,7 +1,7 @@
 -- name: outputs_seen
--- purpose: what the steps that a task's texts name gave, as it sees them: in its item, in the items
---   around that, in its run; the nearest last. CROSS, so that SQLite begins with the few
+-- purpose: Read the outputs of the steps that a task's texts name, in its run and items, the nearest last
 -- rows: task_id text, wanted text
+-- CROSS JOIN makes SQLite begin with the few given rows.
 WITH RECURSIVE above (root, wanted, run_id, item_id, depth) AS (
   SELECT task.id, r.wanted, task.run_id, task.parent_id, 0
   FROM {rows} AS r JOIN holdfast_task AS task ON task.id = r.task_id
@@ -32,9 +32,9 @@ WHERE above.item_id IS NULL
 ORDER BY depth DESC
 
 -- name: declared_reports
--- purpose: which of some running attempts belong to steps that declare what they give;
---   COALESCE, or PostgreSQL might begin with all that are running
+-- purpose: List the running attempts, of some given, whose steps declare an output
 -- rows: task_id text, fence integer
+-- COALESCE keeps PostgreSQL from beginning with all running tasks.
 SELECT task.id, task.step, run.workflow, run.workflow_version
 FROM {rows} AS r JOIN holdfast_task AS task ON task.id = r.task_id
   JOIN holdfast_run AS run ON run.id = task.run_id
@@ -43,8 +43,8 @@ WHERE COALESCE(task.status, '') = 'running'
   AND task.declares
 
 -- name: tell_titles
--- purpose: what people read of tasks, where it is made from what other steps gave
--- guards: queued, with all it needs, and told otherwise so far
+-- purpose: Set the titles of tasks whose title is made from the outputs of other steps
+-- guards: The task is queued, not blocked, and has another title
 -- rows: task_id text, told text
 -- changes: task
 -- event: 'task.edited'

@@ -1,6 +1,6 @@
 -- name: register_hooks
--- purpose: keep hooks under their names; whoever says it last is right
--- guards: one name, one hook
+-- purpose: Register hooks under their names; the newest registration stands
+-- guards: One row for each name
 -- rows: hook text, ends text, subject text, options text
 INSERT INTO holdfast_hook (name, events, about, template, created_at)
 SELECT r.hook, r.ends, r.subject, r.options, (SELECT holdfast_now()) FROM {rows} AS r WHERE true
@@ -8,21 +8,21 @@ ON CONFLICT (name) DO UPDATE SET
   events = excluded.events, about = excluded.about, template = excluded.template
 
 -- name: remove_hook
--- purpose: forget a hook; the tasks that it has made stay
--- guards: the one of that name
+-- purpose: Delete a hook; the tasks that it has made stay
+-- guards: The hook has that name
 DELETE FROM holdfast_hook
 WHERE name = :hook
 RETURNING name
 
 -- name: list_hooks
--- purpose: every hook
+-- purpose: List every hook, by name
 SELECT * FROM holdfast_hook ORDER BY name
 
 -- name: hooks_to_fire
--- purpose: which hooks are for some ends, each by the event that recorded it; of tasks outside of
---   runs only those that are no task's child and no hook's own; the list of a hook's events is
---   searched as text, because one that is no JSON must not keep any end from being recorded
+-- purpose: List the hooks that match some ended runs and tasks, each with the event of the end
 -- rows: entity text, version integer
+-- A task without a run counts only without a parent, and not when a hook made it. The events of a hook
+-- are searched as text: a list that is not valid JSON must not keep an end from being recorded.
 SELECT hook.name, hook.template, event.*, run.workflow, task.step
 FROM {rows} AS r
 JOIN holdfast_event AS event ON event.entity = r.entity AND event.version = r.version
@@ -36,7 +36,7 @@ WHERE (hook.about IS NULL OR hook.about = COALESCE(run.workflow, task.step))
 ORDER BY hook.name, event.seq
 
 -- name: failed_hooks
--- purpose: those of some tasks that a hook made and that failed for good
+-- purpose: List the failed hook tasks among some tasks
 SELECT id, title, error FROM holdfast_task
 WHERE id IN (SELECT value FROM {each ids})
   AND step LIKE 'hook %'

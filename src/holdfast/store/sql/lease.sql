@@ -1,12 +1,12 @@
 -- name: lock_leases
--- purpose: lock named leases in key order, so that no two groups wait for each other in a circle
+-- purpose: Lock named leases in key order, so that two transactions never wait for each other
 SELECT key FROM holdfast_lease
 WHERE key IN (SELECT value FROM {each keys})
 ORDER BY key {lock}
 
 -- name: acquire_lease
--- purpose: take a named lease that is free or has run out; its fence grows for ever
--- guards: nobody else holds it
+-- purpose: Acquire a named lease that is free or expired; the fence goes up
+-- guards: No other holder has a live lease of that key
 INSERT INTO holdfast_lease (key, owner, fence, expires_at, leased_at)
 VALUES (:key, :owner, 1, (SELECT holdfast_now()) + :ttl, (SELECT holdfast_now()))
 ON CONFLICT (key) DO UPDATE SET
@@ -16,9 +16,8 @@ WHERE holdfast_lease.expires_at <= (SELECT holdfast_now())
 RETURNING key, owner, fence, expires_at
 
 -- name: shorten_lease
--- purpose: have a named lease that was taken before the clock was set back last, from now, as long as
---   it was granted for
--- guards: taken or renewed later than now
+-- purpose: Shorten a named lease that was taken before the clock was set back: it lasts its full time from now
+-- guards: The lease was taken or renewed later than now
 UPDATE holdfast_lease SET
   expires_at = expires_at - leased_at + (SELECT holdfast_now()),
   leased_at = (SELECT holdfast_now())
@@ -27,8 +26,8 @@ WHERE key = :key
 RETURNING key
 
 -- name: renew_lease
--- purpose: keep a named lease
--- guards: held under this fence, and not expired
+-- purpose: Renew a named lease
+-- guards: The lease is held under this fence and not expired
 UPDATE holdfast_lease SET
   expires_at = (SELECT holdfast_now()) + :ttl, leased_at = (SELECT holdfast_now())
 WHERE key = :key
@@ -37,8 +36,8 @@ WHERE key = :key
 RETURNING key, owner, fence, expires_at
 
 -- name: release_lease
--- purpose: give a named lease back; the row stays, so that its fence never falls
--- guards: held under this fence
+-- purpose: Release a named lease; the row stays, so that the fence never goes down
+-- guards: The lease is held under this fence and not expired
 UPDATE holdfast_lease SET expires_at = 0
 WHERE key = :key
   AND fence = :fence

@@ -1,10 +1,9 @@
 -- name: workflow_definition
--- purpose: the graph of one version of a workflow
+-- purpose: Read the graph of one version of a workflow
 SELECT definition FROM holdfast_workflow WHERE name = :name AND version = :version
 
 -- name: ripe_tasks
--- purpose: which of some tasks have all they need, and wait for their condition, their list or the
---   workflow that they call
+-- purpose: Read the unblocked tasks, of some given, whose condition, list or called workflow is to be evaluated
 SELECT task.id, task.run_id, task.parent_id, task.step, task.kind, task.conditional, task.due,
   task.epoch, task.item, task.calls, task.priority, task.generation, task.feedback, task.on_failure
 FROM holdfast_task AS task
@@ -17,8 +16,7 @@ WHERE task.id IN (SELECT value FROM {each ids})
 ORDER BY task.id
 
 -- name: ripe_in_run
--- purpose: every task of a run that has all it needs, and waits for its condition, its list or the
---   workflow that it calls
+-- purpose: List the unblocked tasks of a run whose condition, list or called workflow is to be evaluated
 SELECT id FROM holdfast_task
 WHERE run_id = :run_id
   AND status <> 'done'
@@ -28,7 +26,7 @@ WHERE run_id = :run_id
     OR (kind = 'group' AND total IS NULL AND item IS NULL AND waits_for IS NULL))
 
 -- name: open_groups
--- purpose: the groups of a run that have not ended, and who waits in it for children
+-- purpose: List the queued groups of a run, and its tasks that wait for their children
 SELECT id FROM holdfast_task
 WHERE run_id = :run_id
   AND (kind = 'group' OR '*' || waits_for LIKE '%*children')
@@ -36,7 +34,7 @@ WHERE run_id = :run_id
   AND status = 'queued'
 
 -- name: ancestors
--- purpose: the groups around a task, the nearest first
+-- purpose: List the groups around a task, the nearest first
 WITH RECURSIVE above (id, parent_id, payload, item, depth) AS (
   SELECT task.id, task.parent_id, task.payload, task.item, 0 FROM holdfast_task AS task WHERE task.id = :task_id
   UNION ALL
@@ -45,21 +43,21 @@ WITH RECURSIVE above (id, parent_id, payload, item, depth) AS (
 SELECT id, parent_id, payload, item FROM above WHERE depth > 0 ORDER BY depth
 
 -- name: step_beside
--- purpose: how a step stands and what it gave, among the tasks of one group
+-- purpose: Read the status and output of a step among the tasks of one group
 SELECT id, status, output, skipped FROM holdfast_task
 WHERE parent_id = :parent_id
   AND step = :step
   AND NOT superseded
 
 -- name: step_in_run
--- purpose: how a step stands and what it gave, that stands in no loop
+-- purpose: Read the status and output of a step of a run outside all loops
 SELECT id, status, output, skipped FROM holdfast_task
 WHERE run_id = :run_id
   AND step = :step
   AND parent_id IS NULL
 
 -- name: done_since_expanded
--- purpose: whether a task was done again since a loop noted how long its list is
+-- purpose: Find an event by which a task was done after a loop was expanded last
 SELECT event.seq FROM holdfast_event AS event
 WHERE event.entity = :task_id
   AND event.to_status = 'done'
@@ -68,15 +66,16 @@ WHERE event.entity = :task_id
 LIMIT 1
 
 -- name: verifiers_of
--- purpose: who judges what a task gives, beside it
+-- purpose: List the verifiers of a task or loop in its run
 SELECT id FROM holdfast_task
 WHERE run_id = :run_id
   AND verifies = :task_id
   AND NOT superseded
 
 -- name: let_tasks_start
--- purpose: make tasks due whose condition holds
--- guards: nothing but their condition is in the way
+-- purpose: Make tasks due whose condition is true
+-- guards: The task is queued and not blocked, and has a condition, no time and no wait; it is not due
+--   yet
 -- changes: task
 -- event: 'task.admitted'
 -- returning: kind
@@ -93,8 +92,9 @@ WHERE id IN (SELECT value FROM {each ids})
   AND waits_for IS NULL
 
 -- name: skip_tasks
--- purpose: queued → done without running, for tasks whose condition does not hold
--- guards: nothing but their condition is in the way
+-- purpose: Skip tasks whose condition is false (queued → done, skipped)
+-- guards: The task is queued and not blocked, and has a condition, no time and no wait; it is not due
+--   yet
 -- changes: task
 -- event: 'task.skipped'
 -- data: '{"skipped":true}'
@@ -112,9 +112,8 @@ WHERE id IN (SELECT value FROM {each ids})
   AND waits_for IS NULL
 
 -- name: fail_unresolved
--- purpose: what becomes of a task whose condition, list or text cannot be told: done with skipped, queued
---   with hold approval, or failed, as the step says
--- guards: waiting for it, and not asking for approval already
+-- purpose: Settle tasks whose condition, list or text cannot be evaluated, by on_failure: skip, ask or fail
+-- guards: The task is queued and not blocked, and not already on hold approval by on_failure ask
 -- rows: task_id text, problem text
 -- changes: task
 -- event: CASE WHEN skipped THEN 'task.skipped' WHEN status = 'queued' THEN 'task.asked'
@@ -137,9 +136,8 @@ WHERE id = r.task_id
   AND (on_failure <> 'ask' OR (holds & 2) = 0)
 
 -- name: turn_back_unresolved
--- purpose: a task whose condition or text cannot be told is blocked again, and begins anew behind a step
---   further up
--- guards: waiting for it, and detours left
+-- purpose: Send a task whose condition or text cannot be evaluated back to an earlier step: blocked again
+-- guards: The task is queued and not blocked, and has detours left
 -- rows: task_id text, problem text, most integer
 -- changes: task
 -- event: 'task.went_back'
@@ -159,8 +157,8 @@ WHERE id = r.task_id
   AND detours < r.most
 
 -- name: expand_loop
--- purpose: note how long the list of a loop is
--- guards: queued, and not expanded before
+-- purpose: Record the number of items of a loop
+-- guards: The loop is queued and not expanded yet
 -- changes: task
 -- event: 'task.expanded'
 -- data: '{"total":' || total || '}'
@@ -174,7 +172,7 @@ WHERE id = :task_id
   AND total IS NULL
 
 -- name: first_open_item
--- purpose: the first place of a loop at which an item is open, from a place on before which none is
+-- purpose: Find the first open item of a loop at or after a position
 SELECT min(place) AS place FROM (
   SELECT min(position) AS place FROM holdfast_task
   WHERE parent_id = :loop_id AND status IN ('idle', 'queued', 'running') AND status = 'idle' AND position >= :first
@@ -183,16 +181,16 @@ SELECT min(place) AS place FROM (
   WHERE parent_id = :loop_id AND status IN ('idle', 'queued', 'running') AND status = 'queued' AND position >= :first) AS places
 
 -- name: count_items
--- purpose: note how many items of a loop have been made, and before which place all have ended
--- guards: as many were there as the caller saw
+-- purpose: Record how many items of a loop are made, and the position before which all have ended
+-- guards: The number of items made is the one that the caller saw
 UPDATE holdfast_task SET made = made + :count, ended_before = :place
 WHERE id = :task_id
   AND made = :seen
 RETURNING made
 
 -- name: loops_with_room
--- purpose: which of some loops have items left to start and wait for nothing, how many are under way,
---   and before which place none is: PostgreSQL walks past what an index has held until the table is vacuumed
+-- purpose: List the unblocked loops, of some given, with items left to start, and their active items
+-- No item before `first` is open; starting there spares PostgreSQL the dead index entries before it.
 SELECT task.id, task.run_id, task.parent_id, task.step, task.kind, task.epoch, task.item,
   task.total, task.made, task.priority, COALESCE(task.ended_before, -2147483648) AS first,
   (SELECT run.holds FROM holdfast_run AS run WHERE run.id = task.run_id) AS run_holds,
@@ -211,8 +209,8 @@ WHERE task.id IN (SELECT value FROM {each ids})
       LIMIT 1) IS NOT NULL)
 
 -- name: needed_items
--- purpose: the items of a loop that might begin and that something needs, from a place on before which
---   none is; one row looked up at a time, or PostgreSQL would begin with all needs
+-- purpose: List the idle, unblocked items of a loop that another task needs, from a position on
+-- A subquery for each item keeps PostgreSQL from beginning with all needs.
 SELECT item.id FROM holdfast_task AS item
 WHERE item.parent_id = :loop_id
   AND item.status IN ('idle', 'queued', 'running')
@@ -223,9 +221,9 @@ WHERE item.parent_id = :loop_id
 ORDER BY item.position
 
 -- name: start_items
--- purpose: idle → queued for the next items of a loop
--- guards: idle items of this loop with all they need, in the order of the list, from a place on
---   before which none is
+-- purpose: Start the next items of a loop (idle → queued)
+-- guards: The item is idle and not blocked, belongs to this loop, and is among the next in list order
+--   from a position on
 -- changes: task
 -- event: 'task.queued'
 -- returning: kind, parent_id, item, epoch
@@ -243,8 +241,8 @@ WHERE id IN (
     ORDER BY position, id LIMIT :count)
 
 -- name: let_items_in
--- purpose: idle → queued, beyond what may be under way, for items that those wait for who have the places
--- guards: idle, with all they need
+-- purpose: Start items beyond the limit of a full loop, because its active items wait for them (idle → queued)
+-- guards: The item is idle and not blocked
 -- changes: task
 -- event: 'task.queued'
 -- returning: kind, parent_id, item, epoch
@@ -257,8 +255,9 @@ WHERE id IN (SELECT value FROM {each ids})
   AND NOT blocked
 
 -- name: settle_groups
--- purpose: queued → done for groups whose children are all done
--- guards: a group under way with all it needs, all of its items made, and no child that is not done
+-- purpose: Finish groups whose children are all done (queued → done), with the outputs of the children
+-- guards: The group is queued and not blocked, all its items are made, no child is open, and no child
+--   that is not superseded is failed or cancelled
 -- changes: task
 -- event: 'task.done'
 -- returning: kind, parent_id
@@ -282,10 +281,9 @@ WHERE id IN (SELECT value FROM {each ids})
   AND (SELECT child.id FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded LIMIT 1) IS NULL
 
 -- name: fail_groups
--- purpose: idle or queued → failed for the groups around whatever failed in runs that have failed; around
---   a step there is nothing but groups, around what one has made there is that step
--- guards: a group that has not ended, around a failed or cancelled task, but for what a step has made
---   and nothing needs
+-- purpose: Fail the groups around failed or cancelled tasks in failed runs (idle or queued → failed)
+-- guards: The group is idle or queued, around a failed or cancelled task; one that a step made and no
+--   task needs does not count
 -- changes: task
 -- event: 'task.failed'
 -- returning: kind

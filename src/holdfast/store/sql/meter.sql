@@ -1,5 +1,5 @@
 -- name: events_by_type
--- purpose: how many events of each type there are between two numbers
+-- purpose: Count the events of each type between two numbers
 SELECT type, count(*) AS events FROM holdfast_event
 WHERE seq > :after
   AND seq <= :until
@@ -7,8 +7,8 @@ GROUP BY type
 ORDER BY type
 
 -- name: newest_dispatches
--- purpose: how long the newest tasks that were claimed between two numbers had been ready by then; one
---   that was handed on when its last need was done, not at all
+-- purpose: Read how long the newest claimed tasks had been ready, between two event numbers
+-- A task that was started as its last need was done did not wait at all.
 SELECT CASE WHEN started.data LIKE '%"blocked":false%' THEN 0
   WHEN task.scheduled_for > before.at THEN started.at - task.scheduled_for
   ELSE started.at - before.at END AS waited
@@ -22,13 +22,13 @@ JOIN holdfast_event AS before ON before.entity = started.entity AND before.versi
 JOIN holdfast_task AS task ON task.id = started.entity
 
 -- name: places_of_groups
--- purpose: how far every group of every channel has come, where it is furthest behind
+-- purpose: Read the lowest position of every consumer group of every channel
 SELECT channel, consumers, min(passed) AS passed FROM holdfast_position
 GROUP BY channel, consumers
 ORDER BY channel, consumers
 
 -- name: some_messages_after
--- purpose: how many messages of a channel come after a number, counted up to some
+-- purpose: Count the messages of a channel after a number, up to a limit
 SELECT count(*) AS messages FROM (
   SELECT 1 AS one FROM holdfast_message
   WHERE seq > :passed
@@ -36,7 +36,7 @@ SELECT count(*) AS messages FROM (
   LIMIT :count) AS found
 
 -- name: parked_by_handler
--- purpose: how many messages are parked for each handler, until somebody replays or drops them
+-- purpose: Count the parked messages of each handler
 SELECT handler, count(*) AS messages FROM holdfast_delivery
 WHERE parked_at IS NOT NULL
 GROUP BY handler

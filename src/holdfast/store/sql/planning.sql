@@ -1,6 +1,7 @@
 -- name: start_planning
--- purpose: begin to plan a task: it is worked on by its children, who are idle until it is finalized
--- guards: idle, part of no run, and not being planned; a finalized plan only once nothing of it moves
+-- purpose: Start to plan a task: its children carry it out, and stay idle until the plan is finalized
+-- guards: The task is idle, has no run, and is not being planned; a finalized plan has nothing queued
+--   or running below it
 -- changes: task
 -- event: 'task.planning'
 -- data: '{"planning_phase":"active"}'
@@ -20,8 +21,8 @@ WHERE id = :task_id
     SELECT 1 FROM below WHERE below.status IN ('queued', 'running'))
 
 -- name: finalize_plan
--- purpose: end the planning of a task
--- guards: idle, being planned, and there is something to do
+-- purpose: Finalize the plan of a task
+-- guards: The plan is idle and active, and has an idle child
 -- changes: task
 -- event: 'task.planned'
 -- data: '{"planning_phase":"finalized"' || COALESCE(',"shape":"' || CAST(:shape AS text) || '"', '') || '}'
@@ -36,21 +37,21 @@ WHERE id = :task_id
   AND EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status = 'idle')
 
 -- name: last_planned
--- purpose: what was said of a plan when it was finalized last
+-- purpose: Read the event data of the last finalization of a plan
 SELECT data FROM holdfast_event
 WHERE entity = :task_id
   AND type = 'task.planned'
 ORDER BY version DESC LIMIT 1
 
 -- name: plan_children
--- purpose: the children of a plan that count, in the order of the plan
+-- purpose: List the children of a plan in its order, superseded ones aside
 SELECT id, status, version FROM holdfast_task
 WHERE parent_id = :task_id
   AND NOT superseded
 ORDER BY position, id
 
 -- name: needs_behind
--- purpose: what some tasks wait for already, and what that waits for, as far as it leads
+-- purpose: List the needs of some tasks that are not done, and transitively the needs behind these
 WITH RECURSIVE behind (id) AS (
   SELECT named.id FROM holdfast_task AS named WHERE named.id IN (SELECT value FROM {each ids})
   UNION SELECT need.need_id FROM behind JOIN holdfast_need AS need ON need.task_id = behind.id
@@ -63,8 +64,8 @@ WHERE need.task_id = behind.id
 ORDER BY need.task_id, need.need_id
 
 -- name: reorder_children
--- purpose: give the children of a plan their places
--- guards: idle children of this plan, while it is being planned, whose place changes
+-- purpose: Set the positions of the children of a plan
+-- guards: The child is idle, belongs to this plan, which is active, and its position changes
 -- rows: child text, place integer
 -- changes: task
 -- event: 'task.edited'
@@ -83,9 +84,9 @@ WHERE id = r.child
   AND EXISTS (SELECT 1 FROM holdfast_task AS plan WHERE plan.id = holdfast_task.parent_id AND plan.planning_phase = 'active')
 
 -- name: reset_below
--- purpose: queued or ended → idle for all below a plan that was reset; the plans inside it are being
---   planned again, as it is
--- guards: below the plan through plans, it counts, and it is not as it would become already
+-- purpose: Reset all tasks below a plan that was reset (queued or ended → idle); inner plans are active again
+-- guards: The task is below the plan through plans, not superseded, and queued, ended or a finalized
+--   plan
 -- changes: task
 -- event: 'task.reset'
 -- data: '{"epoch":' || epoch || ',"planning_phase":"' || planning_phase || '"'
@@ -112,10 +113,10 @@ WHERE parent_id IN (
   AND (status IN ('queued', 'done', 'failed', 'cancelled') OR planning_phase = 'finalized')
 
 -- name: forget_order
--- purpose: what a plan said of who waits for whom is said anew when it is finalized again;
---   IS TRUE, because an older PostgreSQL would look up every pair
--- guards: below the plan, of what has not begun, for a part of a plan that is being made; what a task
---   was created with stays
+-- purpose: Delete the needs among the parts of a plan that was reset, because its next order may differ
+-- guards: The need is of an idle task below the plan, on a part of a plan that is active, and was not
+--   given at creation
+-- IS TRUE keeps an older PostgreSQL from looking up every pair.
 DELETE FROM holdfast_need
 WHERE since > 1
   AND task_id IN (
@@ -132,8 +133,8 @@ WHERE since > 1
     SELECT id FROM part)) IS TRUE
 
 -- name: unblock_children
--- purpose: unblock whatever below a plan needs nothing any more that is not done
--- guards: below the plan, not begun, blocked, and without a need that is not done
+-- purpose: Unblock the idle tasks below a plan that have no unfinished need left
+-- guards: The task is below the plan, idle and blocked, and all its needs are done
 -- changes: task
 -- event: 'task.unblocked'
 -- data: '{"blocked":false}'
@@ -152,13 +153,13 @@ WHERE id IN (
   AND NOT EXISTS (SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id WHERE need.task_id = holdfast_task.id AND needed.status <> 'done')
 
 -- name: queue_children
--- purpose: idle → queued for the children of a plan and of the finalized plans inside it, each blocked
---   until it has all it needs and with the agent of its plan unless it has one
--- guards: idle children that are no plans themselves, unless a plan around this one is being made
+-- purpose: Queue the children of a finalized plan and of the finalized plans inside (idle → queued)
+-- guards: The child is idle and of kind work, and neither the named plan nor a plan around it is active
 -- changes: task
 -- event: 'task.queued'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || '}'
 -- returning: kind
+-- Each child is blocked until its needs are done, and takes the agent of its plan unless it has one.
 UPDATE holdfast_task SET
   status = 'queued',
   agent = CASE WHEN agent = 'default' THEN (SELECT plan.agent FROM holdfast_task AS plan WHERE plan.id = holdfast_task.parent_id) ELSE agent END,
@@ -184,8 +185,8 @@ WHERE parent_id IN (
   AND kind = 'work'
 
 -- name: inherit_needs
--- purpose: whatever a plan needs, all that has not begun below it needs too, through plans inside it
--- guards: below the plans, not begun, not the need itself, and each pair once
+-- purpose: Copy the needs of plans to the idle and queued tasks below, through the finalized plans inside
+-- guards: The task is below a plan, idle or queued, and not the need itself; the pair is not stored yet
 INSERT INTO holdfast_need (task_id, need_id, since)
 WITH RECURSIVE plan (id, passes_on) AS (
     SELECT named.id, true FROM holdfast_task AS named
@@ -205,8 +206,9 @@ WHERE inherited.status IN ('idle', 'queued')
 ON CONFLICT (task_id, need_id) DO NOTHING
 
 -- name: block_children
--- purpose: block whatever below a plan has come to need what is not done
--- guards: below the plans, not begun, not blocked yet, and with a need that is not done
+-- purpose: Block the tasks below plans that have new needs which are not done
+-- guards: The task is one of the plans or below one, idle or queued, not blocked yet, and has a need
+--   that is not done
 -- changes: task
 -- event: 'task.blocked'
 -- data: '{"blocked":true}'
@@ -225,7 +227,7 @@ WHERE id IN (
   AND EXISTS (SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id WHERE need.task_id = holdfast_task.id AND needed.status <> 'done')
 
 -- name: ended_parts
--- purpose: what has ended and counts of a plan, and of the finalized plans inside it
+-- purpose: List the ended parts of a plan and of the finalized plans inside, superseded ones aside
 SELECT id FROM holdfast_task
 WHERE parent_id IN (
     WITH RECURSIVE plan (id) AS (
@@ -239,7 +241,7 @@ WHERE parent_id IN (
 ORDER BY id
 
 -- name: parts_among
--- purpose: which of some tasks are below a task
+-- purpose: Filter some tasks down to those below a task
 WITH RECURSIVE around (part_id, parent_id) AS (
   SELECT part.id, part.parent_id FROM holdfast_task AS part WHERE part.id IN (SELECT value FROM {each ids})
   UNION SELECT around.part_id, parent.parent_id
@@ -247,14 +249,14 @@ WITH RECURSIVE around (part_id, parent_id) AS (
 SELECT part_id FROM around WHERE parent_id = :task_id ORDER BY part_id
 
 -- name: rerun_parts
--- purpose: done, failed or cancelled → queued for parts of a plan that runs again; one that is a plan
---   itself is idle, and so is any while a plan around them is being made
--- guards: ended, and it counts
+-- purpose: Reopen parts of a plan that runs again (done, failed or cancelled → queued, or idle)
+-- guards: The task has ended and is not superseded
 -- changes: task
 -- event: 'task.reopened'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
 --   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"waits_for":null,"run_now":false,"run_holds":0}'
 -- returning: kind
+-- A part that is a plan itself becomes idle, and so does every part while a plan around it is active.
 UPDATE holdfast_task SET
   status = CASE WHEN planning_phase <> 'none' OR {planned holdfast_task} THEN 'idle' ELSE 'queued' END,
   generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0, round = 0,
@@ -271,8 +273,8 @@ WHERE id IN (SELECT value FROM {each ids})
   AND NOT superseded
 
 -- name: rerun_plan
--- purpose: done, failed or cancelled → idle for a plan that runs again; it keeps its planning
--- guards: finalized, and nothing of it moves
+-- purpose: Reopen a finalized plan that runs again (done, failed or cancelled → idle)
+-- guards: The plan is finalized and has ended
 -- changes: task
 -- event: 'task.reopened'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch || ',"run_holds":0}'
@@ -291,7 +293,7 @@ WHERE id = :task_id
   AND status IN ('done', 'failed', 'cancelled')
 
 -- name: plans_around
--- purpose: the finalized plans among some tasks and around them
+-- purpose: List the finalized plans among some tasks and around these
 WITH RECURSIVE around (id, parent_id, planning_phase) AS (
   SELECT task.id, task.parent_id, task.planning_phase FROM holdfast_task AS task
   WHERE task.id IN (SELECT value FROM {each ids})
@@ -301,7 +303,7 @@ WITH RECURSIVE around (id, parent_id, planning_phase) AS (
 SELECT id FROM around WHERE planning_phase = 'finalized' ORDER BY id
 
 -- name: open_plans_around
--- purpose: the plans around a task that are still being made, the nearest first
+-- purpose: List the active plans around a task, the nearest first
 WITH RECURSIVE around (id, parent_id, title, planning_phase, depth) AS (
   SELECT named.id, named.parent_id, named.title, named.planning_phase, 0 FROM holdfast_task AS named WHERE named.id = :task_id
   UNION ALL
@@ -311,7 +313,7 @@ WITH RECURSIVE around (id, parent_id, title, planning_phase, depth) AS (
 SELECT id, title FROM around WHERE planning_phase = 'active' AND depth > 0 ORDER BY depth
 
 -- name: failed_in_tree
--- purpose: around which failures the plans of the tree of a task must be looked at again
+-- purpose: List the parents of the failed and cancelled tasks in a task's tree, whose plans may fail again
 WITH RECURSIVE above (id, parent_id) AS (
     SELECT named.id, named.parent_id FROM holdfast_task AS named WHERE named.id = :task_id
     UNION SELECT parent.id, parent.parent_id FROM holdfast_task AS parent JOIN above ON parent.id = above.parent_id),
@@ -325,9 +327,9 @@ WHERE status IN ('failed', 'cancelled')
   AND NOT superseded
 
 -- name: hold_plans
--- purpose: hold failing on whatever has not begun below the topmost plan, because a part has failed
--- guards: below a finalized plan with a failed or cancelled child or below one around it, not begun,
---   and not held for that yet
+-- purpose: Add hold failing to all idle and queued tasks below the topmost plan around a failed part
+-- guards: The task is idle or queued, not on hold failing yet, and below a finalized plan with a failed
+--   or cancelled child or below a plan around that one
 -- changes: task
 -- event: 'task.held'
 -- data: '{"run_holds":' || run_holds || '}'
@@ -354,12 +356,13 @@ WHERE id IN (
   AND (run_holds & 64) = 0
 
 -- name: settle_plans
--- purpose: idle → done or failed for plans below which nothing can move; what a plan gave is the
---   list of what its children gave, in the order of the plan, unless an older store told otherwise
--- guards: finalized, and every child has ended, or one has ended badly and nothing below is running
+-- purpose: Finish or fail plans below which no task can move (idle → done or failed)
+-- guards: The plan is finalized and idle, and every child has ended, or one is failed or cancelled and
+--   no task below is running
 -- changes: task
 -- event: 'task.' || status
 -- returning: kind, parent_id
+-- The output is the list of the children's outputs in plan order, unless an older store recorded another.
 UPDATE holdfast_task SET
   status = CASE WHEN EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded) THEN 'failed' ELSE 'done' END,
   error = COALESCE(CAST(:error AS text), (

@@ -1,37 +1,37 @@
 -- name: store_secret
--- purpose: the secret under which tokens are made
+-- purpose: Read the secret of the store, from which attempt tokens are made
 SELECT value FROM holdfast_meta WHERE name = 'secret'
 
 -- name: now
--- purpose: the time that decides
+-- purpose: Read the clock of the database
 SELECT holdfast_now() AS now
 
 -- name: task_by_id
--- purpose: one task
+-- purpose: Read one task
 SELECT * FROM holdfast_task WHERE id = :task_id
 
 -- name: tasks_by_id
--- purpose: some tasks
+-- purpose: Read some tasks
 SELECT * FROM holdfast_task WHERE id IN (SELECT value FROM {each ids})
 
 -- name: run_by_id
--- purpose: one run
+-- purpose: Read one run
 SELECT * FROM holdfast_run WHERE id = :run_id
 
 -- name: runs_by_id
--- purpose: some runs
+-- purpose: Read some runs
 SELECT * FROM holdfast_run WHERE id IN (SELECT value FROM {each ids})
 
 -- name: run_tasks
--- purpose: the tasks of a run in the order they were created
+-- purpose: List the tasks of a run, in the order of creation
 SELECT * FROM holdfast_task WHERE run_id = :run_id ORDER BY id
 
 -- name: tasks_of_runs
--- purpose: the tasks of some runs in the order they were created
+-- purpose: List the tasks of some runs, in the order of creation
 SELECT * FROM holdfast_task WHERE run_id IN (SELECT value FROM {each ids}) ORDER BY id
 
 -- name: list_runs
--- purpose: a page of runs, newest first, with or without those that steps called
+-- purpose: List a page of runs, newest first, with or without called runs
 SELECT * FROM holdfast_run
 WHERE id < :after
   AND (CAST(:workflow AS text) IS NULL OR workflow = :workflow)
@@ -39,7 +39,7 @@ WHERE id < :after
 ORDER BY id DESC LIMIT :count
 
 -- name: list_runs_by_status
--- purpose: a page of the runs of one status, newest first, by the index made for it
+-- purpose: List a page of the runs in one status, newest first, with the index of that status
 SELECT * FROM holdfast_run
 WHERE id < :after
   AND status = :status
@@ -49,7 +49,7 @@ WHERE id < :after
 ORDER BY id DESC LIMIT :count
 
 -- name: list_tasks
--- purpose: a page of tasks, newest first; of `done` too, which most of them are
+-- purpose: List a page of tasks, newest first; also the page of `done`, the status of most tasks
 SELECT * FROM holdfast_task
 WHERE id < :after
   AND (CAST(:status AS text) IS NULL OR status = :status)
@@ -57,7 +57,7 @@ WHERE id < :after
 ORDER BY id DESC LIMIT :count
 
 -- name: list_tasks_by_status
--- purpose: a page of the tasks that wait or went wrong, newest first, by the index made for it
+-- purpose: List a page of idle, queued, failed or cancelled tasks, newest first, with the index of these
 SELECT * FROM holdfast_task
 WHERE id < :after
   AND status = :status
@@ -67,7 +67,7 @@ WHERE id < :after
 ORDER BY id DESC LIMIT :count
 
 -- name: list_tasks_running
--- purpose: a page of the tasks that run, newest first, by the index of leases
+-- purpose: List a page of running tasks, newest first, with the index of leases
 SELECT * FROM holdfast_task
 WHERE id < :after
   AND status = :status
@@ -77,7 +77,7 @@ WHERE id < :after
 ORDER BY id DESC LIMIT :count
 
 -- name: list_tasks_of_run
--- purpose: a page of the tasks of one run, newest first
+-- purpose: List a page of the tasks of one run, newest first
 SELECT * FROM holdfast_task
 WHERE run_id = :run_id
   AND id < :after
@@ -86,7 +86,7 @@ WHERE run_id = :run_id
 ORDER BY id DESC LIMIT :count
 
 -- name: list_tasks_of_workflow
--- purpose: a page of the tasks of all runs of one workflow, newest first
+-- purpose: List a page of the tasks of all runs of one workflow, newest first
 SELECT * FROM holdfast_task
 WHERE id < :after
   AND (SELECT run.workflow FROM holdfast_run AS run WHERE run.id = holdfast_task.run_id) = :workflow
@@ -95,7 +95,7 @@ WHERE id < :after
 ORDER BY id DESC LIMIT :count
 
 -- name: list_tasks_of_parent
--- purpose: a page of the tasks directly below one, newest first
+-- purpose: List a page of the direct children of a task, newest first
 SELECT * FROM holdfast_task
 WHERE parent_id = :parent_id
   AND id < :after
@@ -105,14 +105,14 @@ WHERE parent_id = :parent_id
 ORDER BY id DESC LIMIT :count
 
 -- name: children_in_order
--- purpose: the tasks directly below one, in the order of their places
+-- purpose: List the direct children of a task by position, superseded ones aside
 SELECT * FROM holdfast_task
 WHERE parent_id = :parent_id
   AND NOT superseded
 ORDER BY position, id
 
 -- name: count_children
--- purpose: how many of the tasks directly below some are done, and of how many
+-- purpose: Count the direct children of some tasks, and how many of these are done
 SELECT parent_id, count(CASE WHEN status = 'done' THEN 1 END) AS done, count(*) AS whole
 FROM holdfast_task
 WHERE parent_id IN (SELECT value FROM {each ids})
@@ -120,8 +120,9 @@ WHERE parent_id IN (SELECT value FROM {each ids})
 GROUP BY parent_id
 
 -- name: being_verified
--- purpose: which of some tasks wait for a verdict: they are done and their verifier runs or is next,
---   or they are groups of which only verifiers can go on
+-- purpose: List the tasks, of some given, that wait for a verdict
+-- A done task waits for its queued or running verifier; a group waits when all that is open and not
+-- blocked in it are verifiers.
 SELECT subject.id
 FROM holdfast_task AS subject JOIN holdfast_need AS need ON need.need_id = subject.id
 JOIN holdfast_task AS judge ON judge.id = need.task_id AND judge.verifies = subject.id
@@ -142,7 +143,7 @@ GROUP BY parent_id
 HAVING count(*) = count(verifies)
 
 -- name: places_of
--- purpose: some tasks and all around them, to tell where each stands
+-- purpose: Read some tasks and all groups around them, to build their addresses
 WITH RECURSIVE around (id) AS (
   SELECT named.id FROM holdfast_task AS named WHERE named.id IN (SELECT value FROM {each ids})
   UNION SELECT task.parent_id FROM holdfast_task AS task JOIN around ON task.id = around.id
@@ -151,8 +152,8 @@ SELECT task.id, task.run_id, task.parent_id, task.kind, task.step, task.title, t
 FROM holdfast_task AS task JOIN around ON task.id = around.id
 
 -- name: failed_in_run
--- purpose: what has failed or was cancelled in a run; of groups, those that failed by themselves, and
---   not what a step has made for itself alone
+-- purpose: List the failed and cancelled tasks of a run; of groups, those with an error of their own
+-- A task that a step made and no task needs does not count.
 SELECT id, status FROM holdfast_task
 WHERE run_id = :run_id
   AND status <> 'done'
@@ -163,7 +164,7 @@ WHERE run_id = :run_id
 ORDER BY id
 
 -- name: cancelled_in_run
--- purpose: what failed a run by being cancelled, the first of it: what is below it was made later
+-- purpose: Find the first cancelled task of a failed run
 SELECT task.id FROM holdfast_task AS task
   JOIN holdfast_run AS run ON run.id = task.run_id
 WHERE task.run_id = :run_id
@@ -174,7 +175,7 @@ WHERE task.run_id = :run_id
 ORDER BY task.id LIMIT 1
 
 -- name: failed_around
--- purpose: what has failed or was cancelled by itself in the tree of a task without a run
+-- purpose: List the failed and cancelled tasks in the tree of a task without a run, plans aside
 WITH RECURSIVE above (id, parent_id) AS (
     SELECT named.id, named.parent_id FROM holdfast_task AS named WHERE named.id = :task_id
     UNION SELECT parent.id, parent.parent_id FROM holdfast_task AS parent JOIN above ON parent.id = above.parent_id),
@@ -189,7 +190,7 @@ WHERE task.id IN (SELECT id FROM tree)
 ORDER BY task.id
 
 -- name: run_outputs
--- purpose: what the last steps of a run gave, verifiers aside
+-- purpose: Read the outputs of the last steps of a run, verifiers aside
 SELECT step, output FROM holdfast_task
 WHERE run_id = :run_id
   AND parent_id IS NULL
@@ -197,7 +198,7 @@ WHERE run_id = :run_id
 ORDER BY id
 
 -- name: task_in_run
--- purpose: the first task of a run that carries out a step, wherever it stands; of a loop the loop
+-- purpose: Find the first task of a step in a run, wherever it stands; for a loop, the loop and not an item
 SELECT * FROM holdfast_task
 WHERE run_id = :run_id
   AND step = :step
@@ -206,14 +207,14 @@ WHERE run_id = :run_id
 ORDER BY item IS NOT NULL, id LIMIT 1
 
 -- name: task_at_top
--- purpose: the task of a step that stands in no loop
+-- purpose: Find the task of a step of a run outside all loops
 SELECT * FROM holdfast_task
 WHERE run_id = :run_id
   AND step = :step
   AND parent_id IS NULL
 
 -- name: item_of
--- purpose: one item of a loop, by its place in the list, where it stands in line unless it was moved
+-- purpose: Find an item of a loop by its place in the list, where its position is that place too
 SELECT * FROM holdfast_task
 WHERE parent_id = :parent_id
   AND position = :place
@@ -221,22 +222,21 @@ WHERE parent_id = :parent_id
   AND NOT superseded
 
 -- name: moved_item_of
--- purpose: one item of a loop, by its place in the list, wherever in line: for those that were moved,
---   because it goes through all of them
+-- purpose: Find an item of a loop by its place in the list, at any position; reads all items
 SELECT * FROM holdfast_task
 WHERE parent_id = :parent_id
   AND item = :place
   AND NOT superseded
 
 -- name: task_of_item
--- purpose: the task that carries out a step for one item of a loop
+-- purpose: Find the task of a step in one item of a loop
 SELECT * FROM holdfast_task
 WHERE parent_id = :parent_id
   AND step = :step
   AND NOT superseded
 
 -- name: unmet_needs
--- purpose: what some tasks still wait for
+-- purpose: List the needs of some tasks that are not done
 SELECT need.task_id, needed.id, needed.status
 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
 WHERE need.task_id IN (SELECT value FROM {each ids})
@@ -244,11 +244,11 @@ WHERE need.task_id IN (SELECT value FROM {each ids})
 ORDER BY need.task_id, needed.id
 
 -- name: needs_of
--- purpose: everything a task needs, met or not
+-- purpose: List all needs of a task, done or not
 SELECT need_id FROM holdfast_need WHERE task_id = :task_id ORDER BY need_id
 
 -- name: links_of
--- purpose: everything a task needs, since when, how that stands, and what was said when it was linked by hand
+-- purpose: List all needs of a task, each with its start version, its state and the event of a link by hand
 SELECT need.need_id, need.since, needed.kind, needed.status, needed.blocked, needed.run_holds, linked.data
 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
   LEFT JOIN holdfast_event AS linked ON linked.entity = need.task_id AND linked.version = need.since AND linked.type = 'task.blocked'
@@ -256,18 +256,18 @@ WHERE need.task_id = :task_id
 ORDER BY need.need_id
 
 -- name: last_moves
--- purpose: by which two events a task came to the status that it has, the newest first
+-- purpose: Read the last two changes of the status of a task, the newest first
 SELECT type, from_status, to_status FROM holdfast_event
 WHERE entity = :task_id
   AND from_status <> to_status
 ORDER BY version DESC LIMIT 2
 
 -- name: entity_events
--- purpose: the history of one task or one run alone
+-- purpose: List the events of one task or of one run alone
 SELECT * FROM holdfast_event WHERE entity = :entity ORDER BY version
 
 -- name: run_events
--- purpose: the history of a run and all its tasks
+-- purpose: List the events of a run and all its tasks
 SELECT * FROM holdfast_event WHERE entity = :run_id
 UNION ALL
 SELECT event.* FROM holdfast_task AS task JOIN holdfast_event AS event ON event.entity = task.id
@@ -275,11 +275,11 @@ WHERE task.run_id = :run_id
 ORDER BY seq
 
 -- name: slot_by_key
--- purpose: how full a concurrency key is
+-- purpose: Read the capacity and use of a concurrency key
 SELECT key, capacity, used FROM holdfast_slot WHERE key = :key
 
 -- name: slot_holders
--- purpose: which running tasks hold a concurrency key, or which runs
+-- purpose: List the running tasks and runs that hold a concurrency key
 SELECT id FROM holdfast_task
 WHERE status = 'running'
   AND concurrency_key = :key
@@ -291,8 +291,7 @@ WHERE status = 'running'
 ORDER BY id
 
 -- name: next_wake
--- purpose: when time alone will next make something ready, and whether a key that is waited for
---   has room
+-- purpose: Find the next time at which something becomes due, and whether a key that is waited for has room
 SELECT
   (SELECT min(at) FROM (
     SELECT min(scheduled_for) AS at FROM holdfast_task WHERE status = 'queued' AND NOT due
@@ -313,13 +312,13 @@ SELECT
     WHERE (SELECT slot.used < slot.capacity FROM holdfast_slot AS slot WHERE slot.key = waited.key)) AS waiting
 
 -- name: rows_there
--- purpose: which of some tasks and runs exist
+-- purpose: Filter some ids down to tasks and runs that exist
 SELECT id FROM holdfast_task WHERE id IN (SELECT value FROM {each ids})
 UNION ALL
 SELECT id FROM holdfast_run WHERE id IN (SELECT value FROM {each ids})
 
 -- name: awaited_rows
--- purpose: which of some tasks and runs exist, whether they have ended, and how
+-- purpose: Read the status, output and end of some tasks and runs
 SELECT id, status, output, error, finished_at IS NOT NULL AS ended FROM holdfast_task
 WHERE id IN (SELECT value FROM {each ids})
 UNION ALL
@@ -327,7 +326,7 @@ SELECT id, status, NULL, error, finished_at IS NOT NULL FROM holdfast_run
 WHERE id IN (SELECT value FROM {each ids})
 
 -- name: attempts_over
--- purpose: which of some attempts no longer have their task
+-- purpose: Filter some attempts down to those that are no longer running
 -- rows: task_id text, attempt integer
 SELECT asked.task_id, asked.attempt
 FROM {rows} AS asked
@@ -337,8 +336,7 @@ WHERE (
   LIMIT 1) IS NULL
 
 -- name: functions_wanted
--- purpose: which functions a page of the tasks on hold version want; what has ended may keep that
---   hold, so it counts as part of the page
+-- purpose: Count the tasks on hold version by function, for one page; ended tasks count for the page too
 SELECT workflow, version, step, open, count(*) AS tasks, max(id) AS last
 FROM (
   SELECT task.id, task.step, task.status IN ('idle', 'queued') AS open,
@@ -352,9 +350,9 @@ FROM (
 GROUP BY workflow, version, step, open
 
 -- name: tasks_wanting
--- purpose: the tasks of such a page that want some of those functions, and that a worker who serves
---   these agents and tags would take, the first in line first; of those that no program has, all
+-- purpose: List the tasks on hold version, of one page, that want some functions and that a worker may serve
 -- rows: flow text, edition text, function text, outside boolean
+-- A function that no program has is matched for every agent and tag.
 SELECT task.id
 FROM holdfast_task AS task
 LEFT JOIN holdfast_run AS run ON run.id = task.run_id
@@ -369,9 +367,9 @@ WHERE (task.holds & 128) <> 0
 ORDER BY task.run_now DESC, task.priority DESC, task.position, task.id
 
 -- name: lifted_since
--- purpose: which tasks were freed of the hold version since a version of theirs: by a person, or by a
---   worker that is gone, or told to go, and has not taken what it lifted
+-- purpose: List the tasks freed of hold version since a version, by a person or by a worker that is gone
 -- rows: task_id text, seen integer
+-- A worker that is told to go counts as gone. Its lift counts only while the task is free of the hold.
 SELECT DISTINCT r.task_id AS id
 FROM {rows} AS r
 JOIN holdfast_task AS task ON task.id = r.task_id

@@ -1,6 +1,5 @@
 -- name: ended_runs
--- purpose: a page of runs that ended before a moment, the newest first, each with all that it called
---   and all their tasks
+-- purpose: List a page of runs that ended before a moment, newest first, with their called runs and tasks
 WITH RECURSIVE page (id) AS (
   SELECT id FROM (
     SELECT run.id FROM holdfast_run AS run
@@ -17,8 +16,7 @@ UNION ALL
 SELECT task.id, below.top FROM below JOIN holdfast_task AS task ON task.run_id = below.id
 
 -- name: ended_tasks
--- purpose: a page of tasks without a run or parent that ended before a moment, the newest first, each
---   with all below it
+-- purpose: List a page of top tasks without a run that ended before a moment, newest first, each with its tree
 WITH RECURSIVE page (id) AS (
   SELECT id FROM (
     SELECT task.id FROM holdfast_task AS task
@@ -33,7 +31,7 @@ below (id, top) AS (
 SELECT below.id AS member, below.top FROM below
 
 -- name: trees_needing
--- purpose: the tops of the trees of tasks in which something needs one of some tasks
+-- purpose: Find the tops of the task trees in which a task needs one of some tasks
 WITH RECURSIVE above (id, parent_id) AS (
   SELECT task.id, task.parent_id
   FROM holdfast_need AS need JOIN holdfast_task AS task ON task.id = need.task_id
@@ -43,7 +41,7 @@ WITH RECURSIVE above (id, parent_id) AS (
 SELECT id AS top FROM above WHERE parent_id IS NULL
 
 -- name: ended_trees
--- purpose: those of some tasks without a parent that ended before a moment, each with all below it
+-- purpose: List the top tasks, of some given, that ended before a moment, each with its tree
 WITH RECURSIVE below (id, top) AS (
   SELECT task.id, task.id FROM holdfast_task AS task
   WHERE task.id IN (SELECT value FROM {each ids})
@@ -52,9 +50,9 @@ WITH RECURSIVE below (id, top) AS (
 SELECT below.id AS member, below.top FROM below
 
 -- name: bury_runs
--- purpose: leave tombstones of runs that are to be removed, of what they called, and of keys in them
--- guards: they and all that they called ended before a moment, every reader of the events has passed
---   theirs, and no message about them waits
+-- purpose: Insert tombstones for the runs that retention removes, and for their called runs
+-- guards: The run and every run called below it ended before a moment, every reader has passed their
+--   events, and no stored message is about one of them
 -- rows: member text, top text
 WITH given AS (SELECT r.member, r.top FROM {rows} AS r),
 kept (top) AS (
@@ -74,7 +72,7 @@ WHERE given.top NOT IN (SELECT kept.top FROM kept)
 RETURNING entity
 
 -- name: deleted_tasks
--- purpose: a page of tasks that somebody deleted before a moment, the newest first
+-- purpose: List a page of tasks that were deleted before a moment, newest first
 SELECT deleted.entity AS member, deleted.entity AS top FROM holdfast_event AS deleted
 WHERE deleted.type = 'task.deleted'
   AND deleted.entity < :until
@@ -82,9 +80,9 @@ WHERE deleted.type = 'task.deleted'
 ORDER BY deleted.entity DESC LIMIT :count
 
 -- name: bury_tasks
--- purpose: leave tombstones of tasks without a run that are to be removed, and of keys below them
--- guards: ended before a moment, nothing below them runs, nothing needs one of them but what goes
---   too, every reader of the events has passed theirs, and no message about them waits
+-- purpose: Insert tombstones for the tasks without a run that retention removes, and for the keys below these
+-- guards: The top task ended before a moment, no task in its tree is running, no task that stays needs
+--   one of them, every reader has passed their events, and no stored message is about one of them
 -- rows: member text, top text
 WITH RECURSIVE given AS (SELECT r.member, r.top FROM {rows} AS r),
 needed (top, needed_by) AS (
@@ -114,7 +112,7 @@ WHERE given.top NOT IN (SELECT kept.top FROM kept)
 RETURNING entity
 
 -- name: unread_deleted
--- purpose: those of some deleted tasks of which somebody has not read an event or waits for a message
+-- purpose: List the deleted tasks, of some given, with an unread event or a stored message
 SELECT event.entity FROM holdfast_event AS event
 WHERE event.entity IN (SELECT value FROM {each ids})
   AND event.seq > (SELECT passed FROM holdfast_read_by_all)
@@ -123,8 +121,8 @@ SELECT waiting.about FROM holdfast_delivery AS waiting
 WHERE waiting.about IN (SELECT value FROM {each ids})
 
 -- name: bury_keys
--- purpose: leave tombstones of the tasks with a key in runs that are to be removed
--- guards: those that have a key
+-- purpose: Insert tombstones for the tasks with a key in runs that retention removes
+-- guards: The task has a key
 INSERT INTO holdfast_tombstone (entity, kind, name, key, body_digest, status, created_at, finished_at, removed_at)
 SELECT task.id, 'task', task.title, task.key, task.body_digest, task.status,
   task.created_at, task.finished_at, (SELECT holdfast_now())
@@ -133,44 +131,44 @@ WHERE task.id IN (SELECT value FROM {each ids})
   AND task.key IS NOT NULL
 
 -- name: remove_events
--- purpose: remove the events of what is removed
--- guards: theirs alone
+-- purpose: Delete the events of removed runs and tasks
+-- guards: The event belongs to one of them
 DELETE FROM holdfast_event
 WHERE entity IN (SELECT value FROM {each ids})
 
 -- name: remove_signals
--- purpose: remove the signals that were sent to what is removed
--- guards: theirs alone
+-- purpose: Delete the signals that were sent to removed runs and tasks
+-- guards: The signal was sent to one of them
 DELETE FROM holdfast_signal
 WHERE target IN (SELECT value FROM {each ids})
 
 -- name: remove_traces
--- purpose: remove the traces that what is removed was started with
--- guards: theirs alone
+-- purpose: Delete the traces of removed runs and tasks
+-- guards: The trace belongs to one of them
 DELETE FROM holdfast_trace
 WHERE entity IN (SELECT value FROM {each ids})
 
 -- name: remove_needs
--- purpose: remove the needs of what is removed, before what they needed goes too
--- guards: theirs alone
+-- purpose: Delete the needs of removed tasks, before the needed tasks are deleted too
+-- guards: The need belongs to one of them
 DELETE FROM holdfast_need
 WHERE task_id IN (SELECT value FROM {each ids})
 
 -- name: remove_tasks
--- purpose: remove tasks that a tombstone stands for, with their effects and stops
--- guards: those alone
+-- purpose: Delete removed tasks, with their effects and stops
+-- guards: The task is one of them
 DELETE FROM holdfast_task
 WHERE id IN (SELECT value FROM {each ids})
 
 -- name: remove_runs
--- purpose: remove runs that a tombstone stands for
--- guards: those alone
+-- purpose: Delete removed runs
+-- guards: The run is one of them
 DELETE FROM holdfast_run
 WHERE id IN (SELECT value FROM {each ids})
 
 -- name: forget_tombstones
--- purpose: forget some of what was removed long ago, in the order that it was
--- guards: no key, which stays taken for ever, and removed before a moment
+-- purpose: Delete the oldest tombstones without a key
+-- guards: The tombstone has no key, because a key stays taken for ever, and was made before a moment
 DELETE FROM holdfast_tombstone
 WHERE entity IN (
   SELECT entity FROM holdfast_tombstone
@@ -180,11 +178,11 @@ WHERE entity IN (
 RETURNING entity
 
 -- name: tombstone_of
--- purpose: what is left of a run or task that was removed
+-- purpose: Read the tombstone of a removed run or task
 SELECT * FROM holdfast_tombstone WHERE entity = :entity
 
 -- name: buried_keys
--- purpose: those of some keys of new runs or tasks that a removed one has
+-- purpose: Filter some keys of new runs or tasks down to those of removed ones
 SELECT key FROM holdfast_tombstone
 WHERE kind = :kind
   AND key IN (SELECT value FROM {each keys})

@@ -1,6 +1,6 @@
 -- name: put_schedules
--- purpose: keep schedules, or replace those that say something else; the same again is left alone
--- guards: changed; the run it goes with has not ended
+-- purpose: Create schedules, or replace those whose content has changed
+-- guards: The content has changed, and the run that the schedule belongs to, if any, is running
 -- rows: schedule text, rule text, place text, policy text, flow text, digest text, pattern text,
 --   given text, owner text, body text, upcoming integer
 INSERT INTO holdfast_schedule (name, cron, zone, missed, workflow, workflow_version, template,
@@ -24,9 +24,9 @@ WHERE holdfast_schedule.body_digest <> excluded.body_digest
 RETURNING name
 
 -- name: fire_schedules
--- purpose: move schedules on past the ticks that are fired with it, in the same transaction
--- guards: as it was when its ticks were reckoned, due by the database's clock, and the run it goes
---   with has not ended
+-- purpose: Move schedules past the ticks that fire in the same transaction
+-- guards: The version is the one that the ticks were computed from, the schedule is due by the clock of
+--   the database, and the run that it belongs to, if any, is running
 -- rows: schedule text, from_version integer, latest integer, upcoming integer, problem text
 UPDATE holdfast_schedule SET
   next_at = r.upcoming,
@@ -41,24 +41,24 @@ WHERE name = r.schedule
 RETURNING name, workflow, workflow_version, template, input
 
 -- name: note_schedule_errors
--- purpose: keep why what a tick was to start could not be started
--- guards: fired in this very transaction
+-- purpose: Record why a schedule could not start its task or run
+-- guards: The schedule has fired in this transaction
 -- rows: schedule text, problem text
 UPDATE holdfast_schedule SET last_error = r.problem
 FROM {rows} AS r
 WHERE name = r.schedule
 
 -- name: pause_schedule
--- purpose: fire no more ticks until it is resumed
--- guards: not paused yet
+-- purpose: Pause a schedule: no tick fires until it is resumed
+-- guards: The schedule is not paused yet
 UPDATE holdfast_schedule SET next_at = NULL, version = version + 1
 WHERE name = :name
   AND next_at IS NOT NULL
 RETURNING name
 
 -- name: resume_schedule
--- purpose: go on with the next tick from now
--- guards: paused, and as it was when that tick was reckoned
+-- purpose: Resume a paused schedule from its next tick
+-- guards: The schedule is paused, and its version is the one that the tick was computed from
 UPDATE holdfast_schedule SET next_at = :upcoming, last_error = NULL, version = version + 1
 WHERE name = :name
   AND version = :from_version
@@ -66,32 +66,32 @@ WHERE name = :name
 RETURNING name
 
 -- name: remove_schedule
--- purpose: forget a schedule; what it has started stays
--- guards: by its name
+-- purpose: Delete a schedule; the tasks and runs that it has started stay
+-- guards: The schedule has that name
 DELETE FROM holdfast_schedule
 WHERE name = :name
 RETURNING name
 
 -- name: remove_schedules_of_runs
--- purpose: take away the schedules that go with some runs, in the transaction that ends those
--- guards: of those runs alone
+-- purpose: Delete the schedules that belong to some runs, in the transaction that ends the runs
+-- guards: The schedule belongs to one of the runs
 DELETE FROM holdfast_schedule
 WHERE run_id IN (SELECT value FROM {each ids})
 
 -- name: lock_schedules
--- purpose: lock schedules in the order of their names, and tell which runs they go with
+-- purpose: Lock schedules in the order of their names, and read the runs that they belong to
 SELECT name, run_id FROM holdfast_schedule
 WHERE name IN (SELECT value FROM {each names})
 ORDER BY name {lock}
 
 -- name: schedule_owners
--- purpose: the runs that some schedules go with, and how those stand
+-- purpose: Read the status of the runs that some schedules belong to
 SELECT schedule.name, run.id, run.status
 FROM holdfast_schedule AS schedule JOIN holdfast_run AS run ON run.id = schedule.run_id
 WHERE schedule.name IN (SELECT value FROM {each names})
 
 -- name: due_schedules
--- purpose: the schedules that have a tick to fire, the longest due first
+-- purpose: List the schedules that have a tick to fire, the longest due first
 SELECT name, cron, zone, missed, next_at, version, length(input) AS size,
   (SELECT holdfast_now()) AS now
 FROM holdfast_schedule
@@ -99,15 +99,15 @@ WHERE next_at <= (SELECT holdfast_now())
 ORDER BY next_at, name LIMIT :count
 
 -- name: schedule_by_name
--- purpose: one schedule
+-- purpose: Read one schedule
 SELECT * FROM holdfast_schedule WHERE name = :name
 
 -- name: schedules_by_name
--- purpose: some schedules
+-- purpose: Read some schedules
 SELECT * FROM holdfast_schedule WHERE name IN (SELECT value FROM {each names})
 
 -- name: list_schedules
--- purpose: a page of schedules by name
+-- purpose: List a page of schedules, by name
 SELECT * FROM holdfast_schedule
 WHERE name > :after
 ORDER BY name LIMIT :count

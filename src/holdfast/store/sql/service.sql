@@ -1,14 +1,13 @@
 -- name: run_ids_between
--- purpose: the first runs whose ids lie in a range, to find one by the beginning of its id
+-- purpose: Find the first runs in a range of ids, to complete the beginning of an id
 SELECT id FROM holdfast_run WHERE id >= :first AND id < :last ORDER BY id LIMIT :count
 
 -- name: task_ids_between
--- purpose: the first tasks whose ids lie in a range, to find one by the beginning of its id
+-- purpose: Find the first tasks in a range of ids, to complete the beginning of an id
 SELECT id FROM holdfast_task WHERE id >= :first AND id < :last ORDER BY id LIMIT :count
 
 -- name: progress_of_runs
--- purpose: how much of some runs is done, counting what is done by somebody and not in groups, and
---   as one each workflow that is called
+-- purpose: Count the tasks of some runs and the done ones; groups aside, a called workflow as one
 SELECT run_id, count(*) AS total, sum(CASE WHEN status = 'done' THEN 1 ELSE 0 END) AS done
 FROM holdfast_task
 WHERE run_id IN (SELECT value FROM {each ids})
@@ -17,7 +16,7 @@ WHERE run_id IN (SELECT value FROM {each ids})
 GROUP BY run_id
 
 -- name: outputs_of_runs
--- purpose: what the last steps of some completed runs gave
+-- purpose: Read the outputs of the last steps of some completed runs
 SELECT task.run_id, task.step, task.output
 FROM holdfast_run AS run JOIN holdfast_task AS task ON task.run_id = run.id
 WHERE run.id IN (SELECT value FROM {each ids})
@@ -27,7 +26,7 @@ WHERE run.id IN (SELECT value FROM {each ids})
 ORDER BY task.run_id, task.id
 
 -- name: usages_of_runs
--- purpose: what each attempt of some runs used up: as its end says, or so far
+-- purpose: Read the usage of each attempt of some runs: from the event of its end, or so far
 SELECT task.run_id AS owner, task.id, event.data, NULL AS usage
 FROM holdfast_task AS task JOIN holdfast_event AS event ON event.entity = task.id
 WHERE task.run_id IN (SELECT value FROM {each ids})
@@ -42,7 +41,7 @@ WHERE run_id IN (SELECT value FROM {each ids})
   AND usage IS NOT NULL
 
 -- name: usages_of_tasks
--- purpose: what each attempt of some tasks used up: as its end says, or so far
+-- purpose: Read the usage of each attempt of some tasks: from the event of its end, or so far
 SELECT task.id AS owner, task.id, event.data, NULL AS usage
 FROM holdfast_task AS task JOIN holdfast_event AS event ON event.entity = task.id
 WHERE task.id IN (SELECT value FROM {each ids})
@@ -56,14 +55,14 @@ WHERE id IN (SELECT value FROM {each ids})
   AND usage IS NOT NULL
 
 -- name: are_many_tasks
--- purpose: whether some runs have more tasks than so many
+-- purpose: Tell whether some runs have more tasks than a limit
 SELECT count(*) > :most AS many FROM (
   SELECT 1 FROM holdfast_task
   WHERE run_id IN (SELECT value FROM {each runs})
   LIMIT :most + 1) AS found
 
 -- name: run_events_near
--- purpose: the first events of some runs and their tasks among all events of a range of numbers
+-- purpose: List the first events of some runs and their tasks in a range of event numbers
 SELECT * FROM holdfast_event
 WHERE seq > :after
   AND seq <= :last
@@ -71,8 +70,8 @@ WHERE seq > :after
 ORDER BY seq LIMIT :count
 
 -- name: run_events_after
--- purpose: the history of some runs and their tasks from an event on, looked up task by task: by the
---   plain number a database would rather walk past the events of everything else
+-- purpose: List the events of some runs and their tasks after a number, looked up task by task
+-- `seq + 0` keeps a database from walking the index of numbers past the events of all other runs.
 SELECT * FROM holdfast_event
 WHERE entity IN (
     SELECT value FROM {each runs}
@@ -81,12 +80,11 @@ WHERE entity IN (
 ORDER BY seq + 0 LIMIT :count
 
 -- name: first_event_of
--- purpose: the number of the event with which a run or a task began
+-- purpose: Read the number of the first event of a run or task
 SELECT seq FROM holdfast_event WHERE entity = :entity AND version = 1
 
 -- name: first_behind_gap
--- purpose: the first event of a range with a number missing between its beginning and the event; read
---   from the beginning up to there
+-- purpose: Find the first event of a range that follows a missing number
 SELECT seq FROM (
   SELECT seq, seq - row_number() OVER (ORDER BY seq) AS ahead FROM holdfast_event
   WHERE seq > :after
@@ -95,22 +93,22 @@ WHERE ahead > :after
 ORDER BY seq LIMIT 1
 
 -- name: task_events_after
--- purpose: the history of one task from an event on
+-- purpose: List the events of one task after a number
 SELECT * FROM holdfast_event WHERE entity = :task_id AND seq > :after ORDER BY version LIMIT :count
 
 -- name: latest_events
--- purpose: the newest events of the whole store
+-- purpose: List the newest events of the store
 SELECT * FROM holdfast_event ORDER BY seq DESC LIMIT :count
 
 -- name: runs_ended_since
--- purpose: the newest of the runs that have ended since a moment; what they called is part of them
+-- purpose: List the newest runs that ended since a moment, called runs aside
 SELECT * FROM holdfast_run
 WHERE finished_at >= :since
   AND parent_id IS NULL
 ORDER BY id DESC LIMIT :count
 
 -- name: lone_tasks_failed_since
--- purpose: the newest of the tasks without a run or a parent that have failed since a moment
+-- purpose: List the newest tasks without a run or parent that failed since a moment
 SELECT * FROM holdfast_task
 WHERE status = 'failed'
   AND status IN ('idle', 'queued', 'failed', 'cancelled')
@@ -121,7 +119,7 @@ WHERE status = 'failed'
 ORDER BY id DESC LIMIT :count
 
 -- name: tasks_below
--- purpose: all that counts of what is below a task without a run
+-- purpose: List every task below a task without a run, superseded ones aside
 SELECT * FROM holdfast_task
 WHERE id IN (
     WITH RECURSIVE below (id) AS (
@@ -131,7 +129,7 @@ WHERE id IN (
   AND NOT superseded
 
 -- name: tasks_for_people
--- purpose: the tasks that go on only when somebody approves or answers
+-- purpose: List the tasks that wait for an approval or an answer by a person
 SELECT * FROM holdfast_task
 WHERE status IN ('idle', 'queued')
   AND status IN ('idle', 'queued', 'failed', 'cancelled')
@@ -142,8 +140,7 @@ WHERE status IN ('idle', 'queued')
 ORDER BY id LIMIT :count
 
 -- name: steps_out_of_queue
--- purpose: the tasks of runs that go on only when somebody puts them in the queue; an item is started
---   by its loop
+-- purpose: List the idle tasks of runs that a person has to queue; items aside, which their loop starts
 SELECT * FROM holdfast_task
 WHERE status = 'idle'
   AND status IN ('idle', 'queued', 'failed', 'cancelled')
@@ -156,8 +153,7 @@ WHERE status = 'idle'
 ORDER BY id LIMIT :count
 
 -- name: tasks_of_run_for_people
--- purpose: the tasks of one run, and of what it has called, that go on only when somebody approves
---   or answers; those of a run that is held too
+-- purpose: List the tasks of a run and its called runs that wait for a person, held runs included
 SELECT * FROM holdfast_task
 WHERE run_id IN (
     WITH RECURSIVE below (id) AS (
@@ -171,40 +167,40 @@ WHERE run_id IN (
 ORDER BY id LIMIT :count
 
 -- name: known_workflows
--- purpose: every version of every workflow, the newest of each name first
+-- purpose: List every version of every workflow, the newest of each name first
 SELECT name, version, created_at FROM holdfast_workflow ORDER BY name, created_at DESC, version
 
 -- name: versions_of_workflow
--- purpose: the versions of one workflow, the newest first
+-- purpose: List the versions of one workflow, the newest first
 SELECT name, version, created_at, definition FROM holdfast_workflow
 WHERE name = :name
 ORDER BY created_at DESC, version
 
 -- name: workflows_since
--- purpose: the versions of all workflows that are not older than a moment
+-- purpose: List the versions of all workflows that were added since a moment
 SELECT name, version, created_at FROM holdfast_workflow
 WHERE created_at >= :since
 
 -- name: leased_tasks
--- purpose: tasks that somebody works on just now
+-- purpose: List the tasks with a live lease, and their workers
 SELECT id, worker FROM holdfast_task
 WHERE lease_expires_at > (SELECT holdfast_now())
   AND attempt >= 1
 ORDER BY id LIMIT :count
 
 -- name: events_within
--- purpose: the events in some ranges of numbers, both ends included
+-- purpose: List the events in some ranges of numbers, both ends included
 -- rows: first_seq integer, last_seq integer
 SELECT event.* FROM {rows} AS r
   JOIN holdfast_event AS event ON event.seq BETWEEN r.first_seq AND r.last_seq
 ORDER BY event.seq LIMIT :count
 
 -- name: events_behind
--- purpose: the events behind one
+-- purpose: List the events after a number
 SELECT * FROM holdfast_event WHERE seq > :after ORDER BY seq LIMIT :count
 
 -- name: open_tasks_by_agent
--- purpose: how many tasks wait or run, by agent and by what they wait for
+-- purpose: Count the queued and running tasks by agent and state: blocked, held, scheduled, ready, running
 SELECT agent, state, count(*) AS tasks FROM (
   SELECT agent,
     CASE WHEN blocked THEN 'blocked' WHEN holds <> 0 OR run_holds <> 0 THEN 'held'
@@ -224,7 +220,7 @@ GROUP BY agent, state
 ORDER BY agent, state
 
 -- name: count_running_runs
--- purpose: how many runs have not ended
+-- purpose: Count the running runs
 SELECT count(*) AS runs FROM holdfast_run
 WHERE status = 'running'
   AND created_at >= 0

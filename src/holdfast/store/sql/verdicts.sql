@@ -1,7 +1,6 @@
 -- name: conclude_tasks
--- purpose: a failure that is final: running → done with skipped, queued with hold approval, or
---   failed, as the step says
--- guards: running under this fence
+-- purpose: Settle running tasks that failed for good, by on_failure: skip, ask or fail
+-- guards: The task is running under this fence
 -- rows: task_id text, fence integer, problem text, digest text, spent text, failed integer,
 --   vanished integer, rejected integer, who text
 -- changes: task
@@ -34,9 +33,9 @@ WHERE id = r.task_id
   AND attempt = r.fence
 
 -- name: skip_unaccepted
--- purpose: what a verifier that is skipped has not accepted, and what stands between, gave nothing: it
---   is done with skipped
--- guards: done and not skipped, and it is what is verified, or needs that and is needed by the verifier
+-- purpose: Skip the subject of a skipped verifier, and the tasks between both, because no verdict accepted it
+-- guards: The task is done and not skipped, and is the verified task, or needs it and is needed by the
+--   verifier
 -- changes: task
 -- event: 'task.skipped'
 -- data: '{"skipped":true}'
@@ -59,7 +58,7 @@ WHERE id IN (
   AND NOT skipped
 
 -- name: left_out
--- purpose: the verifiers among some tasks whose work gives nothing because they were skipped
+-- purpose: List the verifiers, of some given, whose subject was skipped with them
 SELECT task.id, task.verifies, subject.kind AS subject_kind
 FROM holdfast_task AS task JOIN holdfast_task AS subject ON subject.id = task.verifies
 WHERE task.id IN (SELECT value FROM {each ids})
@@ -67,8 +66,8 @@ WHERE task.id IN (SELECT value FROM {each ids})
   AND subject.changed_by = 'verifier'
 
 -- name: reject_round
--- purpose: running → queued, blocked again: the verifier has rejected, and rounds are left
--- guards: running under this fence, a verifier, and rounds left
+-- purpose: Block a verifier again after a rejection with rounds left (running → queued, blocked)
+-- guards: The task is running under this fence, is a verifier, and has rounds left
 -- rows: task_id text, fence integer, result text, digest text, spent text
 -- changes: task
 -- event: 'task.rejected'
@@ -91,8 +90,8 @@ WHERE id = r.task_id
   AND round + 1 < max_rounds
 
 -- name: go_back
--- purpose: running → queued, blocked again: the step has failed and begins again further up
--- guards: running under this fence, and detours left
+-- purpose: Send a failed step back to an earlier step (running → queued, blocked)
+-- guards: The task is running under this fence and has detours left
 -- rows: task_id text, fence integer, problem text, digest text, spent text, most integer,
 --   who text
 -- changes: task
@@ -117,9 +116,8 @@ WHERE id = r.task_id
   AND detours < r.most
 
 -- name: reopen_above
--- purpose: done, failed or cancelled → queued for the groups around tasks that were re-opened; a
---   plan is idle while its children are worked on, and what was done meanwhile blocks none
--- guards: ended, around one of them, and it counts
+-- purpose: Reopen the ended groups around reopened tasks (done, failed or cancelled → queued; a plan → idle)
+-- guards: The group has ended, is around one of the tasks, and is not superseded
 -- changes: task
 -- event: 'task.reopened'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"skipped":false,"run_holds":' || run_holds || '}'
@@ -144,8 +142,9 @@ WHERE id IN (
   AND status IN ('done', 'failed', 'cancelled')
 
 -- name: reopen_items
--- purpose: done, failed or cancelled → idle for items of a loop, with what was said against them
--- guards: items of this loop that count and have ended, named by their places or all
+-- purpose: Reset rejected items of a loop (done, failed or cancelled → idle), with the feedback
+-- guards: The item belongs to this loop, has ended, is not superseded, and is named by its place,
+--   unless all items are
 -- changes: task
 -- event: 'task.reset'
 -- data: '{"epoch":' || epoch || ',"run_holds":' || run_holds || '}'
@@ -162,7 +161,7 @@ WHERE parent_id = :loop_id
   AND (:every OR CAST(item AS text) IN (SELECT value FROM {each places}))
 
 -- name: task_judged
--- purpose: what a running attempt that failed for good, or that judges, is about
+-- purpose: Read the verifier, subject and workflow of running attempts that failed for good or give a verdict
 -- rows: task_id text, fence integer
 SELECT task.id, task.run_id, task.status, task.step, task.verifies,
   task.lease_expires_at <= (SELECT holdfast_now()) AS expired, task.round, task.max_rounds,
@@ -175,7 +174,7 @@ WHERE task.status = 'running'
   AND task.attempt = r.fence
 
 -- name: spent_verifiers
--- purpose: the verifiers of a run that ended badly with no round left
+-- purpose: List the failed or cancelled verifiers of a run that have no round left
 SELECT task.id, task.verifies, task.error, subject.kind AS subject_kind, subject.epoch AS subject_epoch
 FROM holdfast_task AS task JOIN holdfast_task AS subject ON subject.id = task.verifies
 WHERE task.run_id = :run_id
@@ -184,8 +183,8 @@ WHERE task.run_id = :run_id
   AND NOT task.superseded
 
 -- name: settle_by_person
--- purpose: idle or queued → done or failed for an approval that a person has settled
--- guards: an approval that is open, and has all it needs
+-- purpose: Settle an approval task by the verdict of a person (idle or queued → done or failed)
+-- guards: The task is an approval, idle or queued, not blocked, and its run has no holds
 -- changes: task
 -- event: 'task.' || status
 -- data: COALESCE('{"error":' || error || '}', '{"note":' || CAST(:note AS text) || '}', '{}')
@@ -203,14 +202,14 @@ WHERE id = :task_id
   AND run_holds = 0
 
 -- name: approve_held
--- purpose: lift hold approval: the task runs again, a verifier out of rounds anew with one more, and
---   what called a run that completed calls anew
--- guards: queued and held for it
+-- purpose: Remove hold approval from a task, so that it runs again; a verifier out of rounds gets one more
+-- guards: The task is queued and on hold approval
 -- changes: task
 -- event: 'task.approved'
 -- data: '{"holds":' || holds || ',"epoch":' || epoch
 --   || COALESCE(',"note":' || CAST(:note AS text), '') || '}'
 -- returning: kind, conditional, blocked, parent_id, calls
+-- A call whose run completed gets a new epoch, so that the call starts a new run.
 UPDATE holdfast_task SET
   holds = holds & ~2,
   epoch = epoch + CASE WHEN (verifies IS NOT NULL AND round >= max_rounds) OR (calls IS NOT NULL AND EXISTS (
@@ -224,8 +223,8 @@ WHERE id = :task_id
   AND (holds & 2) <> 0
 
 -- name: reject_held
--- purpose: queued → failed for a task that waits for approval
--- guards: queued and held for it
+-- purpose: Fail a task on hold approval (queued → failed)
+-- guards: The task is queued and on hold approval
 -- changes: task
 -- event: 'task.failed'
 -- data: '{"holds":' || holds || ',"error":' || error || '}'
@@ -240,8 +239,8 @@ WHERE id = :task_id
   AND (holds & 2) <> 0
 
 -- name: ask_tasks
--- purpose: running → queued with hold question: the attempt cannot go on without an answer
--- guards: running under this fence
+-- purpose: Stop running tasks at a question, on hold question (running → queued)
+-- guards: The task is running under this fence
 -- rows: task_id text, fence integer, asked text
 -- changes: task
 -- event: 'task.asked'
@@ -259,8 +258,8 @@ WHERE id = r.task_id
   AND attempt = r.fence
 
 -- name: answer_task
--- purpose: lift hold question, with the answer as feedback; what is answered is asked no more
--- guards: open and held for it
+-- purpose: Answer the question of a task: remove hold question, and store the answer as feedback
+-- guards: The task is idle or queued, and on hold question
 -- changes: task
 -- event: 'task.answered'
 -- data: '{"holds":' || holds || '}'
@@ -274,7 +273,7 @@ WHERE id = :task_id
   AND (holds & 4) <> 0
 
 -- name: task_beside
--- purpose: the task of a step that stands in the same item, or in no loop, as another
+-- purpose: Find the task of a step in the same item as another task, or outside all loops as that task
 SELECT other.id FROM holdfast_task AS task JOIN holdfast_task AS other ON other.run_id = task.run_id
 WHERE task.id = :task_id
   AND other.step = :step
@@ -282,7 +281,7 @@ WHERE task.id = :task_id
   AND COALESCE(other.parent_id, '') = COALESCE(task.parent_id, '')
 
 -- name: out_of_rounds
--- purpose: a verifier that has rejected for the last time, and what it verifies
+-- purpose: Read a verifier that has no round left, and its subject, if that is done
 SELECT task.id, task.verifies, task.error, subject.kind AS subject_kind, subject.epoch AS subject_epoch
 FROM holdfast_task AS task JOIN holdfast_task AS subject ON subject.id = task.verifies
 WHERE task.id = :task_id

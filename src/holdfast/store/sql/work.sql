@@ -1,16 +1,17 @@
 -- name: claim_tasks
--- purpose: queued → running: hand the first ready tasks of one line to a worker
--- guards: every clause of the picked row itself, re-checked when its lock is taken; of those with
---   a concurrency key, the ones whose counter this transaction holds; for one who has not looked
---   which keys and tags there are, nothing while a worker could run any; for an agent at its usage
---   limit, nothing, without a walk through who waits for it. Whether there are needs is asked of
---   a row alone that nothing changed since it was made: of another, some may be too new to be seen.
---   Of a line, one half: what is bare, or what is not
+-- purpose: Claim the first ready tasks of one line for a worker (queued → running)
+-- guards: Every clause holds for the row itself, and is checked again when the row is locked. A task
+--   with a concurrency key is claimed only when this transaction holds the counter of the key. A worker
+--   that has not looked for keys and tags claims nothing while a ready task that is not bare has any
 -- changes: task
 -- event: 'task.running'
 -- returning: parent_id, parent_epoch, step, run_now, priority, position, concurrency_key, timeout,
 --   item, lease_expires_at, epoch, payload, feedback, CASE WHEN step IS NULL THEN title END AS name,
 --   (version > 2 OR (SELECT need_id FROM holdfast_need WHERE task_id = holdfast_task.id LIMIT 1) IS NOT NULL) AS needy
+-- A line is one agent and one set of tags; a claim reads one half of it: bare tasks, which name no
+-- function, or the others. LIMIT 0 spares an agent at its usage limit the walk through its tasks.
+-- `needy` looks for needs only where the row has not changed since its creation: the needs of a
+-- changed row may be too new for this snapshot.
 WITH candidate AS MATERIALIZED (
   SELECT id, concurrency_key, run_now, priority, position
   FROM holdfast_task
@@ -58,15 +59,11 @@ UPDATE holdfast_task SET
 WHERE id IN (SELECT id FROM chosen)
 
 -- name: hand_on
--- purpose: unblock the tasks that needed some finished ones and now have all they need, and start at
---   once those of them that a worker has room for: one change of the row, where to unblock it and to
---   claim it would be two
--- guards: blocked, not started, and no need that is not done. To start it, also every clause of a
---   claim, but that it was blocked; of one of the runs that this transaction has locked, so that
---   nothing else changes it meanwhile; never started before, without key and tags, while nobody
---   in line has any or stands before it, and nobody is unblocked with it of whom advance decides
---   whether it starts: what follows from that may stand before it too. Bare tasks, which no worker
---   runs, neither start nor stand before it: they wait in a half of the line of their own
+-- purpose: Unblock tasks whose needs are now done, and start those that the worker has room for, in one change
+-- guards: The task is idle or queued and blocked, and all its needs are done. To start, a task also
+--   fulfils every clause of claim_tasks, belongs to a run that this transaction has locked, has no
+--   attempt yet, no key and no tags, and is not bare; no task before it is ready, no ready task has a
+--   key or tags, and only work tasks without a condition are unblocked with it
 -- changes: task
 -- event: CASE WHEN status = 'running' THEN 'task.running' ELSE 'task.unblocked' END
 -- data: '{"blocked":false}'
@@ -75,6 +72,8 @@ WHERE id IN (SELECT id FROM chosen)
 --   timeout, item, lease_expires_at, epoch, payload, feedback,
 --   CASE WHEN step IS NULL THEN title END AS name, true AS needy,
 --   (SELECT CASE WHEN count(*) = 1 THEN min(need_id) END FROM holdfast_need WHERE task_id = holdfast_task.id) AS need
+-- Bare tasks, which name no function, wait in their own half of the line, before no other task.
+-- A group or a condition that is unblocked too may lead to tasks that stand before the started one.
 WITH ripe AS MATERIALIZED (
   SELECT task.id, task.run_id, task.step, task.status, task.kind, false AS blocked, task.holds, task.run_holds,
     task.due, task.scheduled_for, task.agent, task.tags, task.concurrency_key, task.attempt,
@@ -133,8 +132,8 @@ WHERE holdfast_task.id = r.id
   AND status IN ('idle', 'queued')
 
 -- name: claim_task_by_id
--- purpose: queued or idle → running: hand one named task to a worker, whatever its place in line
--- guards: the clauses of claim_tasks, but order and idle
+-- purpose: Claim one named task for a worker, whatever its position (queued or idle → running)
+-- guards: The clauses of claim_tasks hold, except order and idle
 -- changes: task
 -- event: 'task.running'
 -- returning: parent_id, parent_epoch, step, run_now, priority, position, concurrency_key, timeout,
@@ -165,8 +164,8 @@ WHERE id = :task_id
   AND (concurrency_key IS NULL OR EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = holdfast_task.concurrency_key AND slot.used < slot.capacity))
 
 -- name: lines
--- purpose: the lines of ready tasks that a worker may serve: an agent, at no usage limit, and a set of
---   tags; from one to the next, because thousands may stand in each
+-- purpose: List the lines of ready tasks that a worker may serve: an agent below its limit, and a set of tags
+-- The recursion goes from one line to the next, because a line may hold thousands of tasks.
 WITH RECURSIVE line (agent, tags) AS (
   SELECT served.value, (
     SELECT task.tags FROM holdfast_task AS task
@@ -188,7 +187,7 @@ WHERE CASE WHEN tags IS NULL THEN false WHEN tags = '[]' THEN true ELSE holdfast
 ORDER BY agent, tags
 
 -- name: peek_tasks
--- purpose: the first ready tasks of one line, to share a claim among lines and hold its counters
+-- purpose: Read the first ready tasks of one line, to split a claim among lines and to lock their counters
 SELECT agent, tags, bare, run_now, priority, position, id, concurrency_key
 FROM holdfast_task
 WHERE {clauses claim_tasks}
@@ -199,13 +198,13 @@ ORDER BY run_now DESC, priority DESC, position, id
 LIMIT :count
 
 -- name: keys_of_tasks
--- purpose: the concurrency keys of some tasks, to hold their counters before they are claimed
+-- purpose: List the concurrency keys of some tasks, to lock the counters before a claim
 SELECT DISTINCT concurrency_key FROM holdfast_task
 WHERE id IN (SELECT value FROM {each ids})
   AND concurrency_key IS NOT NULL
 
 -- name: needed_outputs
--- purpose: what the needs of some tasks gave, and what those verified, for the worker
+-- purpose: Read the outputs of the needs of some tasks, and of what these verified, for the worker
 SELECT need.task_id, needed.id, needed.step, needed.parent_id, needed.item, needed.output
 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
 WHERE need.task_id IN (SELECT value FROM {each ids})
@@ -216,7 +215,7 @@ FROM holdfast_need AS need JOIN holdfast_task AS judge ON judge.id = need.need_i
 WHERE need.task_id IN (SELECT value FROM {each ids})
 
 -- name: items_around
--- purpose: the groups around some tasks, the nearest first: the values of items, and what was said
+-- purpose: Read the values and feedback of the items and groups around some tasks, the nearest first
 WITH RECURSIVE above (root, id, parent_id, payload, feedback, depth) AS (
   SELECT task.id, task.id, task.parent_id, task.payload, task.feedback, 0
   FROM holdfast_task AS task
@@ -228,8 +227,7 @@ WITH RECURSIVE above (root, id, parent_id, payload, feedback, depth) AS (
 SELECT root, payload, feedback FROM above ORDER BY root, depth
 
 -- name: needed_around
--- purpose: what the needs of a task and of the loops around it gave, and what those verified, for the
---   worker; with where each of those stands, and how far from the task
+-- purpose: Read the outputs of the needs of a task and of the groups around it, with the distance of each
 WITH RECURSIVE above (id, parent_id, depth) AS (
   SELECT task.id, task.parent_id, 0 FROM holdfast_task AS task WHERE task.id = :task_id
   UNION ALL
@@ -244,15 +242,15 @@ FROM above JOIN holdfast_need AS need ON need.task_id = above.id
   JOIN holdfast_task AS subject ON subject.id = judge.verifies
 
 -- name: run_facts
--- purpose: what never changes of some runs: for the worker that runs their tasks, and for loops
+-- purpose: Read the columns of some runs that never change, for workers and loops
 SELECT id, workflow, workflow_version, key, input, root_id, depth, budget_usd_per_attempt,
   budget_usd IS NOT NULL OR budget_attempts IS NOT NULL AS limited, concurrency_key IS NOT NULL AS keyed
 FROM holdfast_run
 WHERE id IN (SELECT value FROM {each ids})
 
 -- name: mark_due
--- purpose: note that the time of scheduled tasks has come; time passing is no transition
--- guards: the row is queued and its time has passed
+-- purpose: Mark scheduled tasks whose time has come as due, without a version or an event
+-- guards: The task is queued and not due, and its time has passed
 UPDATE holdfast_task SET due = true
 WHERE id IN (
   SELECT id FROM holdfast_task
@@ -263,8 +261,8 @@ WHERE id IN (
 RETURNING id
 
 -- name: renew_leases
--- purpose: move the expiry of leases that are still held; neither version nor event
--- guards: running under this fence, and not expired
+-- purpose: Renew the leases of running attempts, with progress and usage, without a version or an event
+-- guards: The task is running under this fence, and its lease has not expired
 -- rows: task_id text, fence integer, lease integer, note text, spent text
 UPDATE holdfast_task SET
   lease_expires_at = (SELECT holdfast_now()) + r.lease, leased_at = (SELECT holdfast_now()),
@@ -278,9 +276,9 @@ WHERE id = r.task_id
 RETURNING id, run_id, lease_expires_at
 
 -- name: complete_tasks
--- purpose: running → done: the attempt reports its result
--- guards: running under this fence; of a verifier, only with a verdict that accepts; where the
---   step declares what it gives, only once that was looked at
+-- purpose: Complete running tasks with the results that their attempts report (running → done)
+-- guards: The task is running under this fence; a verifier completes only with a verdict that accepts,
+--   and a step that declares an output only with a checked result
 -- rows: task_id text, fence integer, result text, digest text, spent text,
 --   accepts boolean, checked boolean
 -- changes: task
@@ -301,8 +299,9 @@ WHERE id = r.task_id
   AND (NOT declares OR r.checked)
 
 -- name: fail_tasks
--- purpose: running → queued with a later time while the budget lasts, else running → failed
--- guards: running under this fence; a final one only where the step says no more than that
+-- purpose: Fail an attempt: retry its task later while the budget lasts (→ queued), else fail it (→ failed)
+-- guards: The task is running under this fence; a final failure is left to another statement unless
+--   on_failure is fail
 -- rows: task_id text, fence integer, problem text, digest text, retryable boolean, jitter real,
 --   spent text
 -- changes: task
@@ -334,8 +333,8 @@ WHERE id = r.task_id
   AND (on_failure = 'fail' OR (r.retryable AND failures + 1 < max_attempts))
 
 -- name: release_tasks
--- purpose: running → queued: a worker gives a task back; it costs neither budget
--- guards: running under this fence
+-- purpose: Release running tasks that a worker gives back (running → queued); no budget is charged
+-- guards: The task is running under this fence
 -- rows: task_id text, fence integer, until integer, spent text
 -- changes: task
 -- event: 'task.released'
@@ -355,7 +354,7 @@ WHERE id = r.task_id
   AND attempt = r.fence
 
 -- name: expired_tasks
--- purpose: the running tasks whose lease has run out, those first that have waited longest
+-- purpose: List the running tasks whose lease has expired, the longest expired first
 SELECT id, attempt
 FROM holdfast_task
 WHERE created_at >= 0
@@ -364,7 +363,7 @@ ORDER BY lease_expires_at, id
 LIMIT :count
 
 -- name: leases_ahead
--- purpose: the running tasks whose lease was taken or renewed before the clock was set back
+-- purpose: List the running tasks whose lease was taken or renewed before the clock was set back
 SELECT id, attempt
 FROM holdfast_task
 WHERE created_at >= 0
@@ -374,9 +373,8 @@ ORDER BY lease_expires_at, id
 LIMIT :count
 
 -- name: shorten_leases
--- purpose: have leases that were taken before the clock was set back last, from now, as long as they
---   were granted for; neither version nor event. Whoever lives renews in that time
--- guards: taken or renewed later than now
+-- purpose: Shorten leases taken before the clock was set back: each lasts its full time from now
+-- guards: The lease was taken or renewed later than now
 UPDATE holdfast_task SET
   lease_expires_at = lease_expires_at - leased_at + (SELECT holdfast_now()),
   leased_at = (SELECT holdfast_now())
@@ -385,9 +383,9 @@ WHERE id IN (SELECT value FROM {each ids})
 RETURNING id
 
 -- name: lose_tasks
--- purpose: running → queued, due at once, for attempts that vanished; → failed when too many did
--- guards: still running under this fence and still expired, so that a renewal in between wins;
---   a final loss only where the step says no more than that
+-- purpose: Requeue tasks whose attempts vanished (running → queued), or fail those that vanished too often
+-- guards: The task is running under this fence and its lease is still expired, so that a renewal in
+--   between wins; a final loss is left to another statement unless on_failure is fail
 -- rows: task_id text, fence integer, problem text
 -- changes: task
 -- event: CASE WHEN status = 'queued' THEN 'task.lost' ELSE 'task.failed' END
@@ -411,7 +409,7 @@ WHERE id = r.task_id
   AND (on_failure = 'fail' OR lost + 1 < max_lost)
 
 -- name: attempt_records
--- purpose: how given attempts ended, to answer a report that came again
+-- purpose: Read how some attempts ended, to answer a report that arrives again
 -- rows: task_id text, fence integer
 SELECT r.task_id, r.fence, task.status, task.attempt, task.lease_expires_at,
   (SELECT holdfast_now()) AS now,
@@ -424,8 +422,7 @@ SELECT r.task_id, r.fence, task.status, task.attempt, task.lease_expires_at,
 FROM {rows} AS r LEFT JOIN holdfast_task AS task ON task.id = r.task_id
 
 -- name: lock_runs
--- purpose: lock the runs of some tasks and some runs themselves, and before those the runs at the
---   top of what called them, in id order, before anything else
+-- purpose: Lock some runs and the runs of some tasks, in id order, root runs first, before any other lock
 SELECT id FROM holdfast_run
 WHERE id IN (
   SELECT task.run_id FROM holdfast_task AS task WHERE task.id IN (SELECT value FROM {each tasks})
@@ -436,13 +433,13 @@ WHERE id IN (
 ORDER BY root_id IS NOT NULL, id {lock}
 
 -- name: lock_needs
--- purpose: let one transaction at a time add needs between tasks that exist
+-- purpose: Lock the one row that lets a single transaction at a time add needs between existing tasks
 SELECT name FROM holdfast_meta
 WHERE name = 'secret' {lock}
 
 -- name: lock_tasks
--- purpose: lock in id order some tasks; where no run's lock covers them, those that need them and
---   all around them; one row looked up at a time, or PostgreSQL would begin with all that have no run
+-- purpose: Lock some tasks in id order; without a run, also their dependents and all tasks around them
+-- A subquery for each row keeps PostgreSQL from beginning with all tasks that have no run.
 SELECT id FROM holdfast_task
 WHERE id IN (
   SELECT value FROM {each tasks}
@@ -460,8 +457,7 @@ WHERE id IN (
 ORDER BY id {lock}
 
 -- name: reached_tasks
--- purpose: whatever a rollback of undone tasks reaches, which a claim could otherwise start
---   meanwhile, and all that a cancel of trees reaches
+-- purpose: List every task that a rollback of undone tasks reaches, and that a cancel of trees reaches
 SELECT id FROM (
     WITH RECURSIVE above (id, parent_id) AS (
       SELECT named.id, named.parent_id FROM holdfast_task AS named WHERE named.id IN (SELECT value FROM {each undone})
@@ -480,20 +476,20 @@ UNION SELECT id FROM (
     SELECT id FROM tree) AS cancelled
 
 -- name: lock_slots
--- purpose: lock concurrency counters in key order, after every task
+-- purpose: Lock concurrency counters in key order, after every task
 SELECT key FROM holdfast_slot
 WHERE key IN (SELECT value FROM {each keys})
 ORDER BY key {lock}
 
 -- name: try_slots
--- purpose: lock those of some concurrency counters that nobody else has locked
+-- purpose: Lock the concurrency counters, of some given, that no other transaction has locked
 SELECT key FROM holdfast_slot
 WHERE key IN (SELECT value FROM {each keys})
 ORDER BY key {skip_locked}
 
 -- name: take_slots
--- purpose: count claimed tasks or admitted runs against their concurrency keys
--- guards: the counter stays within its capacity
+-- purpose: Count claimed tasks or admitted runs against their concurrency keys
+-- guards: The counter stays within its capacity
 -- rows: slot_key text, taken integer
 UPDATE holdfast_slot SET used = used + r.taken
 FROM {rows} AS r
@@ -502,8 +498,8 @@ WHERE key = r.slot_key
 RETURNING key
 
 -- name: free_slots
--- purpose: give back what ended tasks and runs held of their concurrency keys
--- guards: the counter stays above zero
+-- purpose: Free the concurrency keys that ended tasks and runs held
+-- guards: The counter does not fall below zero
 -- rows: slot_key text, freed integer
 UPDATE holdfast_slot SET used = used - r.freed
 FROM {rows} AS r
@@ -512,8 +508,8 @@ WHERE key = r.slot_key
 RETURNING key
 
 -- name: park_tasks
--- purpose: take ready tasks out of the line whose concurrency keys are full; no transition, a note
--- guards: ready, and no room left under the key
+-- purpose: Park ready tasks whose concurrency key is full: out of the line, without a version or an event
+-- guards: The task is ready and not parked, and its key has no room
 UPDATE holdfast_task SET parked = true
 WHERE id IN (
   SELECT id FROM holdfast_task
@@ -530,8 +526,8 @@ WHERE id IN (
 RETURNING id
 
 -- name: parked_lines
--- purpose: the lines in which tasks wait for a concurrency key: an agent and a set of tags; from one
---   to the next, because thousands may stand in each
+-- purpose: List the lines (agent and tags) in which tasks are parked for a concurrency key
+-- The recursion goes from one line to the next, because a line may hold thousands of tasks.
 WITH RECURSIVE
 served (agent) AS (
   SELECT (
@@ -566,10 +562,10 @@ line (agent, tags) AS (
 SELECT agent, tags FROM line WHERE tags IS NOT NULL
 
 -- name: unpark_tasks
--- purpose: put the first tasks of each line that wait for a concurrency key back in line, for the room
---   there is: nobody can tell which of the lines a worker serves
--- guards: parked and ready, in one of these lines, and room under the key
+-- purpose: Unpark the first tasks of each line for the room under a concurrency key
+-- guards: The task is parked and otherwise ready, in one of the given lines, and its key has room
 -- rows: served text, labels text, half boolean
+-- Every line gets tasks for all the room, because no statement can tell which lines a worker serves.
 UPDATE holdfast_task SET parked = false
 WHERE id IN (
   SELECT task.id FROM {rows} AS r CROSS JOIN holdfast_task AS task
@@ -592,8 +588,9 @@ WHERE id IN (
 RETURNING id
 
 -- name: define_slots
--- purpose: make the counters of new concurrency keys; the newest capacity stands
--- guards: new or changed, because a conflict would lock the counter even where nothing changes
+-- purpose: Create the counters of concurrency keys, or change their capacity; the newest capacity stands
+-- guards: The key is new or its capacity changes, because a conflict would lock the counter even
+--   without a change
 -- rows: slot_key text, slot_capacity integer
 INSERT INTO holdfast_slot (key, capacity, highest)
 SELECT r.slot_key, r.slot_capacity, r.slot_capacity FROM {rows} AS r

@@ -1,6 +1,6 @@
 -- name: register_worker
--- purpose: keep that a worker has started, and what it offers
--- guards: nobody else lives under that name
+-- purpose: Register a worker that has started, with its agents, tags and concurrency
+-- guards: No other worker of that name is alive
 INSERT INTO holdfast_worker (name, agents, tags, concurrency, process, started_at, seen_at, expires_at)
 VALUES (:name, :agents, :tags, :concurrency, :process,
   (SELECT holdfast_now()), (SELECT holdfast_now()), (SELECT holdfast_now()) + :ttl)
@@ -12,8 +12,8 @@ WHERE holdfast_worker.expires_at <= (SELECT holdfast_now())
 RETURNING started_at
 
 -- name: announce_worker
--- purpose: keep that a worker lives and why it claims nothing, and give what it is told
--- guards: the one of that name that started then
+-- purpose: Record the heartbeat of a worker and why it pauses, and read what it is told to do
+-- guards: The worker has that name and start time
 UPDATE holdfast_worker SET
   seen_at = (SELECT holdfast_now()), expires_at = (SELECT holdfast_now()) + :ttl, pausing = :pausing
 WHERE name = :name
@@ -21,36 +21,36 @@ WHERE name = :name
 RETURNING told
 
 -- name: tell_worker
--- purpose: have a worker go; it hears of it when it next says that it lives
--- guards: it lives
+-- purpose: Tell a worker to go; the worker reads this at its next heartbeat
+-- guards: The worker is alive
 UPDATE holdfast_worker SET told = :told
 WHERE name = :name
   AND expires_at > (SELECT holdfast_now())
 RETURNING name
 
 -- name: forget_worker
--- purpose: forget a worker that has left
--- guards: the one of that name that started then
+-- purpose: Delete a worker that has left
+-- guards: The worker has that name and start time
 DELETE FROM holdfast_worker
 WHERE name = :name
   AND started_at = :started
 RETURNING name
 
 -- name: forget_dead_workers
--- purpose: forget workers that vanished long ago
--- guards: not heard of for as long as they are kept
+-- purpose: Delete workers that vanished long ago
+-- guards: The last heartbeat is older than the retention
 DELETE FROM holdfast_worker
 WHERE expires_at < (SELECT holdfast_now()) - :kept
 
 -- name: list_workers
--- purpose: the workers that live
+-- purpose: List the live workers, by name
 SELECT * FROM holdfast_worker
 WHERE expires_at > (SELECT holdfast_now())
 ORDER BY name
 
 -- name: note_stops
--- purpose: keep that nothing of an attempt runs any more, and how many processes had to be ended
--- guards: the task has had that attempt, and it was not said before
+-- purpose: Record that no process of an attempt runs any more, and how many processes had to be ended
+-- guards: The task has had that attempt, and no stop is recorded for it
 -- rows: task_id text, fence integer, struck integer, remaining integer
 INSERT INTO holdfast_stop (task_id, attempt, stopped_at, ended, remaining)
 SELECT r.task_id, r.fence, (SELECT holdfast_now()), r.struck, r.remaining
@@ -60,5 +60,5 @@ ON CONFLICT (task_id, attempt) DO NOTHING
 RETURNING task_id
 
 -- name: stops_of
--- purpose: what was stopped with the attempts of a task
+-- purpose: Read the recorded stops of the attempts of a task
 SELECT attempt, stopped_at, ended, remaining FROM holdfast_stop WHERE task_id = :task_id

@@ -154,7 +154,10 @@ def _clauses(sources: Mapping[str, Source]) -> dict[str, Source]:
     found: dict[str, Source] = {}
     for name, source in sources.items():
         if text := cut(source.body, "holdfast_task"):
-            headers = {"name": f"{name}_clauses", "purpose": f"the clauses of {name} for one task"}
+            headers = {
+                "name": f"{name}_clauses",
+                "purpose": f"Evaluate the clauses of {name} for one task",
+            }
             found[headers["name"]] = Source(
                 place=source.place, headers=headers, body=text.splitlines()
             )
