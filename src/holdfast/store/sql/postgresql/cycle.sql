@@ -1,9 +1,8 @@
 -- name: reachable_needs
--- purpose: which of some tasks would close a cycle if a task needed them, and which items under way would
---   wait for it: whatever needs it waits for it, the loop, item or plan around it ends after it, what those
---   hold begins after them, and so do the items of some loops that have not begun; what has failed or was
---   cancelled comes back to its place, or waits for it; a plan that is being made is looked at when it is
---   finalized
+-- purpose: Find the tasks that would close a cycle if a task needed them, and the started items that would wait
+-- A task that needs the given one waits for it; the loop, item or plan around a task ends after it;
+-- the children of a group that has to wait begin after it, and so do the idle items of the given loops.
+-- Failed and cancelled tasks come back to their place. An active plan is checked when it is finalized.
 WITH RECURSIVE reached (id, begins) AS (
   SELECT named.id, true FROM holdfast_task AS named WHERE named.id = :task_id
   UNION SELECT item.id, true FROM holdfast_task AS item

@@ -1,4 +1,5 @@
 -- name: enlist
--- purpose: give the transaction its id before anything in it is given a number: one that waited with
---   its number for another publisher would have a newer id than a reader of later numbers knows of
+-- purpose: Give a transaction its id before the transaction is given a number
+-- PostgreSQL: a transaction that waited for another publisher with its number would have a newer id
+-- than the reader of later numbers knows.
 SELECT CAST(pg_current_xact_id() AS text) AS xid

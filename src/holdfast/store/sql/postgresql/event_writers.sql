@@ -1,6 +1,7 @@
 -- name: event_writers
--- purpose: the transactions under way that have written events: each keeps its lock on their table until
---   what it wrote can be seen. This is so now, not when the rows were read that are told beside it
+-- purpose: List the transactions under way that have written events not yet visible
+-- PostgreSQL: each such transaction keeps its lock on the table of events until its events are visible.
+-- The locks are those of this moment, not those of the moment at which the rows were read.
 SELECT virtualtransaction AS writer FROM pg_locks
 WHERE locktype = 'relation'
   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())

@@ -1,3 +1,3 @@
 -- name: send_hint
--- purpose: tell other processes, at commit, that something may be ready
+-- purpose: Tell other processes, at commit, that tasks may be ready
 SELECT pg_notify('holdfast', :sender)

@@ -1,3 +1,3 @@
 -- name: send_note
--- purpose: tell whoever listens now, on whatever machine
+-- purpose: Send a note to the processes that listen now, on any machine
 SELECT pg_notify('holdfast_notes', :text)

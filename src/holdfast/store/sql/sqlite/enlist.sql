@@ -1,3 +1,4 @@
 -- name: enlist
--- purpose: nothing to do: whoever is given a number has its turn already
+-- purpose: Give a transaction its id before the transaction is given a number
+-- SQLite: writers take turns, so a transaction needs no id.
 SELECT '' AS xid

@@ -1,3 +1,4 @@
 -- name: event_writers
--- purpose: nobody has written what cannot be seen: commits take turns, in the order of events
+-- purpose: List the transactions under way that have written events not yet visible
+-- SQLite: commits take turns in the order of events, so no event is written and not visible.
 SELECT '' AS writer WHERE false

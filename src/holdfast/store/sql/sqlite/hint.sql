@@ -1,3 +1,4 @@
 -- name: send_hint
--- purpose: nothing to send: other processes watch the log, and look at data_version
+-- purpose: Tell other processes, at commit, that tasks may be ready
+-- SQLite: other processes watch the log and data_version, so nothing is sent.
 SELECT :sender WHERE false

@@ -1,3 +1,4 @@
 -- name: snapshot
--- purpose: nothing is under way beside what can be seen: commits take turns, in the order of events
+-- purpose: Read the oldest transaction under way and the first that has not begun
+-- SQLite: commits take turns in the order of events, so nothing is under way besides what is visible.
 SELECT 0 AS oldest, 0 AS next
