@@ -1,19 +1,19 @@
 -- name: older_columns
--- purpose: the columns of a table of an older file, none if it has no such table
+-- purpose: Read the columns of a table of an older file; no row means no such table
 SELECT lower(name) AS name FROM pragma_table_info(:table)
 
 -- name: older_tasks
--- purpose: every task of a file with one table of tasks
+-- purpose: Read every task of an older file with a single table of tasks
 SELECT * FROM tasks
 
 -- name: older_runs
--- purpose: every run of a file with runs and steps
+-- purpose: Read every run of an older file with runs and steps
 SELECT * FROM runs
 
 -- name: older_steps
--- purpose: every step of the runs of such a file
+-- purpose: Read every step of the runs of an older file
 SELECT * FROM steps
 
 -- name: older_stories
--- purpose: every story that a loop of such a file goes through
+-- purpose: Read every story of the loops of an older file
 SELECT * FROM stories
