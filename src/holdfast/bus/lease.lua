@@ -1,14 +1,15 @@
--- Takes, keeps or gives back a named lease, by the clock of Redis.
+-- Acquire, renew or release a named lease by the clock of Redis.
 --
 -- KEYS[1]   {prefix}:lease:NAME   hash: `owner`, `secret`, `fence`, `expires_at`, `leased_at` (both in
 --           microseconds)
 -- ARGV[1]   acquire, renew or release
--- ARGV[2]   acquire: the owner; else the fence
--- ARGV[3]   the secret that this holder's token has
--- ARGV[4]   acquire, renew: how long, in microseconds
+-- ARGV[2]   acquire: the owner; renew, release: the fence
+-- ARGV[3]   the secret of the holder's token
+-- ARGV[4]   acquire, renew: the duration in microseconds
 --
--- Gives the fence and when it ends, as texts, or nothing when somebody else holds it. The fence is
--- the time at which it was taken, and more than the one before: it goes on growing after a flush.
+-- The answer is the fence and the end of the lease, as texts, or nothing when another holder has the
+-- lease. A fence is the time of the acquisition and above the last fence, so that fences keep growing
+-- even after a flush of Redis.
 if redis.replicate_commands then
   redis.replicate_commands()
 end
@@ -19,7 +20,7 @@ local live = held[3] and tonumber(held[3]) > now
 local fence = held[1]
 if ARGV[1] == 'acquire' then
   if live then
-    -- Taken before the clock was set back: it lasts, from now, as long as it was granted for.
+    -- A lease that was taken before the clock was set back lasts its full duration from now.
     if held[4] and tonumber(held[4]) > now then
       local left = string.format('%.0f', tonumber(held[3]) - tonumber(held[4]) + now)
       redis.call('HSET', KEYS[1], 'expires_at', left, 'leased_at', string.format('%.0f', now))
@@ -37,6 +38,6 @@ if ARGV[1] ~= 'release' then
 end
 local told = string.format('%.0f', ends)
 redis.call('HSET', KEYS[1], 'expires_at', told, 'leased_at', string.format('%.0f', now))
--- A day behind its end: until then the fence grows even if the clock is set back.
+-- The key stays for a day after its end, so that the fence grows even if the clock is set back.
 redis.call('PEXPIRE', KEYS[1], string.format('%.0f', math.max(0, ends - now) / 1000 + 86400000))
 return {fence, told}
