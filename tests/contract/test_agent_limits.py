@@ -51,7 +51,7 @@ def claim(engine: Engine, *agents: str) -> list[str]:
     return [each.task_id for each in engine.work.claim("w", agents=agents, count=9)]
 
 
-def test_what_becomes_ready_while_an_agent_is_limited_is_claimed_when_that_lifts(
+def test_a_task_that_becomes_ready_during_its_agents_limit_is_claimed_when_the_limit_lifts(
     engine: Engine, clock: ManualClock
 ) -> None:
     waiting = create(engine, scheduled_for="10m")
@@ -86,7 +86,9 @@ def test_nobody_claims_for_an_agent_in_the_commit_that_tells_of_its_limit(store_
         assert (told.result().ok, claimed.result(), named.result()) == (True, [], [])
 
 
-def test_a_limit_writes_no_more_for_all_who_wait_for_its_agent(engine: Engine) -> None:
+def test_an_agents_limit_writes_no_event_for_the_tasks_that_wait_for_that_agent(
+    engine: Engine,
+) -> None:
     waiting = create(engine)
     reached = reach(engine)
     assert [each.type for each in engine.tasks.events(waiting)] == ["task.created"]
@@ -113,7 +115,7 @@ def look(url: str) -> int:
     )
 
 
-def test_what_waits_for_an_agent_at_its_limit_is_seen_as_held_until_that_lifts(
+def test_a_task_for_an_agent_at_its_limit_is_shown_as_held_until_the_limit_lifts(
     engine: Engine, clock: ManualClock
 ) -> None:
     until = clock.now() + HOUR * MICROSECONDS
@@ -136,7 +138,7 @@ def test_what_waits_for_an_agent_at_its_limit_is_seen_as_held_until_that_lifts(
     assert (engine.tasks.get(late).state, engine.tasks.get(late).held_until) == ("ready", None)
 
 
-def test_of_two_limits_a_task_is_seen_held_until_the_later(
+def test_a_task_whose_agent_reached_two_limits_is_shown_as_held_until_the_later_one(
     engine: Engine, clock: ManualClock
 ) -> None:
     first, second = (take(engine, create(engine)) for _ in range(2))
@@ -166,7 +168,7 @@ def test_a_limit_stands_also_when_the_run_that_met_it_is_cancelled_at_once(store
         assert claimed.result() == []
 
 
-def test_what_nobody_may_claim_is_not_offered(engine: Engine) -> None:
+def test_tasks_of_an_agent_at_its_limit_are_not_offered(engine: Engine) -> None:
     reach(engine)
     create(engine)
     other = create(engine, agent="other")
@@ -248,7 +250,7 @@ def test_a_limit_that_is_put_on_one_task_by_hand_is_lifted_by_hand(engine: Engin
     assert clause.fix == f'hf.tasks.unhold("{alone}", "limit")'
 
 
-def test_whoever_lifts_a_limit_lets_all_of_that_agent_go_on_and_no_other(engine: Engine) -> None:
+def test_lifting_a_limit_lets_all_tasks_of_that_agent_go_on_and_no_others(engine: Engine) -> None:
     reached, late = reach(engine, "developer"), create(engine, agent="developer")
     others = [reach(engine, "writer"), create(engine, agent="writer")]
     create(engine, agent="developer", needs=[late])

@@ -81,7 +81,7 @@ def test_a_workflow_file_is_called_from_python_and_calls_by_name(
         ({"article": needs("nothing")}, "needs 'nothing', which is not a step"),
     ],
 )
-def test_what_a_step_gives_to_a_workflow_is_checked_before_anything_starts(
+def test_the_input_of_a_workflow_call_is_checked_before_anything_starts(
     given: dict[str, Any], told: str
 ) -> None:
     hf = Holdfast("sqlite:///:none:")

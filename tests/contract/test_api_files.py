@@ -58,7 +58,7 @@ def test_a_start_that_goes_with_the_applications_transaction_goes_with_it(
     assert len(hf.runs.list()) == 1
 
 
-def test_it_is_scheduled_with_an_input_that_fits(copy: WorkflowFile) -> None:
+def test_a_workflow_file_is_scheduled_only_with_an_input_that_fits(copy: WorkflowFile) -> None:
     kept = copy.schedule("nightly", "0 3 * * *", repo="/r")
     assert (kept.workflow, kept.input) == ("copy", {"repo": "/r", "others": []})
     with pytest.raises(InvalidInput, match=r"input\.rpeo"):

@@ -141,7 +141,7 @@ def test_a_goto_leads_back_and_nothing_needs_itself(hf: Holdfast) -> None:
     assert "a cycle: loop → after → loop" in refused(circle)
 
 
-def test_what_is_in_a_loop_is_reached_through_the_loop(hf: Holdfast) -> None:
+def test_steps_inside_a_loop_are_needed_through_the_loop_alone(hf: Holdfast) -> None:
     flow, plan = planned(hf)
     loop = flow.loop("loop", over=needs(plan))
     assert "step 'loop' is a loop without steps" in refused(flow)

@@ -62,7 +62,7 @@ def test_a_schedule_goes_with_the_handle_of_a_run(hf: Holdfast) -> None:
     assert tidy.schedule("tidying", "0 3 * * *", run=run.id).run_id == run.id
 
 
-def test_what_has_no_id_is_refused_by_name(hf: Holdfast) -> None:
+def test_a_signal_target_without_an_id_is_refused_by_field(hf: Holdfast) -> None:
     nobody: Any = 7
     with pytest.raises(InvalidInput, match="target: must be text, not int"):
         hf.signal(nobody, "go")

@@ -249,7 +249,7 @@ def test_many_processes_that_open_a_store_at_once_register_each_hook_once(store_
         (("run.failed",), {"name": "two words"}, "hook"),
     ],
 )
-def test_what_no_end_can_be_is_refused_before_the_store_hears_of_it(
+def test_a_hook_on_an_impossible_end_is_refused_before_anything_is_stored(
     hf: Holdfast, events: tuple[str, ...], options: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(InvalidInput) as refused:

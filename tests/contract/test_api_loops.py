@@ -92,7 +92,7 @@ def test_an_empty_list_is_done_at_once(hf: Holdfast) -> None:
         assert flow.start(names=["a"]).result(PATIENCE) == ["a"]
 
 
-def test_as_many_items_are_under_way_as_the_loop_may_and_their_outputs_keep_the_lists_order(
+def test_a_parallel_loop_runs_up_to_its_limit_of_items_and_keeps_outputs_in_list_order(
     hf: Holdfast,
 ) -> None:
     flow = hf.workflow("flow")
@@ -320,7 +320,7 @@ def test_a_program_without_the_function_of_an_item_leaves_it_to_one_that_has_it(
             assert run.result(PATIENCE) == ["a"]
 
 
-def test_what_a_skipped_step_would_have_given_is_an_empty_list_and_no_reason_to_run(
+def test_a_skipped_steps_output_counts_as_an_empty_list_for_loops_and_as_false_for_conditions(
     hf: Holdfast,
 ) -> None:
     flow = hf.workflow("flow")

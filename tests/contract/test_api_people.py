@@ -63,7 +63,7 @@ def test_a_run_goes_on_when_a_person_approves(hf: Holdfast) -> None:
     assert not hf.reject(approval.id).ok
 
 
-def test_what_is_written_after_an_approval_waits_for_it_unless_its_needs_say_otherwise(
+def test_steps_written_after_an_approval_wait_for_it_unless_their_needs_say_otherwise(
     hf: Holdfast,
 ) -> None:
     flow = gated(hf)
@@ -149,7 +149,7 @@ def test_a_run_fails_when_a_person_rejects(hf: Holdfast) -> None:
     assert hf.tasks.events(run.task("approve").id)[-1].actor == "ada"
 
 
-def test_what_is_said_with_an_approval_is_kept_in_the_history(hf: Holdfast) -> None:
+def test_a_note_given_with_an_approval_is_kept_in_the_history(hf: Holdfast) -> None:
     flow = hf.workflow("flow")
 
     @flow.step(max_attempts=1, on_failure="ask")
@@ -210,7 +210,7 @@ def test_a_question_that_the_store_cannot_keep_fails_its_step_at_once(hf: Holdfa
 
 
 @pytest.mark.parametrize(("last", "name"), [("other", "branch"), (None, None)])
-def test_who_asks_still_hears_what_a_verifier_said(
+def test_a_step_that_asks_a_question_still_gets_the_feedback_of_its_verifier(
     hf: Holdfast, last: str | None, name: str | None
 ) -> None:
     flow = hf.workflow("flow")

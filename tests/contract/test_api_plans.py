@@ -169,7 +169,7 @@ def test_an_idle_task_and_its_title_are_options_of_one_call(hf: Holdfast) -> Non
         assert idle.result(PATIENCE) == Change("later")
 
 
-def test_what_is_no_task_function_is_no_part_of_a_plan(hf: Holdfast) -> None:
+def test_a_plan_refuses_a_function_that_is_no_task(hf: Holdfast) -> None:
     plain: Any = len
     with pytest.raises(InvalidInput, match=r"^function: .* is no task function; put @hf.task"):
         hf.plan("feature").add(plain, "one")

@@ -26,7 +26,7 @@ def test_waiting_for_a_result_can_end_before_the_task_does(hf: Holdfast) -> None
     assert hf.tasks.get(handle.id).state == "ready"
 
 
-def test_who_gave_up_waiting_leaves_no_trace_when_the_task_ends(
+def test_a_wait_that_was_given_up_logs_nothing_when_its_task_ends(
     hf: Holdfast, caplog: pytest.LogCaptureFixture
 ) -> None:
     @hf.task
@@ -92,7 +92,7 @@ def test_a_result_made_by_another_process_arrives(hf: Holdfast, store_url: str) 
             assert handle.result(PATIENCE) == "there"
 
 
-def test_closing_tells_who_still_waits(store_url: str) -> None:
+def test_closing_ends_the_waits_for_results_with_an_error(store_url: str) -> None:
     hf = Holdfast(store_url)
 
     @hf.task

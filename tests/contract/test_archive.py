@@ -77,7 +77,7 @@ def test_a_file_holds_the_run_its_tasks_with_their_attempts_and_its_events(
 
 
 @pytest.mark.usefixtures("ended")
-def test_written_again_it_is_the_same_file(engine: Engine, tmp_path: Path) -> None:
+def test_an_archive_written_again_is_the_same_file(engine: Engine, tmp_path: Path) -> None:
     archive = Archive(lambda: engine, tmp_path / "archive")
     context, event = claim(engine)
     path = Path(str(archive.write(context, event)))
@@ -212,7 +212,7 @@ def test_an_archive_where_a_file_stands_is_refused_at_once(hf: Holdfast, tmp_pat
     hf.archive(tmp_path / "runs" / "ended")
 
 
-def test_what_a_run_has_called_is_part_of_its_file_and_has_none_of_its_own(
+def test_called_runs_are_archived_in_the_file_of_their_caller_and_have_no_file_of_their_own(
     engine: Engine, tmp_path: Path
 ) -> None:
     kept = tmp_path / "kept"

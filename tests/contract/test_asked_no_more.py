@@ -59,7 +59,7 @@ def reset(engine: Engine, _: str, work: str) -> None:
         (break_for_good, reset),
     ],
 )
-def test_what_begins_again_waits_for_nobody(
+def test_a_task_that_begins_again_loses_its_question_and_its_wait_for_approval(
     engine: Engine,
     how: Callable[[Engine, str], object],
     again: Callable[[Engine, str, str], None],
@@ -82,7 +82,7 @@ def test_a_retry_goes_on_with_the_question_of_the_same_epoch(engine: Engine) -> 
 
 
 @pytest.mark.parametrize("again", [cancel_and_retry, retry_from, reset])
-def test_what_a_person_holds_stays_held(
+def test_holds_set_by_a_person_outlast_a_new_beginning(
     engine: Engine, again: Callable[[Engine, str, str], None]
 ) -> None:
     run, work = asking(engine, lambda engine, work: engine.tasks.hold(work, "approval"))

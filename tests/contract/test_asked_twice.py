@@ -161,7 +161,9 @@ def test_a_retry_is_repeated_while_what_came_back_runs(engine: Engine, store_url
     not_repeated(engine, store_url, task)
 
 
-def test_what_a_verifier_sent_back_was_not_retried(engine: Engine) -> None:
+def test_a_retry_of_work_that_a_verifier_sent_back_is_not_answered_as_repeated(
+    engine: Engine,
+) -> None:
     run = begin(engine, Step(id="implement"), Step(id="verify", verifies="implement"))
     do(engine, run, "implement")
     assert judge(engine, run, REJECT).ok

@@ -41,7 +41,7 @@ def test_a_hint_is_followed_by_whoever_brings_it_and_one_meanwhile_is_not_lost(
     assert len(again) == 1
 
 
-def test_who_takes_nothing_asks_for_nothing_and_keeps_the_hint(quiet: Engine) -> None:
+def test_a_worker_that_takes_no_work_asks_for_none_and_keeps_the_hint(quiet: Engine) -> None:
     hand, takes = Hand(quiet, room=1), [False, True]
     asking = asking_of(quiet, lambda: takes.pop(0), lambda: None)
     assert not asking.ask(hand.taker)

@@ -114,7 +114,7 @@ def _listens(address: AttemptAddress) -> bool:
     return True
 
 
-def test_what_the_store_refuses_has_the_code_that_a_server_gives(desk: Desk) -> None:
+def test_refusals_of_the_store_carry_the_codes_that_a_server_gives(desk: Desk) -> None:
     held = desk.attempt()
     own = f"{CLAIMS}/{held.task_id}"
     with desk.addresses.open(held) as address:
@@ -180,7 +180,7 @@ def _read_all(caller: socket.socket) -> bytes:
     return data
 
 
-def test_many_who_say_nothing_keep_nobody_out_for_long(desk: Desk) -> None:
+def test_silent_connections_do_not_keep_other_callers_out(desk: Desk) -> None:
     held = desk.attempt()
     files = len([*Path("/proc/self/fd").iterdir()])
     with ExitStack() as silent, desk.addresses.open(held) as address:
@@ -244,7 +244,7 @@ def test_strangers_have_a_share_of_the_files_that_a_worker_may_open(
         assert len([*Path("/proc/self/fd").iterdir()]) - files - 50 < 30
 
 
-def test_one_who_drips_a_head_or_a_body_is_dropped(
+def test_a_caller_that_never_finishes_a_head_or_a_body_is_dropped(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attempt_listener, "HEAD_SECONDS", 0.1)
@@ -351,7 +351,7 @@ def test_a_piece_of_a_log_that_was_refused_is_sent_again_and_written_once(desk: 
     assert log.read_text() == "[secret HORSE]\n"
 
 
-def test_who_comes_while_the_last_command_ends_leaves_no_socket_behind(
+def test_a_caller_that_connects_while_the_listener_stops_leaves_no_socket_behind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     left: list[object] = []

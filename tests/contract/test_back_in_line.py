@@ -33,7 +33,9 @@ def end(engine: Engine, clock: ManualClock, how: str, task_id: str, token: str) 
     assert ways[how]().ok
 
 
-def test_however_its_attempt_ends(engine: Engine, clock: ManualClock) -> None:
+def test_a_task_waits_for_a_need_that_was_sent_back_however_its_attempt_ends(
+    engine: Engine, clock: ManualClock
+) -> None:
     asides = [Step(id=how) for how in ENDS if how != "concluded"]
     asides.append(Step(id="concluded", retry=RetryPolicy(max_attempts=1), on_failure=ASKS))
     run = begin(engine, *asides, loop("input", body=JUDGED), given=["a", "b"])
@@ -52,7 +54,7 @@ def test_however_its_attempt_ends(engine: Engine, clock: ManualClock) -> None:
     assert not any(engine.tasks.get(each).blocked for each in ids.values())
 
 
-def test_so_it_does_for_what_begins_again_around_its_need(engine: Engine) -> None:
+def test_a_task_waits_for_the_loop_that_begins_again_around_its_need(engine: Engine) -> None:
     run = begin(engine, Step(id="aside"), loop("input", body=JUDGED), given=["a", "b"])
     aside = named(engine, run, "aside")
     assert engine.tasks.block(aside, [named(engine, run, "one")]).ok

@@ -102,7 +102,7 @@ def test_every_mistake_is_told_at_once(hf: Holdfast, store_url: str, tmp_path: P
     assert told.endswith("; and 20 more")
 
 
-def test_what_is_no_sqlite_file_is_refused(hf: Holdfast, tmp_path: Path) -> None:
+def test_a_source_that_is_no_sqlite_file_is_refused(hf: Holdfast, tmp_path: Path) -> None:
     other = tmp_path / "other.db"
     other.write_text("not a database, and much longer than a header " * 10)
     for path, reason in ((tmp_path / "none.db", "is no file"), (other, "cannot be read")):
@@ -130,7 +130,7 @@ def test_a_file_that_has_changed_since_it_was_imported_is_refused_whole(
     assert dump(store_url) == before
 
 
-def test_of_a_tree_that_has_changed_its_top_is_named_whatever_its_children_are_called(
+def test_a_conflict_in_a_changed_tree_names_the_top_of_the_tree(
     hf: Holdfast, tmp_path: Path
 ) -> None:
     top = "UPDATE tasks SET id = 'z' WHERE id = 'a'"
@@ -142,7 +142,7 @@ def test_of_a_tree_that_has_changed_its_top_is_named_whatever_its_children_are_c
         import_tasks(tasks, into=hf)
 
 
-def test_what_is_no_file_no_store_and_no_function_is_refused_by_name(
+def test_a_bad_source_store_or_step_is_refused_by_field(
     hf: Holdfast, store_url: str, tmp_path: Path
 ) -> None:
     hf.task(name="work_on")(lambda title: title)

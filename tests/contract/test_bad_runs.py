@@ -92,7 +92,7 @@ def test_a_step_is_refused_for_its_bad_field(engine: Engine, refuse: Refuse, fie
         assert all(each.startswith("step ") for each in told)
 
 
-def test_what_is_no_step_at_all_is_refused(engine: Engine, refuse: Refuse) -> None:
+def test_a_workflow_step_that_is_no_step_object_is_refused(engine: Engine, refuse: Refuse) -> None:
     for bad in (None, 5, "step", {"id": "step"}):
         refuse("workflow bad", define, engine, GOOD, bad)
     assert mistakes(engine) == ["has no steps"]
@@ -150,7 +150,7 @@ def test_a_refused_start_leaves_neither_workflow_nor_key_behind(
     assert engine.runs.retry(MISSING_RUN, step="good").reason == "not_found"
 
 
-def test_after_all_that_a_good_run_starts_under_the_same_key(engine: Engine) -> None:
+def test_a_good_run_starts_under_the_key_of_a_refused_run(engine: Engine) -> None:
     with pytest.raises(InvalidInput):
         engine.runs.start(NewRun(workflow=CHAIN, input=object(), key="order"))
     run = start(engine, key="order")

@@ -69,7 +69,7 @@ def test_a_new_task_is_refused_for_its_bad_field(
         refuse(field, engine.tasks.create_many, batch)
 
 
-def test_what_is_no_task_or_run_at_all_is_refused(engine: Engine, refuse: Refuse) -> None:
+def test_objects_that_are_no_tasks_or_runs_are_refused(engine: Engine, refuse: Refuse) -> None:
     bad: Any
     for bad in (None, 5, "task", {"title": "task"}, NewRun(workflow=CHAIN)):
         refuse("task", engine.tasks.create, bad)
@@ -148,7 +148,7 @@ def test_an_edit_is_refused_for_its_bad_field(engine: Engine, refuse: Refuse) ->
         )
 
 
-def test_what_why_is_asked_about_is_checked(engine: Engine, refuse: Refuse) -> None:
+def test_the_agents_and_tags_given_to_why_are_checked(engine: Engine, refuse: Refuse) -> None:
     bad: Any
     for bad in (*NOT_LISTS[1:], [], [5], ["two words"]):
         refuse("agents", engine.why, MISSING_TASK, agents=bad)

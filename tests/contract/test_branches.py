@@ -250,7 +250,7 @@ def test_threads_of_one_function_are_branches(engine: Engine) -> None:
 
 
 @BOTH
-def test_what_one_branch_does_again_or_on_nothing_needs_no_other_name(
+def test_repeated_effects_and_empty_maps_of_a_branch_need_no_name_of_their_own(
     engine: Engine, clock: ManualClock, beside: Beside
 ) -> None:
     async def work(ctx: Context) -> object:
@@ -273,7 +273,7 @@ def test_what_one_branch_does_again_or_on_nothing_needs_no_other_name(
     assert story.output == [["0", "1", 2], ["0", "1", 2]]
 
 
-def test_what_one_branch_calls_and_others_await_has_the_order_of_the_calls(
+def test_waits_called_in_one_branch_and_awaited_in_others_keep_the_order_of_the_calls(
     engine: Engine, clock: ManualClock
 ) -> None:
     async def work(ctx: Context) -> object:

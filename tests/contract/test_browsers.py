@@ -58,7 +58,7 @@ def test_a_session_ends_by_itself_and_is_forgotten(
     assert engine.browsers.enter(OTHER, SECRET) is not None
 
 
-def test_who_leaves_is_out_and_nobody_else(engine: Engine) -> None:
+def test_leaving_ends_the_session_of_that_browser_alone(engine: Engine) -> None:
     enter(engine)
     enter(engine, "d" * 43, OTHER)
     assert engine.browsers.leave(SECRET)
@@ -83,7 +83,7 @@ def test_a_session_is_worth_no_more_than_its_token(engine: Engine, clock: Manual
     assert engine.browsers.link("ada", "u" * 43) is None
 
 
-def test_what_is_good_among_digests_ends_with_a_token_with_its_browsers_and_with_time(
+def test_secrets_stop_being_good_on_revocation_on_leaving_and_on_expiry(
     engine: Engine, clock: ManualClock
 ) -> None:
     enter(engine)

@@ -89,7 +89,9 @@ def test_retry_takes_up_the_run_that_failed(engine: Engine) -> None:
     assert run.status == "completed"
 
 
-def test_what_was_called_is_not_left_paused_when_it_is_taken_up_later(engine: Engine) -> None:
+def test_a_called_run_is_not_left_paused_when_its_caller_resumes_after_a_retry(
+    engine: Engine,
+) -> None:
     run = begin(engine, call(), LAST)
     shipping = of(run)
     for verb in ("pause", "cancel", "retry"):
@@ -114,7 +116,7 @@ def test_retry_of_what_was_called_is_retry_of_who_called_it(engine: Engine, what
 
 
 @pytest.mark.parametrize("verb", ["retry", "retry from", "reopen", "reset"])
-def test_what_was_called_stays_ended_once_its_caller_has_gone_on(engine: Engine, verb: str) -> None:
+def test_a_called_run_stays_ended_once_its_caller_has_gone_on(engine: Engine, verb: str) -> None:
     run = begin(engine, call(on_failure=OnFailure(action="skip")), LAST)
     shipping = of(run)
     shipping.break_for_good("pack")

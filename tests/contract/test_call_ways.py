@@ -45,7 +45,7 @@ def fixes(told: object) -> list[str]:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_who_tries_it_again_is_told_that_its_caller_waits_for_approval(
+def test_a_refused_retry_of_a_called_run_says_that_its_caller_waits_for_approval(
     engine: Engine, verb: str
 ) -> None:
     run = begin(engine, call(on_failure=ASK), LAST)
@@ -63,7 +63,7 @@ def test_who_tries_it_again_is_told_that_its_caller_waits_for_approval(
     assert (of(run).id, shipping.statuses) == (shipping.id, {"pack": "done", "send": "queued"})
 
 
-def test_what_waits_for_what_failed_is_told_the_same_way_out(engine: Engine) -> None:
+def test_a_step_behind_a_failed_step_of_a_called_run_is_given_the_same_fix(engine: Engine) -> None:
     run = begin(engine, call(on_failure=ASK), LAST)
     shipping = of(run)
     shipping.break_for_good("pack")
@@ -82,7 +82,9 @@ def test_retry_takes_up_what_was_called_by_a_step_that_a_person_has_rejected(
     assert (of(run).id, shipping.statuses) == (shipping.id, {"pack": "done", "send": "queued"})
 
 
-def test_what_ended_with_its_caller_is_taken_up_by_a_retry_of_that(engine: Engine) -> None:
+def test_a_called_run_that_ended_with_its_caller_goes_on_by_a_retry_of_the_caller(
+    engine: Engine,
+) -> None:
     run = begin(engine, call(), LAST)
     shipping = broken(run)
     answer = engine.tasks.reopen(shipping.steps["send"])
@@ -150,7 +152,7 @@ def test_the_way_out_below_a_run_that_has_ended_leads_through_who_called_that(
     assert engine.runs.retry(run.id, step="ship").ok
 
 
-def test_what_was_called_before_its_caller_began_anew_is_left_for_what_is_called_now(
+def test_a_run_called_before_its_caller_began_anew_is_not_retried(
     engine: Engine,
 ) -> None:
     back = OnFailure(action="goto", step="plan", max_rounds=1)
@@ -166,7 +168,9 @@ def test_what_was_called_before_its_caller_began_anew_is_left_for_what_is_called
     assert fixes(engine.why_run(shipping.id)) == [look]
 
 
-def test_what_was_called_in_an_epoch_that_is_over_is_not_taken_up_at_all(engine: Engine) -> None:
+def test_a_run_called_in_an_epoch_that_is_over_is_not_retried_and_has_no_fix(
+    engine: Engine,
+) -> None:
     over = Reference.parse("for_each", "input")
     run = begin(engine, Step(id="build", for_each=over, steps=(call(on_failure=SKIP),)), given=[1])
     first = in_items(run, "ship")[0]

@@ -40,7 +40,7 @@ def holds(*runs: StartedRun) -> list[list[str]]:
     return [run.holds for run in runs]
 
 
-def test_what_is_called_uses_the_budget_of_its_caller_and_is_held_with_it(engine: Engine) -> None:
+def test_called_runs_use_the_budget_of_their_caller_and_are_held_with_it(engine: Engine) -> None:
     family = run, middle, lowest = begin(engine, Budget(usd=1))
     complete(engine, middle.take("check"), 0.5)
     assert holds(*family) == [[], [], []]
@@ -95,7 +95,7 @@ def test_a_limit_that_is_still_reached_keeps_what_is_below_it_and_nothing_else(
     assert holds(*family) == [[], [], []]
 
 
-def test_what_another_run_has_called_neither_uses_a_budget_nor_is_held_by_it(
+def test_runs_called_by_another_run_neither_use_the_budget_nor_are_held_by_it(
     engine: Engine,
 ) -> None:
     family, beside = begin(engine, Budget(usd=1)), begin(engine, None)
@@ -135,7 +135,7 @@ def test_more_budget_lifts_paused_from_all_that_was_called(engine: Engine) -> No
     assert (again.ok, again.repeated, middle.holds) == (True, False, [])
 
 
-def test_what_was_left_out_when_its_caller_was_held_is_held_with_the_next_report(
+def test_called_runs_that_lack_the_budget_hold_of_their_caller_are_given_it(
     engine: Engine,
 ) -> None:
     family = run, middle, lowest = begin(engine, Budget(usd=1))

@@ -229,7 +229,7 @@ def test_a_verifier_sends_back_what_a_workflow_gave_and_it_is_called_with_the_fe
     assert run.status == "completed"
 
 
-def test_what_a_call_declares_to_give_is_checked(engine: Engine) -> None:
+def test_the_declared_outputs_of_a_call_are_checked(engine: Engine) -> None:
     declared = {"type": "object", "properties": {"url": {"type": "string"}}, "required": ["url"]}
     work = Work(workflow="shipping", outputs=declared)
     run = begin(engine, Step(id="ship", work=work))

@@ -93,7 +93,7 @@ def test_a_gather_that_keeps_exceptions_is_parked_until_its_wait_is_over(
     ends_late(Story(engine, work), clock, wait)
 
 
-def test_all_that_a_gather_waits_for_is_remembered_though_it_keeps_the_exceptions(
+def test_a_gather_that_returns_exceptions_remembers_all_of_its_waits(
     engine: Engine, clock: ManualClock
 ) -> None:
     async def work(ctx: Context) -> object:
@@ -176,7 +176,7 @@ def test_a_step_that_caught_its_wait_may_not_act(engine: Engine) -> None:
     assert not acted
 
 
-def test_what_only_a_caught_wait_leads_to_shares_its_name_with_nobody(
+def test_an_effect_that_only_a_caught_wait_leads_to_clashes_with_no_effect_of_its_name(
     engine: Engine, clock: ManualClock
 ) -> None:
     async def work(ctx: Context) -> str:
@@ -306,7 +306,7 @@ def test_the_waits_of_two_threads_are_both_remembered(
     assert story.output == ["None", "None"]
 
 
-def test_what_a_thread_does_while_another_leaves_is_remembered(
+def test_an_effect_done_in_a_thread_while_another_thread_leaves_is_remembered(
     engine: Engine, clock: ManualClock
 ) -> None:
     done: list[int] = []

@@ -152,7 +152,7 @@ def test_a_claim_from_one_line_takes_nobody_of_another(engine: Engine) -> None:
     assert claim(engine, line='["linux"]') == {tagged}
 
 
-def test_who_has_not_looked_is_stopped_by_a_task_with_tags_unless_it_is_bare(
+def test_a_claim_without_a_peek_stops_at_a_task_with_tags_unless_the_task_is_bare(
     engine: Engine,
 ) -> None:
     create(engine, tags=("gpu",))
@@ -221,7 +221,7 @@ def running(engine: Engine, _: Raw) -> str:
     "arrange",
     [blocked, held, held_by_its_run, scheduled, for_another_agent, no_work, running, parked],
 )
-def test_who_has_not_looked_is_stopped_only_by_a_task_with_a_key_that_could_run(
+def test_a_claim_without_a_peek_stops_only_at_keyed_tasks_that_could_run(
     engine: Engine, hand: Raw, arrange: Arrange
 ) -> None:
     task_id = arrange(engine, hand)

@@ -221,7 +221,9 @@ fi
     assert [each.outcome for each in steps.hf.tasks.attempts(task_id)] == ["failed", "completed"]
 
 
-def test_what_a_command_wrote_last_is_its_progress(sqlite_url: str, tmp_path: Path) -> None:
+def test_the_last_line_that_a_command_wrote_is_its_progress(
+    sqlite_url: str, tmp_path: Path
+) -> None:
     gate = tmp_path / "gate"
     with file_steps(sqlite_url, tmp_path, renewal=0.05) as steps:
         work = Work(

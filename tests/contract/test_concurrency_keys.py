@@ -188,14 +188,14 @@ def test_a_retried_run_goes_on_at_once_when_its_key_has_room(engine: Engine) -> 
     assert run.status == "completed"
 
 
-def test_as_many_runs_go_on_as_the_limit_says(engine: Engine) -> None:
+def test_a_concurrency_key_lets_in_as_many_runs_as_its_limit(engine: Engine) -> None:
     runs = [start(engine, PAIRWISE) for _ in range(4)]
     assert [run.holds for run in runs] == [[], [], ["slot"], ["slot"]]
     runs[1].finish("only")
     assert [run.holds for run in runs] == [[], [], [], ["slot"]]
 
 
-def test_room_that_a_higher_limit_made_is_given_to_all_who_wait(
+def test_runs_that_wait_get_all_the_room_that_a_higher_limit_made(
     engine: Engine, store_url: str
 ) -> None:
     one = Workflow.define("pairwise", (Step(id="only"),), concurrency=ONE)

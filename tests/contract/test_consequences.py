@@ -173,7 +173,7 @@ def test_a_limit_may_be_given_its_time_later(engine: Engine, clock: ManualClock)
     assert len(engine.work.claim("worker")) == 1
 
 
-def test_who_waits_for_a_task_hears_that_it_was_deleted(engine: Engine) -> None:
+def test_a_wait_for_a_task_ends_with_not_found_when_the_task_is_deleted(engine: Engine) -> None:
     task = create(engine, enqueue=False)
     before = engine.outcomes.wait(task)
     assert engine.tasks.delete(task).ok

@@ -135,7 +135,9 @@ def test_the_same_file_again_is_the_same_and_another_content_is_refused_for_good
     assert (root / "artifacts" / handle.id / "report.txt").read_text() == "well"
 
 
-def test_of_two_contents_at_once_the_one_that_the_store_took_is_kept(hf: Holdfast) -> None:
+def test_concurrent_writes_of_one_artifact_keep_the_content_that_the_store_recorded(
+    hf: Holdfast,
+) -> None:
     contents = [bytes([each]) * 10 for each in range(4)]
 
     @hf.task(max_attempts=1)

@@ -27,7 +27,7 @@ def database(bare_url: str) -> Iterator[Database]:
         yield database
 
 
-def test_what_a_transaction_wrote_is_seen_by_a_view(database: Database) -> None:
+def test_a_view_sees_the_rows_that_a_transaction_wrote(database: Database) -> None:
     changed = add(database, ("t_1", "one"), ("t_2", "two"))
     assert [row["entity"] for row in changed] == ["t_1", "t_2"]
     assert tasks(database) == {"t_1": "one", "t_2": "two"}

@@ -30,7 +30,7 @@ def test_an_attempt_that_gives_something_else_than_declared_has_failed(engine: E
     ("plan", "ends"),
     [("fail", "failed"), ("skip", "completed"), ("ask", "running"), ("{goto: make}", "running")],
 )
-def test_who_gives_something_else_again_is_told_the_same_again(
+def test_a_repeated_invalid_output_gets_the_same_answer_and_another_output_a_conflict(
     engine: Engine, plan: str, ends: str
 ) -> None:
     step = f"{{id: a, run: [x], max_attempts: 1, outputs: {{n: int}}, on_failure: {plan}}}"
@@ -47,7 +47,9 @@ def test_who_gives_something_else_again_is_told_the_same_again(
     assert engine.runs.get(run).status == ends
 
 
-def test_who_failed_with_what_would_not_fit_either_has_not_completed(engine: Engine) -> None:
+def test_an_output_after_a_failure_is_a_conflict_though_it_would_not_fit_either(
+    engine: Engine,
+) -> None:
     begin(engine, "{name: w, steps: [{id: a, run: [x], outputs: {n: int}}]}")
     taken = claim(engine)
     assert engine.work.fail(taken.task.id, taken.token, "red").ok

@@ -47,7 +47,7 @@ def fail_for_good(engine: Engine, run: str) -> int:
     ],
     ids=["retry", "retry from", "re-open", "reset"],
 )
-def test_what_a_person_begins_again_may_go_back_as_often_as_at_first(
+def test_a_step_begun_again_by_a_person_may_go_back_as_often_as_at_first(
     engine: Engine, again: Callable[[Engine, str], object]
 ) -> None:
     run = begin(engine, Step(id="plan"), Step(id="test", needs=("plan",), on_failure=BACK))

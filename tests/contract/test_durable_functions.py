@@ -255,7 +255,9 @@ def test_only_a_task_can_be_mapped(hf: Holdfast) -> None:
         total.enqueue().result(PATIENCE)
 
 
-def test_what_is_too_long_or_too_much_is_refused_in_the_words_of_the_caller(hf: Holdfast) -> None:
+def test_durations_and_maps_beyond_the_bounds_are_refused_with_the_name_of_the_argument(
+    hf: Holdfast,
+) -> None:
     @hf.task
     def nothing(number: int) -> None: ...
 

@@ -154,7 +154,7 @@ def test_the_largest_budget_can_be_edited_read_and_claimed(engine: Engine) -> No
     assert engine.work.claim("worker")[0].task.retry.max_attempts == MAX_COUNT
 
 
-def test_who_edits_what_has_begun_is_told_what_to_do_first(engine: Engine) -> None:
+def test_a_refused_edit_of_a_started_task_says_what_to_do_first(engine: Engine) -> None:
     running = create(engine)
     take(engine, running)
     told = engine.tasks.edit(running, {"priority": 3})
@@ -167,7 +167,7 @@ def test_who_edits_what_has_begun_is_told_what_to_do_first(engine: Engine) -> No
     assert engine.tasks.edit(running, {"priority": 3}).ok
 
 
-def test_who_edits_what_others_have_gone_on_from_is_told_that_those_are_done_again(
+def test_a_refused_edit_of_a_task_with_started_dependents_says_that_reopen_does_them_again(
     engine: Engine,
 ) -> None:
     first = create(engine)
@@ -198,7 +198,7 @@ def test_a_budget_is_not_made_smaller_than_what_is_spent(
     assert told.detail == f"{field} has to be more than the 1 that it has spent"
 
 
-def test_what_waits_for_its_condition_is_given_no_time(engine: Engine) -> None:
+def test_an_edit_gives_no_time_to_a_step_that_waits_for_its_condition(engine: Engine) -> None:
     when = Reference.parse("when", "steps.plan")
     steps = (Step(id="plan"), Step(id="make", needs=("plan",), when=when))
     run = engine.runs.start(NewRun(workflow=Workflow.define("w", steps))).id

@@ -17,7 +17,7 @@ class Receipt:
     paid: date
 
 
-def test_what_an_effect_gave_comes_back_in_its_json_form_the_first_time_too(hf: Holdfast) -> None:
+def test_an_effect_returns_its_value_in_json_form_from_the_first_time_on(hf: Holdfast) -> None:
     ledger = Ledger()
     receipt = Receipt(7, date(2026, 3, 1))
     seen: list[object] = []

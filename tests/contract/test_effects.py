@@ -76,7 +76,9 @@ def test_a_stale_attempt_of_the_same_worker_leaves_nothing_behind(
 
 
 @VERBS
-def test_after_a_cancel_nothing_is_left_behind(engine: Engine, verb: Verb) -> None:
+def test_durable_operations_after_a_cancel_are_refused_and_leave_nothing_behind(
+    engine: Engine, verb: Verb
+) -> None:
     task = create(engine)
     attempt = take(engine, task)
     assert engine.tasks.cancel(task).ok
@@ -200,7 +202,9 @@ def test_the_same_attempt_makes_its_children_once(engine: Engine) -> None:
     assert (child.parent_id, child.parent_epoch, child.status) == (task, 1, Status.QUEUED)
 
 
-def test_who_waits_for_its_children_is_due_when_the_last_has_ended(engine: Engine) -> None:
+def test_a_task_that_waits_for_its_children_is_ready_when_the_last_of_them_has_ended(
+    engine: Engine,
+) -> None:
     task = create(engine)
     attempt = take(engine, task)
     children = [NewTask(title=f"child {number}") for number in range(3)]

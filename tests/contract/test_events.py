@@ -166,7 +166,7 @@ def test_the_attempts_of_a_task_are_kept_through_resets(engine: Engine, clock: M
     assert attempts[-1].ended_at is None
 
 
-def test_what_a_worker_tells_does_not_mislead_the_doctor(
+def test_reports_whose_keys_match_those_of_events_do_not_mislead_the_doctor(
     engine: Engine, clock: ManualClock
 ) -> None:
     """Usage, errors and outputs may hold any key, also those that events use."""

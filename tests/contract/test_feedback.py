@@ -37,7 +37,7 @@ def test_an_answer_of_nothing_hides_no_word_that_was_said_of_the_item(engine: En
     assert (again.feedback, again.own_feedback) == ("too long", None)
 
 
-def test_who_is_reset_begins_without_what_was_said_before(engine: Engine) -> None:
+def test_a_reset_task_begins_without_earlier_feedback_or_answers(engine: Engine) -> None:
     run = judged(engine)
     assert engine.tasks.reset(current(engine, run, "build", 1).id).ok
     attempt = take(engine, current(engine, run, "implement").id)

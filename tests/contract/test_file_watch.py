@@ -182,7 +182,7 @@ def test_a_commit_is_heard_that_was_not_there_yet_when_its_write_was_told(
         writer.join(PATIENCE)
 
 
-def test_ones_own_commits_are_not_those_of_others(
+def test_own_commits_are_not_taken_for_commits_of_others(
     here: SqliteDatabase, elsewhere: SqliteDatabase
 ) -> None:
     here.others.look()
@@ -247,7 +247,7 @@ def test_a_new_connection_may_have_missed_something(here: SqliteDatabase) -> Non
     assert here.others.look().others
 
 
-def test_nobody_hears_hints_of_what_he_commits_himself(
+def test_a_notifier_gives_no_hints_of_its_own_commits(
     here: SqliteDatabase, elsewhere: SqliteDatabase
 ) -> None:
     watching = Watching()
@@ -282,7 +282,7 @@ def test_without_a_watch_that_tells_the_file_is_looked_at_by_turns(
             assert ear.hears(number)
 
 
-def test_where_the_system_gives_no_watch_there_is_none(
+def test_opening_a_watch_that_the_system_refuses_gives_an_empty_watch_and_leaks_no_file(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads, before = SystemThreads(), numbers()
@@ -320,7 +320,7 @@ def test_a_notifier_that_cannot_start_its_thread_leaves_nothing_open(here: Sqlit
 
 
 @pytest.mark.parametrize("name", ["a b.db", "ärger ☃.db", "100%#?&.db", "two\nlines.db", "'\".db"])
-def test_whatever_a_file_is_called_its_log_is_watched(tmp_path: Path, name: str) -> None:
+def test_files_of_any_name_have_their_log_watched(tmp_path: Path, name: str) -> None:
     with (
         opened(tmp_path / name) as here,
         opened(tmp_path / name) as elsewhere,

@@ -61,7 +61,9 @@ REFUSED = pytest.mark.parametrize("told", CALLS)
 
 
 @REFUSED
-def test_what_a_function_says_wrong_is_not_tried_again(engine: Engine, told: str) -> None:
+def test_a_task_function_that_passes_a_bad_argument_is_not_tried_again(
+    engine: Engine, told: str
+) -> None:
     story = Story(engine, CALLS[told])
     assert story.goes_on()
     task = engine.tasks.get(story.task_id)
@@ -81,7 +83,7 @@ def test_a_function_may_catch_what_it_is_refused(engine: Engine, told: str) -> N
     assert story.output == "went on"
 
 
-def test_what_the_store_refused_is_tried_again(engine: Engine) -> None:
+def test_a_task_function_that_the_store_refused_is_tried_again(engine: Engine) -> None:
     def work(ctx: Context) -> None:
         engine.tasks.create(NewTask(title=f"after {ctx.task_id}", needs=("t_" + "0" * 20,)))
 

@@ -17,7 +17,9 @@ def claim(engine: Engine) -> Assignment:
     return got
 
 
-def test_who_did_a_task_goes_on_with_the_message_and_what_needs_it_follows(engine: Engine) -> None:
+def test_a_continued_task_runs_again_with_the_message_and_its_dependents_follow(
+    engine: Engine,
+) -> None:
     run = start(engine, Workflow.define("two", (Step(id="one"), Step(id="two", needs=("one",)))))
     for output in ("first", "second"):
         done = claim(engine)
@@ -35,7 +37,7 @@ def test_who_did_a_task_goes_on_with_the_message_and_what_needs_it_follows(engin
     assert engine.doctor().ok
 
 
-def test_what_has_not_ended_or_is_nobodys_work_is_not_continued(engine: Engine) -> None:
+def test_tasks_that_have_not_ended_and_plans_are_not_continued(engine: Engine) -> None:
     task = engine.tasks.create(NewTask(title="t")).id
     assert engine.tasks.follow_up(task, "go on").reason is Refusal.INVALID_TRANSITION
     plan = engine.tasks.create(NewTask(title="p", plan=True)).id

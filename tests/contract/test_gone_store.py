@@ -108,9 +108,7 @@ def test_a_file_lost_during_a_transaction_acknowledges_nothing(
 
 
 @pytest.mark.parametrize("lose", [unlink, replace, lose_folder])
-def test_whoever_only_reads_hears_that_the_file_is_lost(
-    database: Database, path: Path, lose: Loss
-) -> None:
+def test_readers_are_told_that_the_file_is_lost(database: Database, path: Path, lose: Loss) -> None:
     assert set(tasks(database)) == {"t_1"}
     lose(path)
     with pytest.raises(StoreGone) as error:
@@ -165,7 +163,9 @@ def test_a_file_that_was_removed_a_moment_before_the_end_is_saved(path: Path) ->
     assert saved_tasks(saved) == {"t_1"}
 
 
-def test_who_wants_to_know_is_told_once_it_is_saved(database: Database, path: Path) -> None:
+def test_listeners_are_told_of_a_lost_store_once_it_is_saved(
+    database: Database, path: Path
+) -> None:
     told: list[StoreGone] = []
     database.on_gone(told.append)
     unlink(path)
@@ -225,7 +225,9 @@ def test_a_worker_of_a_program_ends_with_the_reason(path: Path) -> None:
             worker.run()
 
 
-def test_what_cannot_be_saved_is_tried_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_of_a_lost_store_that_cannot_be_saved_is_tried_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock = ManualClock()
     with opened(f"sqlite:///{path}", clock=clock) as database:
         add(database, ("t_1", "one"))

@@ -18,11 +18,13 @@ SELECT 't_' || n, 't_' || (n - 1), 1 FROM s
 """
 
 
-def test_who_looks_for_leases_that_ran_out_walks_past_none_that_has_not(store_url: str) -> None:
+def test_the_search_for_expired_leases_reads_no_lease_that_lasts(store_url: str) -> None:
     assert_same_beside_more(store_url, "expired_tasks", count=9)
 
 
-def test_who_asks_what_one_task_needs_walks_past_no_need_of_others(sqlite_store_url: str) -> None:
+def test_the_search_for_the_needs_of_one_task_reads_no_needs_of_others(
+    sqlite_store_url: str,
+) -> None:
     assert_same_beside_more(sqlite_store_url, "needs_behind", ids='["t_3"]')
 
 

@@ -93,7 +93,7 @@ def test_a_call_goes_back_only_as_often_as_it_may(engine: Engine) -> None:
     engine.runs.advance(run.id)
 
 
-def test_only_what_has_nothing_in_its_way_begins_to_wait(engine: Engine) -> None:
+def test_only_a_ready_call_step_begins_to_wait_for_its_run(engine: Engine) -> None:
     ready = create(engine, "ready")
     started = waiting(engine)
     blocked = begin(engine, Step(id="plan"), call(needs=("plan",)))

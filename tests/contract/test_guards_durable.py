@@ -123,7 +123,7 @@ def test_a_signal_that_somebody_has_taken_wakes_nobody(engine: Engine) -> None:
     assert wake(engine, waiting) == set()
 
 
-def test_who_ended_while_waiting_is_woken_by_no_signal(engine: Engine) -> None:
+def test_a_task_that_ended_while_waiting_is_woken_by_no_signal(engine: Engine) -> None:
     waiting, target = create(engine), create(engine)
     wait = Wait(target=target, signals=("go",))
     assert engine.work.suspend(waiting, take(engine, waiting).token, wait).ok
@@ -142,7 +142,7 @@ def with_child(engine: Engine, wait: Wait) -> tuple[str, str]:
     return parent, child
 
 
-def test_who_waits_for_children_or_a_signal_wakes_with_either(engine: Engine) -> None:
+def test_a_task_that_waits_for_children_or_a_signal_wakes_with_either(engine: Engine) -> None:
     target = create(engine)
     first, second = (
         with_child(engine, Wait(target=target, signals=("go",), children=True)) for _ in range(2)
@@ -153,7 +153,9 @@ def test_who_waits_for_children_or_a_signal_wakes_with_either(engine: Engine) ->
     assert engine.tasks.get(second[0]).state == "ready"
 
 
-def test_whose_time_has_come_is_not_woken_as_well(engine: Engine, clock: ManualClock) -> None:
+def test_a_waiting_task_that_has_become_due_is_not_woken_as_well(
+    engine: Engine, clock: ManualClock
+) -> None:
     later = clock.now() + 5_000_000
     parent, child = with_child(engine, Wait(children=True, until=later))
     heard = create(engine)
@@ -167,7 +169,7 @@ def test_whose_time_has_come_is_not_woken_as_well(engine: Engine, clock: ManualC
     assert write(engine, "wake_parents", ids=[parent]) == set()
 
 
-def test_who_waits_for_a_child_that_an_older_release_deleted_is_found_and_woken(
+def test_a_task_that_waits_for_a_child_deleted_by_an_older_release_is_found_and_woken(
     engine: Engine, store_url: str
 ) -> None:
     parent, child = create(engine), create(engine, "child")
@@ -264,7 +266,7 @@ def test_a_signal_is_taken_only_by_the_attempt_that_holds_the_lease(
     assert take_signal(engine, attempt, target) == []
 
 
-def test_two_who_take_the_same_signal_at_once_share_nothing(
+def test_two_tasks_that_take_the_same_signal_at_once_share_nothing(
     engine: Engine, store_url: str, clock: ManualClock
 ) -> None:
     target = create(engine)
@@ -288,7 +290,7 @@ def test_two_who_take_the_same_signal_at_once_share_nothing(
     assert found == [{"wait": {"signal": 1}}, {}]
 
 
-def test_only_what_a_task_made_itself_is_superseded_and_only_once(engine: Engine) -> None:
+def test_only_children_that_a_task_made_itself_are_superseded_and_only_once(engine: Engine) -> None:
     attempts = [take(engine, create(engine)) for _ in range(2)]
     children = [spawn(engine, each) for each in attempts]
     below = spawn(engine, take(engine, children[0]))
@@ -301,7 +303,7 @@ def test_only_what_a_task_made_itself_is_superseded_and_only_once(engine: Engine
 
 
 @pytest.mark.parametrize("back", ["reset", "reopen"])
-def test_what_counts_no_more_comes_back_by_no_operation(engine: Engine, back: str) -> None:
+def test_a_superseded_child_comes_back_by_no_operation(engine: Engine, back: str) -> None:
     parent = create(engine)
     child = spawn(engine, take(engine, parent))
     assert engine.tasks.cancel(parent).ok

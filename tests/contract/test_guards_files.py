@@ -41,7 +41,7 @@ def test_a_title_is_told_of_what_is_queued_with_all_it_needs(engine: Engine) -> 
     assert write(engine, "tell_titles", rows=[(task, "after") for task in left]) == set()
 
 
-def test_what_steps_gave_is_found_without_reading_all_that_is_there(
+def test_outputs_of_steps_are_found_without_a_scan_of_all_tasks(
     engine: Engine, store_url: str
 ) -> None:
     create(engine)

@@ -79,7 +79,7 @@ def listening(engine: Engine) -> StartedRun:
 
 
 @CONDITIONS
-def test_only_what_waits_for_its_condition_is_let_start_or_skipped(
+def test_only_a_named_step_that_waits_for_its_condition_is_started_or_skipped_and_once(
     engine: Engine, query: str
 ) -> None:
     named, other = ripe(engine), ripe(engine)
@@ -94,7 +94,7 @@ def test_only_what_waits_for_its_condition_is_let_start_or_skipped(
 
 @CONDITIONS
 @pytest.mark.parametrize("bring", [blocked, cancelled, begun, failed_once, listening])
-def test_what_waits_for_more_or_for_no_condition_is_neither_let_start_nor_skipped(
+def test_steps_that_wait_for_more_or_for_no_condition_are_neither_started_nor_skipped(
     engine: Engine, query: str, bring: Callable[[Engine], StartedRun]
 ) -> None:
     run = bring(engine)
@@ -103,7 +103,9 @@ def test_what_waits_for_more_or_for_no_condition_is_neither_let_start_nor_skippe
 
 
 @CONDITIONS
-def test_what_has_no_condition_is_neither_let_start_nor_skipped(engine: Engine, query: str) -> None:
+def test_a_task_without_a_condition_is_neither_started_nor_skipped(
+    engine: Engine, query: str
+) -> None:
     task_id = create(engine)
     take(engine, task_id)
     assert write(engine, "suspend_tasks", rows=[(task_id, 1, None, None)]) == {task_id}
@@ -124,7 +126,7 @@ def test_advance_ends_no_wait_of_a_step_with_a_condition(
     assert [each.task.id for each in engine.work.claim("worker")] == [runs[0].steps["deploy"]]
 
 
-def test_what_waits_for_its_condition_is_given_no_time(engine: Engine) -> None:
+def test_a_step_is_given_a_time_only_once_its_condition_was_looked_at(engine: Engine) -> None:
     run = blocked(engine)
     assert not engine.tasks.edit(run.steps["deploy"], {"scheduled_for": None}).ok
     assert engine.tasks.edit(run.steps["deploy"], {"priority": 3}).ok
@@ -273,7 +275,7 @@ def test_a_function_that_waits_for_a_failed_child_fails_by_itself(engine: Engine
     assert run.states["map"] == "ready"
 
 
-def test_what_counts_no_more_fails_no_group_and_no_run(engine: Engine) -> None:
+def test_superseded_tasks_fail_no_group_and_no_run(engine: Engine) -> None:
     run, (build, *_) = under_way(engine, parallel=1, count=1)
     assert engine.runs.retry(run, step="build").ok
     assert write(engine, "fail_groups", ids=[run]) == set()

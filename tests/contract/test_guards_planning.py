@@ -117,7 +117,7 @@ def with_an_old_child(engine: Engine) -> tuple[str, str, str]:
     return parent, made.value[0], children[1]
 
 
-def test_what_a_task_made_before_it_was_planned_is_no_part_of_the_plan(engine: Engine) -> None:
+def test_children_of_an_earlier_epoch_are_no_part_of_the_plan(engine: Engine) -> None:
     parent, old, last = with_an_old_child(engine)
     before = engine.tasks.get(old)
     assert write(engine, "hold_plans", ids=[parent]) == set()
@@ -164,14 +164,14 @@ def failing(engine: Engine) -> tuple[str, list[str]]:
     return parent, children
 
 
-def test_what_has_not_begun_of_a_failing_plan_is_held_once(engine: Engine) -> None:
+def test_idle_children_of_a_failing_plan_are_held_once(engine: Engine) -> None:
     (parent, children), (_, others) = failing(engine), failing(engine)
     assert write(engine, "hold_plans", ids=[parent]) == {children[3]}
     assert write(engine, "hold_plans", ids=[parent]) == set()
     assert engine.tasks.get(others[3]).run_holds == Hold(0)
 
 
-def test_nothing_is_held_in_a_plan_of_which_nothing_has_failed(engine: Engine) -> None:
+def test_a_plan_without_a_failed_part_has_no_child_held(engine: Engine) -> None:
     failing(engine)
     parent, children = finalized(engine, "one", "two")
     take(engine, children[0])
@@ -179,7 +179,7 @@ def test_nothing_is_held_in_a_plan_of_which_nothing_has_failed(engine: Engine) -
     assert write(engine, "hold_plans", ids=[parent]) == set()
 
 
-def test_nothing_is_held_beside_a_failure_that_is_part_of_no_finalized_plan(
+def test_a_failure_outside_a_finalized_plan_has_no_child_held(
     engine: Engine,
 ) -> None:
     finalized(engine, "beside")
@@ -338,7 +338,7 @@ def test_a_reset_reaches_what_is_below_a_plan_through_plans_and_counts(engine: E
     assert engine.tasks.get(stranger).state == "ready"
 
 
-def test_what_a_task_made_in_an_epoch_that_is_over_is_not_reset_with_its_plan(
+def test_children_of_an_earlier_epoch_are_not_reset_with_the_plan(
     engine: Engine,
 ) -> None:
     parent, old, last = with_an_old_child(engine)
@@ -348,7 +348,7 @@ def test_what_a_task_made_in_an_epoch_that_is_over_is_not_reset_with_its_plan(
     assert engine.tasks.get(old) == before
 
 
-def test_only_the_order_of_what_has_not_begun_below_a_plan_is_forgotten(
+def test_only_the_order_of_tasks_below_a_plan_that_have_not_begun_is_forgotten(
     engine: Engine, store_url: str
 ) -> None:
     parent, (one, two, three) = plan(engine, "one", "two", "three")
@@ -369,7 +369,7 @@ def test_only_the_order_of_what_has_not_begun_below_a_plan_is_forgotten(
     assert engine.tasks.get(other).planning_phase is PlanningPhase.ACTIVE
 
 
-def test_only_what_has_not_begun_below_a_plan_and_needs_nothing_is_unblocked(
+def test_only_blocked_tasks_below_a_plan_that_have_not_begun_and_need_nothing_are_unblocked(
     engine: Engine,
 ) -> None:
     parent, (one, two, three, free) = plan(engine, "one", "two", "three", "free")

@@ -174,7 +174,7 @@ def test_only_an_open_approval_that_has_all_it_needs_is_settled(engine: Engine) 
 
 
 @pytest.mark.parametrize("query", ["approve_held", "reject_held"])
-def test_only_a_queued_task_that_is_held_for_it_is_approved_or_rejected(
+def test_only_a_queued_task_with_an_approval_hold_is_approved_or_rejected(
     engine: Engine, query: str
 ) -> None:
     named, other, gone, asked = (create(engine) for _ in range(4))

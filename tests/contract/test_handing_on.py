@@ -59,7 +59,7 @@ def hand_on(engine: Engine, run: StartedRun, **changes: Any) -> dict[str, str]:
     return {names[row["entity"]]: row["status"] for row in changed}
 
 
-def test_of_those_that_have_all_they_need_as_many_start_as_there_is_room_for(
+def test_steps_whose_needs_are_done_start_as_far_as_there_is_room(
     engine: Engine,
 ) -> None:
     run = planned(engine, FORK)
@@ -76,14 +76,14 @@ def test_of_those_that_have_all_they_need_as_many_start_as_there_is_room_for(
     assert hand_on(engine, run, ids=list(run.steps.values())) == {}
 
 
-def test_what_needs_something_else_is_left_alone(engine: Engine) -> None:
+def test_a_step_whose_own_need_is_not_done_is_left_alone(engine: Engine) -> None:
     run, other = planned(engine), planned(engine)
     assert hand_on(engine, run, runs=[run.id, other.id], count=2) == {"work": "running"}
     assert other.states["work"] == "blocked"
     engine.runs.advance(other.id)
 
 
-def test_what_was_cancelled_meanwhile_stays_so(engine: Engine) -> None:
+def test_a_cancelled_task_stays_cancelled_when_its_need_is_done(engine: Engine) -> None:
     run = planned(engine)
     assert engine.tasks.cancel(run.steps["work"]).ok
     assert hand_on(engine, run) == {}
@@ -127,7 +127,7 @@ def test_bare_tasks_are_not_handed_on_and_stand_before_none(engine: Engine, hand
 @pytest.mark.parametrize(
     "keep", [held, paused_with_its_run, scheduled, for_another_agent, at_its_usage_limit]
 )
-def test_what_no_claim_would_take_is_only_unblocked(engine: Engine, keep: Hold) -> None:
+def test_a_task_that_no_claim_would_take_is_only_unblocked(engine: Engine, keep: Hold) -> None:
     run = start(engine)
     run.take("plan")
     keep(engine, run)
@@ -135,17 +135,19 @@ def test_what_no_claim_would_take_is_only_unblocked(engine: Engine, keep: Hold) 
     assert hand_on(engine, run) == {"work": "queued"}
 
 
-def test_what_stands_in_a_run_that_is_not_locked_is_only_unblocked(engine: Engine) -> None:
+def test_a_task_of_a_run_that_is_not_locked_is_only_unblocked(engine: Engine) -> None:
     assert hand_on(engine, planned(engine), runs=[]) == {"work": "queued"}
 
 
 @pytest.mark.parametrize("step", [KEYED, TAGGED], ids=["key", "tags"])
-def test_what_has_a_key_or_tags_is_only_unblocked(engine: Engine, step: Step) -> None:
+def test_a_task_with_a_concurrency_key_or_tags_is_only_unblocked(
+    engine: Engine, step: Step
+) -> None:
     run = planned(engine, Workflow.define("special", (Step(id="plan"), step)))
     assert hand_on(engine, run) == {"work": "queued"}
 
 
-def test_beside_what_advance_decides_about_all_are_only_unblocked(engine: Engine) -> None:
+def test_tasks_beside_a_loop_or_a_condition_are_only_unblocked(engine: Engine) -> None:
     listed = Reference.parse("for_each", "steps.plan.list")
     loop = Step(id="loop", needs=("plan",), for_each=listed, steps=(Step(id="one"),))
     decided = Step(id="decided", needs=("plan",), when=FLAG)
@@ -155,7 +157,7 @@ def test_beside_what_advance_decides_about_all_are_only_unblocked(engine: Engine
         assert engine.runs.cancel(run.id).ok
 
 
-def test_what_has_run_before_is_only_unblocked_and_its_cost_counted_by_the_claim(
+def test_a_task_that_has_run_before_is_only_unblocked_and_its_cost_is_left_to_the_claim(
     engine: Engine,
 ) -> None:
     run = start(engine)
@@ -191,7 +193,7 @@ def earlier_in_its_plan(engine: Engine, hand: Raw) -> str:
 
 
 @pytest.mark.parametrize("arrange", [older, more_urgent, wanted_now, earlier_in_its_plan])
-def test_whoever_stands_before_it_in_line_comes_first(
+def test_a_task_before_the_unblocked_one_in_line_is_claimed_first(
     engine: Engine, hand: Raw, arrange: Arrange
 ) -> None:
     first = arrange(engine, hand) if arrange is older else None
@@ -202,7 +204,9 @@ def test_whoever_stands_before_it_in_line_comes_first(
     hand("UPDATE holdfast_task SET position = 0")
 
 
-def test_whoever_stands_behind_it_in_line_comes_later(engine: Engine) -> None:
+def test_a_task_behind_the_unblocked_one_in_line_does_not_keep_it_from_starting(
+    engine: Engine,
+) -> None:
     run = planned(engine, priority=1)
     create(engine, "newer, and less urgent", step="pack")
     assert hand_on(engine, run) == {"work": "running"}
@@ -231,7 +235,7 @@ NOT_READY = [
 
 
 @pytest.mark.parametrize("arrange", NOT_READY)
-def test_who_is_older_but_not_ready_keeps_nobody_from_being_started(
+def test_an_older_task_that_is_not_ready_keeps_no_task_from_starting(
     engine: Engine, hand: Raw, arrange: Arrange
 ) -> None:
     task_id = arrange(engine, hand)
@@ -241,7 +245,7 @@ def test_who_is_older_but_not_ready_keeps_nobody_from_being_started(
 
 
 @pytest.mark.parametrize("arrange", [*NOT_READY, clauses.with_another_tag])
-def test_with_somebody_in_line_who_has_a_key_or_tags_it_is_left_to_a_claim_who_comes_first(
+def test_a_step_is_left_to_a_claim_beside_a_task_with_tags_or_with_a_key_that_could_run(
     engine: Engine, hand: Raw, arrange: Arrange
 ) -> None:
     run = planned(engine)

@@ -65,7 +65,7 @@ HANDED_ON = ["task.created", "task.running"]
 IN_TURN = ["task.created", "task.unblocked", "task.running"]
 
 
-def test_to_who_takes_bare_tasks_too_which_may_stand_before_it_nothing_is_handed_on(
+def test_a_worker_that_takes_bare_tasks_too_is_handed_no_step_past_them(
     quiet: Engine,
 ) -> None:
     chain = Chain(quiet)
@@ -90,7 +90,7 @@ def test_a_step_that_is_handed_on_has_one_event_for_both(quiet: Engine) -> None:
     chain.finish()
 
 
-def test_what_is_handed_on_was_ready_for_no_time_however_long_its_need_ran(
+def test_a_step_handed_on_counts_as_ready_for_no_time_after_a_long_need(
     store_url: str, clock: ManualClock
 ) -> None:
     engine = Engine(store_url, clock=clock)
@@ -118,7 +118,7 @@ def test_a_new_task_in_the_same_commit_may_come_first(quiet: Engine) -> None:
     chain.finish()
 
 
-def test_what_a_key_lets_in_with_the_same_report_may_come_first(quiet: Engine) -> None:
+def test_a_task_that_a_key_lets_in_with_the_same_report_may_come_first(quiet: Engine) -> None:
     chain = Chain(quiet)
     one = Concurrency(key="key", limit=1)
     chain.hand.room = 2
@@ -150,7 +150,9 @@ def test_the_step_after_the_last_that_a_budget_allows_is_not_started(
     quiet.commits.step()
 
 
-def test_who_leaves_just_then_is_given_what_was_started_for_it(quiet: Engine) -> None:
+def test_a_worker_that_leaves_during_a_report_is_given_the_step_that_was_started_for_it(
+    quiet: Engine,
+) -> None:
     chain = Chain(quiet)
 
     def leaves() -> tuple[str, ...]:
@@ -176,7 +178,7 @@ def test_a_report_is_written_though_nothing_can_be_handed_on(quiet: Engine, trou
 
 
 @pytest.mark.parametrize("change", [{"agents": ("default", "other")}, {"request": "again"}])
-def test_who_takes_more_than_one_line_or_may_ask_again_gets_it_by_a_claim(
+def test_a_worker_of_several_lines_or_with_a_request_gets_the_next_step_by_a_claim(
     quiet: Engine, change: dict[str, Any]
 ) -> None:
     chain = Chain(quiet)
@@ -187,7 +189,7 @@ def test_who_takes_more_than_one_line_or_may_ask_again_gets_it_by_a_claim(
     assert chain.history() == IN_TURN
 
 
-def test_who_passes_somebody_by_gets_it_by_a_claim(quiet: Engine) -> None:
+def test_a_worker_that_passes_a_task_by_gets_the_next_step_by_a_claim(quiet: Engine) -> None:
     chain = Chain(quiet)
     chain.hand.taker.passed = lambda: ("t_" + "0" * 20,)
     chain.report()
@@ -285,31 +287,33 @@ def report(hand: Hand, output: object = None) -> list[str | None]:
     return [each.step for each in hand.held]
 
 
-def test_beside_what_a_condition_may_start_first_nothing_is_handed_on(quiet: Engine) -> None:
+def test_a_step_is_not_handed_on_past_a_step_that_its_condition_may_start_first(
+    quiet: Engine,
+) -> None:
     urgent = Step(id="urgent", needs=("plan",), when=FLAG, priority=9)
     assert report(begin(quiet, PLAN, BESIDE, urgent), {"flag": True}) == ["urgent"]
 
 
-def test_beside_what_a_step_that_is_skipped_lets_go_nothing_is_handed_on(quiet: Engine) -> None:
+def test_a_step_is_not_handed_on_past_a_step_that_a_skipped_step_unblocks(quiet: Engine) -> None:
     skipped = Step(id="skipped", needs=("plan",), when=FLAG)
     urgent = Step(id="urgent", needs=("skipped",), priority=9)
     assert report(begin(quiet, PLAN, BESIDE, skipped, urgent), {"flag": False}) == ["urgent"]
 
 
-def test_beside_what_sends_the_run_back_nothing_is_handed_on(quiet: Engine) -> None:
+def test_a_step_is_not_handed_on_when_another_step_sends_the_run_back(quiet: Engine) -> None:
     back = OnFailure(action="goto", step="plan", max_rounds=2)
     hand = begin(quiet, PLAN, BESIDE, Step(id="y", needs=("plan",), when=FLAG, on_failure=back))
     assert report(hand, {}) == ["plan"]
     assert report(hand, {"flag": False}) == ["beside"]
 
 
-def test_beside_a_loop_whose_list_is_not_there_nothing_is_handed_on(quiet: Engine) -> None:
+def test_a_step_is_not_handed_on_beside_a_loop_whose_list_is_missing(quiet: Engine) -> None:
     listed = Reference.parse("for_each", "steps.plan.list")
     loop = Step(id="loop", needs=("plan",), for_each=listed, steps=(Step(id="one"),))
     assert report(begin(quiet, PLAN, BESIDE, loop), {}) == []
 
 
-def test_beside_the_last_item_of_a_loop_nothing_is_handed_on(quiet: Engine) -> None:
+def test_a_step_is_not_handed_on_past_a_step_behind_a_loop_that_ends(quiet: Engine) -> None:
     hand = begin(quiet, PLAN, BESIDE, room=2)
     each = Reference.parse("for_each", "input.list")
     steps = (
@@ -323,7 +327,7 @@ def test_beside_the_last_item_of_a_loop_nothing_is_handed_on(quiet: Engine) -> N
     assert report(hand) == ["urgent"]
 
 
-def test_beside_the_end_of_a_run_that_lets_another_in_nothing_is_handed_on(quiet: Engine) -> None:
+def test_a_step_is_not_handed_on_past_a_run_that_the_end_of_another_lets_in(quiet: Engine) -> None:
     one = Concurrency(key="key", limit=1)
     keyed = Workflow.define("keyed", (Step(id="only"),), concurrency=one)
     hand = begin(quiet, PLAN, BESIDE, room=2)
@@ -334,7 +338,7 @@ def test_beside_the_end_of_a_run_that_lets_another_in_nothing_is_handed_on(quiet
     assert report(hand) == ["only"]
 
 
-def test_beside_the_end_of_what_somebody_has_called_nothing_is_handed_on(quiet: Engine) -> None:
+def test_a_step_is_not_handed_on_past_the_caller_of_a_run_that_ends(quiet: Engine) -> None:
     called = Workflow.define("called", (Step(id="only"),))
     caller = Workflow.define("caller", (call("it", called), Step(id="urgent", needs=("it",))))
     hand = begin(quiet, PLAN, BESIDE, room=2)
@@ -346,7 +350,7 @@ def test_beside_the_end_of_what_somebody_has_called_nothing_is_handed_on(quiet: 
     assert report(hand) == ["urgent"]
 
 
-def test_beside_what_has_become_due_nothing_is_handed_on(
+def test_a_step_is_not_handed_on_past_a_task_that_has_become_due(
     store_url: str, clock: ManualClock
 ) -> None:
     engine = Engine(store_url, clock=clock)

@@ -59,7 +59,7 @@ def others(postgres_store_url: str, quiet: Engine) -> Iterator[Others]:
         yield Others(quiet, connection)
 
 
-def test_what_is_ready_and_taken_by_one_commit_wakes_no_other_process(
+def test_a_task_made_ready_and_taken_by_one_commit_wakes_no_other_process(
     quiet: Engine, others: Others
 ) -> None:
     hand = Hand(quiet, room=1)
@@ -70,7 +70,7 @@ def test_what_is_ready_and_taken_by_one_commit_wakes_no_other_process(
     assert hand.titles == ["work"]
 
 
-def test_those_who_show_how_a_run_goes_on_hear_of_it_now_and_then(
+def test_other_processes_hear_of_the_progress_of_a_run_now_and_then(
     quiet: Engine, others: Others, clock: ManualClock
 ) -> None:
     hand = Hand(quiet, room=1)
@@ -81,7 +81,7 @@ def test_those_who_show_how_a_run_goes_on_hear_of_it_now_and_then(
     assert others.hear_of_a_commit()
 
 
-def test_what_stays_ready_wakes_other_processes(quiet: Engine, others: Others) -> None:
+def test_a_task_that_stays_ready_wakes_other_processes(quiet: Engine, others: Others) -> None:
     hand = Hand(quiet, room=1)
     quiet.tasks.create.submit(NewTask(title="one"))
     assert others.hear_of_a_commit()

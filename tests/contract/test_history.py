@@ -120,6 +120,6 @@ def test_a_reader_waits_where_one_gap_more_would_have_to_be_forgotten(
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "1.2", "1.2-3", "1.2-3-4-5", "9" * 30, "1 "])
-def test_what_is_no_cursor_is_refused(text: str) -> None:
+def test_a_text_that_is_no_cursor_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
         Cursor.read(text)

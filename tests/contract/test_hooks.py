@@ -109,7 +109,7 @@ def test_many_ends_in_one_commit_fire_every_hook_for_each(engine: Engine) -> Non
         assert ends(engine, name) == sorted(("task.done", task_id, 1) for task_id in tasks)
 
 
-def test_what_belongs_to_a_run_or_to_another_task_ends_without_hooks(engine: Engine) -> None:
+def test_tasks_of_a_run_and_children_of_a_task_end_without_hooks(engine: Engine) -> None:
     engine.hooks.register([hook("after", *TASK_ENDS)])
     run = start(engine)
     run.finish("plan", "work")
@@ -277,7 +277,7 @@ def test_a_hook_that_cannot_be_read_is_told_and_keeps_nothing_from_ending(
     assert all(each.problem is None for each in engine.hooks.list())
 
 
-def test_what_a_newer_release_has_added_to_a_hook_is_left_out(
+def test_a_hook_with_fields_and_events_of_a_newer_release_still_follows_its_ends(
     engine: Engine, store_url: str
 ) -> None:
     engine.hooks.register([hook()])

@@ -63,7 +63,7 @@ def test_an_answer_in_utf_16_tells_no_secret(encoding: str, steps: FileSteps) ->
     assert "b�a�t�t�e�r�y" not in output["text"]
 
 
-def test_what_is_logged_of_a_call_tells_no_secret(
+def test_the_log_of_an_http_call_holds_no_secret(
     steps: FileSteps, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -73,7 +73,9 @@ def test_what_is_logged_of_a_call_tells_no_secret(
 
 
 @pytest.mark.parametrize("status", [500, 503, 408, 425, 429])
-def test_what_may_pass_is_tried_again_under_the_same_key(steps: FileSteps, status: int) -> None:
+def test_http_statuses_that_may_pass_are_tried_again_under_the_same_key(
+    steps: FileSteps, status: int
+) -> None:
     with service(Reply(status=status), Reply(body=b'{"n": 2}')) as to:
         task = steps.done(call(to))
         assert (task.output, task.attempt, task.failures) == ({"n": 2}, 2, 1)
@@ -91,7 +93,9 @@ def test_what_may_pass_is_tried_again_under_the_same_key(steps: FileSteps, statu
         (Reply(body=b"x" * 2_000_000), "answered more than 1048576 bytes"),
     ],
 )
-def test_what_will_not_pass_fails_for_good(steps: FileSteps, reply: Reply, message: str) -> None:
+def test_http_replies_that_will_not_change_fail_the_step_for_good(
+    steps: FileSteps, reply: Reply, message: str
+) -> None:
     with service(reply) as to:
         task = steps.done(call(to, outputs=NUMBER, headers={"X": "{{ secret.API_KEY }}"}))
         assert (task.status, task.attempt, len(to.heard)) == ("failed", 1, 1)

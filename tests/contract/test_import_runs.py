@@ -152,7 +152,7 @@ def test_a_step_that_ran_too_early_is_done_again_with_what_it_should_have_follow
     assert [task.state for task in hf.runs.tasks(run)] == ["ready", "blocked", "blocked"]
 
 
-def test_that_nobody_verifies_the_stories_of_an_open_loop_is_told(
+def test_an_open_loop_whose_stories_nobody_verifies_is_remarked_on(
     hf: Holdfast, source: Path
 ) -> None:
     change(source, "UPDATE steps SET step_id = 'look' WHERE step_id = 'verify'")

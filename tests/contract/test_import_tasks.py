@@ -90,7 +90,9 @@ def test_a_child_whose_name_comes_first_arrives_with_its_parent(hf: Holdfast, so
     assert {arrived[name].parent_id for name in ("a.1", "a.2", "a.3")} == {arrived.ids["zz"]}
 
 
-def test_what_ended_there_ended_by_an_attempt_with_its_result(arrived: Arrived) -> None:
+def test_tasks_that_ended_in_the_source_arrive_with_an_ended_attempt_and_its_result(
+    arrived: Arrived,
+) -> None:
     assert (arrived["done"].output, arrived["done"].attempt) == ("all of it", 1)
     assert (arrived["failed"].error, arrived["failed"].failures) == ("no disk", 1)
     assert arrived["d"].error == "tests are red"
@@ -115,7 +117,7 @@ def test_a_parent_that_had_a_result_of_its_own_keeps_it_until_it_is_done_again(
     assert arrived["g"].output == ["output", ["output"], "output"]
 
 
-def test_the_first_who_waits_is_blocked_by_the_open_one_before_it(arrived: Arrived) -> None:
+def test_a_waiting_task_is_blocked_by_the_open_task_before_it(arrived: Arrived) -> None:
     assert arrived.blocked_by("a.3") == ["a.2"]
     assert arrived.blocked_by("b.two") == ["b.one"]
     assert arrived.blocked_by("b.three") == ["b.two"]
@@ -133,7 +135,9 @@ BEHIND = {
 }
 
 
-def test_whoever_waits_does_so_behind_anything_but_what_is_done(hf: Holdfast, source: Path) -> None:
+def test_a_waiting_task_is_blocked_by_a_task_before_it_in_any_state_but_done(
+    hf: Holdfast, source: Path
+) -> None:
     for before, state in BEHIND.items():
         change(source, f"UPDATE tasks SET status = '{before}' WHERE id = 'b.one'")  # noqa: S608
         arrived = Arrived(hf, import_tasks(source, into=hf, name=before))
@@ -142,7 +146,7 @@ def test_whoever_waits_does_so_behind_anything_but_what_is_done(hf: Holdfast, so
         assert arrived.blocked_by("b.three") == ["b.two"]
 
 
-def test_whoever_waits_does_so_behind_all_before_it_that_are_not_done(
+def test_a_waiting_task_is_blocked_by_every_task_before_it_that_is_not_done(
     hf: Holdfast, source: Path
 ) -> None:
     for middle, blocked_by in (("done", ["e.1"]), ("queued", ["e.1", "e.2"])):
@@ -217,7 +221,7 @@ def test_importing_a_file_twice_makes_nothing_twice(hf: Holdfast, source: Path) 
     assert {each.old: each.became for each in again.moved}["a.2"] == "done"
 
 
-def test_what_was_deleted_since_does_not_come_back(hf: Holdfast, source: Path) -> None:
+def test_tasks_deleted_since_the_import_do_not_come_back(hf: Holdfast, source: Path) -> None:
     arrived = Arrived(hf, import_tasks(source, into=hf))
     for name in ("planning.2", "manual"):
         assert hf.tasks.delete(arrived.ids[name]).ok

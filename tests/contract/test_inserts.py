@@ -39,7 +39,7 @@ def insert(engine: Engine, rows: Rows) -> int:
     return engine.database.transact(lambda tx: tx.insert("insert_tasks", rows=rows)())
 
 
-def test_as_many_rows_as_were_made_are_told_and_each_has_its_event(
+def test_an_insert_gives_the_number_of_rows_made_and_each_row_has_its_event(
     engine: Engine, store_url: str, sample: TaskRow
 ) -> None:
     rows = written(sample, [None] * COUNT)
@@ -92,7 +92,7 @@ def test_an_insert_leaves_the_mark_by_which_its_commit_is_found(
     assert mark.as_parameters() in found
 
 
-def test_what_tells_only_a_number_is_not_run_as_what_tells_its_rows(
+def test_statements_that_give_a_count_are_not_run_as_statements_that_give_rows(
     engine: Engine, sample: TaskRow
 ) -> None:
     rows = written(sample, [None])

@@ -82,7 +82,7 @@ def test_an_item_begun_again_waits_for_its_turn(engine: Engine) -> None:
     assert work_off(engine, run) == ["one 1", "one 0", "one 2"]
 
 
-def test_to_begin_again_at_a_loop_means_the_loop_however_late_the_clock_of_who_made_the_items(
+def test_retry_from_a_loop_begins_the_loop_itself_though_its_items_have_older_ids(
     engine: Engine, store_url: str, clock: ManualClock
 ) -> None:
     run = begin(engine, Step(id="plan"), loop("steps.plan", body=ONE, needs=("plan",)))
@@ -95,7 +95,9 @@ def test_to_begin_again_at_a_loop_means_the_loop_however_late_the_clock_of_who_m
     assert engine.tasks.get(loops[0].id).epoch == 2
 
 
-def test_to_begin_again_at_a_step_of_an_item_means_the_one_that_counts(engine: Engine) -> None:
+def test_retry_from_a_step_of_an_item_begins_the_step_that_is_not_superseded(
+    engine: Engine,
+) -> None:
     run = planned(engine, loop(needs=("plan",), body=ONE), stories=["a"])
     finish(engine, of(engine, run, "one")[0].id)
     assert engine.runs.retry(run, step="build").ok

@@ -71,7 +71,7 @@ def test_an_attempt_keeps_so_many_bytes_and_what_lies_beside_counts(few: Engine)
     assert remember(few, attempt, "other", "aaa").answer.ok
 
 
-def test_what_children_are_given_counts_as_bytes_of_the_attempt_that_makes_them(
+def test_payloads_of_children_count_as_bytes_kept_by_the_attempt_that_spawns_them(
     store_url: str, clock: ManualClock
 ) -> None:
     settings = Settings(url=store_url, max_kept=20_000, max_run_kept=25_000)
@@ -109,7 +109,7 @@ def test_a_run_keeps_no_more_bytes_than_it_may(few: Engine) -> None:
 
 
 @pytest.mark.parametrize("verb", ["suspend", "ask", "spawn", "take_signal"])
-def test_what_is_remembered_with_another_change_counts_as_well(few: Engine, verb: str) -> None:
+def test_effects_recorded_with_another_change_count_as_kept(few: Engine, verb: str) -> None:
     task = create(few)
     attempt = take(few, task)
     for number in range(4):
@@ -186,7 +186,7 @@ def test_effects_of_one_group_are_counted_together(
         racer.close()
 
 
-def test_what_is_deleted_is_counted_no_more(few: Engine, store_url: str) -> None:
+def test_a_deleted_task_is_no_longer_counted_as_kept(few: Engine, store_url: str) -> None:
     task = create(few)
     assert remember(few, take(few, task), "one").answer.ok
     with raw(store_url) as run:

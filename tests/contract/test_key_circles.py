@@ -61,7 +61,7 @@ def test_why_names_two_families_that_wait_for_each_other_and_how_to_part_them(
     assert warning.endswith(fix)
 
 
-def test_who_is_cancelled_and_retried_leaves_the_circle_and_both_come_to_their_end(
+def test_a_run_cancelled_and_retried_leaves_the_circle_and_both_runs_complete(
     engine: Engine,
 ) -> None:
     first, second = circle(engine)
@@ -75,13 +75,13 @@ def test_who_is_cancelled_and_retried_leaves_the_circle_and_both_come_to_their_e
     assert second.status == "completed"
 
 
-def test_who_waits_for_a_key_of_a_circle_is_told_of_it_too(engine: Engine) -> None:
+def test_a_run_that_waits_for_a_key_of_a_circle_is_told_of_the_circle_too(engine: Engine) -> None:
     circle(engine)
     behind = start(engine, narrow(engine, "x"))
     assert "they wait for each other in a circle: " in engine.why_run(behind.id).summary
 
 
-def test_it_is_no_circle_while_one_who_has_a_place_can_go_on(engine: Engine) -> None:
+def test_runs_are_in_no_circle_while_another_holder_of_the_key_can_go_on(engine: Engine) -> None:
     x, y = narrow(engine, "x", limit=2), narrow(engine, "y")
     first, beside = family(engine, "x", y, limit=2), family(engine, "x", y, limit=2)
     second = family(engine, "y", x)
@@ -96,7 +96,7 @@ def test_it_is_no_circle_while_one_who_has_a_place_can_go_on(engine: Engine) -> 
     assert "circle" in str(engine.why_run(waiting.id))
 
 
-def test_it_is_no_circle_where_a_key_has_room_again(engine: Engine, store_url: str) -> None:
+def test_runs_are_in_no_circle_once_a_key_has_room_again(engine: Engine, store_url: str) -> None:
     _, second = circle(engine)
     with raw(store_url) as run:
         run("UPDATE holdfast_slot SET capacity = 2, highest = 2 WHERE key = 'run:x'")
@@ -105,7 +105,7 @@ def test_it_is_no_circle_where_a_key_has_room_again(engine: Engine, store_url: s
     assert of(second).holds == []
 
 
-def test_to_wait_for_a_run_that_works_is_no_circle(engine: Engine) -> None:
+def test_waiting_for_a_run_that_can_go_on_is_no_circle(engine: Engine) -> None:
     x, y = narrow(engine, "x"), narrow(engine, "y")
     first, second = family(engine, "x", y), family(engine, "y", x)
     first.finish("plan")

@@ -53,7 +53,7 @@ def with_b_running_and_a_ready(url: str, clock: ManualClock) -> Iterator[tuple[E
         assert diagnosis.ok, str(diagnosis)
 
 
-def test_one_group_gives_a_key_back_and_takes_one_that_sorts_before_it(store_url: str) -> None:
+def test_a_commit_frees_one_key_and_takes_another_that_sorts_before_it(store_url: str) -> None:
     with with_b_running_and_a_ready(store_url, ManualClock()) as (engine, task_id, token):
         complete = engine.work.complete.submit(task_id, token, "made")
         claim = engine.work.claim.submit("worker")

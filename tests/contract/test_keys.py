@@ -67,7 +67,7 @@ def test_the_same_key_with_another_body_is_a_conflict(
     assert dump(store_url) == store
 
 
-def test_another_need_or_parent_is_another_body(engine: Engine) -> None:
+def test_a_key_used_again_with_another_need_or_parent_is_a_conflict(engine: Engine) -> None:
     first, second = create(engine), create(engine)
     body = replace(BODY, needs=(first,), parent=first)
     engine.tasks.create(body)

@@ -62,7 +62,7 @@ def begin_again(engine: Engine, run: str, way: str) -> None:
         "reject with a word and retry",
     ],
 )
-def test_only_the_items_that_were_named_begin_again(engine: Engine, way: str) -> None:
+def test_only_the_items_that_a_verifier_named_begin_again(engine: Engine, way: str) -> None:
     run = rejected(engine, OnFailure() if way == "retry" else ASK)
     begin_again(engine, run, way)
     assert ready(engine, run) == ["make 1"]
@@ -76,7 +76,7 @@ def test_only_the_items_that_were_named_begin_again(engine: Engine, way: str) ->
 
 
 @pytest.mark.parametrize("way", ["retry", "approve"])
-def test_who_named_no_item_meant_all(engine: Engine, way: str) -> None:
+def test_a_rejection_that_names_no_item_begins_all_items_again(engine: Engine, way: str) -> None:
     said = {"verdict": "reject", "feedback": "none will do"}
     run = rejected(engine, OnFailure() if way == "retry" else ASK, said)
     begin_again(engine, run, way)
@@ -84,7 +84,7 @@ def test_who_named_no_item_meant_all(engine: Engine, way: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["retry", "approve"])
-def test_what_an_earlier_release_has_written_down_means_all(
+def test_a_rejection_written_by_an_earlier_release_begins_all_items_again(
     engine: Engine, store_url: str, way: str
 ) -> None:
     run = rejected(engine, OnFailure() if way == "retry" else ASK)
@@ -118,7 +118,7 @@ def test_each_approval_brings_back_what_was_named_last(engine: Engine) -> None:
     assert take(engine, current(engine, run, "make", 0).id).feedback == "now the others"
 
 
-def test_who_goes_back_further_begins_all_again_and_names_items_once_that_is_used_up(
+def test_a_verifier_that_goes_back_begins_all_items_again_and_names_items_when_that_is_used_up(
     engine: Engine,
 ) -> None:
     run = rejected(engine, BACK)

@@ -94,7 +94,7 @@ def test_a_lease_that_nobody_ever_held_is_refused(engine: Engine) -> None:
     assert engine.leases.release("nothing", NOT_GENUINE).reason is Refusal.STALE_TOKEN
 
 
-def test_of_callers_at_once_exactly_one_gets_the_lease(engine: Engine) -> None:
+def test_exactly_one_of_several_callers_at_once_gets_the_lease(engine: Engine) -> None:
     asked = [engine.leases.acquire.submit("branch", f"w{n}", ttl=10) for n in range(8)]
     assert [each.result() is not None for each in asked].count(True) == 1
 

@@ -78,7 +78,7 @@ def test_a_worker_lifts_the_first_in_line_and_the_others_when_it_has_room_again(
     assert held(engine, [late]) == [False]
 
 
-def test_what_a_full_worker_has_the_function_of_is_not_taken_and_held_by_another_without_end(
+def test_tasks_that_only_a_full_worker_can_run_are_not_taken_and_held_by_another_without_end(
     hf: Holdfast, store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More than the other remembers to pass by."""

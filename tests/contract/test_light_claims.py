@@ -37,7 +37,9 @@ def test_a_worker_reads_the_record_of_its_task_as_it_stands_when_it_is_asked_for
     assert held.task.status == "cancelled"
 
 
-def test_anybody_else_is_given_the_record_of_a_task_as_it_was_claimed(engine: Engine) -> None:
+def test_a_claim_outside_a_worker_gives_the_record_of_the_task_as_it_was_claimed(
+    engine: Engine,
+) -> None:
     stages.create(engine, "one")
     (held,) = engine.work.claim("worker")
     assert engine.tasks.cancel(held.task_id).ok
@@ -54,7 +56,7 @@ def test_an_attempt_that_is_over_keeps_the_effect_ids_of_its_own_epoch(engine: E
     assert context.effect_id("mail") == f"{held.task_id}/1/mail"
 
 
-def test_what_is_gone_cannot_be_read_any_more(engine: Engine) -> None:
+def test_the_record_of_a_deleted_task_cannot_be_read_from_its_claim(engine: Engine) -> None:
     (held,) = take(engine).held
     assert engine.tasks.cancel(held.task_id).ok
     assert engine.tasks.delete(held.task_id).ok

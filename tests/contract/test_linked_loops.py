@@ -97,7 +97,7 @@ def test_an_item_that_has_begun_is_not_told_to_wait(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("begun", ["loop", "item"])
-def test_what_a_loop_or_an_item_under_way_needs_is_not_reset(engine: Engine, begun: str) -> None:
+def test_a_need_of_a_loop_or_an_item_under_way_is_not_reset(engine: Engine, begun: str) -> None:
     run = begin(engine, Step(id="plan"), loop("input", body=ONE, needs=("plan",)), given=["a", "b"])
     do(engine, run, "plan")
     needed = named(engine, run, "plan")
@@ -109,7 +109,7 @@ def test_what_a_loop_or_an_item_under_way_needs_is_not_reset(engine: Engine, beg
     assert engine.runs.retry(run, step="plan").ok
 
 
-def test_what_a_loop_or_an_item_needs_that_has_not_begun_is_reset(engine: Engine) -> None:
+def test_a_need_of_a_loop_or_an_item_that_has_not_begun_is_reset(engine: Engine) -> None:
     body = (Step(id="one"), Step(id="two", needs=("one",)))
     run = begin(engine, Step(id="plan"), loop("input", body=body), given=["a", "b"])
     build, plan = named(engine, run, "build"), named(engine, run, "plan")
@@ -125,7 +125,7 @@ def test_what_a_loop_or_an_item_needs_that_has_not_begun_is_reset(engine: Engine
     assert (statuses(engine, run), current(engine, run, "build").blocked) == (["idle"], True)
 
 
-def test_of_two_needs_of_one_name_the_whole_loop_counts_and_else_the_first_item(
+def test_needs_of_one_name_give_the_output_of_the_whole_loop_or_else_of_the_first_item(
     engine: Engine,
 ) -> None:
     asides = [Step(id=f"aside{number}") for number in range(3)]
@@ -139,7 +139,7 @@ def test_of_two_needs_of_one_name_the_whole_loop_counts_and_else_the_first_item(
     assert given == [["first", "second"], "first", "second"]
 
 
-def test_of_two_needs_of_one_name_that_of_the_same_item_counts(engine: Engine) -> None:
+def test_needs_of_one_name_give_the_output_of_the_same_item(engine: Engine) -> None:
     body = (Step(id="one"), Step(id="two", needs=("one",)))
     run = begin(engine, loop("input", body=body, parallel=2), given=["a", "b"])
     ones = [named(engine, run, "one", place) for place in (0, 1)]

@@ -25,7 +25,7 @@ def linked(engine: Engine, *more: Step) -> str:
     return run
 
 
-def test_what_stands_around_a_step_that_is_done_again_waits_for_it(engine: Engine) -> None:
+def test_the_loop_around_a_step_that_is_done_again_is_under_way_again(engine: Engine) -> None:
     run = linked(engine, LAST)
     assert work_off(engine, run) == ["aside", "one 0", "two 0", "last"]
     assert engine.tasks.reopen(named(engine, run, "aside")).ok
@@ -37,7 +37,7 @@ def test_what_stands_around_a_step_that_is_done_again_waits_for_it(engine: Engin
     assert work_off(engine, run) == ["aside", "two 0", "last"]
 
 
-def test_so_it_does_where_work_goes_back(engine: Engine) -> None:
+def test_the_loop_around_a_step_is_under_way_again_when_work_goes_back(engine: Engine) -> None:
     back = OnFailure(action="goto", step="aside", max_rounds=1)
     once = RetryPolicy(max_attempts=1)
     tester = Step(id="test", needs=("aside", "build"), retry=once, on_failure=back)
@@ -49,7 +49,7 @@ def test_so_it_does_where_work_goes_back(engine: Engine) -> None:
     assert current(engine, run, "last").state == "blocked"
 
 
-def test_what_needs_an_item_waits_for_it_when_that_is_sent_back(engine: Engine) -> None:
+def test_a_step_that_needs_an_item_waits_for_it_when_the_item_is_sent_back(engine: Engine) -> None:
     check = Step(id="verify", verifies="build")
     run = begin(engine, loop("input", body=BODY), check, Step(id="aside"), given=["a"])
     assert engine.tasks.block(named(engine, run, "aside"), [named(engine, run, "build", 1)]).ok
@@ -103,7 +103,9 @@ def test_a_step_may_not_wait_for_an_item_that_begins_after_its_own(engine: Engin
     assert work_off(engine, run) == steps
 
 
-def test_nor_for_one_that_begins_after_the_item_around_its_loop(engine: Engine) -> None:
+def test_a_step_may_not_wait_for_an_item_that_begins_after_the_item_around_its_loop(
+    engine: Engine,
+) -> None:
     inner = Step(id="inner", for_each=Reference.parse("for_each", "input"), steps=BODY)
     run = begin(engine, loop("input", body=(inner,)), given=["a", "b"])
     outer = named(engine, run, "build", 2)
@@ -115,7 +117,7 @@ def test_nor_for_one_that_begins_after_the_item_around_its_loop(engine: Engine) 
         engine.tasks.block(waits[0], [named(engine, run, "inner", 2)])
 
 
-def test_in_a_parallel_loop_as_many_may_wait_for_a_later_item_as_leave_it_a_place(
+def test_items_of_a_parallel_loop_may_wait_for_a_later_item_while_a_place_is_left_for_it(
     engine: Engine,
 ) -> None:
     parallel = loop("input", body=BODY, parallel=2)
@@ -141,7 +143,7 @@ def test_an_item_may_be_waited_for_while_its_loop_has_room(engine: Engine) -> No
     assert work_off(engine, run) == ["aside", "one 0", "one 2", "two 2", "two 0"]
 
 
-def test_what_counts_no_more_closes_no_circle(engine: Engine) -> None:
+def test_a_superseded_need_closes_no_circle(engine: Engine) -> None:
     run = begin(engine, Step(id="aside"), loop("input", body=BODY), given=["a"])
     old = named(engine, run, "one")
     do(engine, run, "one")

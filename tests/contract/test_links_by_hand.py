@@ -106,7 +106,7 @@ def test_the_order_of_a_plan_is_not_taken_apart(engine: Engine, store_url: str) 
     assert engine.tasks.unblock(parent, by_hand=True).ok
 
 
-def test_what_a_task_was_added_with_is_by_hand_too(engine: Engine) -> None:
+def test_needs_that_a_task_was_created_with_count_as_links_by_hand(engine: Engine) -> None:
     need = create(engine)
     task = create(engine, needs=(need,))
     assert engine.tasks.unblock(task, by_hand=True).ok

@@ -78,7 +78,7 @@ def test_runs_are_listed_by_status_and_workflow(engine: Engine) -> None:
     assert [run.id for run in runs.list(status="completed", after=done.id)] == []
 
 
-def test_what_cannot_be_listed_is_refused_by_name(engine: Engine) -> None:
+def test_bad_limits_and_filters_of_a_listing_are_refused_by_field(engine: Engine) -> None:
     for bad in BAD_COUNTS:
         for desk in (engine.runs, engine.tasks):
             with pytest.raises(InvalidInput, match=r"^limit: "):

@@ -71,7 +71,7 @@ def test_a_run_that_waits_for_a_counter_keeps_nobody_else_waiting(engine: Engine
     assert holds == [Hold(0), Hold.SLOT]
 
 
-def test_who_waits_in_vain_is_told_so_and_what_comes_after_it_is_written(
+def test_a_write_that_waits_in_vain_is_told_so_and_later_writes_go_through(
     postgres_store_url: str,
 ) -> None:
     settings = Settings(url=postgres_store_url, lease=1.0, renewal=0.3)

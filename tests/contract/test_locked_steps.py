@@ -12,7 +12,7 @@ from tests.race.racers import eventually
 PATIENCE = 30
 
 
-def test_what_a_step_did_is_done_once_however_long_the_store_is_busy_while_its_lease_lasts(
+def test_steps_are_done_once_however_long_the_store_is_busy_while_their_leases_last(
     postgres_store_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     done: list[str] = []

@@ -57,7 +57,7 @@ def writer(postgres_store_url: str) -> Iterator[Connection]:
 
 
 @pytest.mark.parametrize("query", ["loops_with_room", "first_open_item", "start_items"])
-def test_who_looks_for_open_items_walks_past_none_that_has_ended(
+def test_the_search_for_open_items_reads_no_items_that_have_ended(
     writer: Connection, query: str
 ) -> None:
     known = queries.load("postgresql")[query]

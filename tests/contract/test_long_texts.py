@@ -57,7 +57,7 @@ def test_a_step_fails_without_an_attempt_when_no_text_can_be_made_of_what_anothe
     assert reason in str(failed.error)
 
 
-def test_what_is_claimed_is_made_by_whoever_claims_it_and_not_by_the_writer(
+def test_texts_of_a_claimed_step_are_rendered_by_the_claimer_and_not_by_the_writer(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []

@@ -111,7 +111,7 @@ def test_a_loop_inside_a_loop_sees_the_item_around_it(engine: Engine) -> None:
     assert [task.output for task in inners if task.total is not None] == [["edit x", "edit y"], []]
 
 
-def test_what_an_item_gives_is_what_its_last_steps_give(engine: Engine) -> None:
+def test_the_output_of_an_item_is_the_output_of_its_last_steps(engine: Engine) -> None:
     run = begin(engine, loop("input", body=(Step(id="left"), Step(id="right"))), given=["a"])
     work_off(engine, run)
     assert of(engine, run, "build")[0].output == [{"left": "left a", "right": "right a"}]

@@ -29,7 +29,7 @@ def linked(engine: Engine, step: str) -> str:
 
 
 @pytest.mark.parametrize(("again", "around"), [("build", 0), ("build.1", 1)])
-def test_it_waits_for_the_loop_or_the_item_that_begins_again(
+def test_a_step_that_needs_a_superseded_task_waits_for_the_loop_or_item_that_begins_again(
     engine: Engine, again: str, around: int
 ) -> None:
     run = linked(engine, "two")
@@ -47,7 +47,9 @@ def test_it_waits_for_the_loop_or_the_item_that_begins_again(
     assert engine.doctor().ok
 
 
-def test_so_does_what_was_cancelled_and_comes_back(engine: Engine) -> None:
+def test_a_cancelled_step_that_needs_a_superseded_task_comes_back_waiting_for_the_loop(
+    engine: Engine,
+) -> None:
     run = linked(engine, "two")
     aside = named(engine, run, "aside")
     assert engine.tasks.cancel(aside).ok
@@ -56,7 +58,7 @@ def test_so_does_what_was_cancelled_and_comes_back(engine: Engine) -> None:
     assert work_off(engine, run) == [*ORDER, "aside"]
 
 
-def test_what_was_done_is_done_for_who_needs_it(engine: Engine) -> None:
+def test_a_superseded_need_that_was_done_stays_done_for_its_dependent(engine: Engine) -> None:
     run = linked(engine, "one")
     do(engine, run, "one")
     aside = named(engine, run, "aside")
@@ -64,7 +66,7 @@ def test_what_was_done_is_done_for_who_needs_it(engine: Engine) -> None:
     assert take(engine, aside).needs == {"one": "output"}
 
 
-def test_who_needs_what_counts_no_more_and_was_done_does_not_begin_again_for_it(
+def test_a_step_whose_superseded_need_was_done_does_not_wait_for_it_again(
     engine: Engine,
 ) -> None:
     run = begin(engine, Step(id="first"), Step(id="aside"), loop("input", body=BODY), given=["a"])
@@ -79,7 +81,7 @@ def test_who_needs_what_counts_no_more_and_was_done_does_not_begin_again_for_it(
     assert engine.doctor().ok
 
 
-def test_what_a_step_had_made_is_waited_for_in_what_it_makes_again(engine: Engine) -> None:
+def test_a_need_on_a_superseded_child_moves_to_the_step_that_made_it(engine: Engine) -> None:
     run = begin(engine, Step(id="one"), Step(id="aside"))
     child = spawn(engine, take(engine, named(engine, run, "one")))
     aside = named(engine, run, "aside")
@@ -127,7 +129,7 @@ def test_a_task_without_a_run_waits_so_too(engine: Engine) -> None:
         engine.tasks.create(NewTask(title="late", needs=(child,)))
 
 
-def test_what_counts_no_more_and_is_not_done_is_needed_by_nothing_new(engine: Engine) -> None:
+def test_a_superseded_task_that_is_not_done_is_refused_as_a_new_need(engine: Engine) -> None:
     run = begin(engine, Step(id="aside"), loop("input", body=BODY), given=["a"])
     old = named(engine, run, "one")
     assert engine.runs.retry(run, step="build").ok

@@ -57,7 +57,7 @@ def warm(engine: Engine) -> None:
     assert engine.database.transact(lambda tx: claim(tx, COUNT)) == []
 
 
-def test_many_are_claimed_and_reported_each_by_its_own_attempt(engine: Engine) -> None:
+def test_tasks_claimed_together_are_reported_each_by_its_own_attempt(engine: Engine) -> None:
     warm(engine)
     tasks = fill(engine, COUNT)
     held = engine.work.claim("worker", count=COUNT)
@@ -115,7 +115,7 @@ def history(url: str) -> dict[str, list[Row]]:
 
 
 @pytest.mark.parametrize("many", [1, 5])
-def test_the_same_is_written_however_it_is_told(
+def test_changes_told_together_and_one_by_one_write_the_same_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int
 ) -> None:
     monkeypatch.setattr(bulk_changes, "MANY", 10**9)
@@ -130,7 +130,7 @@ def test_the_same_is_written_however_it_is_told(
     assert {row["status"] for row in written["holdfast_task"]} == {"done", "failed"}
 
 
-def test_what_is_rolled_back_is_not_told_again(engine: Engine) -> None:
+def test_rows_of_a_transaction_that_was_rolled_back_are_not_told_again(engine: Engine) -> None:
     warm(engine)
     tasks = fill(engine, COUNT)
 
@@ -158,7 +158,7 @@ def test_a_connection_that_is_opened_again_notes_what_is_changed_too(sqlite_url:
         assert writer.execute("SELECT name FROM temp.sqlite_schema").fetchall()
 
 
-def test_what_is_longer_together_than_any_text_is_told_in_parts(sqlite_url: str) -> None:
+def test_rows_longer_together_than_a_text_may_be_are_told_in_parts(sqlite_url: str) -> None:
     with opened(sqlite_url) as engine:
         warm(engine)
         made = [
@@ -191,7 +191,7 @@ def report(row: Row) -> tuple[object, ...]:
     return (row["entity"], row["attempt"], "null", "digest", None, False, False)
 
 
-def test_what_is_told_together_is_told_as_text_and_numbers() -> None:
+def test_rows_told_together_are_told_as_text_and_numbers() -> None:
     """A value that is JSON to SQLite would come back taken apart."""
     for query in queries.load("sqlite").values():
         if query.together is not None:
@@ -225,7 +225,7 @@ def test_a_change_that_nobody_noted_is_not_written_and_made_the_next_time(
         assert engine.tasks.get(tasks[0]).version == 2
 
 
-def test_what_was_half_prepared_is_prepared_another_time(sqlite_url: str) -> None:
+def test_a_temporary_table_that_was_half_prepared_is_prepared_another_time(sqlite_url: str) -> None:
     with opened(sqlite_url) as engine:
         warm(engine)
         tasks = fill(engine, 20)

@@ -21,12 +21,12 @@ from tests.contract.stages import MISSING_RUN, MISSING_TASK, break_for_good, cre
 PATIENCE = 30
 
 
-def test_what_is_no_text_is_no_url() -> None:
+def test_a_url_that_is_no_text_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"^url: is a NoneType; pass a text, sqlite:///file"):
         Holdfast(cast("str", None))
 
 
-def test_what_is_no_sqlite_file_is_named(tmp_path: Path) -> None:
+def test_a_store_path_that_is_no_sqlite_file_is_named(tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("these are notes, and long enough to be taken for the head of a file" * 99)
     refused = {
@@ -84,7 +84,7 @@ def test_a_function_without_a_name_is_told_to_be_given_one(hf: Holdfast) -> None
         assert hf.task(name="one")(lambda: 1).enqueue().result(PATIENCE) == 1
 
 
-def test_what_can_be_done_with_an_ended_run_or_task_is_said(engine: Engine) -> None:
+def test_refusals_about_ended_runs_and_tasks_say_how_to_do_them_again(engine: Engine) -> None:
     done, failed = start(engine), start(engine)
     done.finish("plan", "work", "review")
     failed.break_for_good("plan")

@@ -133,14 +133,18 @@ def test_a_migration_changed_after_it_was_applied_is_named(bare_url: str, home: 
         upgrade(bare_url, str(home))
 
 
-def test_what_an_editor_does_to_the_ends_of_lines_is_no_change(bare_url: str, home: Path) -> None:
+def test_line_endings_and_blank_lines_of_a_migration_are_no_change(
+    bare_url: str, home: Path
+) -> None:
     write(home, "0002_second.sql", SECOND)
     upgrade(bare_url, str(home))
     write(home, "0002_second.sql", "\n" + SECOND.replace("\n", "  \r\n") + "\n\n")
     upgrade(bare_url, str(home))
 
 
-def test_another_migration_of_the_same_number_is_named(bare_url: str, home: Path) -> None:
+def test_a_migration_with_the_number_of_another_is_refused_by_name(
+    bare_url: str, home: Path
+) -> None:
     write(home, "0002_second.sql", SECOND)
     upgrade(bare_url, str(home))
     for dialect in DIALECTS:

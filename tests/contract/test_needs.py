@@ -24,7 +24,7 @@ def test_a_join_is_unblocked_once_by_its_last_need(engine: Engine) -> None:
     assert types == ["task.created", "task.unblocked"]
 
 
-def test_both_needs_done_in_one_transaction_unblock_a_join_once(engine: Engine) -> None:
+def test_a_join_whose_needs_are_done_in_one_transaction_is_unblocked_once(engine: Engine) -> None:
     run = start(engine, FORK)
     run.finish("plan")
     left, right = run.take("left"), run.take("right")
@@ -156,7 +156,7 @@ def test_a_parent_is_not_deleted_before_its_children(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("ended", ["done", "cancelled", "superseded"])
-def test_what_a_task_has_made_is_not_deleted_while_that_may_read_what_it_gives(
+def test_a_child_is_not_deleted_while_its_maker_may_read_its_result(
     engine: Engine, ended: str
 ) -> None:
     create(engine, "stranger")

@@ -54,7 +54,7 @@ def test_a_hint_reaches_every_subscriber_of_the_process_before_notify_returns(
     assert (first.count, second.count) == (1, 1)
 
 
-def test_who_unsubscribed_hears_nothing_more(notifier: Notifier) -> None:
+def test_an_unsubscribed_listener_hears_no_more_hints(notifier: Notifier) -> None:
     first, second = Ear(), Ear()
     unsubscribe = notifier.subscribe(first)
     notifier.subscribe(second)
@@ -64,7 +64,7 @@ def test_who_unsubscribed_hears_nothing_more(notifier: Notifier) -> None:
     assert (first.count, second.count) == (0, 1)
 
 
-def test_who_wants_only_the_hints_of_others_hears_none_of_its_own(notifier: Notifier) -> None:
+def test_a_listener_to_the_hints_of_others_hears_none_of_its_own(notifier: Notifier) -> None:
     others, all_of_them = Ear(), Ear()
     notifier.subscribe(others, own=False)
     notifier.subscribe(all_of_them)
@@ -105,7 +105,7 @@ def test_a_notifier_that_was_never_started_can_be_closed(bare_url: str) -> None:
         pass
 
 
-def test_another_processs_commit_is_heard_on_sqlite(sqlite_url: str) -> None:
+def test_a_commit_of_another_process_is_heard_on_sqlite(sqlite_url: str) -> None:
     with notifying(sqlite_url) as notifier:
         ear, others = Ear(), Ear()
         notifier.subscribe(ear)
@@ -124,7 +124,7 @@ def test_another_processs_commit_is_heard_on_sqlite(sqlite_url: str) -> None:
         assert ear.count == heard + 1
 
 
-def test_another_sessions_notify_is_heard_on_postgresql(postgres_url: str) -> None:
+def test_a_notify_of_another_session_is_heard_on_postgresql(postgres_url: str) -> None:
     with notifying(postgres_url) as notifier:
         ear, others = Ear(), Ear()
         notifier.subscribe(ear)

@@ -51,7 +51,7 @@ def test_a_need_that_counts_no_more_is_passed_on_by_the_doctor(
     assert engine.doctor().ok
 
 
-def test_who_needs_what_was_done_again_long_ago_goes_on_at_once(
+def test_a_task_whose_superseded_need_was_done_again_long_ago_goes_on_at_once(
     engine: Engine, store_url: str
 ) -> None:
     run, aside = stuck(engine, store_url)
@@ -64,7 +64,9 @@ def test_who_needs_what_was_done_again_long_ago_goes_on_at_once(
     assert engine.doctor().ok
 
 
-def test_who_would_wait_for_itself_goes_on_without_it(engine: Engine, store_url: str) -> None:
+def test_a_task_that_would_wait_for_itself_goes_on_without_that_need(
+    engine: Engine, store_url: str
+) -> None:
     run = begin(engine, Step(id="one"), Step(id="aside"))
     one = named(engine, run, "one")
     attempt = take(engine, one)
@@ -78,7 +80,9 @@ def test_who_would_wait_for_itself_goes_on_without_it(engine: Engine, store_url:
     assert engine.tasks.get(one).state == "ready"
 
 
-def test_of_two_without_a_run_each_is_passed_on_by_itself(engine: Engine, store_url: str) -> None:
+def test_superseded_needs_of_tasks_without_a_run_move_task_by_task(
+    engine: Engine, store_url: str
+) -> None:
     maker, *waiting = (engine.tasks.create(NewTask(title=each)).id for each in ("maker", "a", "b"))
     attempt = take(engine, maker)
     child = spawn(engine, attempt)

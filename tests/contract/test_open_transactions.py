@@ -91,7 +91,7 @@ def test_a_step_may_catch_that_and_remember_it_after_the_transaction(embedded: H
     assert done == ["charged"]
 
 
-def test_what_was_remembered_before_is_known_inside_a_transaction(embedded: Holdfast) -> None:
+def test_an_effect_remembered_before_is_known_inside_a_transaction(embedded: Holdfast) -> None:
     done: Done = []
     opened: list[int] = []
 
@@ -167,7 +167,7 @@ def test_a_coroutine_waits_for_the_transaction_of_another_on_its_loop(embedded: 
     assert embedded.tasks.get(waiting.id).failures == 0
 
 
-def test_who_has_a_transaction_open_may_wait_for_another_store(
+def test_a_program_with_an_open_transaction_may_wait_for_another_store(
     embedded: Holdfast, tmp_path: Path, postgres_store_url: str
 ) -> None:
     for url in (f"sqlite:///{tmp_path / 'other.db'}", postgres_store_url):
@@ -289,7 +289,7 @@ def test_coroutines_beside_a_transaction_and_tasks_that_outlive_it_wait(embedded
     assert {each.id for each in embedded.tasks.list()} == set(made)
 
 
-def test_what_was_submitted_is_waited_for_after_the_transaction(embedded: Holdfast) -> None:
+def test_operations_submitted_in_a_transaction_are_waited_for_after_it(embedded: Holdfast) -> None:
     task = embedded.task(kid)
     with embedded.transaction():
         asked: list[Future[Any]] = [

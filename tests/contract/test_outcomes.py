@@ -23,7 +23,7 @@ def hearing(store_url: str) -> Iterator[Engine]:
         yield engine
 
 
-def test_what_another_process_ends_is_told_when_its_hint_is_heard(
+def test_a_task_ended_by_another_process_is_told_when_its_hint_is_heard(
     hearing: Engine, store_url: str
 ) -> None:
     task_id = create(hearing)
@@ -33,7 +33,9 @@ def test_what_another_process_ends_is_told_when_its_hint_is_heard(
     assert ended.result(PATIENCE)["output"] == '"made elsewhere"'
 
 
-def test_what_a_transaction_of_the_application_ends_is_told_after_it(hearing: Engine) -> None:
+def test_a_task_ended_in_a_transaction_of_the_application_is_told_after_the_commit(
+    hearing: Engine,
+) -> None:
     task_id = create(hearing)
     ended = hearing.outcomes.wait(task_id)
     with hearing.transaction() as connection:
@@ -42,7 +44,7 @@ def test_what_a_transaction_of_the_application_ends_is_told_after_it(hearing: En
     assert ended.result(PATIENCE)["status"] == "cancelled"
 
 
-def test_what_was_just_made_is_waited_for_without_a_look(engine: Engine) -> None:
+def test_a_task_just_created_is_waited_for_without_a_look_at_the_store(engine: Engine) -> None:
     looks = engine.outcomes.looks
     waiting = engine.outcomes.wait("t_not_there", looks)
     assert not waiting.done()
@@ -54,7 +56,7 @@ def test_what_was_just_made_is_waited_for_without_a_look(engine: Engine) -> None
         engine.outcomes.wait("t_not_there").result(PATIENCE)
 
 
-def test_what_ended_before_somebody_waits_is_told_at_once(engine: Engine) -> None:
+def test_a_task_that_ended_before_the_wait_is_told_at_once(engine: Engine) -> None:
     looks = engine.outcomes.looks
     task_id = create(engine)
     held = take(engine, task_id)
@@ -65,7 +67,7 @@ def test_what_ended_before_somebody_waits_is_told_at_once(engine: Engine) -> Non
     assert engine.outcomes.wait(task_id, looks).done()
 
 
-def test_what_ended_elsewhere_and_was_heard_of_is_told_at_once(
+def test_a_task_that_ended_elsewhere_and_was_heard_of_is_told_at_once(
     engine: Engine, store_url: str
 ) -> None:
     looks = engine.outcomes.looks
@@ -77,7 +79,7 @@ def test_what_ended_elsewhere_and_was_heard_of_is_told_at_once(
     assert engine.outcomes.wait(task_id, looks).done()
 
 
-def test_who_asks_once_it_is_closed_is_told_so_at_once(store_url: str) -> None:
+def test_a_wait_on_a_closed_engine_is_refused_at_once(store_url: str) -> None:
     engine = Engine(store_url).start()
     task_id = create(engine)
     engine.close()

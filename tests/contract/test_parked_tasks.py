@@ -43,7 +43,7 @@ def unpark(engine: Engine, *, count: int = 10) -> set[str]:
     return {row["id"] for row in keep(engine, "unpark_tasks", key=KEY, count=count, rows=lines)}
 
 
-def test_what_waits_for_a_full_key_leaves_the_line_and_comes_back_in_order(
+def test_tasks_that_wait_for_a_full_key_are_parked_and_let_in_again_in_order(
     engine: Engine, hand: Raw
 ) -> None:
     tasks = [create(engine, concurrency=ONE) for _ in range(3)]
@@ -57,7 +57,7 @@ def test_what_waits_for_a_full_key_leaves_the_line_and_comes_back_in_order(
 
 
 @pytest.mark.parametrize("ahead", [{"agent": "nobody"}, {"tags": ("gpu",)}], ids=["agent", "tags"])
-def test_who_stands_behind_those_that_no_worker_serves_is_let_in_with_them(
+def test_tasks_behind_tasks_that_no_worker_serves_are_let_in_with_them(
     engine: Engine, hand: Raw, ahead: dict[str, Any]
 ) -> None:
     running = take(engine, create(engine, concurrency=ONE))
@@ -71,7 +71,7 @@ def test_who_stands_behind_those_that_no_worker_serves_is_let_in_with_them(
         assert parked(hand) == unserved | behind
 
 
-def test_what_names_a_function_is_let_in_beside_the_bare_tasks_that_workers_leave_alone(
+def test_tasks_with_a_function_are_let_in_beside_the_bare_tasks_that_workers_leave_alone(
     engine: Engine, hand: Raw
 ) -> None:
     running = take(engine, create(engine, concurrency=ONE))
@@ -86,7 +86,7 @@ def test_what_names_a_function_is_let_in_beside_the_bare_tasks_that_workers_leav
     assert {each.task_id for each in engine.work.claim("anyone", count=10)} < bare
 
 
-def test_who_stands_behind_those_whose_agent_is_at_its_limit_is_let_in_with_them(
+def test_a_task_behind_tasks_whose_agent_is_at_its_limit_is_let_in_with_them(
     engine: Engine, hand: Raw
 ) -> None:
     reached = take(engine, create(engine, agent="limited"))
@@ -109,7 +109,7 @@ def test_an_end_lets_in_as_many_of_each_line_as_there_is_room_and_no_more(
     assert parked(hand) == {each for line in lines for each in line[1:]}
 
 
-def test_to_let_somebody_in_walks_past_nobody_else_who_waits(
+def test_letting_a_parked_task_in_does_not_walk_through_the_other_parked_tasks(
     engine: Engine, store_url: str
 ) -> None:
     take(engine, create(engine, concurrency=ONE))
@@ -154,7 +154,7 @@ def test_a_step_that_gets_its_turn_under_a_full_key_leaves_the_line(
     assert parked(hand) == {waiting}
 
 
-def test_one_that_was_held_while_there_was_room_is_let_in_when_it_is_let_go(
+def test_a_parked_task_held_while_there_was_room_is_let_in_when_its_hold_is_lifted(
     engine: Engine, hand: Raw
 ) -> None:
     first, second = (create(engine, concurrency=ONE) for _ in range(2))
@@ -177,14 +177,16 @@ def test_a_key_with_a_higher_limit_lets_more_in(engine: Engine) -> None:
     assert [each.task_id for each in engine.work.claim("worker")] == [second]
 
 
-def test_one_that_is_claimed_by_its_id_is_parked_no_more(engine: Engine, hand: Raw) -> None:
+def test_a_parked_task_that_is_claimed_by_its_id_is_no_longer_parked(
+    engine: Engine, hand: Raw
+) -> None:
     first, second = (create(engine, concurrency=ONE) for _ in range(2))
     hand("UPDATE holdfast_task SET parked = true WHERE id = ?", second)
     take(engine, second)
     assert parked(hand) == {first}
 
 
-def test_what_one_commit_leaves_in_line_the_next_ones_park(
+def test_tasks_that_one_commit_leaves_unparked_are_parked_by_the_next_commits(
     engine: Engine, hand: Raw, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slots, "PARKED_AT_ONCE", 2)
@@ -196,7 +198,9 @@ def test_what_one_commit_leaves_in_line_the_next_ones_park(
         assert len(parked(hand)) == count
 
 
-def test_only_as_many_are_parked_or_let_in_as_asked_for(engine: Engine, hand: Raw) -> None:
+def test_tasks_are_parked_and_let_in_only_up_to_the_count_asked_for(
+    engine: Engine, hand: Raw
+) -> None:
     tasks = [create(engine, concurrency=ONE) for _ in range(4)]
     hand("UPDATE holdfast_slot SET used = 1")
     assert len(park(engine, count=3)) == 3
@@ -208,7 +212,7 @@ def test_only_as_many_are_parked_or_let_in_as_asked_for(engine: Engine, hand: Ra
     assert unpark(engine) == set()
 
 
-def test_only_who_stands_in_a_line_that_is_named_is_let_in(engine: Engine, hand: Raw) -> None:
+def test_only_tasks_of_the_named_line_are_let_in(engine: Engine, hand: Raw) -> None:
     task_id = create(engine, concurrency=ONE)
     others = {
         create(engine, concurrency=ONE, agent="other"),
@@ -265,7 +269,7 @@ def test_a_key_with_room_parks_nobody_and_a_full_one_lets_nobody_in(
     assert parked(hand) == {other}
 
 
-def test_what_is_parked_is_offered_to_nobody(engine: Engine) -> None:
+def test_a_parked_task_is_not_offered(engine: Engine) -> None:
     take(engine, create(engine, concurrency=ONE))
     create(engine, concurrency=ONE, priority=1)
     free = create(engine)
@@ -275,7 +279,9 @@ def test_what_is_parked_is_offered_to_nobody(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("way", ["retry", "reopen", "reset"])
-def test_what_ended_out_of_line_comes_back_in_line(engine: Engine, hand: Raw, way: str) -> None:
+def test_a_task_that_ended_while_parked_comes_back_unparked(
+    engine: Engine, hand: Raw, way: str
+) -> None:
     tasks = [create(engine, concurrency=ONE) for _ in range(2)]
     (first,) = engine.work.claim("worker", count=10)
     assert parked(hand) == {tasks[1]}

@@ -103,14 +103,14 @@ def test_a_claim_takes_the_first_of_all_tags_that_a_worker_has(engine: Engine) -
     assert [each.task.title for each in engine.work.claim("worker")] == ["plain"]
 
 
-def test_who_takes_bare_tasks_too_takes_the_first_of_all(engine: Engine) -> None:
+def test_a_claim_that_takes_bare_tasks_too_takes_the_first_tasks_of_all(engine: Engine) -> None:
     for number, step in enumerate([None, "pack", "pack", None, None, "pack"]):
         create(engine, f"{number}", step=step, priority=number // 3)
     assert titles(engine, count=4) == ["3", "4", "5", "0"]
     assert titles(engine) == ["1", "2"]
 
 
-def test_what_somebody_wants_now_is_seen_in_either_half_of_a_line(engine: Engine) -> None:
+def test_a_task_to_run_now_is_seen_in_either_half_of_a_line(engine: Engine) -> None:
     bare, named = create(engine), create(engine, step="pack")
     assert engine.tasks.run_now(bare).ok
     assert engine.work.first_now(["default"]) == bare
@@ -202,7 +202,7 @@ def test_run_now_lifts_paused_of_the_run_for_that_task_alone(engine: Engine) -> 
 
 @pytest.mark.parametrize("obstacle", ["need", "hold", "run hold", "agent", "tags"])
 @pytest.mark.parametrize("by_id", [False, True])
-def test_neither_run_now_nor_a_claim_by_id_lifts_anything_else(
+def test_run_now_and_a_claim_by_id_lift_no_other_obstacle(
     engine: Engine, obstacle: str, *, by_id: bool
 ) -> None:
     run = start(engine)
@@ -250,7 +250,7 @@ def test_an_idle_task_whose_time_has_come_can_be_claimed_by_id(
     assert engine.work.claim_by_id(task_id, "worker")[0].task.id == task_id
 
 
-def test_no_more_than_asked_for_and_nothing_twice(engine: Engine) -> None:
+def test_claims_give_no_more_tasks_than_asked_for_and_no_task_twice(engine: Engine) -> None:
     for _ in range(5):
         create(engine)
     first = engine.work.claim("one", count=3)

@@ -83,7 +83,7 @@ def test_finalizing_may_be_given_a_graph(engine: Engine) -> None:
 
 @pytest.mark.parametrize("begun", ["queued", "running", "done"])
 @pytest.mark.parametrize("shape", ["chain", "graph"])
-def test_what_comes_after_a_child_that_has_begun_waits_for_it_and_for_all_before_it(
+def test_a_child_behind_one_that_has_begun_waits_for_it_and_for_all_before_it(
     engine: Engine, begun: str, shape: str
 ) -> None:
     parent, (one, two, three) = plan(engine, "one", "two", "three")

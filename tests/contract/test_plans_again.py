@@ -167,7 +167,7 @@ def test_a_plan_that_is_planned_again_before_anything_of_it_began_has_its_new_or
     assert engine.tasks.get(parent).status is Status.DONE
 
 
-def test_what_was_said_of_the_children_before_a_task_is_planned_stands(engine: Engine) -> None:
+def test_needs_between_children_that_were_set_before_the_planning_stand(engine: Engine) -> None:
     parent = create(engine, "feature", enqueue=False)
     one, two = (create(engine, name, parent=parent, enqueue=False) for name in ("one", "two"))
     assert engine.tasks.block(one, on=[two]).ok
@@ -190,7 +190,7 @@ def test_the_tasks_below_a_task_are_listed_newest_first_or_in_their_order(engine
         listed(parent=parent, run="r_" + "0" * 20)
 
 
-def test_what_a_child_was_made_to_wait_for_by_hand_is_kept_when_its_plan_is_reset(
+def test_needs_of_a_child_set_by_hand_are_kept_when_its_plan_is_reset(
     engine: Engine,
 ) -> None:
     parent, (one, two, three) = plan(engine, "one", "two", "three")
@@ -235,7 +235,7 @@ def test_a_circle_through_finalized_plans_is_refused(engine: Engine) -> None:
     finish(engine, two)
 
 
-def test_what_is_done_closes_no_circle(engine: Engine) -> None:
+def test_a_need_that_is_done_closes_no_circle(engine: Engine) -> None:
     parent, (one, two) = plan(engine, "one", "two")
     outside = create(engine, "outside")
     finish(engine, outside)

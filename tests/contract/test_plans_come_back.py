@@ -19,7 +19,7 @@ def plan_within(engine: Engine, parent: str, *titles: str) -> tuple[str, list[st
     return inner, [create(engine, title, parent=inner, enqueue=False) for title in titles]
 
 
-def test_what_a_plan_needs_can_be_done_again(engine: Engine) -> None:
+def test_a_need_of_a_plan_can_be_done_again(engine: Engine) -> None:
     first = create(engine, "first")
     parent, (part,) = plan(engine, "part")
     assert engine.tasks.block(parent, [first]).ok
@@ -58,7 +58,9 @@ def test_a_plan_that_was_cancelled_while_it_was_made_is_made_further(engine: Eng
     assert engine.tasks.get(parent).status == "done"
 
 
-def test_who_needs_a_part_of_a_plan_that_runs_again_waits_for_it(engine: Engine) -> None:
+def test_a_task_that_needs_a_part_of_a_plan_that_runs_again_waits_for_the_part(
+    engine: Engine,
+) -> None:
     parent, (done, failed) = plan(engine, "done", "failed")
     after = create(engine, "after", needs=[done])
     assert engine.tasks.finalize_plan(parent, graph={}).ok
@@ -69,7 +71,7 @@ def test_who_needs_a_part_of_a_plan_that_runs_again_waits_for_it(engine: Engine)
     assert states(engine, [done, after]) == ["ready", "blocked"]
 
 
-def test_who_has_begun_with_a_part_of_a_plan_that_runs_again_begins_again_after_it(
+def test_a_task_begun_after_a_part_of_a_plan_that_runs_again_begins_again_after_the_part(
     engine: Engine,
 ) -> None:
     top, (part,) = plan(engine, "part")
@@ -105,7 +107,9 @@ def test_a_part_that_waits_for_another_waits_again_when_their_plan_runs_again(
     assert states(engine, [one, two, three]) == ["ready", "ready", "blocked"]
 
 
-def test_what_a_part_has_made_counts_no_more_when_its_plan_runs_again(engine: Engine) -> None:
+def test_children_that_a_part_has_made_are_superseded_when_its_plan_runs_again(
+    engine: Engine,
+) -> None:
     parent, (part,) = plan(engine, "part")
     assert engine.tasks.finalize_plan(parent).ok
     attempt = take(engine, part)
@@ -148,7 +152,9 @@ def test_a_part_that_was_begun_by_hand_goes_back_to_the_queue_with_what_it_needs
     finish(engine, part)
 
 
-def test_who_needs_a_part_of_a_plan_that_is_reset_waits_for_it(engine: Engine) -> None:
+def test_a_task_that_needs_a_part_of_a_plan_that_is_reset_waits_for_the_part(
+    engine: Engine,
+) -> None:
     parent, (part,) = plan(engine, "part")
     after = create(engine, "after", needs=[part])
     assert engine.tasks.finalize_plan(parent).ok
@@ -261,7 +267,7 @@ def test_a_plan_goes_on_whose_failed_part_came_back_with_what_it_needs(engine: E
     assert engine.tasks.get(parent).status == "done"
 
 
-def test_it_stays_failed_while_another_part_of_it_has_failed(engine: Engine) -> None:
+def test_a_plan_stays_failed_while_another_part_of_it_has_failed(engine: Engine) -> None:
     first = create(engine, "first")
     parent, (part, other, failed) = plan(engine, "part", "other", "failed")
     assert engine.tasks.block(part, [first]).ok

@@ -59,7 +59,7 @@ def unfinalized(engine: Engine) -> dict[str, str]:
     return {**around, "one": one, "two": two, "three": three}
 
 
-def test_nothing_below_a_plan_starts_while_one_around_it_is_being_made(engine: Engine) -> None:
+def test_nothing_below_a_plan_starts_while_a_plan_around_it_is_being_made(engine: Engine) -> None:
     ids = unfinalized(engine)
     below = [ids["one"], ids["two"], ids["three"]]
     assert states(engine, below) == ["idle"] * 3
@@ -89,7 +89,7 @@ def test_a_plan_that_runs_again_waits_for_one_around_it_that_is_being_made(engin
     assert healthy(engine)
 
 
-def test_what_waits_for_a_plan_around_it_can_be_planned_anew_and_the_plans_in_it_stay(
+def test_a_plan_that_waits_for_the_plan_around_it_can_be_planned_anew_and_its_inner_plans_stay(
     engine: Engine,
 ) -> None:
     ids = unfinalized(engine)
@@ -198,7 +198,7 @@ def test_needs_are_passed_on_by_plans_alone_to_what_has_not_begun(engine: Engine
     assert needs_of(engine, stranger["one"]) == set()
 
 
-def test_only_what_has_not_begun_below_a_plan_is_blocked_and_once(engine: Engine) -> None:
+def test_only_tasks_below_a_plan_that_have_not_begun_are_blocked_and_once(engine: Engine) -> None:
     ids, stranger = nested(engine, chain=False), nested(engine, chain=False)
     running = take(engine, ids["one"])
     missing = create(engine)
@@ -215,7 +215,7 @@ def test_only_what_has_not_begun_below_a_plan_is_blocked_and_once(engine: Engine
     finish(engine, missing)
 
 
-def test_what_fails_below_a_plan_holds_nothing_of_one_that_is_still_being_planned(
+def test_a_failure_below_an_inner_plan_holds_no_task_of_an_outer_plan_still_being_planned(
     engine: Engine,
 ) -> None:
     top, (first, inner) = plan(engine, "first", "inner")
@@ -228,7 +228,9 @@ def test_what_fails_below_a_plan_holds_nothing_of_one_that_is_still_being_planne
     assert engine.tasks.get(top).planning_phase == "active"
 
 
-def test_nor_of_a_plan_around_that_one(engine: Engine) -> None:
+def test_a_failure_below_a_plan_still_being_planned_holds_no_task_of_the_plan_around_it(
+    engine: Engine,
+) -> None:
     top, (beside, middle) = plan(engine, "beside", "middle")
     assert engine.tasks.start_planning(middle).ok
     inner = create(engine, "inner", parent=middle, enqueue=False)

@@ -151,7 +151,7 @@ def test_a_view_whose_session_was_ended_looks_again(database: Database, admin: A
     assert len(tasks(database)) == 1
 
 
-def test_one_lost_session_tells_about_the_others_that_lie_idle(
+def test_a_lost_session_costs_one_wait_though_all_idle_sessions_are_lost(
     postgres_url: str, admin: Admin
 ) -> None:
     class Counting(SystemClock):
@@ -215,7 +215,7 @@ def a_note_behind_statements_that_wrote_nothing(transaction: Transaction) -> Non
 
 @pytest.mark.parametrize("work", [only_notes, a_note_behind_statements_that_wrote_nothing])
 @pytest.mark.parametrize("cut", [Cut.BEFORE_THE_SERVER_GOT_IT, Cut.AFTER_THE_SERVER_ANSWERED])
-def test_so_is_one_that_records_no_event(
+def test_a_lost_commit_without_events_is_written_exactly_once(
     proxy: Proxy, cut: Cut, work: Callable[[Transaction], None]
 ) -> None:
     tries: list[int] = []

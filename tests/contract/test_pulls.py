@@ -44,7 +44,9 @@ def test_the_same_request_gives_a_whole_lease_of_what_is_held_and_nothing_of_wha
     assert engine.work.claim_by_id(task_id, "w", request="r1") == []
 
 
-def test_by_id_too_and_an_attempt_that_is_over_is_not_given_again(engine: Engine) -> None:
+def test_a_claim_by_id_asked_for_again_gives_the_same_attempt_until_that_is_over(
+    engine: Engine,
+) -> None:
     task_id = create(engine)
     (first,) = engine.work.claim_by_id(task_id, "w", request="r1")
     (again,) = engine.work.claim_by_id(task_id, "w", request="r1")
@@ -73,7 +75,7 @@ def test_a_request_is_remembered_beside_later_ones(engine: Engine) -> None:
     assert [each.token for each in again] == [first.token, second.token]
 
 
-def test_who_comes_second_with_a_request_is_told_that_nothing_of_it_is_kept(engine: Engine) -> None:
+def test_a_second_record_of_a_request_is_not_kept(engine: Engine) -> None:
     kept = [keep(engine, "keep_pulls", rows=[("r1", taken)]) for taken in ("[]", "[1]")]
     assert [[row["request"] for row in rows] for rows in kept] == [["r1"], []]
 
@@ -108,7 +110,7 @@ def test_a_request_that_another_process_serves_meanwhile_is_served_once(
     assert engine.tasks.get(mine).status == "queued"
 
 
-def test_what_another_process_changes_meanwhile_is_given_again_after_that(
+def test_a_claim_asked_for_again_waits_for_a_change_by_another_process_and_gives_it(
     postgres_store_url: str,
 ) -> None:
     url = postgres_store_url
@@ -153,7 +155,7 @@ class Standing:
         self.got += len(claimed)
 
 
-def test_of_many_of_one_kind_who_stand_as_many_are_served_as_there_are_tasks(
+def test_standing_claims_of_one_kind_are_served_as_far_as_there_are_tasks(
     engine: Engine,
 ) -> None:
     standing = [Standing(engine, f"w{number}") for number in range(50)]

@@ -59,7 +59,9 @@ def test_a_hot_statement_looks_only_at_what_is_open(
         assert len(found) >= times, plan
 
 
-def test_who_waits_for_a_signal_among_others_is_looked_up(engine: Engine, store_url: str) -> None:
+def test_tasks_that_wait_for_a_signal_among_several_are_found_by_index(
+    engine: Engine, store_url: str
+) -> None:
     create(engine)
     plan = plan_of(store_url, "several_awaited", ASKED | {"targets": f'["{MISSING_TASK}"]'})
     assert "holdfast_task_waiting" in plan, plan
@@ -93,7 +95,9 @@ def test_a_claim_looks_up_what_it_takes_and_what_that_needs(engine: Engine, stor
         assert "SEARCH special USING INDEX holdfast_task_special (agent=?)" in plan, plan
 
 
-def test_what_is_waited_for_is_looked_up_by_its_target(engine: Engine, store_url: str) -> None:
+def test_tasks_that_wait_for_a_signal_are_found_by_the_target(
+    engine: Engine, store_url: str
+) -> None:
     create(engine)
     asked = {"target": MISSING_RUN, "name": "go", "count": 1}
     plan = plan_of(store_url, "signals_awaited", asked)

@@ -30,7 +30,7 @@ def refused(call: Callable[[str], TransitionResult], task_id: str) -> str:
     return answer.detail
 
 
-def test_what_cannot_be_queued_says_why(engine: Engine) -> None:
+def test_a_refused_enqueue_says_why(engine: Engine) -> None:
     parent, (child,) = plan(engine, "one")
     for call in (engine.tasks.enqueue, engine.tasks.run_now):
         fix = f'hf.tasks.finalize_plan("{parent}") has its children start'
@@ -53,7 +53,7 @@ def test_what_cannot_be_queued_says_why(engine: Engine) -> None:
         assert refused(engine.tasks.enqueue, each) == f"it has ended {status}; {fix}"
 
 
-def test_what_cannot_be_retried_says_why(engine: Engine) -> None:
+def test_a_refused_retry_says_why(engine: Engine) -> None:
     lone = create(engine)
     assert refused(engine.tasks.retry, lone) == "it has not failed; it is queued"
     finish(engine, lone)
@@ -61,7 +61,7 @@ def test_what_cannot_be_retried_says_why(engine: Engine) -> None:
     assert refused(engine.tasks.retry, lone) == told
 
 
-def test_what_cannot_be_reset_yet_says_why(engine: Engine) -> None:
+def test_a_refused_reset_of_unfinished_work_says_why(engine: Engine) -> None:
     parent, (child,) = plan(engine, "one")
     assert refused(engine.tasks.reset, parent) == "it is being planned already"
     assert refused(engine.tasks.reset, child) == "it is idle already"
@@ -74,7 +74,7 @@ def test_what_cannot_be_reset_yet_says_why(engine: Engine) -> None:
     assert told == f"it is running; {first.format(child, 'that')}"
 
 
-def test_what_cannot_be_reset_any_more_says_who_has_gone_on_from_it(engine: Engine) -> None:
+def test_a_refused_reset_of_finished_work_says_what_has_gone_on_from_it(engine: Engine) -> None:
     parent, (one, two) = plan(engine, "one", "two")
     assert engine.tasks.finalize_plan(parent).ok
     finish(engine, one)

@@ -25,7 +25,9 @@ from tests.engines import opened
 from tests.race.racers import eventually
 
 
-def test_it_is_seen_inside_and_nowhere_else(engine: Engine, store_url: str) -> None:
+def test_a_rehearsed_change_is_seen_inside_the_rehearsal_and_nowhere_else(
+    engine: Engine, store_url: str
+) -> None:
     run = start(engine, FORK)
     run.finish("plan")
     run.take("left")
@@ -42,7 +44,7 @@ def test_it_is_seen_inside_and_nowhere_else(engine: Engine, store_url: str) -> N
     assert dump(store_url) == before
 
 
-def test_nobody_is_told_of_it_and_nothing_is_handed_out(engine: Engine) -> None:
+def test_a_rehearsal_sends_no_hints_and_hands_out_no_work(engine: Engine) -> None:
     running = create(engine)
     take(engine, running)
     hand = Hand(engine, room=2)
@@ -71,7 +73,7 @@ def test_a_key_is_free_as_before(engine: Engine) -> None:
     assert engine.runs.start(NewRun(workflow=FORK, key="once")).created
 
 
-def test_what_breaks_it_off_leaves_nothing_either(engine: Engine, store_url: str) -> None:
+def test_an_error_in_a_rehearsal_leaves_nothing_behind(engine: Engine, store_url: str) -> None:
     lone = create(engine)
     before = dump(store_url)
 
@@ -86,7 +88,7 @@ def test_what_breaks_it_off_leaves_nothing_either(engine: Engine, store_url: str
     assert engine.tasks.cancel(lone).ok
 
 
-def test_others_hear_no_hint_of_it(postgres_store_url: str) -> None:
+def test_a_rehearsal_sends_no_hint_to_other_processes(postgres_store_url: str) -> None:
     with (
         opened(postgres_store_url) as engine,
         psycopg.connect(postgres_store_url, autocommit=True) as listener,
@@ -106,7 +108,7 @@ def hasty(store_url: str) -> Iterator[Engine]:
         yield engine
 
 
-def test_it_waits_for_another_transaction_only_as_long_as_what_is_done_would(
+def test_a_rehearsal_waits_for_another_transaction_only_as_long_as_a_real_change(
     hasty: Engine, store_url: str
 ) -> None:
     lone = create(hasty)
@@ -123,7 +125,7 @@ def test_it_waits_for_another_transaction_only_as_long_as_what_is_done_would(
     assert hasty.tasks.get(lone).status == "cancelled"
 
 
-def test_who_has_the_file_open_for_writing_does_not_wait_for_itself(sqlite_url: str) -> None:
+def test_a_rehearsal_inside_an_open_transaction_of_its_thread_is_refused(sqlite_url: str) -> None:
     with opened(sqlite_url) as engine, engine.transaction(), pytest.raises(WrongThread):
         engine.rehearse(lambda rehearsal: rehearsal.asked.tasks.cancel(MISSING_TASK))
 

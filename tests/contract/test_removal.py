@@ -98,7 +98,7 @@ def test_a_run_goes_with_all_that_was_its_and_leaves_a_tombstone(
         engine.runs.get(run.id)
 
 
-def test_what_others_have_stays_when_a_run_goes(
+def test_rows_of_other_runs_and_tasks_stay_when_a_run_is_removed(
     engine: Engine, keeper: Keeper, store_url: str
 ) -> None:
     kept = start(engine, CHAIN, trace=TRACE)
@@ -134,7 +134,7 @@ def test_the_key_of_what_was_removed_is_never_given_again(engine: Engine, keeper
         engine.tasks.create(NewTask(title="task", key="k", payload=2))
 
 
-def test_what_a_group_has_not_acknowledged_stays(
+def test_runs_and_tasks_that_a_consumer_group_has_not_acknowledged_stay(
     engine: Engine, keeper: Keeper, store_url: str
 ) -> None:
     bus = SqlBus(engine, partitions=1)
@@ -156,7 +156,7 @@ def test_what_a_group_has_not_acknowledged_stays(
     bus.close()
 
 
-def test_what_a_group_on_redis_was_not_told_or_has_not_acknowledged_stays(
+def test_runs_that_a_group_on_redis_was_not_told_or_has_not_acknowledged_stay(
     keeper: Keeper, store_url: str
 ) -> None:
     run = keeper.ended_run()
@@ -171,7 +171,7 @@ def test_what_a_group_on_redis_was_not_told_or_has_not_acknowledged_stays(
     assert keeper.remove(RUNS) == [run]
 
 
-def test_what_was_relayed_to_a_redis_without_a_group_is_kept_for_nobody(
+def test_runs_relayed_to_a_redis_without_a_group_are_removed(
     keeper: Keeper, store_url: str
 ) -> None:
     run = keeper.ended_run()
@@ -198,7 +198,9 @@ def test_a_reader_keeps_what_may_come_late_and_nothing_before_that(
     assert keeper.remove(RUNS) == [early.id]
 
 
-def test_what_a_message_waits_about_stays(engine: Engine, keeper: Keeper, store_url: str) -> None:
+def test_runs_and_tasks_that_an_undelivered_message_is_about_stay(
+    engine: Engine, keeper: Keeper, store_url: str
+) -> None:
     run, other, task = start(engine, CHILD), start(engine, CHILD), create(engine)
     for each in (run, other):
         each.finish("only")
@@ -228,7 +230,7 @@ def test_a_task_that_others_need_stays_until_they_go_and_goes_with_them(
     assert keeper.remove(TASKS) == [needed, between, dependent]
 
 
-def test_what_needs_each_other_goes_in_one_walk_whatever_page_it_is_on(
+def test_tasks_that_need_each_other_are_removed_in_one_walk_over_several_pages(
     engine: Engine, keeper: Keeper
 ) -> None:
     oldest, newer, newest = (create(engine) for _ in range(3))

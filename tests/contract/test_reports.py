@@ -83,7 +83,9 @@ def test_a_result_is_repeated_much_later_when_others_ran_since(engine: Engine) -
     assert engine.tasks.get(stage.task_id).status == "idle"
 
 
-def test_who_has_failed_is_late_once_another_attempt_has_begun(engine: Engine) -> None:
+def test_reports_of_a_failed_attempt_are_stale_once_another_attempt_has_begun(
+    engine: Engine,
+) -> None:
     stage = bring(engine, Status.RUNNING)
     assert engine.work.fail(stage.task_id, stage.token, "broken").ok
     early = engine.work.complete(stage.task_id, stage.token, "output")

@@ -71,7 +71,7 @@ def test_the_attempt_that_reaches_the_limit_is_the_last_to_start(engine: Engine)
     assert run.status == "running"
 
 
-def test_what_every_attempt_told_counts_whatever_became_of_it(
+def test_usage_of_every_attempt_counts_whatever_became_of_the_attempt(
     engine: Engine, clock: ManualClock
 ) -> None:
     run = begin(engine, Budget(usd=5))

@@ -67,7 +67,9 @@ def test_a_tick_starts_a_run_of_the_workflow_as_it_was_put(
     }
 
 
-def test_what_a_task_was_made_to_be_it_is_at_every_tick(engine: Engine, clock: ManualClock) -> None:
+def test_the_task_of_every_tick_has_the_fields_of_the_scheduled_task(
+    engine: Engine, clock: ManualClock
+) -> None:
     limit = Concurrency(key="mail", limit=3)
     starts = NewTask(
         title="report", agent="mailer", tags=("big",), priority=4, timeout=60.0, concurrency=limit
@@ -81,7 +83,7 @@ def test_what_a_task_was_made_to_be_it_is_at_every_tick(engine: Engine, clock: M
         assert getattr(task, name) == getattr(wanted, name)
 
 
-def test_what_was_missed_while_nobody_was_there_follows_the_policy(
+def test_missed_ticks_are_fired_as_the_policy_of_the_schedule_says(
     engine: Engine, clock: ManualClock
 ) -> None:
     days = {"skip": ["19"], "one": ["18", "19"], "all": ["16", "17", "18", "19"]}
@@ -126,7 +128,7 @@ def test_large_ticks_are_fired_as_many_at_a_time_as_fit_in_a_commit(
             assert len(fired(engine)) == number
 
 
-def test_however_the_clock_moves_the_ticks_are_fired_in_order(sqlite_url: str) -> None:
+def test_ticks_are_fired_in_order_however_the_clock_moves(sqlite_url: str) -> None:
     clock = ManualClock()
     moves = st.lists(st.integers(-7_200, 20_000), max_size=12)
     numbers = count()
@@ -194,7 +196,9 @@ def test_another_definition_replaces_the_first_and_waits_for_the_same_tick(
         assert engine.schedules.put(daily(**changes)) == replaced
 
 
-def test_other_times_are_reckoned_anew_from_now(engine: Engine, clock: ManualClock) -> None:
+def test_a_schedule_given_other_times_reckons_its_ticks_anew_from_now(
+    engine: Engine, clock: ManualClock
+) -> None:
     engine.schedules.put(daily())
     move_to(clock, 3, 12 * HOUR)
     others = ({"cron": "0 10 * * *"}, {"cron": "0 10 * * *", "zone": "Europe/Berlin"})

@@ -31,7 +31,7 @@ DAMAGE = {
 REASONS = {"b": "TypeError", "c": "JSONDecodeError", "d": "StoreError"}
 
 
-def test_what_cannot_be_started_is_told_and_holds_up_no_other_schedule(
+def test_a_schedule_that_cannot_start_its_task_is_logged_and_holds_up_no_other(
     engine: Engine, clock: ManualClock, store_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name in ("a", *DAMAGE, "e"):

@@ -60,7 +60,7 @@ def test_a_secret_reaches_a_command_and_nothing_that_is_written_down(
     assert not any(each in caplog.text for each in LOOKED_FOR)
 
 
-def test_what_a_function_gives_raises_and_notes_is_without_the_secrets_its_worker_knows(
+def test_outputs_errors_and_progress_of_a_function_are_stored_without_the_workers_secrets(
     store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = tmp_path / "kept" / "secrets"
@@ -86,7 +86,7 @@ def test_what_a_function_gives_raises_and_notes_is_without_the_secrets_its_worke
         assert found(store_url, tmp_path) == []
 
 
-def test_what_code_reads_again_of_a_function_is_refused_with_the_name_of_the_secret(
+def test_values_that_a_function_would_read_again_are_refused_by_the_name_of_their_secret(
     store_url: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

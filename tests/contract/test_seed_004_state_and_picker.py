@@ -170,7 +170,7 @@ def test_setup_chain_produces_the_queued_and_blocked_by_layout(engine: Engine) -
     assert [engine.tasks.blocked_by(task.id) for task in chain] == [[], [first], [second]]
 
 
-def test_on_child_finished_unblocks_the_next_child(engine: Engine) -> None:
+def test_a_finished_child_unblocks_the_next_child(engine: Engine) -> None:
     run = start(engine)
     run.finish("plan")
     assert run.states == {"plan": "done", "work": "ready", "review": "blocked"}

@@ -35,7 +35,9 @@ def rival(sqlite_url: str) -> Iterator[apsw.Connection]:
     connection.close()
 
 
-def test_who_finds_the_file_locked_waits_for_it(sqlite_url: str, rival: apsw.Connection) -> None:
+def test_a_writer_that_finds_the_file_locked_waits_for_it(
+    sqlite_url: str, rival: apsw.Connection
+) -> None:
     class Turn(ManualClock):
         """The rival is done by the time someone has waited three times."""
 
@@ -275,7 +277,9 @@ def test_a_disk_that_goes_on_failing_leaves_the_outcome_unknown(
     add(shaky, ("t_3", "three"))
 
 
-def test_so_does_a_transaction_that_recorded_no_event(shaky: SqliteDatabase, disk: Disk) -> None:
+def test_a_failing_disk_leaves_the_outcome_of_a_commit_without_events_unknown(
+    shaky: SqliteDatabase, disk: Disk
+) -> None:
     disk.failures = 1
     with pytest.raises(UnknownOutcome, match="no event"):
         shaky.transact(lambda t: t.run("add_note", text="x"))

@@ -32,14 +32,14 @@ def test_only_a_run_that_waits_for_its_key_is_admitted(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("status", [Status.RUNNING, Status.FAILED, Status.CANCELLED, Status.DONE])
-def test_what_has_started_is_not_blocked_again(engine: Engine, status: Status) -> None:
+def test_a_task_that_has_started_is_not_blocked_again(engine: Engine, status: Status) -> None:
     need = create(engine)
     finish(engine, need)
     bring(engine, status, needs=(need,))
     assert write(engine, "block_dependents", ids=[need], actor="user") == set()
 
 
-def test_what_is_blocked_is_not_blocked_again(engine: Engine) -> None:
+def test_a_blocked_task_is_not_blocked_again(engine: Engine) -> None:
     need, other = create(engine), create(engine)
     finish(engine, need)
     create(engine, needs=(need, other))
@@ -47,7 +47,7 @@ def test_what_is_blocked_is_not_blocked_again(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("status", [Status.IDLE, Status.QUEUED, Status.RUNNING, Status.DONE])
-def test_only_what_ended_badly_is_retried(engine: Engine, status: Status) -> None:
+def test_only_a_task_that_ended_badly_is_retried(engine: Engine, status: Status) -> None:
     task_id = bring(engine, status).task_id
     assert write(engine, "retry_task", task_id=task_id, actor="user") == set()
 

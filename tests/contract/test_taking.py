@@ -85,7 +85,9 @@ def test_a_new_task_is_created_and_claimed_by_one_commit(quiet: Engine) -> None:
     quiet.commits.step()
 
 
-def test_what_names_no_function_goes_by_who_would_not_take_it_to_who_does(quiet: Engine) -> None:
+def test_a_bare_task_passes_a_worker_that_takes_none_and_goes_to_one_that_does(
+    quiet: Engine,
+) -> None:
     program, anyone = Hand(quiet, room=2, bare=False), Hand(quiet, room=2)
     create(quiet, "bare")
     quiet.tasks.create.submit(NewTask(title="named", step="pack"))
@@ -96,7 +98,7 @@ def test_what_names_no_function_goes_by_who_would_not_take_it_to_who_does(quiet:
     quiet.commits.step()
 
 
-def test_one_steps_end_starts_the_next_in_the_same_commit(quiet: Engine) -> None:
+def test_the_end_of_a_step_starts_the_next_step_in_the_same_commit(quiet: Engine) -> None:
     hand = Hand(quiet, room=1)
     started = quiet.runs.start.submit(NewRun(workflow=CHAIN))
     commits: list[str | None] = []
@@ -125,7 +127,7 @@ def test_a_new_child_of_a_plan_gets_what_the_plan_needed_with_the_commit_that_ma
     hand.let_go()
 
 
-def test_what_waits_behind_comes_with_the_report_that_makes_room(quiet: Engine) -> None:
+def test_a_queued_task_comes_with_the_report_that_makes_room_for_it(quiet: Engine) -> None:
     hand = Hand(quiet, room=1)
     create(quiet, "one", "two", "three")
     quiet.commits.step()
@@ -136,7 +138,7 @@ def test_what_waits_behind_comes_with_the_report_that_makes_room(quiet: Engine) 
     assert hand.titles == []
 
 
-def test_who_has_no_room_or_has_gone_is_given_nothing(quiet: Engine) -> None:
+def test_a_worker_that_has_no_room_or_has_gone_is_given_no_work(quiet: Engine) -> None:
     full, gone = Hand(quiet, room=0), Hand(quiet, room=1)
     gone.let_go()
     create(quiet, "one")
@@ -259,7 +261,7 @@ def test_a_group_that_is_written_one_by_one_gives_nobody_more_than_there_is_room
 
 
 @pytest.mark.parametrize("first", ["x", "y"])
-def test_what_another_process_is_about_to_take_hides_no_other_agents_task(
+def test_a_task_locked_by_another_process_hides_no_task_of_another_agent(
     postgres_store_url: str, first: str
 ) -> None:
     engine = Engine(postgres_store_url)

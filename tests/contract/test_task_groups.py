@@ -45,7 +45,9 @@ def test_waits_in_groups_hold_no_worker_and_cost_no_attempt(hf: Holdfast) -> Non
     assert set(outcomes[:-1]) == {"released"}
 
 
-def test_what_fails_in_a_group_beside_a_wait_fails_the_task_as_it_says(hf: Holdfast) -> None:
+def test_an_error_in_a_task_group_beside_a_wait_fails_the_task_with_its_message(
+    hf: Holdfast,
+) -> None:
     @hf.task(max_attempts=1)
     async def divide(number: int) -> float:
         return 1 / number

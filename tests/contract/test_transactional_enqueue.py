@@ -43,7 +43,7 @@ def orders(connection: apsw.Connection | psycopg.Connection[Any]) -> None:
     connection.execute("INSERT INTO orders VALUES (7)")
 
 
-def test_what_is_enqueued_is_there_when_the_transaction_commits_and_wakes_a_worker(
+def test_work_enqueued_in_a_transaction_appears_with_its_commit_and_wakes_a_worker(
     hf: Holdfast,
 ) -> None:
     done = threading.Event()
@@ -72,7 +72,7 @@ def test_what_is_enqueued_is_there_when_the_transaction_commits_and_wakes_a_work
         assert (job.result(PATIENCE), run.result(PATIENCE)) == (7, 8)
 
 
-def test_what_is_enqueued_is_gone_with_the_transaction(hf: Holdfast) -> None:
+def test_work_enqueued_in_a_transaction_is_gone_when_it_is_rolled_back(hf: Holdfast) -> None:
     @hf.task
     def ship(order: int) -> int:
         return order
@@ -167,7 +167,7 @@ class TestPsycopg:
             app.commit()
             assert job.result(PATIENCE) == 7
 
-    def test_another_who_takes_the_same_key_waits_and_hears_who_has_it(
+    def test_a_second_enqueue_of_a_key_waits_for_the_transaction_and_gets_its_task(
         self, hf: Holdfast, app: psycopg.Connection[tuple[Any, ...]]
     ) -> None:
         @hf.task
@@ -238,7 +238,7 @@ class TestPsycopg:
         ship.enqueue(connection=app)
 
     @pytest.mark.parametrize("kind", [psycopg.ClientCursor, psycopg.RawCursor])
-    def test_whatever_cursors_the_application_uses_they_carry_it(
+    def test_cursors_of_every_kind_carry_an_enqueue(
         self, hf: Holdfast, postgres_url: str, kind: type[psycopg.Cursor[Any]]
     ) -> None:
         @hf.task
@@ -304,7 +304,7 @@ class TestSqlAlchemy:
         return ship
 
     @pytest.mark.parametrize("kind", [Connection, Session, type("Ours", (Session,), {})])
-    def test_it_is_there_exactly_when_that_transaction_commits_and_wakes_a_worker(
+    def test_work_enqueued_over_sqlalchemy_appears_with_the_commit_and_wakes_a_worker(
         self, hf: Holdfast, app: Engine, ship: Ship, kind: type[Connection | Session]
     ) -> None:
         flow = hf.workflow("flow")
@@ -322,7 +322,7 @@ class TestSqlAlchemy:
             assert (job.result(PATIENCE), run.result(PATIENCE)) == (7, 8)
 
     @pytest.mark.parametrize("kind", [Connection, Session])
-    def test_it_is_gone_with_that_transaction(
+    def test_work_enqueued_over_sqlalchemy_is_gone_with_the_rollback(
         self, hf: Holdfast, app: Engine, ship: Ship, kind: type[Connection | Session]
     ) -> None:
         with kind(app) as connection:
@@ -387,7 +387,7 @@ class TestSqlAlchemy:
         other.dispose()
 
 
-def test_who_would_wait_for_a_transaction_of_its_own_is_told_so(sqlite_url: str) -> None:
+def test_a_thread_that_would_wait_for_its_own_transaction_is_refused(sqlite_url: str) -> None:
     with Holdfast(sqlite_url) as hf:
 
         @hf.task
@@ -416,7 +416,7 @@ def test_a_second_transaction_of_the_same_thread_and_file_is_refused_at_once(
             pass
 
 
-def test_who_waits_in_vain_for_a_transaction_of_its_own_program_is_told_so(sqlite_url: str) -> None:
+def test_a_program_that_waits_in_vain_for_its_own_transaction_is_told_so(sqlite_url: str) -> None:
     with Holdfast(sqlite_url, patience=0.05) as hf:
 
         @hf.task

@@ -52,7 +52,7 @@ def test_a_look_that_fails_is_counted_against_nobody(engine: Engine) -> None:
     asyncio.run(story())
 
 
-def test_what_is_good_is_read_again_when_that_has_failed(
+def test_the_good_tokens_are_read_again_after_a_failed_read(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good = Tokens(engine).create("good", role="viewer")["token"]

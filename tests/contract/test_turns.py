@@ -31,7 +31,7 @@ def test_a_step_may_not_wait_for_a_later_item_while_more_are_under_way_than_may_
     work_off(engine, run)
 
 
-def test_nor_while_its_own_item_has_failed_and_will_come_back_to_its_place(engine: Engine) -> None:
+def test_a_step_may_not_wait_for_a_later_item_while_its_own_item_has_failed(engine: Engine) -> None:
     run = under_way(engine, "a", "b", "c")
     break_for_good(engine, named(engine, run, "one"))
     with pytest.raises(InvalidInput, match=TURN):
@@ -40,7 +40,7 @@ def test_nor_while_its_own_item_has_failed_and_will_come_back_to_its_place(engin
     work_off(engine, run)
 
 
-def test_nor_while_its_own_item_is_cancelled_and_will_come_back_to_its_place(
+def test_a_step_may_not_wait_for_a_later_item_while_its_own_item_is_cancelled(
     engine: Engine,
 ) -> None:
     run = begin(engine, Step(id="aside"), loop("input", body=BODY), given=["a", "b", "c"])
@@ -53,7 +53,7 @@ def test_nor_while_its_own_item_is_cancelled_and_will_come_back_to_its_place(
     work_off(engine, run)
 
 
-def test_nor_for_an_item_that_was_cancelled_before_its_turn_and_will_come_back(
+def test_a_step_may_not_wait_for_an_item_that_was_cancelled_before_its_turn(
     engine: Engine,
 ) -> None:
     run = under_way(engine, "a", "b")
@@ -75,7 +75,7 @@ def test_a_cancelled_item_that_has_begun_waits_for_no_turn_and_may_be_waited_for
     work_off(engine, run)
 
 
-def test_one_that_was_cancelled_before_its_turn_has_no_place_that_it_keeps(engine: Engine) -> None:
+def test_an_item_that_was_cancelled_before_its_turn_keeps_no_place(engine: Engine) -> None:
     run = under_way(engine, "a", "b", "c", "d", parallel=2)
     assert engine.tasks.cancel(named(engine, run, "build", 3)).ok
     assert engine.tasks.block(named(engine, run, "two"), [named(engine, run, "build", 4)]).ok
@@ -83,7 +83,9 @@ def test_one_that_was_cancelled_before_its_turn_has_no_place_that_it_keeps(engin
     work_off(engine, run)
 
 
-def test_an_item_that_begins_again_is_not_waited_for_by_who_has_its_place(engine: Engine) -> None:
+def test_an_item_that_begins_again_is_let_in_when_the_item_in_its_place_waits_for_it(
+    engine: Engine,
+) -> None:
     """The need was done when the link was made; then it begins again, and nobody makes room."""
     run = under_way(engine, "a", "b", "c")
     do(engine, run, "one", "two")
@@ -93,7 +95,9 @@ def test_an_item_that_begins_again_is_not_waited_for_by_who_has_its_place(engine
     work_off(engine, run)
 
 
-def test_nor_is_one_that_comes_before_it_let_in_for_that(engine: Engine) -> None:
+def test_an_earlier_item_that_begins_again_is_not_let_in_with_the_item_that_is_waited_for(
+    engine: Engine,
+) -> None:
     run = under_way(engine, "a", "b", "c", "d")
     do(engine, run, "one", "two")
     for step in ("one", "two"):

@@ -84,7 +84,7 @@ def test_a_loop_gives_none_in_the_place_of_what_was_never_accepted(hf: Holdfast)
         assert run.task("build").result() == [None, "good linted"]
 
 
-def test_who_needs_what_may_never_be_accepted_takes_none(hf: Holdfast) -> None:
+def test_a_step_that_needs_work_that_may_never_be_accepted_has_to_take_none(hf: Holdfast) -> None:
     flow = hf.workflow("flow")
 
     @flow.step
@@ -103,7 +103,9 @@ def test_who_needs_what_may_never_be_accepted_takes_none(hf: Holdfast) -> None:
         flow.start()
 
 
-def test_so_does_who_needs_a_loop_that_takes_that_inside(hf: Holdfast) -> None:
+def test_a_step_that_needs_a_loop_with_work_that_may_never_be_accepted_has_to_take_none(
+    hf: Holdfast,
+) -> None:
     flow = hf.workflow("flow")
 
     @flow.step
@@ -128,7 +130,7 @@ def test_so_does_who_needs_a_loop_that_takes_that_inside(hf: Holdfast) -> None:
         flow.start(names=["a"])
 
 
-def test_what_follows_goes_on_where_the_step_between_and_the_verifier_were_skipped(
+def test_a_later_step_goes_on_when_the_verifier_and_the_step_before_it_were_skipped(
     engine: Engine,
 ) -> None:
     once = RetryPolicy(max_attempts=1)
@@ -166,7 +168,7 @@ def test_work_whose_verifier_cannot_begin_gives_nothing(engine: Engine) -> None:
     assert given(engine, run, "implement") == [(None, False)]
 
 
-def test_only_what_stands_between_is_left_out_and_that_once(engine: Engine) -> None:
+def test_only_steps_between_the_work_and_its_verifier_are_left_out_and_once(engine: Engine) -> None:
     steps = (Step(id="plan"), Step(id="implement", needs=("plan",)), *BODY[1:])
     beside = Step(id="beside", needs=("plan",))
     last = Step(id="last", needs=("implement",))
@@ -213,7 +215,9 @@ def test_a_verifier_that_is_begun_again_judges_work_done_anew(hf: Holdfast) -> N
 
 
 @pytest.mark.parametrize("again", ["verify", "lint"])
-def test_what_a_verifier_left_out_comes_back_with_it(engine: Engine, again: str) -> None:
+def test_work_left_out_by_a_skipped_verifier_comes_back_with_the_verifier(
+    engine: Engine, again: str
+) -> None:
     last = Step(id="last", needs=("build",))
     run = begin(engine, loop("input", body=BODY), last, given=[1])
     do(engine, run, "implement", "lint")
@@ -266,7 +270,9 @@ def test_a_loop_that_was_left_out_may_be_left_out_again(engine: Engine) -> None:
     assert current(engine, run, "one").status is Status.DONE
 
 
-def test_what_was_skipped_by_itself_does_not_come_back_with_its_verifier(engine: Engine) -> None:
+def test_work_skipped_by_its_own_condition_does_not_come_back_with_its_verifier(
+    engine: Engine,
+) -> None:
     left = Step(id="implement", when=Reference.parse("when", "input.wanted"))
     run = begin(engine, left, verify("implement"), given={"wanted": False})
     judge(engine, run, "no verdict")

@@ -50,7 +50,9 @@ def build(engine: Engine, run: str) -> Task:
     return of(engine, run, "build")[0]
 
 
-def test_it_is_skipped(engine: Engine) -> None:
+def test_a_step_with_a_skip_on_failure_is_skipped_when_its_condition_cannot_be_told(
+    engine: Engine,
+) -> None:
     run = started(engine, SKIP)
     task = build(engine, run)
     assert (task.status, task.skipped, task.error) == (Status.DONE, True, LEADS_NOWHERE)
@@ -58,7 +60,9 @@ def test_it_is_skipped(engine: Engine) -> None:
     assert engine.runs.get(run).status == "completed"
 
 
-def test_it_asks_once_and_begins_when_it_is_approved_and_can(engine: Engine) -> None:
+def test_a_step_whose_condition_cannot_be_told_asks_once_and_begins_when_it_can(
+    engine: Engine,
+) -> None:
     run = started(engine, ASK)
     task = build(engine, run)
     assert (task.status, task.holds, task.error) == (Status.QUEUED, Hold.APPROVAL, LEADS_NOWHERE)
@@ -74,13 +78,17 @@ def test_it_asks_once_and_begins_when_it_is_approved_and_can(engine: Engine) -> 
     assert engine.runs.get(run).status == "completed"
 
 
-def test_it_fails_when_a_person_says_so(engine: Engine) -> None:
+def test_a_step_whose_condition_cannot_be_told_fails_when_a_person_rejects_it(
+    engine: Engine,
+) -> None:
     run = started(engine, ASK)
     assert engine.tasks.reject(build(engine, run).id).ok
     assert (build(engine, run).error, engine.runs.get(run).status) == (LEADS_NOWHERE, "failed")
 
 
-def test_it_goes_back_as_often_as_it_may(engine: Engine) -> None:
+def test_a_step_whose_condition_cannot_be_told_goes_back_until_its_rounds_are_used_up(
+    engine: Engine,
+) -> None:
     run = started(engine, BACK)
     assert (build(engine, run).state, of(engine, run, "plan")[0].state) == ("blocked", "ready")
     assert of(engine, run, "plan")[0].feedback == LEADS_NOWHERE
@@ -89,7 +97,9 @@ def test_it_goes_back_as_often_as_it_may(engine: Engine) -> None:
     assert engine.runs.get(run).status == "failed"
 
 
-def test_only_what_waits_for_it_and_has_rounds_left_goes_back(engine: Engine) -> None:
+def test_only_a_step_that_waits_for_its_condition_and_has_rounds_left_goes_back(
+    engine: Engine,
+) -> None:
     named, other, waits, gone, spent = (
         *(ripe(engine), ripe(engine), blocked(engine)),
         *(cancelled(engine), ripe(engine)),

@@ -19,7 +19,7 @@ ASK = OnFailure(action="ask")
 MAKE = Step(id="implement")
 
 
-def test_who_gives_no_verdict_is_told_what_became_of_the_task(engine: Engine) -> None:
+def test_a_verifier_that_gives_no_verdict_is_told_the_status_of_its_task(engine: Engine) -> None:
     run = begin(engine, MAKE, Step(id="verify", verifies="implement", retry=ONCE))
     do(engine, run, "implement")
     answer = judge(engine, run, "fine")
@@ -85,7 +85,7 @@ def test_a_rejection_reaches_the_work_that_its_verifier_needs_no_more(engine: En
     assert ready(engine, run) == ["implement None", "verify None"]
 
 
-def test_who_begins_an_item_again_is_told_that_the_whole_loop_began_again_without_it(
+def test_a_reopened_item_is_answered_as_cancelled_when_the_loop_begins_again_without_it(
     engine: Engine,
 ) -> None:
     run = begin(
@@ -118,7 +118,9 @@ def test_an_item_that_is_sent_back_is_held_as_its_run_is_by_then(engine: Engine)
     assert diagnosis.ok, str(diagnosis)
 
 
-def test_what_needs_the_work_past_its_verifier_waits_for_it_again(engine: Engine) -> None:
+def test_a_step_that_needs_rejected_work_past_its_verifier_waits_for_it_again(
+    engine: Engine,
+) -> None:
     run = begin(engine, MAKE, Step(id="verify", verifies="implement"), Step(id="aside"))
     aside = current(engine, run, "aside").id
     assert engine.tasks.block(aside, [current(engine, run, "implement").id]).ok
@@ -129,7 +131,7 @@ def test_what_needs_the_work_past_its_verifier_waits_for_it_again(engine: Engine
     assert ready(engine, run) == ["verify None", "aside None"]
 
 
-def test_what_counts_no_more_brings_nothing_back_that_needs_it(engine: Engine) -> None:
+def test_a_superseded_task_is_not_reopened_and_brings_no_dependent_back(engine: Engine) -> None:
     run = begin(engine, loop("input", body=(Step(id="one"),)), Step(id="aside"), given=["a"])
     one, aside = current(engine, run, "one").id, current(engine, run, "aside").id
     assert engine.tasks.block(aside, [one]).ok

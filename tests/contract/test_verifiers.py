@@ -318,7 +318,7 @@ def seen(engine: Engine, run: str, *addresses: str) -> list[str]:
     return [task.state for task in tasks]
 
 
-def test_what_waits_for_its_verdict_is_seen_as_verifying(engine: Engine) -> None:
+def test_work_that_waits_for_its_verdict_is_shown_as_verifying(engine: Engine) -> None:
     steps = (Step(id="implement"), Step(id="verify", verifies="implement"))
     run = begin(engine, loop(steps), Step(id="check", verifies="build"), given=["a", "b"])
     item = ("build.1", "build.1.implement")

@@ -49,7 +49,7 @@ def drained(engine: Engine, clock: ManualClock, offer: Offer = ANNA) -> Visitors
     return visitors
 
 
-def test_who_does_not_tell_its_starts_apart_is_told_to_go_for_a_lease_however_often_it_asks(
+def test_a_worker_without_a_process_id_is_told_to_drain_for_a_whole_lease(
     engine: Engine, clock: ManualClock
 ) -> None:
     plain = Offer(worker="anna", agents=["writer"])
@@ -64,7 +64,7 @@ def test_who_does_not_tell_its_starts_apart_is_told_to_go_for_a_lease_however_of
     assert [each.told for each in engine.workers.list()] == [None]
 
 
-def test_who_was_told_to_go_comes_back_under_its_name_as_another_process(
+def test_a_drained_worker_comes_back_under_its_name_as_another_process(
     engine: Engine, clock: ManualClock
 ) -> None:
     visitors = drained(engine, clock)
@@ -76,7 +76,9 @@ def test_who_was_told_to_go_comes_back_under_its_name_as_another_process(
     assert (anna.told, anna.process) == (None, "second")
 
 
-def test_who_was_silent_for_a_lease_is_another(engine: Engine, clock: ManualClock) -> None:
+def test_a_worker_silent_for_a_lease_counts_as_a_new_worker(
+    engine: Engine, clock: ManualClock
+) -> None:
     visitors = drained(engine, clock)
     clock.advance(engine.settings.lease)
     assert names(engine) == []
@@ -85,7 +87,7 @@ def test_who_was_silent_for_a_lease_is_another(engine: Engine, clock: ManualCloc
     assert [each.told for each in engine.workers.list()] == [None]
 
 
-def test_another_process_does_not_take_the_name_of_one_that_lives(
+def test_a_process_does_not_take_the_name_of_a_worker_that_lives(
     engine: Engine, clock: ManualClock
 ) -> None:
     visitors = Visitors(engine)
@@ -100,7 +102,7 @@ def test_another_process_does_not_take_the_name_of_one_that_lives(
     assert [each.process for each in engine.workers.list()] == ["second"]
 
 
-def test_who_has_the_name_of_one_that_died_does_not_keep_that_one_alive(
+def test_a_worker_with_the_name_of_a_dead_worker_does_not_keep_the_dead_one_alive(
     engine: Engine, clock: ManualClock
 ) -> None:
     visitors = Visitors(engine)
@@ -116,7 +118,7 @@ def test_who_has_the_name_of_one_that_died_does_not_keep_that_one_alive(
     assert [each.concurrency for each in engine.workers.list()] == [2]
 
 
-def test_who_leaves_is_gone_at_once_and_its_name_is_free(
+def test_a_worker_that_leaves_is_gone_at_once_and_its_name_is_free(
     engine: Engine, clock: ManualClock
 ) -> None:
     visitors = Visitors(engine)
@@ -136,7 +138,9 @@ def test_who_leaves_is_gone_at_once_and_its_name_is_free(
     assert names(engine) == []
 
 
-def test_who_leaves_takes_no_other_of_its_name_along(engine: Engine, clock: ManualClock) -> None:
+def test_a_worker_that_leaves_takes_no_other_worker_along(
+    engine: Engine, clock: ManualClock
+) -> None:
     visitors = Visitors(engine)
     visitors.see(AGAIN, 1)
     assert names(engine) == ["anna"]
@@ -149,7 +153,7 @@ def test_who_leaves_takes_no_other_of_its_name_along(engine: Engine, clock: Manu
             assert names(engine) == ["anna"]
 
 
-def test_who_leaves_by_another_server_than_it_asked_is_gone_too(
+def test_a_worker_that_leaves_by_another_server_is_gone_too(
     engines: tuple[Engine, Engine],
 ) -> None:
     first, second = engines
@@ -159,7 +163,7 @@ def test_who_leaves_by_another_server_than_it_asked_is_gone_too(
     assert names(first) == []
 
 
-def test_another_token_takes_no_worker_along_though_name_and_process_are_the_same(
+def test_a_leave_under_another_token_removes_no_worker_of_that_name_and_process(
     engine: Engine, clock: ManualClock
 ) -> None:
     visitors = Visitors(engine)

@@ -143,7 +143,7 @@ class Held:
         return found
 
 
-def test_who_waits_for_a_task_that_was_re_opened_is_not_told_of_its_end_before(
+def test_a_wait_that_begins_after_a_reopening_is_not_told_of_the_earlier_end(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task_id = create(engine)

@@ -28,7 +28,7 @@ def limited(engine: Engine, key: str) -> StartedRun:
 
 
 @pytest.mark.parametrize("query", ["next_wake", "keys_with_room"])
-def test_neither_what_waits_for_a_full_key_nor_idle_keys_are_walked_through(
+def test_runs_that_wait_for_a_full_key_and_idle_keys_are_not_walked_through(
     engine: Engine, store_url: str, query: str
 ) -> None:
     limited(engine, "full")
@@ -44,7 +44,7 @@ def test_neither_what_waits_for_a_full_key_nor_idle_keys_are_walked_through(
     assert after < before + 100
 
 
-def test_of_many_keys_those_that_have_room_and_a_run_that_waits_are_found(
+def test_keys_that_have_room_and_a_waiting_run_are_found_among_many(
     engine: Engine, store_url: str
 ) -> None:
     def found() -> tuple[bool, dict[str, int]]:

@@ -33,7 +33,7 @@ async def _seen(condition: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("closed", [False, True])
-def test_what_comes_after_who_waited_was_cancelled_is_given_back(
+def test_a_task_delivered_to_a_cancelled_waiter_is_given_back(
     engine: Engine, *, closed: bool
 ) -> None:
     held: list[Claimed] = []
@@ -78,7 +78,7 @@ class HeldPull:
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
-def test_who_is_slow_to_leave_an_empty_line_leaves_the_next_one_alone(
+def test_a_waiter_slow_to_leave_an_empty_line_leaves_the_next_waiter_alone(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, *, cancelled: bool
 ) -> None:
     async def story() -> None:

@@ -149,7 +149,7 @@ def test_a_signal_is_heard_while_a_timer_runs(
 
 
 @BOTH
-def test_whichever_signal_comes_first_is_heard_first(engine: Engine, beside: Beside) -> None:
+def test_signals_are_heard_in_the_order_in_which_they_come(engine: Engine, beside: Beside) -> None:
     heard: list[object] = []
 
     async def hear(ctx: Context, name: str) -> None:
@@ -267,7 +267,7 @@ def test_a_question_beside_a_timer_is_asked_first(
 
 
 @BOTH
-def test_what_fails_beside_a_wait_fails_the_attempt(engine: Engine, beside: Beside) -> None:
+def test_an_error_beside_a_wait_fails_the_attempt(engine: Engine, beside: Beside) -> None:
     async def stumble(ctx: Context) -> None:
         await ctx.effect("look", str, 1)
         raise ValueError("stumbled")

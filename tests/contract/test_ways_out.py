@@ -48,7 +48,7 @@ def test_items_that_had_not_begun_wait_for_their_turn_again_after_a_retry(engine
     assert work_off(engine, run) == ["one 1", "one 2"]
 
 
-def test_what_made_a_group_done_is_not_reset(engine: Engine) -> None:
+def test_a_step_that_made_its_group_done_is_not_reset(engine: Engine) -> None:
     run = begin(engine, loop("input", body=ONE), Step(id="last", needs=("build",)), given=["a"])
     one = of(engine, run, "one")[0].id
     finish(engine, one)
@@ -113,7 +113,7 @@ def test_a_wait_for_nothing_is_refused(engine: Engine) -> None:
         engine.work.suspend(attempt.task.id, attempt.token, Wait())
 
 
-def test_who_goes_back_to_what_it_needs_no_more_waits_for_nothing(engine: Engine) -> None:
+def test_a_step_that_goes_back_to_a_step_it_needs_no_more_waits_for_no_task(engine: Engine) -> None:
     back = OnFailure(action="goto", step="build", max_rounds=1)
     run = begin(
         engine, Step(id="build"), Step(id="test", needs=("build",), retry=ONCE, on_failure=back)
@@ -125,7 +125,7 @@ def test_who_goes_back_to_what_it_needs_no_more_waits_for_nothing(engine: Engine
     assert ready(engine, run) == ["build None", "test None"]
 
 
-def test_who_rejects_what_it_needs_no_more_waits_for_nothing(engine: Engine) -> None:
+def test_a_verifier_that_rejects_work_it_needs_no_more_waits_for_no_task(engine: Engine) -> None:
     run = begin(engine, Step(id="implement"), Step(id="verify", verifies="implement"))
     assert engine.tasks.unblock(current(engine, run, "verify").id).ok
     assert judge(engine, run, REJECT).ok

@@ -318,7 +318,7 @@ def test_an_approval_whose_values_are_made_anew_is_told_as_it_is_written(engine:
     assert asked() == {"Merge 4 for SSO?"}
 
 
-def test_what_has_ended_with_a_hold_is_not_told_to_be_resumed(engine: Engine) -> None:
+def test_why_of_a_task_that_ended_with_a_hold_does_not_advise_to_resume_it(engine: Engine) -> None:
     workflow = read_workflow_text("name: asks\nsteps:\n  - {id: merge, approval: Merge?}\n")
     run = start(engine, workflow)
     assert engine.tasks.hold(run.steps["merge"]).ok
@@ -327,7 +327,7 @@ def test_what_has_ended_with_a_hold_is_not_told_to_be_resumed(engine: Engine) ->
     assert not [fix for fix in fixes if "unhold" in fix or "resume" in fix]
 
 
-def test_what_remembers_that_no_signal_came_is_told_to_begin_anew(engine: Engine) -> None:
+def test_why_of_a_task_whose_signal_timed_out_advises_to_reopen_it(engine: Engine) -> None:
     run = start(engine)
     held = run.take("plan")
     error = {"type": "SignalTimeout", "message": "no signal 'go' came in time"}

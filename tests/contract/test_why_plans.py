@@ -88,7 +88,7 @@ def test_a_plan_that_waits_for_an_open_plan_inside_it_says_to_finalize_that(
     assert fixes == [f'hf.tasks.finalize_plan("{inner}")']
 
 
-def test_what_waits_for_a_plan_around_it_that_is_being_made_says_to_finalize_that(
+def test_why_of_a_task_below_an_unfinalized_plan_advises_to_finalize_that_plan(
     engine: Engine,
 ) -> None:
     top, (first, inner) = plan(engine, "first", "inner")
@@ -108,7 +108,7 @@ def test_a_plan_of_many_children_tells_of_the_first(engine: Engine) -> None:
     assert told(engine, parent)[1].endswith(" and 4 more")
 
 
-def test_what_is_in_a_loop_is_called_by_its_address(engine: Engine) -> None:
+def test_why_calls_tasks_inside_a_loop_by_their_address(engine: Engine) -> None:
     run = start(engine, BUILD, input=["a", "b", "c"])
     tasks = engine.runs
     check = tasks.task(run.id, "build.2.check")

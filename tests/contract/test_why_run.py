@@ -121,7 +121,7 @@ def test_a_handle_an_id_and_a_worker_can_be_asked_about(hf: Holdfast) -> None:
         assert "it is for agent 'developer'" in str(hf.why(what, agents=["planner"]))
 
 
-def test_who_waited_in_vain_is_told_how_it_stands(hf: Holdfast) -> None:
+def test_a_wait_that_timed_out_says_how_the_run_or_task_stands(hf: Holdfast) -> None:
     flow = hf.workflow("flow")
 
     @flow.step

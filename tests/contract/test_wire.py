@@ -47,7 +47,7 @@ def test_values_come_back_as_they_were_sent(session: Session) -> None:
         assert value(session, "SELECT %(x)s", x=truth) is truth
 
 
-def test_what_no_text_can_hold_is_refused_before_it_is_sent(session: Session) -> None:
+def test_values_that_no_text_can_hold_are_refused_before_they_are_sent(session: Session) -> None:
     with pytest.raises(psycopg.DataError, match="NUL"):
         session.execute("SELECT CAST(%(x)s AS text)", {"x": "cut\0off"})
     with pytest.raises(TypeError, match="float"):
@@ -55,13 +55,13 @@ def test_what_no_text_can_hold_is_refused_before_it_is_sent(session: Session) ->
     assert value(session, "SELECT 1") == 1
 
 
-def test_more_may_be_under_way_than_the_wire_holds(session: Session) -> None:
+def test_more_statements_may_be_under_way_than_the_wire_holds(session: Session) -> None:
     long = "x" * 100_000
     answers = [session.execute("SELECT CAST(%(x)s AS text)", {"x": long}) for _ in range(300)]
     assert all(answer.rows()[1] == [(long,)] for answer in answers[::-1])
 
 
-def test_what_was_not_prepared_behind_an_error_is_prepared_when_it_is_asked_again(
+def test_a_statement_left_unprepared_behind_an_error_is_prepared_when_it_is_asked_again(
     session: Session,
 ) -> None:
     session.execute("BEGIN")
@@ -72,7 +72,7 @@ def test_what_was_not_prepared_behind_an_error_is_prepared_when_it_is_asked_agai
     assert value(session, "SELECT 'new'") == "new"
 
 
-def test_who_is_interrupted_does_not_wait_for_the_statement(
+def test_an_interrupted_session_does_not_wait_for_its_statement(
     session: Session, postgres_url: str
 ) -> None:
     def interrupt() -> None:

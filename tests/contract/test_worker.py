@@ -59,7 +59,7 @@ def test_a_worker_logs_what_raised_and_whether_it_is_tried_again(
     ]
 
 
-def test_whatever_a_function_raises_fails_its_task_and_not_the_worker(hf: Holdfast) -> None:
+def test_an_exception_of_any_kind_fails_its_task_and_not_the_worker(hf: Holdfast) -> None:
     @hf.task(max_attempts=1)
     def leave() -> None:
         sys.exit(3)

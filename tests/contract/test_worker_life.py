@@ -83,7 +83,7 @@ def test_a_worker_has_stopped_when_it_is_no_longer_listed(
 
 @pytest.mark.parametrize("begin", [Holdfast.worker, open_again])
 @pytest.mark.parametrize(("chosen", "then"), [(DEFAULT_TURN, TURN), (0.002, 0.002)])
-def test_who_computes_lets_the_writer_in_unless_the_program_says_how_long_it_may_not(
+def test_the_switch_interval_of_threads_is_shortened_unless_the_program_has_chosen_one(
     hf: Holdfast,
     monkeypatch: pytest.MonkeyPatch,
     begin: Callable[[Holdfast], AbstractContextManager[object]],

@@ -46,7 +46,7 @@ def test_a_worker_without_a_name_takes_the_first_that_is_free(store_url: str) ->
         assert socket.gethostname().partition(".")[0] in FIRST
 
 
-def test_a_worker_takes_the_name_of_one_whose_process_is_dead_at_once(store_url: str) -> None:
+def test_a_worker_takes_the_name_of_a_worker_whose_process_is_dead_at_once(store_url: str) -> None:
     with Holdfast(store_url) as hf:
         for name in (FIRST, "given"):
             hf.workers.register(name, agents=["default"], process=str(gone()))
@@ -65,7 +65,9 @@ def test_a_worker_takes_the_name_of_one_whose_process_is_dead_at_once(store_url:
         {"process": Origin.own().process, "started": Origin.own().started},
     ],
 )
-def test_who_may_live_keeps_its_name(sqlite_url: str, changed: dict[str, Any]) -> None:
+def test_a_worker_that_may_still_live_keeps_its_name(
+    sqlite_url: str, changed: dict[str, Any]
+) -> None:
     with Holdfast(sqlite_url) as hf:
         hf.workers.register(FIRST, agents=["default"], process=str(replace(gone(), **changed)))
         with hf.worker():

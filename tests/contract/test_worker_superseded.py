@@ -93,7 +93,7 @@ def test_a_new_attempt_goes_on_when_an_older_one_of_its_task_is_ended(hf: Holdfa
         assert hf.work.left(told) == set(told)
 
 
-def test_what_left_is_told_by_attempt(hf: Holdfast) -> None:
+def test_tasks_that_have_left_a_worker_are_told_by_attempt(hf: Holdfast) -> None:
     @hf.task
     def job() -> None: ...
 

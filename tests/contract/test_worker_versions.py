@@ -127,7 +127,7 @@ def test_a_worker_without_the_function_puts_back_the_hold_that_was_lifted_and_cl
     ) in caplog.messages
 
 
-def test_what_names_no_function_is_left_to_whoever_claims_it(hf: Holdfast) -> None:
+def test_tasks_that_name_no_function_are_left_to_other_claimers(hf: Holdfast) -> None:
     @hf.task
     def marker() -> None: ...
 
@@ -198,7 +198,7 @@ def test_an_external_step_of_a_run_begun_before_they_were_told_apart_is_left_to_
     )
 
 
-def test_anybody_lifts_what_no_program_runs_in_that_version_of_its_workflow(
+def test_a_worker_lifts_held_steps_that_no_program_runs_in_their_version_of_the_workflow(
     engine: Engine,
 ) -> None:
     works = (Work(prompt="think"), Work(command=("think",)), None)
@@ -235,7 +235,7 @@ def test_a_hold_is_looked_for_no_more_than_once_a_second(
     assert not held(engine, assignment)
 
 
-def test_what_is_on_hold_is_looked_through_a_page_at_a_time_and_from_the_start_again(
+def test_held_tasks_are_looked_through_page_by_page_and_then_from_the_start_again(
     engine: Engine, clock: ManualClock
 ) -> None:
     class Knowing(OneFunction):
@@ -310,7 +310,7 @@ def test_a_worker_does_not_lift_what_its_own_function_could_not_run(
     assert not held(engine, assignment)
 
 
-def test_what_somebody_has_freed_is_tried_again_by_the_worker_that_gave_it_back(
+def test_a_task_that_a_person_has_freed_is_tried_again_by_the_worker_that_gave_it_back(
     hf: Holdfast,
 ) -> None:
     order = hf.workflow("order")
@@ -367,7 +367,7 @@ def test_a_worker_hears_of_a_lift_though_another_has_put_the_hold_back(
     assert not held(engine, assignment)
 
 
-def test_what_is_freed_of_another_hold_is_not_tried_again(
+def test_a_task_freed_of_another_hold_is_not_tried_again(
     engine: Engine,
 ) -> None:
     versions = versions_of(engine, Program(has_functions=True))
@@ -394,7 +394,9 @@ def test_a_hold_that_a_worker_put_back_before_it_left_is_lifted_by_nobody_who_tr
     assert engine.tasks.get(assignment.task_id).attempt == 2
 
 
-def test_what_a_worker_lifted_and_a_person_paused_is_not_tried_by_others(engine: Engine) -> None:
+def test_a_task_that_a_worker_lifted_and_a_person_paused_is_not_tried_by_others(
+    engine: Engine,
+) -> None:
     unable = versions_of(engine, Program(has_functions=False))
     engine.workers.register("able", agents=["default"])
     assignment = hold(engine, unable)
@@ -404,7 +406,7 @@ def test_what_a_worker_lifted_and_a_person_paused_is_not_tried_by_others(engine:
     assert unable.passed() == (assignment.task_id,)
 
 
-def test_what_a_worker_lifted_and_a_person_paused_for_a_while_is_not_tried_by_others(
+def test_a_task_lifted_by_a_worker_and_paused_for_a_while_is_not_tried_by_others(
     engine: Engine, clock: ManualClock
 ) -> None:
     unable = versions_of(engine, Program(has_functions=False))
@@ -418,7 +420,7 @@ def test_what_a_worker_lifted_and_a_person_paused_for_a_while_is_not_tried_by_ot
     assert unable.passed() == (assignment.task_id,)
 
 
-def test_what_a_worker_lifted_is_not_left_to_another_that_has_its_name_after_it(
+def test_a_task_that_a_worker_lifted_is_not_left_to_a_later_worker_of_its_name(
     engine: Engine, clock: ManualClock
 ) -> None:
     unable = versions_of(engine, Program(has_functions=False))
@@ -434,7 +436,7 @@ def test_what_a_worker_lifted_is_not_left_to_another_that_has_its_name_after_it(
 
 
 @pytest.mark.parametrize("how", ["left", "died", "told to go"])
-def test_what_a_worker_lifted_is_left_to_it_while_it_lives(
+def test_a_task_that_a_worker_lifted_is_left_to_that_worker_while_it_lives(
     engine: Engine, clock: ManualClock, how: str
 ) -> None:
     unable = versions_of(engine, Program(has_functions=False))

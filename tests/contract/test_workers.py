@@ -68,7 +68,7 @@ def test_a_name_is_taken_while_somebody_lives_under_it(engine: Engine, clock: Ma
     assert (found.agents, found.tags, found.concurrency, found.told) == (("other",), (), 1, None)
 
 
-def test_who_was_replaced_neither_speaks_for_its_successor_nor_takes_it_along(
+def test_a_replaced_worker_neither_speaks_for_its_successor_nor_takes_it_along(
     engine: Engine, clock: ManualClock
 ) -> None:
     before = begin(engine)
@@ -82,7 +82,7 @@ def test_who_was_replaced_neither_speaks_for_its_successor_nor_takes_it_along(
     assert names(engine) == []
 
 
-def test_only_the_one_that_is_meant_leaves_or_is_told(engine: Engine) -> None:
+def test_only_the_named_worker_leaves_or_is_told(engine: Engine) -> None:
     anna, ben = begin(engine), begin(engine, "ben")
     assert anna == ben
     assert engine.workers.evict("anna").ok
@@ -93,7 +93,7 @@ def test_only_the_one_that_is_meant_leaves_or_is_told(engine: Engine) -> None:
     assert names(engine) == ["ben"]
 
 
-def test_nobody_is_told_who_is_not_there(engine: Engine, clock: ManualClock) -> None:
+def test_a_worker_that_is_not_there_cannot_be_drained(engine: Engine, clock: ManualClock) -> None:
     begin(engine)
     refused = engine.workers.drain("ben")
     assert (refused.ok, refused.reason) == (False, "not_found")
@@ -115,7 +115,7 @@ def test_a_worker_that_vanished_is_forgotten_after_a_day(
     assert names(engine) == ["ben", "clara"]
 
 
-def test_what_is_no_worker_is_refused(engine: Engine) -> None:
+def test_a_worker_with_a_bad_name_concurrency_or_agents_is_refused(engine: Engine) -> None:
     with pytest.raises(InvalidInput, match="name"):
         engine.workers.register("a b", agents=["default"])
     with pytest.raises(InvalidInput, match="concurrency"):
@@ -144,7 +144,9 @@ def test_an_attempt_says_what_was_stopped_with_it_once_and_whatever_became_of_it
 
 
 @pytest.mark.parametrize("fence", [0, 2])
-def test_no_attempt_says_so_that_the_task_has_not_had(engine: Engine, fence: int) -> None:
+def test_a_stop_is_noted_only_for_an_attempt_that_the_task_has_had(
+    engine: Engine, fence: int
+) -> None:
     task_id = create(engine)
     take(engine, task_id)
     assert keep(engine, "note_stops", rows=[(task_id, fence, 1, 0)]) == []

@@ -140,7 +140,7 @@ def test_a_task_whose_texts_cannot_be_told_fails_without_an_attempt(engine: Engi
     ]
 
 
-def test_what_could_be_told_and_suddenly_cannot_is_handed_to_nobody(
+def test_a_step_whose_text_can_suddenly_not_be_made_is_given_to_no_claim(
     engine: Engine, store_url: str, clock: ManualClock
 ) -> None:
     begin(engine, UNTOLD)
@@ -155,7 +155,9 @@ def test_what_could_be_told_and_suddenly_cannot_is_handed_to_nobody(
     assert claim(engine).attempt == 2
 
 
-def test_it_is_told_after_what_it_needs_was_done_again(engine: Engine) -> None:
+def test_a_step_whose_text_could_not_be_made_is_claimed_after_its_need_was_done_again(
+    engine: Engine,
+) -> None:
     run = begin(engine, UNTOLD)
     give(engine, {"found": 1})
     assert engine.runs.retry(run, step="a").ok
@@ -204,7 +206,7 @@ steps:
     assert task.error == "step 'v': there is no subject.commit; there is nothing"
 
 
-def test_what_a_skipped_step_would_have_given_is_null(engine: Engine) -> None:
+def test_outputs_of_a_skipped_step_are_null_in_texts(engine: Engine) -> None:
     text = """
 name: w
 steps:

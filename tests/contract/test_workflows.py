@@ -64,6 +64,6 @@ def test_a_name_means_the_version_that_was_added_last_known_before_or_not(
     assert meant() == first.version
 
 
-def test_what_is_no_workflow_is_refused(engine: Engine) -> None:
+def test_an_object_that_is_no_workflow_is_refused(engine: Engine) -> None:
     with pytest.raises(InvalidInput, match="workflow: must be a Workflow, not str"):
         engine.workflows.add(cast("Any", "chain"))

@@ -128,7 +128,7 @@ def walks(query: str, plan: dict[str, Any]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("crowd", ["", CROWD], ids=["empty", "crowded"])
-def test_what_the_writer_asks_is_looked_up_before_there_are_statistics(
+def test_statements_of_the_writer_use_indexes_before_there_are_statistics(
     writer: Connection, crowd: str
 ) -> None:
     writer.execute(crowd.encode(), prepare=False)
@@ -141,7 +141,7 @@ def test_what_the_writer_asks_is_looked_up_before_there_are_statistics(
     assert {name: walked for name, walked in found.items() if walked} == {}
 
 
-def test_what_a_process_asks_by_itself_costs_the_same_beside_a_long_loop(view: Connection) -> None:
+def test_statements_of_a_process_alone_cost_the_same_beside_a_long_loop(view: Connection) -> None:
     known = queries.load("postgresql")
     # What is asked often has such a plan in the end, and keeps it.
     view.execute("SET plan_cache_mode = force_generic_plan")
