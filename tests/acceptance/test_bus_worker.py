@@ -87,7 +87,9 @@ def test_a_worker_that_speaks_to_redis_alone_does_the_steps_of_a_run(
         client.delete(*client.keys(f"{{{prefix}}}*"))
 
 
-def test_it_waits_for_work_longer_than_its_client_would_wait_for_an_answer(redis_url: str) -> None:
+def test_the_redis_client_waits_longer_for_an_answer_than_the_worker_waits_for_work(
+    redis_url: str,
+) -> None:
     example: dict[str, Any] = runpy.run_path(str(WORKER))
     made = example["BusWorker"](redis_url, "painter", prefix=f"test-{uuid.uuid4().hex}")
     (client,) = [each for each in vars(made).values() if isinstance(each, redis.Redis)]

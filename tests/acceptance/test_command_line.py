@@ -219,7 +219,9 @@ def test_a_pipe_is_given_each_line_when_it_is_said(tmp_path: Path) -> None:
     assert then.startswith("then:      holdfast worker waiting:hf")
 
 
-def test_who_follows_reads_what_was_written_and_may_leave_while_more_comes(tmp_path: Path) -> None:
+def test_a_follower_of_events_reads_what_was_written_and_may_leave_while_more_comes(
+    tmp_path: Path,
+) -> None:
     store = {"HOLDFAST_DB": f"sqlite:///{tmp_path}/few.db"}
     with Holdfast(store["HOLDFAST_DB"]) as hf:
 

@@ -106,7 +106,7 @@ def test_a_store_that_is_named_does_not_take_the_token_that_a_clone_has_beside_i
     assert "clone/shop.db.state is tracked by git" in said
 
 
-def test_what_is_kept_beside_a_store_that_is_named_is_remembered(
+def test_the_state_kept_beside_a_store_that_is_named_is_remembered(
     tmp_path: Path, state: dict[str, str]
 ) -> None:
     for folder in ("store", "copy"):

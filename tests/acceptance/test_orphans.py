@@ -81,7 +81,7 @@ def test_a_worker_that_lives_keeps_its_commands(tmp_path: Path) -> None:
         assert len(list((tmp_path / "records").iterdir())) == 1
 
 
-def test_what_is_left_when_keeper_and_worker_are_killed_ends_with_the_next_start(
+def test_a_process_left_when_keeper_and_worker_are_killed_ends_with_the_next_start(
     tmp_path: Path,
 ) -> None:
     with worker(tmp_path) as (process, pids):

@@ -59,7 +59,7 @@ def test_a_command_killed_by_a_signal_says_which() -> None:
     assert (ended.code, ended.abandoned) == (-9, False)
 
 
-def test_what_it_reads_and_what_it_writes_never_wait_for_each_other() -> None:
+def test_the_input_and_the_output_of_a_command_never_wait_for_each_other() -> None:
     size = 8 * MEGABYTE
     text = f"import sys; sys.stdout.buffer.write(b'o' * {size}); print(len(sys.stdin.read()))"
     ended, watched = run(*program(text), given=b"i" * size)
@@ -111,7 +111,7 @@ def test_a_command_leads_a_session_of_its_own_and_hears_every_signal() -> None:
     assert (blocked, ignored & (1 << signal.SIGSYS) - 1) == (0, 0)
 
 
-def test_when_its_attempt_is_over_nothing_it_started_is_alive_two_seconds_later() -> None:
+def test_no_process_of_a_command_is_alive_two_seconds_after_its_attempt_is_over() -> None:
     ended, watched = run(*program(FAMILY), watched=AllThere())
     assert watched.over_since is not None
     assert CLOCK.monotonic() < watched.over_since + 2
@@ -120,7 +120,7 @@ def test_when_its_attempt_is_over_nothing_it_started_is_alive_two_seconds_later(
     assert (ended.stopped, ended.code, ended.ended, ended.left) == ("over", -9, 4, 0)
 
 
-def test_what_a_command_leaves_behind_is_ended_with_it() -> None:
+def test_a_process_that_a_command_leaves_behind_is_ended_with_the_command() -> None:
     ended, watched = run("sh", "-c", "setsid sleep 1000 & echo $!; exec >&-; exit 5")
     assert (ended.code, ended.stopped, ended.left) == (5, None, 0)
     assert ended.ended >= 1

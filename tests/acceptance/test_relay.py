@@ -33,7 +33,9 @@ def _relaying(url: str) -> int:
     return int(rows[0]["owner"].rpartition(":")[2]) if rows else 0
 
 
-def test_of_two_workers_one_relays_and_when_it_is_killed_the_other(tmp_path: Path) -> None:
+def test_one_of_two_workers_relays_and_the_other_takes_over_when_it_is_killed(
+    tmp_path: Path,
+) -> None:
     url = f"sqlite:///{tmp_path}/shop.db"
     with servers.redis_server() as server, Holdfast(url) as hf, ExitStack() as stack:
         note = hf.task(_note)

@@ -113,7 +113,7 @@ def _log(client: httpx.Client, task: dict[str, Any]) -> str:
     return str(client.get(f"/tasks/{task['id']}/logs").json()["text"])
 
 
-def test_without_a_token_it_says_where_to_get_one(tmp_path: Path) -> None:
+def test_a_worker_without_a_token_says_where_to_get_one(tmp_path: Path) -> None:
     said = holdfast(tmp_path, "worker", "--server", "http://127.0.0.1:1")
     assert said.returncode == 2
     assert "holdfast token create" in said.stderr

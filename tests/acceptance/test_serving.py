@@ -133,7 +133,7 @@ def test_a_person_who_starts_a_server_is_shown_a_link_into_it(tmp_path: Path) ->
         assert httpx.get(link).status_code == 200
 
 
-def test_it_listens_on_this_machine_alone_unless_told_otherwise(tmp_path: Path) -> None:
+def test_a_server_listens_on_this_machine_alone_unless_told_otherwise(tmp_path: Path) -> None:
     said = holdfast(tmp_path, "serve", "--host", "0.0.0.0", "--db", "x.db")  # noqa: S104
     assert said.returncode == 2
     assert "--public" in said.stderr

@@ -163,7 +163,7 @@ def test_a_second_signal_stops_a_command_and_gives_it_back(
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
-def test_what_a_signal_to_a_whole_service_gives_back_is_not_taken_again_by_its_worker(
+def test_a_task_given_back_on_a_signal_to_a_whole_service_is_not_taken_again_by_its_worker(
     hf: Holdfast, store_url: str, tmp_path: Path
 ) -> None:
     # Its main thread looks too late for what it has heard: the claim itself has to know.

@@ -169,9 +169,7 @@ def test_a_record_of_a_command_leads_nowhere_else(state: State, victim: Path) ->
     assert untouched(victim)
 
 
-def test_what_is_cleaned_away_are_folders_of_tasks_and_nothing_else(
-    tmp_path: Path, victim: Path
-) -> None:
+def test_cleaning_removes_folders_of_tasks_and_nothing_else(tmp_path: Path, victim: Path) -> None:
     state = State(root=tmp_path / "state")
     with Holdfast(f"sqlite:///{tmp_path}/store.db") as hf:
         leftovers = Leftovers(hf.engine, state, Keep(logs=0.0))

@@ -77,7 +77,7 @@ def test_one_trace_leads_from_a_call_through_a_server_to_an_attempt_elsewhere(
     assert attempt["about"]["holdfast.attempt"].int_value == 1
 
 
-def test_nothing_of_it_is_imported_where_nobody_asks_for_it(tmp_path: Path) -> None:
+def test_opentelemetry_is_not_imported_where_nobody_asks_for_traces(tmp_path: Path) -> None:
     look = "; import atexit; atexit.register(lambda: print([m for m in sys.modules if NAME in m]))"
     told = subprocess.run(
         [

@@ -15,7 +15,7 @@ from tests.acceptance.test_serving import serving
 from tests.race.racers import eventually
 
 
-def test_what_a_killed_server_gave_out_is_reported_to_another(
+def test_a_task_given_out_by_a_killed_server_is_reported_to_another_server(
     tmp_path: Path, postgres_store_url: str
 ) -> None:
     (tmp_path / ".holdfast").mkdir()
@@ -71,7 +71,7 @@ def are_open(url: str, headers: dict[str, str]) -> bool:
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-def test_what_is_open_with_a_revoked_token_ends_within_a_second_at_every_server(
+def test_calls_that_are_open_with_a_revoked_token_end_within_a_second_at_every_server(
     tmp_path: Path, database: str, request: pytest.FixtureRequest
 ) -> None:
     store: dict[str, str] = {}

@@ -43,7 +43,7 @@ def test_the_schema_can_be_read_by_the_sqlite_that_python_itself_carries() -> No
         assert other.execute("SELECT count(*) FROM holdfast_task").fetchone() == (0,)
 
 
-def test_what_a_trigger_says_is_one_literal_which_every_sqlite_can_read() -> None:
+def test_the_message_of_a_trigger_is_one_literal_which_every_sqlite_can_read() -> None:
     text = "".join(migration.text for migration in migrations.load("sqlite"))
     said = re.findall(r"RAISE\s*\(\s*\w+,(.*?)\);", text, re.DOTALL)
     assert said
@@ -64,7 +64,7 @@ def test_every_status_that_a_worker_reports_on_is_guarded_by_its_fence() -> None
         assert {"status = 'running'", "attempt = r.fence"} <= texts
 
 
-def test_what_every_insert_does_about_a_row_that_is_there_can_be_taken_out() -> None:
+def test_the_conflict_clause_of_every_insert_can_be_taken_out() -> None:
     every = [query for queries in LOADED.values() for query in queries.values()]
     about = {query.name for query in every if "ON CONFLICT" in query.text}
     assert about == {guard.query for guard in GUARDS if guard.conflict}

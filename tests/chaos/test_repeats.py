@@ -83,7 +83,7 @@ def test_a_run_with_a_key_started_again_is_the_one_that_is_there(store_url: str)
         assert answers == [Created(id=there, created=False)]
 
 
-def test_what_was_claimed_by_the_dead_is_done_by_another_after_its_lease(store_url: str) -> None:
+def test_tasks_claimed_by_a_dead_worker_go_to_another_after_their_lease(store_url: str) -> None:
     def claim_both(world: World) -> Sequence[Operation]:
         world.task("left", concurrency=world.concurrency(1))
         world.task("right")

@@ -20,7 +20,7 @@ def let_in(engine: Engine) -> None:
     assert engine.browsers.link("ada", "link") is not None
 
 
-def test_of_two_that_follow_a_link_at_once_one_comes_in(stage: Stage) -> None:
+def test_one_of_two_browsers_that_follow_a_link_at_once_comes_in(stage: Stage) -> None:
     def scenario(world: World) -> Plans:
         let_in(world.engine)
         code = digest_secret("link")

@@ -18,7 +18,9 @@ def _told(world_state: tuple[object, ...]) -> int:
     return str(world_state).count("run.conflict")
 
 
-def test_of_two_edits_for_one_version_one_is_made_and_one_is_told_of(stage: Stage) -> None:
+def test_one_of_two_edits_for_one_version_is_made_and_the_other_is_told_as_a_conflict(
+    stage: Stage,
+) -> None:
     def scenario(world: World) -> Plans:
         world.run(Step(id="only"))
         task = world.ids["only"]
@@ -59,7 +61,7 @@ def test_a_version_that_is_expected_against_a_cancel_is_never_told_over_it(stage
     )
 
 
-def test_two_that_expect_what_has_passed_are_both_told_of_and_neither_by_the_other(
+def test_an_expected_version_that_has_passed_is_a_conflict_and_makes_none_for_the_current_one(
     stage: Stage,
 ) -> None:
     def scenario(world: World) -> Plans:

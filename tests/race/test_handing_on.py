@@ -37,7 +37,7 @@ def test_a_step_is_handed_on_and_cancelled_or_cancelled_and_not_handed_on(stage:
     assert after.history("work") == ["task.created", "task.cancelled"]
 
 
-def test_what_a_step_gave_goes_to_the_next_with_its_report_and_is_not_read_again(
+def test_the_output_of_a_step_goes_to_the_next_with_its_report_and_is_not_read_again(
     stage: Stage,
 ) -> None:
     joined = (PLAN, Step(id="other"), Step(id="work", needs=("plan", "other")))

@@ -129,7 +129,7 @@ def test_processes_that_register_the_same_hooks_at_once(stage: Stage) -> None:
         assert {f"one-{world.number}", f"two-{world.number}"} <= names
 
 
-def test_who_registers_hooks_waits_for_one_with_none_behind_it_in_hand(
+def test_a_registration_that_waits_for_one_hook_holds_no_lock_on_the_hooks_behind_it(
     postgres_store_url: str,
 ) -> None:
     with staged(postgres_store_url) as stage, psycopg.connect(postgres_store_url) as rival:

@@ -43,7 +43,7 @@ def test_a_task_that_comes_to_need_one_which_completes_meanwhile_is_ready(stage:
 
 
 @pytest.mark.parametrize("again", [BlockTask, UnblockTask])
-def test_two_who_link_or_unlink_the_same_tasks_write_it_once(
+def test_two_links_or_unlinks_of_the_same_tasks_are_written_once(
     stage: Stage, again: type[BlockTask | UnblockTask]
 ) -> None:
     def scenario(world: World) -> Plans:

@@ -84,7 +84,7 @@ def test_finalize_against_cancel_of_the_plan(stage: Stage) -> None:
         assert set(outcome.statuses.values()) == {"cancelled"}
 
 
-def test_two_who_begin_to_plan_one_task(stage: Stage) -> None:
+def test_two_starts_of_the_planning_of_one_task_begin_it_once(stage: Stage) -> None:
     def scenario(world: World) -> Plans:
         begin = StartPlanning(task_id=world.task("parent", enqueue=False), actor="user")
         return [begin], [begin]

@@ -80,7 +80,7 @@ def test_a_page_ends_before_what_is_not_committed_yet_and_the_next_begins_with_i
     assert reader.page() == []
 
 
-def test_what_is_committed_while_a_page_is_read_is_in_its_place(
+def test_an_event_committed_while_a_page_is_read_is_in_its_place(
     server: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late = Late(server)
@@ -92,7 +92,7 @@ def test_what_is_committed_while_a_page_is_read_is_in_its_place(
     assert told == late.numbers
 
 
-def test_what_is_committed_just_before_its_writer_is_looked_for_is_in_its_place(
+def test_an_event_committed_just_before_its_writer_is_looked_for_is_in_its_place(
     server: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late = Late(server)
@@ -108,7 +108,7 @@ def test_what_is_committed_just_before_its_writer_is_looked_for_is_in_its_place(
     assert [b - a for a, b in pairwise(late.numbers)] == [1] * (len(late.numbers) - 1)
 
 
-def test_who_writes_no_events_holds_up_no_page(
+def test_a_transaction_that_writes_no_events_holds_up_no_page(
     server: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is missing before the page was never used."""
@@ -122,7 +122,7 @@ def test_who_writes_no_events_holds_up_no_page(
         assert Reader(server, late.run_id).page() == late.numbers
 
 
-def test_who_writes_long_holds_up_no_page_of_what_was_before_it(server: Stage) -> None:
+def test_a_long_transaction_holds_up_no_page_of_the_events_before_it(server: Stage) -> None:
     """What is missing before a run began is not of it."""
     with suppress(ZeroDivisionError), server.engine.transaction() as given_up:
         server.engine.tasks.create(NewTask(title="never"), connection=given_up)
@@ -135,7 +135,7 @@ def test_who_writes_long_holds_up_no_page_of_what_was_before_it(server: Stage) -
         assert len(Reader(server, run_id).page()) == 3
 
 
-def test_who_watches_a_run_to_its_end_is_told_all_of_it_whoever_writes_long(
+def test_a_watcher_of_a_run_is_told_all_of_it_however_long_another_transaction_writes(
     server: Stage, postgres_store_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world = server.world()

@@ -77,7 +77,7 @@ def test_a_signal_to_a_run_against_the_wait_of_its_task(stage: Stage) -> None:
         assert "task.woken" in str(outcome.state)
 
 
-def test_two_who_listen_for_one_signal(stage: Stage) -> None:
+def test_one_of_two_listeners_for_one_signal_finds_it(stage: Stage) -> None:
     def scenario(world: World) -> Plans:
         world.run(Step(id="left"), Step(id="right"))
         world.start("left")

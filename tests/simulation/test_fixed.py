@@ -36,7 +36,7 @@ def drawn() -> list[dict[str, Any]]:
     return found
 
 
-def test_what_is_asked_does_not_depend_on_the_code_that_others_have_imported(
+def test_the_drawn_examples_do_not_depend_on_the_code_that_others_have_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Hypothesis draws numbers and texts that it finds in the modules there are."""

@@ -60,7 +60,9 @@ def test_the_engine_and_the_plain_model_never_disagree(store_url: str) -> None:
 
 @pytest.mark.timeout(0 if EXAMPLES else 600)
 @pytest.mark.parametrize("kind", [FlowMachine, LoopMachine])
-def test_nor_do_they_about_verifiers_people_and_loops(store_url: str, kind: type[Machine]) -> None:
+def test_the_engine_and_the_plain_model_agree_about_verifiers_people_and_loops(
+    store_url: str, kind: type[Machine]
+) -> None:
     few = 12 if is_postgresql(store_url) else 30
     with machine_on(store_url, kind) as machine:
         chosen = settings(SETTINGS, max_examples=EXAMPLES or few)

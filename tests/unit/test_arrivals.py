@@ -43,7 +43,7 @@ async def waiting(futures: list[Future[Any]]) -> list[asyncio.Task[None]]:
     return begun
 
 
-def test_all_of_a_group_wake_their_loop_once() -> None:
+def test_all_waiters_of_a_group_wake_their_loop_once() -> None:
     desk = Desk()
 
     async def work() -> None:
@@ -62,7 +62,7 @@ def test_all_of_a_group_wake_their_loop_once() -> None:
     run(work())
 
 
-def test_what_is_there_already_is_not_waited_for() -> None:
+def test_a_reply_that_is_there_already_is_not_waited_for() -> None:
     async def work() -> None:
         done: Future[int] = Future()
         done.set_result(1)
@@ -71,7 +71,7 @@ def test_what_is_there_already_is_not_waited_for() -> None:
     run(work())
 
 
-def test_one_who_left_is_passed_over_and_the_others_hear() -> None:
+def test_a_waiter_who_left_is_passed_over_and_the_others_hear() -> None:
     desk = Desk()
 
     async def work() -> None:

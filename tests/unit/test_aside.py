@@ -11,7 +11,7 @@ from holdfast.store.group_commit.queue import PARTED, WHILE_ASIDE
 from tests.unit.paper import Desk, Note, notes
 
 
-def test_who_finds_its_row_locked_is_put_aside_and_those_behind_it_wait_with_it() -> None:
+def test_an_operation_on_a_locked_row_is_put_aside_and_those_behind_it_wait_with_it() -> None:
     desk = Desk()
     desk.paper.locked = {"b"}
     futures = desk.submit(*notes("a", "b", "c", "b"), Note(keys=("b", "d"), number=4))
@@ -27,7 +27,7 @@ def test_who_finds_its_row_locked_is_put_aside_and_those_behind_it_wait_with_it(
     assert [future.result(0) for future in futures] == [0, 1, 2, 3, 4]
 
 
-def test_only_the_first_who_finds_a_row_locked_is_waited_for() -> None:
+def test_only_the_first_operation_that_finds_a_row_locked_is_waited_for() -> None:
     desk = Desk()
     desk.paper.locked = {"h"}
     desk.submit(*notes(*"abcdefgh"))
@@ -38,7 +38,7 @@ def test_only_the_first_who_finds_a_row_locked_is_waited_for() -> None:
     assert len(desk.numbers) == 4
 
 
-def test_few_of_many_whose_rows_are_locked_are_tried_at_a_time_and_each_in_its_turn() -> None:
+def test_few_of_many_operations_on_locked_rows_are_tried_at_a_time_and_each_in_its_turn() -> None:
     desk = Desk()
     desk.paper.locked = set("abcdefgh")
     *_, last = desk.submit(*notes(*"abcdefgh"))
@@ -54,7 +54,7 @@ def test_few_of_many_whose_rows_are_locked_are_tried_at_a_time_and_each_in_its_t
     assert sorted(chain(*desk.numbers)) == list(range(8))
 
 
-def test_who_has_waited_long_enough_for_a_row_is_told_and_who_follows_is_written() -> None:
+def test_an_operation_that_waited_long_enough_is_told_and_the_next_is_written() -> None:
     desk = Desk()
     desk.paper.locked = {"a"}
     (first,) = desk.submit(*notes("a"))
@@ -72,7 +72,7 @@ def test_who_has_waited_long_enough_for_a_row_is_told_and_who_follows_is_written
     assert second.result(0) == 1
 
 
-def test_who_has_waited_for_longer_stays_longer_in_line_for_a_row() -> None:
+def test_an_operation_that_has_waited_for_longer_stays_longer_in_line_for_a_row() -> None:
     desk = Desk()
     desk.paper.locked = {"a"}
     desk.submit(*notes("a"))
@@ -85,7 +85,7 @@ def test_who_has_waited_for_longer_stays_longer_in_line_for_a_row() -> None:
     assert waited == [pytest.approx(each) for each in (0.12, 0.24, 0.25, 0.25)]
 
 
-def test_everyone_is_told_in_time_however_many_wait() -> None:
+def test_every_operation_is_told_in_time_however_many_wait() -> None:
     desk = Desk()
     names = [str(number) for number in range(100)]
     desk.paper.locked = set(names)
@@ -96,7 +96,7 @@ def test_everyone_is_told_in_time_however_many_wait() -> None:
     assert all(isinstance(future.exception(0), StoreBusy) for future in futures)
 
 
-def test_who_follows_has_waited_as_long_when_it_comes_to_its_turn() -> None:
+def test_an_operation_behind_another_has_waited_as_long_when_it_comes_to_its_turn() -> None:
     desk = Desk()
     desk.paper.locked = {"a"}
     futures = desk.submit(*notes(*"a" * 20))
@@ -107,7 +107,7 @@ def test_who_follows_has_waited_as_long_when_it_comes_to_its_turn() -> None:
     assert desk.clock.monotonic() - begin < 11
 
 
-def test_what_waits_for_one_of_its_own_group_keeps_its_place_before_what_was_put_aside() -> None:
+def test_an_operation_behind_one_of_its_own_group_keeps_its_place_before_those_aside() -> None:
     desk = Desk()
     desk.paper.locked = {"k"}
     desk.submit(*notes("k"))

@@ -35,7 +35,7 @@ def test_a_manual_clock_stands_still_until_it_is_moved() -> None:
     assert (clock.now(), clock.monotonic()) == (1_501_000, 1.5)
 
 
-def test_who_sleeps_on_a_manual_clock_moves_it() -> None:
+def test_a_sleep_on_a_manual_clock_moves_it() -> None:
     clock = ManualClock(0)
     clock.sleep(2)
     assert clock.now() == 2_000_000

@@ -192,7 +192,7 @@ def test_a_job_begins_though_the_only_one_at_work_is_stuck() -> None:
         go_on.set()
 
 
-def test_what_is_offered_is_done_by_whoever_stands_by() -> None:
+def test_a_job_that_is_offered_is_done_by_a_thread_that_stands_by() -> None:
     took, stood = threading.Event(), threading.Event()
     meeting = threading.Barrier(2, timeout=PATIENCE)
     with closing(crew_of(Counted())) as crew:
@@ -208,7 +208,7 @@ def test_what_is_offered_is_done_by_whoever_stands_by() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_what_was_left_to_a_thread_that_dies_is_done_by_another() -> None:
+def test_a_job_that_was_left_to_a_thread_that_dies_is_done_by_another() -> None:
     done = threading.Event()
     with closing(crew_of(Counted())) as crew:
 

@@ -39,7 +39,7 @@ def test_an_error_comes_out_of_another_process_as_it_went_in(error: HoldfastErro
         ([None, 1], "[null, 1]"),
     ],
 )
-def test_what_was_said_is_told_as_it_was_said_and_not_as_python_writes_it(
+def test_an_error_is_told_as_it_was_said_and_not_as_python_writes_it(
     error: object, told: str
 ) -> None:
     assert in_words(error) == told

@@ -13,7 +13,7 @@ from holdfast.store.group_commit.queue import GROUP_BYTES
 from tests.unit.paper import Desk, Note, notes
 
 
-def test_what_is_waiting_is_written_as_one_group() -> None:
+def test_waiting_operations_are_written_as_one_group() -> None:
     desk = Desk()
     futures = desk.submit(*notes("a", "b", "c"))
     assert desk.group.step() == 3
@@ -54,7 +54,7 @@ def test_a_group_ends_where_it_has_enough_bytes_and_nothing_is_too_big_to_be_wri
 
 
 @given(st.lists(st.frozensets(st.sampled_from("abcd"), max_size=3), max_size=40), st.integers(1, 5))
-def test_whatever_is_submitted_is_written_once_in_the_order_of_each_key(
+def test_every_submitted_operation_is_written_once_in_the_order_of_each_key(
     keys: list[frozenset[str]], size: int
 ) -> None:
     desk = Desk(size=size)
@@ -198,14 +198,14 @@ def test_closing_writes_what_is_waiting_and_takes_no_more() -> None:
         desk.submit(Note(keys=("c",)))
 
 
-def test_without_its_thread_closing_writes_what_is_waiting_too() -> None:
+def test_closing_without_the_writers_thread_writes_waiting_operations_too() -> None:
     desk = Desk()
     futures = desk.submit(*notes("a", "a"))
     desk.group.close()
     assert [future.result(0) for future in futures] == [0, 1]
 
 
-def test_those_who_arrive_during_a_commit_form_the_next_group() -> None:
+def test_operations_that_arrive_during_a_commit_form_the_next_group() -> None:
     desk = Desk()
     committing, go_on = threading.Event(), threading.Event()
 
@@ -236,7 +236,7 @@ def test_a_writer_that_dies_leaves_nobody_waiting() -> None:
         desk.submit(Note(keys=("c",)))
 
 
-def test_several_have_one_future_of_their_replies_in_order() -> None:
+def test_several_operations_have_one_future_of_their_replies_in_order() -> None:
     desk = Desk()
     asked = desk.group.submit_all(notes("a", "b", "a"))
     desk.group.step()
@@ -264,7 +264,7 @@ def test_the_first_error_of_several_is_told_after_all_of_them_were_written() -> 
     assert desk.numbers == [[1, 0, 2]]
 
 
-def test_several_that_nobody_waits_for_any_more_are_written_all_the_same() -> None:
+def test_several_operations_that_nobody_waits_for_any_more_are_written_all_the_same() -> None:
     desk = Desk()
     asked = desk.group.submit_all(notes("a", "b"))
     assert asked.cancel()

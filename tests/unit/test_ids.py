@@ -141,7 +141,7 @@ def test_a_forked_child_does_not_repeat_its_parents_ids(later: float) -> None:
         "t_" + "x" * 10_000,
     ],
 )
-def test_what_is_no_task_id_is_refused_with_its_field(text: str) -> None:
+def test_an_invalid_task_id_is_refused_with_its_field(text: str) -> None:
     with pytest.raises(InvalidInput) as refusal:
         parse_task_id(text, field="needs[2]")
     assert refusal.value.field == "needs[2]"

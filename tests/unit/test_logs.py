@@ -46,6 +46,6 @@ def test_a_line_that_names_none_is_about_the_one_it_was_logged_in() -> None:
     assert "task" not in outside.run(line, "nothing")
 
 
-def test_what_was_raised_is_told_with_its_traceback() -> None:
+def test_an_error_that_was_raised_is_told_with_its_traceback() -> None:
     told = line("it failed", error=ValueError("a stone"))
     assert told["error"].endswith("ValueError: a stone")

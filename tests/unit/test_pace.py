@@ -22,7 +22,7 @@ def trusting() -> Pace:
     return Pace(INTERVAL, trusted=True)
 
 
-def test_where_nothing_is_written_looks_are_seldom() -> None:
+def test_looks_are_seldom_where_nothing_is_written() -> None:
     pace = trusting()
     assert [pace.after(NOTHING, written=False) for _ in range(3)] == [
         Pause(rest=0, wait=SELDOM)
@@ -48,14 +48,14 @@ def test_a_commit_of_others_is_followed_by_looks_too() -> None:
 
 
 @pytest.mark.parametrize("side", [OWN, OTHERS])
-def test_while_one_side_alone_writes_on_and_on_most_of_it_is_slept_through(side: Seen) -> None:
+def test_most_of_the_time_in_which_one_side_alone_writes_on_is_slept_through(side: Seen) -> None:
     pace = trusting()
     rests = [pace.after(side, written=True).rest for _ in range(1_000)]
     assert max(rests[:FREE]) < 0.001
     assert set(rests[FREE + 10 :]) == {LONGEST_REST}
 
 
-def test_who_answers_the_other_side_is_never_kept_waiting() -> None:
+def test_a_side_that_answers_the_other_is_never_kept_waiting() -> None:
     pace = trusting()
     for _ in range(1_000):
         assert pace.after(OTHERS, written=True).rest < 0.001
@@ -80,7 +80,7 @@ def test_a_transaction_of_ones_own_is_slept_through_and_then_looked_behind() -> 
     assert total(pace.after(NOTHING, written=False)) == FIRST
 
 
-def test_who_was_told_nothing_of_a_commit_looks_often_until_he_is() -> None:
+def test_a_side_that_was_told_nothing_of_a_commit_looks_often_until_it_is_told() -> None:
     pace = trusting()
     assert pace.after(OTHERS, written=False).wait <= INTERVAL
     for _ in range(10):

@@ -85,7 +85,7 @@ def test_a_prepared_task_is_what_it_would_be_alone(
     ],
 )
 @pytest.mark.parametrize("given", [{"payload": {}}, {"payload": "x" * 200}, {"key": " "}])
-def test_what_is_wrong_is_said_in_the_same_words_and_every_time(
+def test_a_mistake_in_a_prepared_task_is_told_in_the_same_words_every_time(
     wrong: dict[str, Any], given: dict[str, Any]
 ) -> None:
     task = replace(NewTask(title="job"), **wrong)
@@ -110,7 +110,10 @@ ENDLESS.append(ENDLESS)
         ({}, 7),
     ],
 )
-def test_what_each_brings_is_refused_as_it_would_be_alone(payload: object, key: Any) -> None:  # noqa: ANN401
+def test_the_payload_and_the_key_of_each_task_are_refused_as_they_would_be_alone(
+    payload: object,
+    key: Any,  # noqa: ANN401
+) -> None:
     prepared = Prepared(RICH)
     task = replace(RICH, payload=payload, key=key)
     assert refusal(lambda: prepared.row(EDGE, payload, key)) == refusal(lambda: alone(task))

@@ -158,7 +158,7 @@ def test_a_query_binds_narrow_rows_by_value_when_it_says_so(tmp_path: Path) -> N
     assert bound.text == body.replace("{rows}", WIDE_ROWS)
 
 
-def test_what_answers_a_count_returns_no_row_on_sqlite_and_one_on_postgresql(
+def test_a_statement_that_answers_a_count_returns_no_row_on_sqlite_and_one_on_postgresql(
     tmp_path: Path,
 ) -> None:
     headers = ("-- changes: task", "-- event: 'task.created'", "-- answers: count")

@@ -28,7 +28,7 @@ def test_a_short_lease_is_renewed_in_time_though_nobody_says_how_often() -> None
     assert read_settings({"poll": 1}) == {"poll": 1.0}
 
 
-def test_nothing_is_zero_or_less() -> None:
+def test_a_group_size_of_zero_is_refused() -> None:
     with pytest.raises(InvalidInput, match="group_size"):
         Settings(url="sqlite:///a.db", group_size=0)
 
@@ -41,7 +41,7 @@ def test_nothing_is_zero_or_less() -> None:
         *[("watch", inf), ("view_connections", 2.5), ("max_payload", None), ("renewal", 0.01)],
     ],
 )
-def test_what_is_no_fitting_number_is_refused_by_its_name(name: str, value: Any) -> None:  # noqa: ANN401 - whatever is wrong
+def test_a_setting_that_is_no_fitting_number_is_refused_by_its_name(name: str, value: Any) -> None:  # noqa: ANN401 - whatever is wrong
     with pytest.raises(InvalidInput) as refused:
         Settings(url="sqlite:///a.db", **{name: value})
     assert refused.value.field == name

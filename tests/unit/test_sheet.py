@@ -50,7 +50,7 @@ def test_a_run_is_inserted_alike_however_early_it_is_drawn(
     assert sheets[0] == sheets[1]
 
 
-def test_only_what_no_run_tells_of_itself_is_drawn_late() -> None:
+def test_only_a_run_whose_tasks_tell_nothing_of_it_is_drawn_late() -> None:
     drawn = [type(draw_run(steps, place(0), ids())) for steps in (CHAIN, RICH, VERIFIED, TOLD)]
     assert drawn == [Drawn, Drawn, tuple, tuple]
 

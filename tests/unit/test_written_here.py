@@ -68,7 +68,7 @@ def test_an_operation_is_written_by_the_thread_that_brings_it(desk: Desk) -> Non
     assert not is_writer()
 
 
-def test_who_writes_for_others_too_is_not_the_only_one_to_be_told(desk: Desk) -> None:
+def test_a_thread_that_writes_for_others_too_is_not_the_only_one_to_be_told(desk: Desk) -> None:
     alone: list[bool] = []
     at_the_commit(desk, lambda: alone.append(writes_own()))
     enter(desk, Told("a"))
@@ -81,7 +81,7 @@ def test_who_writes_for_others_too_is_not_the_only_one_to_be_told(desk: Desk) ->
     assert not writes_own()
 
 
-def test_what_comes_meanwhile_is_left_to_the_writers_thread(desk: Desk) -> None:
+def test_an_operation_that_comes_meanwhile_is_left_to_the_writers_thread(desk: Desk) -> None:
     second = Told("a", "b")
     # The same thread could not write again inside what it writes, and neither may another.
     at_the_commit(desk, lambda: enter(desk, second))
@@ -126,7 +126,7 @@ def test_closing_waits_for_whoever_writes_and_the_rest_comes_after(desk: Desk) -
         enter(desk, Told("d"))
 
 
-def test_whoever_is_called_back_by_a_commit_cannot_wait_for_its_end(desk: Desk) -> None:
+def test_a_callback_of_a_commit_cannot_wait_for_the_end_of_the_writer(desk: Desk) -> None:
     refused: list[BaseException] = []
 
     def close() -> None:
@@ -139,7 +139,7 @@ def test_whoever_is_called_back_by_a_commit_cannot_wait_for_its_end(desk: Desk) 
     assert len(refused) == 1
 
 
-def test_who_dies_while_it_writes_leaves_nobody_waiting(desk: Desk) -> None:
+def test_a_thread_that_dies_while_it_writes_leaves_nobody_waiting(desk: Desk) -> None:
     second = Told("a")
 
     def die() -> None:
@@ -157,7 +157,9 @@ def test_who_dies_while_it_writes_leaves_nobody_waiting(desk: Desk) -> None:
         enter(desk, Told("c"))
 
 
-def test_what_finds_its_row_locked_is_left_to_the_writer_to_try_again(desk: Desk) -> None:
+def test_an_operation_that_finds_its_row_locked_is_left_to_the_writer_to_try_again(
+    desk: Desk,
+) -> None:
     desk.paper.locked = {"a"}
     told = Told("a")
     enter(desk, told)

@@ -88,7 +88,7 @@ def test_a_claim_is_answered_to_whoever_asked_and_to_nobody_else(hall: Hall) -> 
     assert hall.engine.tasks.get(task).output == 1
 
 
-def test_who_was_not_answered_asks_again_and_is_given_the_same(hall: Hall) -> None:
+def test_a_claimant_that_was_not_answered_asks_again_and_is_given_the_same(hall: Hall) -> None:
     task = create(hall.engine)
     hall.claim("c1", task, reply_to="ann", request="mine")
     hall.claim("c2", task, reply_to="ann", request="mine")
@@ -97,7 +97,9 @@ def test_who_was_not_answered_asks_again_and_is_given_the_same(hall: Hall) -> No
     assert hall.engine.tasks.get(task).attempt == 1
 
 
-def test_what_one_calls_its_request_is_nothing_to_another_or_to_another_task(hall: Hall) -> None:
+def test_a_request_named_by_one_claimant_is_no_request_of_another_claimant_or_for_another_task(
+    hall: Hall,
+) -> None:
     task, other = create(hall.engine), create(hall.engine)
     hall.claim("c1", task, reply_to="ann", request="1")
     hall.claim("c2", task, reply_to="bob", request="1")

@@ -86,7 +86,9 @@ def parked(world: World) -> Parked:
     return Parked(world.engine)
 
 
-def test_what_failed_goes_with_its_group_and_nothing_else_does(shop: Shop, parked: Parked) -> None:
+def test_failed_messages_go_with_their_forgotten_group_and_no_others_do(
+    shop: Shop, parked: Parked
+) -> None:
     shop.broken = {"m1"}
     shop.publish("m1", "m2")
     consumer = shop.consumer()
@@ -231,7 +233,7 @@ def break_and_go_on(connection: Connection) -> None:
 
 
 @pytest.mark.parametrize("spoil", [roll_back, break_and_go_on])
-def test_what_a_handler_broke_or_rolled_back_is_not_taken_for_done(
+def test_a_message_whose_handler_broke_or_rolled_back_its_transaction_is_not_taken_for_done(
     shop: Shop, parked: Parked, spoil: Callable[[Connection], None]
 ) -> None:
     def be_odd(envelope: Envelope, connection: Connection) -> None:
@@ -294,7 +296,7 @@ def test_a_long_batch_costs_nobody_their_partitions(shop: Shop) -> None:
     second.close()
 
 
-def test_two_of_one_name_never_share_a_partition(shop: Shop) -> None:
+def test_two_consumers_of_one_name_never_share_a_partition(shop: Shop) -> None:
     first, second = shop.consumer(), shop.consumer()
     assert first.take_share() == (0, 1, 2, 3)
     assert second.take_share() == ()

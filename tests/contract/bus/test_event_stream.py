@@ -95,7 +95,7 @@ def test_a_trace_that_is_none_is_refused(begun: World) -> None:
     assert published(begun) == []
 
 
-def test_who_reads_one_partition_passes_by_the_events_of_others(begun: World) -> None:
+def test_a_reader_of_one_partition_passes_by_the_events_of_others(begun: World) -> None:
     for _ in range(20):
         create(begun.engine)
     found = [take_all(begun.bus, seat(each, subscription=EVENTS)) for each in range(4)]
@@ -104,7 +104,9 @@ def test_who_reads_one_partition_passes_by_the_events_of_others(begun: World) ->
     assert begun.bus.lag(EVENTS) == 0
 
 
-def test_what_another_has_acknowledged_meanwhile_is_not_acknowledged_again(begun: World) -> None:
+def test_a_batch_that_another_has_acknowledged_meanwhile_is_not_acknowledged_again(
+    begun: World,
+) -> None:
     create(begun.engine)
     (late,) = begun.bus.fetch(seat(subscription=EVENTS), count=10)
     assert len(take_all(begun.bus, seat(subscription=EVENTS))) == 1
@@ -194,7 +196,9 @@ def test_a_transaction_that_is_newer_than_all_that_have_ended_is_under_way(
         assert seen["oldest"] <= int(row["id"]) < seen["next"]
 
 
-def test_what_was_rolled_back_is_waited_for_only_while_it_may_still_come(postgresql: World) -> None:
+def test_an_event_that_was_rolled_back_is_waited_for_only_while_it_may_still_come(
+    postgresql: World,
+) -> None:
     engine = postgresql.engine
     with suppress(ZeroDivisionError), engine.transaction() as connection:
         engine.tasks.create(NewTask(title="never"), connection=connection)

@@ -64,7 +64,7 @@ def test_a_run_is_in_one_partition_and_the_partitions_share_the_runs(world: Worl
     assert sum(map(len, found.values())) == len(RUNS)
 
 
-def test_what_was_not_acknowledged_comes_again_to_whoever_is_next(world: World) -> None:
+def test_an_unacknowledged_message_comes_again_to_the_next_consumer(world: World) -> None:
     publish(world, "m1", "m2")
     assert names(world.bus.fetch(seat(), count=10)) == ["m1", "m2"]
     publish(world, "m3")
@@ -114,7 +114,7 @@ def test_a_group_is_given_again_what_came_since_a_moment(world: World) -> None:
     assert take_all(world.bus, seat(subscription=OTHER)) == ["m1", "m2", "m3"]
 
 
-def test_what_a_group_is_to_be_given_again_is_not_trimmed(world: World) -> None:
+def test_a_message_that_a_group_is_to_be_given_again_is_not_trimmed(world: World) -> None:
     publish(world, "m1")
     assert take_all(world.bus, seat()) == ["m1"]
     world.bus.rewind(COMMANDS, 1_000_000)
@@ -135,7 +135,7 @@ def test_lag_counts_what_was_not_acknowledged(world: World) -> None:
     assert world.bus.lag(COMMANDS) == 1
 
 
-def test_only_what_every_group_has_acknowledged_is_trimmed(world: World) -> None:
+def test_only_messages_that_every_group_has_acknowledged_are_trimmed(world: World) -> None:
     later = world.clock.now() + 1_000_000
     publish(world, "m1", "m2")
     assert world.bus.trim(Channel.COMMANDS, before=later) == 0
@@ -175,7 +175,7 @@ def test_a_group_that_was_lost_is_made_again_and_misses_nothing(world: World) ->
     assert take_all(world.bus, seat()) == ["m1", "m2"]
 
 
-def test_what_is_no_envelope_is_refused_and_nothing_of_the_call_is_sent(world: World) -> None:
+def test_a_broken_envelope_is_refused_and_nothing_of_the_call_is_sent(world: World) -> None:
     broken = replace(message("m2"), trace_id="none")
     wrong: Any = message("m2").as_json()
     with pytest.raises(InvalidInput, match=r"^trace_id"):
@@ -202,7 +202,7 @@ def test_commands_and_events_go_on_channels_of_their_own(world: World) -> None:
         Subscription(channel=nowhere, group="service")
 
 
-def test_who_would_never_take_anything_is_refused() -> None:
+def test_options_with_a_batch_or_count_of_zero_are_refused() -> None:
     for options in (ConsumerOptions, RelayOptions):
         with pytest.raises(InvalidInput, match=r"^batch"):
             options(batch=0)

@@ -126,7 +126,7 @@ def desk(sql: World) -> Any:  # noqa: ANN401 - a desk
     made.inbox.close()
 
 
-def test_what_was_done_before_does_not_wait_behind_what_failed(desk: Desk) -> None:
+def test_a_message_that_was_done_before_does_not_wait_behind_one_that_failed(desk: Desk) -> None:
     desk.send("m0")
     desk.broken = {("pay", "m1")}
     desk.send("m1")
@@ -139,7 +139,7 @@ def test_what_was_done_before_does_not_wait_behind_what_failed(desk: Desk) -> No
     ]
 
 
-def test_what_one_handler_has_done_waits_for_the_other_all_the_same(desk: Desk) -> None:
+def test_a_message_that_one_handler_has_done_waits_for_the_other_all_the_same(desk: Desk) -> None:
     desk.broken = {("pay", "m1"), ("mail", "m1")}
     desk.send("m1")
     desk.broken = {("pay", "m1")}
@@ -163,7 +163,7 @@ def test_a_failure_counts_for_its_own_message_and_handler_alone(desk: Desk) -> N
     assert set(counts.values()) == {1}
 
 
-def test_only_what_is_parked_under_both_its_names_is_replayed_or_dropped(desk: Desk) -> None:
+def test_only_a_message_parked_under_both_its_names_is_replayed_or_dropped(desk: Desk) -> None:
     desk.broken = {("pay", "m1"), ("mail", "m1"), ("pay", "n1")}
     desk.send("m1")
     desk.send("n1", run=RUNS[1])
@@ -181,7 +181,7 @@ def test_only_what_is_parked_under_both_its_names_is_replayed_or_dropped(desk: D
     assert desk.parked.drop("service/pay", "m9").reason is Refusal.NOT_FOUND
 
 
-def test_what_a_handler_has_done_is_not_noted_as_dropped(desk: Desk) -> None:
+def test_a_message_that_a_handler_has_done_is_not_noted_as_dropped(desk: Desk) -> None:
     desk.send("m1")
     named = {"handler": "service/pay", "message_id": "m1", "run_id": None, "trace_id": "12" * 16}
     desk.world.engine.database.transact(lambda tx: tx.run("note_dropped", **named))

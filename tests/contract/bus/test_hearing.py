@@ -58,13 +58,15 @@ def seats(engine: Engine) -> int:
     return len(engine.database.view(lambda tx: tx.read("live_leases", first=first, last=last)))
 
 
-def test_where_nothing_comes_no_lease_is_written(engine: Engine, hearing: Hearing) -> None:
+def test_an_engine_to_which_no_message_comes_writes_no_lease(
+    engine: Engine, hearing: Hearing
+) -> None:
     assert hearing.step() == 0
     assert not hearing.listens
     assert seats(engine) == 0
 
 
-def test_it_listens_from_the_first_message_until_none_came_for_long(
+def test_an_engine_listens_from_the_first_message_until_none_came_for_long(
     engine: Engine, clock: ManualClock, bus: SqlBus, hearing: Hearing
 ) -> None:
     hearing.step()
@@ -79,7 +81,7 @@ def test_it_listens_from_the_first_message_until_none_came_for_long(
     assert len(engine.runs.list(workflow="one")) == 2
 
 
-def test_what_was_parked_and_replayed_meanwhile_is_heard(
+def test_a_message_that_was_parked_and_replayed_meanwhile_is_heard(
     engine: Engine, clock: ManualClock, bus: SqlBus, hearing: Hearing
 ) -> None:
     hearing.step()
@@ -95,7 +97,7 @@ def test_what_was_parked_and_replayed_meanwhile_is_heard(
     assert len(engine.runs.list(workflow="late")) == 1
 
 
-def test_what_was_published_before_anybody_heard_is_not_carried_out(
+def test_a_command_published_before_any_engine_heard_is_not_carried_out(
     engine: Engine, bus: SqlBus, redis_url: str
 ) -> None:
     with redis_world(engine, redis_url) as world:
@@ -148,7 +150,7 @@ OWN, HERE = "holdfast/commands", "workflow.commands"
         ([(OWN, "m1", "agent.results", None)], False),
     ],
 )
-def test_it_listens_for_what_is_to_be_tried_again_and_not_for_what_waits_for_a_person(
+def test_an_engine_listens_for_messages_to_be_tried_again_and_not_for_those_that_wait_for_a_person(
     store_url: str, hearing: Hearing, waiting: list[tuple[object, ...]], *, listens: bool
 ) -> None:
     with raw(store_url) as run:

@@ -72,7 +72,7 @@ def test_a_notification_is_heard_in_its_own_process_before_publish_returns(open_
     assert other.heard == []
 
 
-def test_who_unsubscribed_or_failed_is_in_nobodys_way(
+def test_a_subscriber_that_unsubscribed_or_failed_does_not_hold_up_the_others(
     open_bus: Open, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_: object) -> None:
@@ -89,7 +89,7 @@ def test_who_unsubscribed_or_failed_is_in_nobodys_way(
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_what_is_no_small_json_is_refused_and_told_to_nobody(open_bus: Open) -> None:
+def test_a_message_that_is_no_small_json_is_refused_and_told_to_nobody(open_bus: Open) -> None:
     bus, ear = open_bus(), Ear()
     bus.subscribe(Topic.MONITORING, ear)
     for message in (object(), "x" * MOST_BYTES):
@@ -143,7 +143,7 @@ def test_a_bus_without_a_server_goes_on_in_its_own_process() -> None:
     assert ear.heard == [("monitoring", 1)]
 
 
-def test_what_others_send_there_is_let_go(redis_url: str) -> None:
+def test_malformed_messages_that_others_send_there_are_ignored(redis_url: str) -> None:
     prefix = f"test-{uuid.uuid4().hex}"
     ear = Ear()
     with (

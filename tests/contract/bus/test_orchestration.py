@@ -152,7 +152,9 @@ def test_an_offer_nobody_took_is_made_again_later(plant: Plant) -> None:
     plant.report("attempt.completed", plant.claimed.pop())
 
 
-def test_what_is_offered_for_an_agent_that_one_is_not_is_left_to_others(plant: Plant) -> None:
+def test_a_task_offered_for_an_agent_that_a_claimant_does_not_serve_is_left_to_others(
+    plant: Plant,
+) -> None:
     create(plant.engine, agent="developer")
     offered = Claimant(
         engine=plant.engine, worker="w-2", agents=["planner"], deliver=plant.claimed.append

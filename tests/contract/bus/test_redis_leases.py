@@ -104,13 +104,13 @@ def test_the_fence_grows_over_a_flush_and_a_clock_that_was_set_back(desk: Desk) 
     assert take(desk).fence == ahead + 1
 
 
-def test_of_callers_at_once_one_gets_the_lease(desk: Desk) -> None:
+def test_one_of_many_callers_at_once_gets_the_lease(desk: Desk) -> None:
     with ThreadPoolExecutor(8) as pool:
         futures = [pool.submit(desk.leases.acquire, "deploy", "me", ttl=60) for _ in range(16)]
     assert len([each for each in futures if each.result() is not None]) == 1
 
 
-def test_what_is_malformed_is_refused_and_a_redis_that_is_away_is_told(desk: Desk) -> None:
+def test_a_malformed_lease_is_refused_and_a_redis_that_is_away_is_told(desk: Desk) -> None:
     for key, owner, ttl in (("", "me", 1.0), ("k", "two words", 1.0), ("k", "me", 0.0)):
         with pytest.raises(InvalidInput):
             desk.leases.acquire(key, owner, ttl=ttl)

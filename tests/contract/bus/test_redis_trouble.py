@@ -34,7 +34,9 @@ def redis_world(opened_worlds: dict[str, World]) -> Any:  # noqa: ANN401 - a wor
     world.clean()
 
 
-def test_what_cannot_be_read_is_parked_and_in_nobodys_way(redis_world: World) -> None:
+def test_an_unreadable_message_is_parked_and_does_not_hold_up_the_others(
+    redis_world: World,
+) -> None:
     stream = f"{{{redis_world.prefix}}}:{Channel.COMMANDS}:0"
     for fields in ({"envelope": b"\xff{"}, {"other": "field"}, {"envelope": '{"message_id": "m"}'}):
         redis_world.client.xadd(stream, fields)
@@ -66,7 +68,7 @@ def test_a_pending_message_that_somebody_deleted_is_let_go(redis_world: World) -
     assert redis_world.bus.lag(COMMANDS) == 0
 
 
-def test_what_is_pending_behind_what_was_deleted_is_taken_up(redis_world: World) -> None:
+def test_a_message_that_is_pending_behind_deleted_ones_is_taken_up(redis_world: World) -> None:
     redis_world.bus.publish_command(Channel.COMMANDS, *(message(f"m{each}") for each in range(5)))
     assert len(names(redis_world.bus.fetch(seat(), count=10))) == 5
     for partition in range(redis_world.bus.partitions):
@@ -94,7 +96,7 @@ def test_a_redis_that_is_away_is_told_as_that(tmp_path: Path) -> None:
     bus.close()
 
 
-def test_what_redis_refuses_is_told_and_raises_no_error_of_its_client(redis_world: World) -> None:
+def test_a_refusal_of_redis_is_told_and_raises_no_error_of_its_client(redis_world: World) -> None:
     for partition in range(redis_world.bus.partitions):
         redis_world.client.set(f"{{{redis_world.prefix}}}:{Channel.COMMANDS}:{partition}", "text")
     with pytest.raises(BusUnreachable, match=r"Redis refuses: .*WRONGTYPE"):

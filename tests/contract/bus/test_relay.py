@@ -92,7 +92,7 @@ def test_a_relay_hears_of_every_commit_of_its_process_until_it_is_closed(office:
     assert not heard.is_set()
 
 
-def test_what_was_published_but_not_marked_is_published_again(
+def test_an_event_that_was_published_but_not_marked_is_published_again(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = start(office.engine)
@@ -116,7 +116,7 @@ def test_what_was_published_but_not_marked_is_published_again(
     assert first == [f"{event.task_id or event.run_id}.{event.version}" for event in history]
 
 
-def test_how_far_a_relay_came_is_noted_now_and_then_and_when_it_ends(office: Office) -> None:
+def test_the_position_of_a_relay_is_noted_now_and_then_and_when_it_ends(office: Office) -> None:
     noted = Outbox(office.engine, "relay/redis")
 
     def position() -> int:
@@ -140,7 +140,7 @@ def test_how_far_a_relay_came_is_noted_now_and_then_and_when_it_ends(office: Off
     office.relay = office.new_relay()
 
 
-def test_of_two_relays_one_publishes_and_the_other_takes_over(office: Office) -> None:
+def test_one_of_two_relays_publishes_and_the_other_takes_over(office: Office) -> None:
     second = office.new_relay()
     first_task = create(office.engine)
     assert second.step() == 0
@@ -171,7 +171,9 @@ def test_a_relay_that_wakes_up_behind_its_successor_marks_nothing(office: Office
     second.close()
 
 
-def test_what_is_acknowledged_by_all_is_trimmed_and_nothing_else(office: Office) -> None:
+def test_an_event_is_trimmed_once_all_groups_have_acknowledged_it_and_not_before(
+    office: Office,
+) -> None:
     assert office.length == 0
     create(office.engine)
     office.relay.drain()

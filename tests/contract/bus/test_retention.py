@@ -68,7 +68,7 @@ def test_notes_and_messages_go_after_a_week(archive: Archive) -> None:
     consumer.close()
 
 
-def test_nothing_goes_that_a_group_has_not_acknowledged(archive: Archive) -> None:
+def test_a_message_that_a_group_has_not_acknowledged_is_not_removed(archive: Archive) -> None:
     consumer = archive.consumer()
     archive.bus.subscribe(LATE)
     archive.publish("m1")
@@ -99,7 +99,7 @@ def test_a_note_stays_while_an_event_may_still_be_given(archive: Archive) -> Non
     consumer.close()
 
 
-def test_of_two_processes_one_removes(archive: Archive) -> None:
+def test_one_of_two_processes_removes_old_messages(archive: Archive) -> None:
     consumer = archive.consumer()
     archive.publish("m1")
     consumer.drain()
@@ -113,7 +113,7 @@ def test_of_two_processes_one_removes(archive: Archive) -> None:
     consumer.close()
 
 
-def test_what_redis_still_keeps_for_somebody_keeps_its_notes(redis_store: World) -> None:
+def test_an_event_that_redis_still_keeps_for_a_group_keeps_its_notes(redis_store: World) -> None:
     archive = Archive(redis_store)
     assert isinstance(archive.bus, RedisBus)
     relay, events = Relay(archive.engine, archive.bus), archive.consumer(EVENTS)

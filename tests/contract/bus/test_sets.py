@@ -76,7 +76,9 @@ def test_a_set_is_given_at_once_and_each_of_it_once(books: Books) -> None:
     assert books.written == ["m1", "m2", "m3", "m4"]
 
 
-def test_what_steers_is_given_as_many_as_have_nothing_in_common(world: World) -> None:
+def test_a_steering_handler_is_given_as_many_messages_as_have_nothing_in_common(
+    world: World,
+) -> None:
     given: list[list[str]] = []
     handler = Handler(
         name="steer",
@@ -94,7 +96,7 @@ def test_what_steers_is_given_as_many_as_have_nothing_in_common(world: World) ->
     assert given == [["m1", "n1"], ["o1", "m2"], ["m3"], ["m4"], ["n2"]]
 
 
-def test_of_a_set_that_fails_only_the_poisoned_message_and_its_run_wait(books: Books) -> None:
+def test_only_the_poisoned_message_of_a_set_that_fails_and_its_run_wait(books: Books) -> None:
     parked = Parked(books.world.engine)
     books.poisoned = {"m5"}
     for number, run in enumerate(RUNS[:4]):
@@ -161,7 +163,7 @@ def test_many_starts_are_one_transaction_and_one_that_cannot_be_is_parked(world:
     assert [each.message_id for each in Parked(engine).list()] == ["s4"]
 
 
-def test_what_cannot_be_delivered_keeps_nothing_from_the_others(sql: World) -> None:
+def test_an_assignment_that_cannot_be_delivered_does_not_keep_back_the_others(sql: World) -> None:
     tasks = [create(sql.engine, agent="lost") for _ in range(3)]
     delivered: list[str] = []
 

@@ -71,7 +71,9 @@ def test_a_run_given_for_a_task_and_a_task_for_a_run_say_so(engine: Engine, type
     "text", ["nonsense", "", "r_", "r_!", "../etc", "t_" + "0" * 30, "x" * 999]
 )
 @pytest.mark.usefixtures("engine")
-def test_what_names_nothing_says_how_it_is_done(typed: Typed, text: str) -> None:
+def test_a_text_that_names_nothing_is_refused_with_how_to_name_a_run_or_task(
+    typed: Typed, text: str
+) -> None:
     told = typed.refused(2, "show", text)
     assert "names no run or task; write an id (r_… or t_…)" in told
     assert len(told) < 400

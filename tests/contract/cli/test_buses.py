@@ -107,7 +107,7 @@ def test_a_token_in_a_message_is_not_shown(engine: Engine, typed: Typed, payload
     assert ("secret" in shown, "***" in shown) == (False, True)
 
 
-def test_who_publishes_hears_when_nobody_reads_that(
+def test_a_publisher_is_told_when_no_group_reads_the_channel(
     engine: Engine, typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine.start()
@@ -146,7 +146,9 @@ def test_a_process_carries_out_commands_and_takes_results_over_the_bus(
             assert eventually(lambda: engine.tasks.get(task).output == 7)
 
 
-def test_what_is_no_envelope_is_refused(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_message_that_is_no_envelope_is_refused(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     typed.ok("db", "upgrade")
     monkeypatch.setattr("sys.stdin", io.StringIO("{}"))
     assert "message_id: is missing" in typed.refused(2, "bus", "publish", "workflow.commands")

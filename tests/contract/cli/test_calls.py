@@ -72,7 +72,7 @@ def test_a_run_is_shown_with_the_steps_of_what_it_has_called(engine: Engine, typ
     assert typed.json("show", "@last:ship.pack")["id"] == below.steps["pack"]
 
 
-def test_what_was_called_counts_once_and_is_listed_when_asked_for(
+def test_a_called_run_counts_once_and_is_listed_when_asked_for(
     engine: Engine, typed: Typed
 ) -> None:
     run = asking(engine)
@@ -195,7 +195,7 @@ def typed_fix(told: str) -> list[str]:
     return shlex.split(fix)
 
 
-def test_what_why_says_of_a_called_run_whose_caller_asks_takes_it_up_when_typed(
+def test_the_fix_of_why_for_a_called_run_whose_caller_asks_takes_it_up_when_typed(
     engine: Engine, typed: Typed
 ) -> None:
     run = begin(engine, call(on_failure=OnFailure(action="ask")), LAST)
@@ -211,7 +211,7 @@ def test_what_why_says_of_a_called_run_whose_caller_asks_takes_it_up_when_typed(
     assert below.statuses == {"pack": "done", "send": "queued"}
 
 
-def test_what_why_says_of_a_call_in_a_loop_that_was_skipped_calls_it_anew_when_typed(
+def test_the_fix_of_why_for_a_call_in_a_loop_that_was_skipped_calls_it_anew_when_typed(
     engine: Engine, typed: Typed
 ) -> None:
     steps = (call(on_failure=OnFailure(action="skip")), Step(id="gate", needs=("ship",)))

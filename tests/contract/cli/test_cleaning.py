@@ -27,7 +27,7 @@ def leave(url: str, kind: str, task: str, age: float, store: str = "") -> Path:
     return folder
 
 
-def test_what_was_kept_long_enough_is_shown_and_removed(
+def test_runs_tasks_and_logs_that_were_kept_long_enough_are_shown_and_removed(
     engine: Engine, typed: Typed, url: str, tmp_path: Path
 ) -> None:
     run, task = start(engine, key="k"), create(engine)

@@ -38,7 +38,7 @@ def test_a_retry_of_one_step_says_that_its_run_goes_on_and_how_many_tasks_with_i
     assert typed.json("retry", work).keys() == {"ok", "repeated", "task"}
 
 
-def test_what_is_done_again_says_what_of_its_run_comes_back_with_it(
+def test_a_task_that_is_done_again_says_what_of_its_run_comes_back_with_it(
     engine: Engine, typed: Typed
 ) -> None:
     run = start(engine)
@@ -132,7 +132,7 @@ def test_a_retry_of_a_part_of_a_plan_says_that_the_plan_goes_on_too(
     assert typed.json("retry", one).keys() == {"ok", "repeated", "task"}
 
 
-def test_of_plans_inside_each_other_the_topmost_is_told(engine: Engine, typed: Typed) -> None:
+def test_the_topmost_of_plans_inside_each_other_is_told(engine: Engine, typed: Typed) -> None:
     parent, (one,) = plan(engine, "one", agent="default")
     assert engine.tasks.start_planning(one).ok
     part, beside = (create(engine, each, parent=one, enqueue=False) for each in ("in", "beside"))
@@ -146,7 +146,7 @@ def test_of_plans_inside_each_other_the_topmost_is_told(engine: Engine, typed: T
     assert engine.tasks.get(beside).state == "ready"
 
 
-def test_what_is_a_part_of_nothing_comes_back_alone(engine: Engine, typed: Typed) -> None:
+def test_a_task_that_is_a_part_of_nothing_comes_back_alone(engine: Engine, typed: Typed) -> None:
     lone = create(engine)
     break_for_good(engine, lone)
     assert typed.ok("retry", lone) == f"task {lone} is ready\n"

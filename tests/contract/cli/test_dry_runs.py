@@ -42,7 +42,7 @@ def test_the_items_of_a_loop_are_told_apart_by_their_addresses(
         assert (task["status"], task["becomes"]) == ("queued", "cancelled")
 
 
-def test_what_would_be_made_anew_is_told_apart_from_what_would_change(
+def test_tasks_that_would_be_made_anew_are_told_apart_from_those_that_would_change(
     engine: Engine, typed: Typed
 ) -> None:
     run = begin(engine, loop("input", body=(Step(id="do"),)), AFTER, given=["a"])
@@ -67,7 +67,7 @@ def test_what_would_be_made_anew_is_told_apart_from_what_would_change(
     assert not any("id" in each for each in told["made"])
 
 
-def test_what_was_called_is_named_below_the_step_that_called_it(
+def test_tasks_of_a_called_run_are_named_below_the_step_that_called_it(
     engine: Engine, typed: Typed
 ) -> None:
     run = called.begin(engine, called.call(), called.LAST)
@@ -79,7 +79,9 @@ def test_what_was_called_is_named_below_the_step_that_called_it(
         assert typed.json("show", task["address"])["id"] == task["id"]
 
 
-def test_only_what_the_verb_is_done_to_is_counted_as_that(engine: Engine, typed: Typed) -> None:
+def test_only_tasks_that_the_verb_is_done_to_are_counted_as_that(
+    engine: Engine, typed: Typed
+) -> None:
     run = called.begin(engine, called.call(), Step(id="beside"), called.LAST)
     said = typed.ok("cancel", run.steps["ship"], "--dry-run").splitlines()
     assert [line.endswith("→ cancelled") for line in said[1:]].count(False) == 2

@@ -44,7 +44,7 @@ def test_an_error_is_json_where_json_was_asked_for(engine: Engine, typed: Typed)
     assert "no such task" in missing["message"]
 
 
-def test_what_was_typed_wrong_is_json_too(typed: Typed) -> None:
+def test_a_mistake_in_typing_is_json_too(typed: Typed) -> None:
     told = error(typed, 2, "runs", "--bad")
     assert told["code"] == "usage"
     assert "--bad" in told["message"]
@@ -73,7 +73,7 @@ def test_what_was_typed_wrong_is_json_too(typed: Typed) -> None:
         (("watch",), "no such command 'watch'; `holdfast show --follow` watches a run", ""),
     ],
 )
-def test_what_was_typed_wrong_is_told_with_its_place_and_the_way_to_the_help(
+def test_a_mistake_in_typing_is_told_with_its_place_and_the_way_to_the_help(
     typed: Typed, typing: tuple[str, ...], told: str, following: str
 ) -> None:
     said = typed.refused(2, *typing)
@@ -82,7 +82,7 @@ def test_what_was_typed_wrong_is_told_with_its_place_and_the_way_to_the_help(
     assert "Input should" not in said
 
 
-def test_what_to_type_next_can_be_typed(engine: Engine, typed: Typed) -> None:
+def test_the_next_command_that_an_error_names_can_be_typed(engine: Engine, typed: Typed) -> None:
     done, ready = bring(engine, Status.DONE), create(engine)
     needed = create(engine, key="a")
     finish(engine, needed)
@@ -137,7 +137,7 @@ def test_every_command_that_is_told_names_the_store_that_was_typed(
     assert "or set --db or HOLDFAST_DB" in elsewhere
 
 
-def test_what_is_told_of_a_store_that_was_typed_can_be_typed_as_it_stands(
+def test_commands_that_are_told_of_a_store_that_was_typed_can_be_typed_as_they_stand(
     engine: Engine, typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late = create(engine, agent="late")
@@ -172,7 +172,7 @@ def test_what_is_told_of_a_store_that_was_typed_can_be_typed_as_it_stands(
     assert typing not in str(typed.json("doctor", "--db", "holdfast.db")["checks"])
 
 
-def test_what_is_not_there_is_looked_for_in_its_own_list(typed: Typed) -> None:
+def test_a_name_that_is_not_there_is_looked_for_in_its_own_list(typed: Typed) -> None:
     assert typed.refused(2, "token", "revoke", "no").endswith("next:  holdfast token list\n")
     for verb in ("lag", "forget"):
         told = typed.refused(2, "bus", verb, "workflow.events", "nobody")
@@ -244,7 +244,7 @@ def test_ctrl_c_while_it_starts_ends_it_without_a_word(
         (("schedule", "add", "n", "--cron", "9 9 9", "--workflow", "none"), "cron: '9 9 9'"),
     ],
 )
-def test_what_could_only_go_wrong_later_is_refused_at_once(
+def test_a_value_that_could_only_go_wrong_later_is_refused_at_once(
     engine: Engine, typed: Typed, typing: tuple[str, ...], reason: str
 ) -> None:
     assert reason in typed.refused(2, *typing)

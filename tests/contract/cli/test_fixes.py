@@ -100,7 +100,7 @@ def test_a_step_of_an_item_that_was_reset_waits_for_no_turn_of_its_loop(
     assert engine.tasks.get(at(engine, run, "build.1")).status == "done"
 
 
-def test_what_asks_after_its_values_were_missing_waits_for_no_time(
+def test_a_step_that_asks_after_its_values_were_missing_waits_for_no_time(
     engine: Engine, typed: Typed, tmp_path: Path
 ) -> None:
     asks = '{id: two, agent: d, prompt: "{{ steps.one.x }}", on_failure: ask}'
@@ -115,7 +115,7 @@ def test_what_asks_after_its_values_were_missing_waits_for_no_time(
     finish(engine, two)
 
 
-def test_who_waits_for_a_task_that_is_not_in_the_queue_is_told_to_put_it_there(
+def test_a_task_that_waits_for_one_outside_the_queue_says_to_put_that_one_there(
     engine: Engine, typed: Typed
 ) -> None:
     first = create(engine, "first", enqueue=False)
@@ -201,7 +201,7 @@ def test_an_approval_of_a_run_without_a_slot_or_budget_is_shown_with_what_comes_
     typed.ok("approve", waiting)
 
 
-def test_who_waits_for_a_run_that_waits_for_its_turn_is_asked_nothing_yet(
+def test_a_run_that_waits_for_its_turn_asks_nothing_of_a_person_yet(
     engine: Engine, typed: Typed, tmp_path: Path
 ) -> None:
     begin(typed, tmp_path, GATE)
@@ -212,7 +212,7 @@ def test_who_waits_for_a_run_that_waits_for_its_turn_is_asked_nothing_yet(
     assert ended(queries.run(second)) == NEEDS_PERSON
 
 
-def test_what_counts_no_more_says_so_and_names_what_stands_in_its_place(
+def test_a_task_that_counts_no_more_says_so_and_names_the_task_in_its_place(
     engine: Engine, typed: Typed, tmp_path: Path
 ) -> None:
     run = begin(typed, tmp_path, LOOP, "-i", 'list=["a", "b"]')
@@ -246,7 +246,7 @@ def test_what_counts_no_more_says_so_and_names_what_stands_in_its_place(
         assert (cancelled["repeated"], cancelled["task"]["status"]) == (True, "cancelled")
 
 
-def test_what_counts_no_more_and_has_no_successor_says_so_alone(
+def test_a_task_that_counts_no_more_and_has_no_successor_says_so_alone(
     engine: Engine, typed: Typed, tmp_path: Path
 ) -> None:
     steps = 'steps:\n  - {id: plan, agent: d, prompt: "plan"}\n  - id: build\n'
@@ -287,7 +287,7 @@ FIRST = '  - {id: a, agent: d, prompt: "a"}\n'
 
 
 @pytest.mark.parametrize("lacks", LACKS)
-def test_what_lacks_the_value_of_a_step_is_tried_again_from_that_step(
+def test_a_step_that_lacks_the_value_of_another_is_tried_again_from_that_other_step(
     engine: Engine, typed: Typed, tmp_path: Path, lacks: str
 ) -> None:
     (tmp_path / "kid.yaml").write_text(GIVES.format("kid") + FIRST)
@@ -310,7 +310,7 @@ def test_what_lacks_the_value_of_a_step_is_tried_again_from_that_step(
     assert engine.tasks.get(b).status in {"queued", "done"}
 
 
-def test_what_lacks_a_value_in_an_item_is_tried_again_from_the_step_of_that_item(
+def test_a_step_that_lacks_a_value_in_an_item_is_tried_again_from_the_step_of_that_item(
     engine: Engine, typed: Typed, tmp_path: Path
 ) -> None:
     text = LOOP.replace("pack {{ item }}", "pack {{ steps.make.x }}")
@@ -325,7 +325,7 @@ def test_what_lacks_a_value_in_an_item_is_tried_again_from_the_step_of_that_item
     assert engine.runs.get(run).status == "completed"
 
 
-def test_what_lacks_a_value_in_a_called_run_is_tried_again_from_the_call(
+def test_a_step_that_lacks_a_value_in_a_called_run_is_tried_again_from_the_call(
     engine: Engine, typed: Typed, tmp_path: Path
 ) -> None:
     lacks = f"  - {LACKS['prompt']}\n"

@@ -67,7 +67,7 @@ def test_a_run_and_its_tasks_hold_what_they_are_said_to_hold(engine: Engine, typ
     assert taken.token not in str(told)
 
 
-def test_what_a_run_gave_and_used_up_is_part_of_it(engine: Engine, typed: Typed) -> None:
+def test_the_output_and_the_usage_of_a_run_are_shown_with_it(engine: Engine, typed: Typed) -> None:
     run = start(engine)
     run.finish("plan", "work")
     first = run.take("review")
@@ -148,7 +148,7 @@ def test_a_plan_shows_its_children_in_their_order(engine: Engine, typed: Typed) 
     assert "children" not in typed.json("show", first)
 
 
-def test_what_was_given_a_title_is_called_by_it_wherever_it_is_listed(
+def test_a_task_that_was_given_a_title_is_called_by_it_wherever_it_is_listed(
     engine: Engine, typed: Typed
 ) -> None:
     lone = [create(engine, title, step="fetch") for title in ("A", "fetch")]
@@ -310,7 +310,7 @@ def test_a_store_with_nothing_in_it_says_how_to_begin(typed: Typed) -> None:
     assert "holdfast run WORKFLOW --wait" in typed.ok()
 
 
-def test_why_a_run_waits_names_the_worker_that_is_missing(
+def test_why_of_a_waiting_run_names_the_worker_that_is_missing(
     engine: Engine, typed: Typed, tmp_path: Path
 ) -> None:
     (tmp_path / "asking.yaml").write_text(ASKING)
@@ -328,7 +328,9 @@ def test_why_a_run_waits_names_the_worker_that_is_missing(
     assert told["fixes"] == ["holdfast work claim --agent cook"]
 
 
-def test_how_to_start_a_workflow_names_what_it_must_be_given(typed: Typed, tmp_path: Path) -> None:
+def test_the_command_that_starts_a_workflow_names_the_input_it_must_be_given(
+    typed: Typed, tmp_path: Path
+) -> None:
     file = tmp_path / "asking.yaml"
     file.write_text(ASKING + "input: {topic: string, size: {type: int, default: 3}, extra: int?}\n")
     said = typed("workflow", "show", "asking.yaml")
@@ -366,7 +368,7 @@ def test_why_says_which_command_helps(engine: Engine, typed: Typed) -> None:
     assert told["fixes"] == [f"holdfast logs {lone}"]
 
 
-def test_what_the_functions_of_a_program_run_wants_a_worker_of_that_program(
+def test_a_run_of_the_functions_of_a_program_wants_a_worker_of_that_program(
     engine: Engine, typed: Typed, url: str
 ) -> None:
     run = start(engine)
@@ -397,7 +399,7 @@ def test_a_task_that_names_no_function_is_for_whoever_claims_it(
     assert assignment["task"]["id"] == task_id
 
 
-def test_what_acts_on_a_terminal_is_written_out(engine: Engine, typed: Typed) -> None:
+def test_characters_that_act_on_a_terminal_are_written_out(engine: Engine, typed: Typed) -> None:
     evil = "red\x1b[31m \x07bell \u202egnp.exe\u009b1m\ncolumn"
     task_id = create(engine, evil)
     assert engine.tasks.edit(task_id, {"payload": evil}).ok

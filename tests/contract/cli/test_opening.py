@@ -121,7 +121,7 @@ def test_a_worker_for_a_server_shows_it_no_token_of_the_store(
     assert own not in said
 
 
-def test_what_answers_in_a_servers_place_is_told_by_what_it_says(
+def test_a_program_in_a_servers_place_is_told_by_what_it_says(
     typed: Typed, own: str, url: str
 ) -> None:
     nothing = Reply(status=404, body=b"<p>nothing here</p>")

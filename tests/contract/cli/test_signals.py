@@ -100,7 +100,7 @@ def test_a_signal_that_a_called_run_waits_for_names_that_run(engine: Engine, typ
     ]
 
 
-def test_of_many_signals_that_are_waited_for_some_are_named(
+def test_some_of_many_signals_that_are_waited_for_are_named(
     engine: Engine, typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(commands, "SHOWN", 7)

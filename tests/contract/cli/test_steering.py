@@ -40,7 +40,7 @@ CHECKS = Workflow.define(
 )
 
 
-def test_what_is_so_already_is_said_and_is_no_error(engine: Engine, typed: Typed) -> None:
+def test_a_verb_that_changes_nothing_says_so_and_is_no_error(engine: Engine, typed: Typed) -> None:
     run, lone = start(engine), create(engine)
     before = " (as before)\n"
     for verb, state in (
@@ -81,7 +81,7 @@ def test_cancel_of_what_has_ended_otherwise_says_how(engine: Engine, typed: Type
     assert "hf." not in told
 
 
-def test_several_are_cancelled_together_or_none_when_one_is_not_there(
+def test_several_runs_and_tasks_are_cancelled_together_or_none_when_one_is_not_there(
     engine: Engine, typed: Typed
 ) -> None:
     run, lone = start(engine), create(engine)
@@ -91,7 +91,7 @@ def test_several_are_cancelled_together_or_none_when_one_is_not_there(
     assert (run.status, engine.tasks.get(lone).status) == ("cancelled", "cancelled")
 
 
-def test_one_that_refuses_does_not_keep_the_others_from_being_steered(
+def test_a_run_that_refuses_does_not_keep_the_others_from_being_steered(
     engine: Engine, typed: Typed
 ) -> None:
     over = start(engine)
@@ -214,7 +214,7 @@ def test_a_run_that_is_resumed_says_which_of_its_tasks_stay_on_hold_and_what_to_
     assert "on hold" not in typed("resume", run.id).err
 
 
-def test_of_many_tasks_that_stay_on_hold_the_first_are_named(engine: Engine, typed: Typed) -> None:
+def test_the_first_of_many_tasks_that_stay_on_hold_are_named(engine: Engine, typed: Typed) -> None:
     run = start(engine, Workflow.define("many", tuple(Step(id=f"s{n}") for n in range(7))))
     typed.ok("pause", run.id, *run.steps.values())
     told = typed("resume", run.id).err.splitlines()
@@ -249,7 +249,7 @@ def test_an_approval_is_settled_by_its_run_and_no_other_word_is_taken(
     assert run.status == "completed"
 
 
-def test_of_several_that_wait_each_is_told_with_its_place_its_reason_and_what_to_type(
+def test_each_of_several_waiting_tasks_is_told_with_its_place_its_reason_and_what_to_type(
     engine: Engine, typed: Typed
 ) -> None:
     run = engine.runs.start(NewRun(workflow=CHECKS, input={"names": ["a", "b"]})).id

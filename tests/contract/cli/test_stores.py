@@ -68,7 +68,7 @@ def test_init_writes_a_workflow_to_try_and_leaves_what_is_there(
     assert written.read_text() == "mine"
 
 
-def test_what_holdfast_yaml_says_holds_below_it_and_its_mistakes_are_shown_in_place(
+def test_settings_of_holdfast_yaml_hold_below_it_and_its_mistakes_are_shown_in_place(
     alone: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "holdfast.yaml: the settings of the project" in alone.ok("init")

@@ -111,7 +111,7 @@ def test_a_plan_may_be_a_graph(engine: Engine, typed: Typed) -> None:
     assert [engine.tasks.get(each).blocked for each in ids] == [False, False, True]
 
 
-def test_what_a_child_needs_may_be_told_in_parts_and_must_be_told(
+def test_the_needs_of_a_child_may_be_told_in_parts_and_must_be_told(
     engine: Engine, typed: Typed
 ) -> None:
     plan = typed.json("task", "add", "feature", "--idle")["id"]

@@ -65,7 +65,7 @@ def test_a_program_brings_its_worker_as_one_that_lives_may_not_have_its_function
         sys.modules.pop("bakery", None)
 
 
-def test_who_reads_a_run_through_a_pipe_gets_its_id_what_it_asks_and_what_it_gave(
+def test_a_reader_of_a_run_through_a_pipe_gets_its_id_its_question_and_its_output(
     engine: Engine, typed: Typed, tmp_path: Path
 ) -> None:
     count_up = "{id: a, run: [echo, '{\"n\": 3}'], outputs: {n: integer}}"
@@ -99,7 +99,7 @@ def test_a_worker_that_died_is_waited_for_only_until_its_time_is_up(
     assert (said.code, said.err.count("No worker serves default any more")) == (0, 1)
 
 
-def test_who_waits_for_functions_is_told_once_that_no_worker_serves_them(
+def test_a_wait_for_functions_tells_once_that_no_worker_serves_them(
     url: str, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("holdfast.cli.app.temporary_workers.LOOK_FOR_WORKERS_EVERY", 0.0)
@@ -156,7 +156,7 @@ def test_a_long_history_is_told_to_its_end(
     assert tell_events(service, service.queries.run(run.id), last) == last
 
 
-def test_what_goes_on_without_a_worker_says_how_to_start_one(
+def test_a_run_that_goes_on_without_a_worker_says_how_to_start_one(
     engine: Engine, typed: Typed, tmp_path: Path
 ) -> None:
     steps = "[{id: a, run: [echo]}, {id: b, agent: poet, tags: [gpu], run: [echo]}]"

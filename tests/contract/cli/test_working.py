@@ -109,7 +109,7 @@ def test_a_failure_is_tried_again_unless_it_is_final(engine: Engine, typed: Type
     assert f"✗ task {lone}  failed" in typed.ok()
 
 
-def test_who_meets_a_usage_limit_says_until_when(engine: Engine, typed: Typed) -> None:
+def test_a_worker_that_meets_a_usage_limit_says_until_when(engine: Engine, typed: Typed) -> None:
     lone = create(engine)
     held = claim(typed, lone)
     tell = ("work", "fail", lone, "--token", held["token"], "--limit-until")
@@ -151,7 +151,7 @@ def test_a_step_is_found_in_the_environment_and_missing_it_is_said(
     typed.refused(1, "guard")
 
 
-def test_what_a_dead_worker_left_is_taken_back_by_the_next_claim(
+def test_a_task_that_a_dead_worker_left_is_taken_back_by_the_next_claim(
     engine: Engine, typed: Typed
 ) -> None:
     lone = create(engine)
@@ -175,7 +175,9 @@ def test_a_claim_as_variables_is_read_by_a_shell_as_it_was_written(
     assert "must be 1 with --shell" in typed.refused(2, "work", "claim", "--shell", "--max", "2")
 
 
-def test_what_is_too_long_for_a_variable_is_left_out(engine: Engine, typed: Typed) -> None:
+def test_a_payload_that_is_too_long_for_a_variable_is_left_out(
+    engine: Engine, typed: Typed
+) -> None:
     create(engine, payload={"text": "x" * 40_000})
     told = typed.ok("work", "claim", "--shell")
     assert "unset HOLDFAST_PAYLOAD\n" in told
@@ -189,7 +191,7 @@ def test_a_script_is_given_the_prompt_of_a_workflow_file(typed: Typed, tmp_path:
     assert claim(typed, "--agent", "cook")["task"]["payload"]["prompt"] == "Make tea"
 
 
-def test_nobody_works_for_an_agent_without_a_name(engine: Engine, typed: Typed) -> None:
+def test_an_agent_without_a_name_is_refused(engine: Engine, typed: Typed) -> None:
     task = create(engine)
     for line in (("work", "claim"), ("work", "claim", task), ("worker",), ("why", task)):
         said = typed(*line, "--agent", "")

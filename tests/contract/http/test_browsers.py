@@ -113,7 +113,7 @@ def test_a_browser_is_out_when_its_token_is_revoked(server: Served) -> None:
         assert browser.get("/api/v1/runs").status_code == 401
 
 
-def test_what_is_shown_to_a_browser_runs_nothing_but_its_own(quick_server: Served) -> None:
+def test_a_page_that_is_shown_to_a_browser_runs_nothing_but_its_own(quick_server: Served) -> None:
     with follow(quick_server) as browser:
         page = browser.get("/")
     policy = page.headers["content-security-policy"]
@@ -146,7 +146,7 @@ def test_a_browser_that_is_not_let_in_is_shown_a_page_that_says_what_to_do(
     assert told(server.stranger.get("/api/v1/runs", headers=page)) == "401 unauthorized"
 
 
-def test_who_tries_codes_is_held_up(
+def test_a_caller_that_tries_codes_is_held_up(
     sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))

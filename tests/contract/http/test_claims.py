@@ -36,7 +36,7 @@ def test_a_worker_claims_keeps_and_completes_a_task(quick_server: Served) -> Non
     assert (again["ok"], again["repeated"]) == (True, True)
 
 
-def test_who_works_for_nobody_is_told_what_to_send(quick_server: Served) -> None:
+def test_a_worker_for_no_agent_is_told_what_to_send(quick_server: Served) -> None:
     server = quick_server
     task = server.add()
     for more in ({}, {"wait_seconds": 20}, {"task_id": task["id"]}):
@@ -62,7 +62,7 @@ def test_who_works_for_nobody_is_told_what_to_send(quick_server: Served) -> None
         ("tags", ["x" * 201]),
     ],
 )
-def test_what_a_worker_says_of_itself_is_short_or_nothing_of_it_is_kept(
+def test_the_description_of_a_worker_is_short_or_nothing_of_it_is_kept(
     quick_server: Served, field: str, value: str | list[str]
 ) -> None:
     server = quick_server
@@ -95,7 +95,9 @@ def test_a_token_that_is_revoked_while_it_waits_is_given_nothing(server: Served)
     assert server.hf.tasks.get(task["id"]).status == "queued"
 
 
-def test_of_many_who_wait_one_gets_the_one_task_and_the_others_wait_on(server: Served) -> None:
+def test_one_of_many_waiting_workers_gets_the_one_task_and_the_others_wait_on(
+    server: Served,
+) -> None:
     with ThreadPoolExecutor(40) as pool:
         waiting = [pool.submit(server.claim, f"w{n}", wait_seconds=60) for n in range(40)]
         assert eventually(lambda: server.application.serving.waiting == 40)
@@ -169,7 +171,7 @@ LATE: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-def test_what_is_no_token_of_a_task_is_told_so_by_each_verb(server: Served) -> None:
+def test_a_text_that_is_no_token_of_the_task_is_told_so_by_each_verb(server: Served) -> None:
     task, other = server.add(), server.add("another")
     (got,) = server.claim("w", task_id=other["id"])
     for rubbish in ("1.x", got["token"]):

@@ -192,7 +192,7 @@ def test_headers_and_bodies_have_to_come_in_time(server: Served) -> None:
         assert b'"request_timeout"' in said
 
 
-def test_who_asks_nothing_is_hung_up_on(server: Served) -> None:
+def test_a_caller_that_asks_nothing_is_hung_up_on(server: Served) -> None:
     for took, said in drip_each(
         server,
         (b"", b"\r\n"),
@@ -247,7 +247,7 @@ def test_one_token_has_only_so_many_bytes_of_bodies_under_way(server: Served) ->
 
 
 @pytest.mark.parametrize("limits", [replace(LIMITS, pipelined=1_000)])
-def test_who_takes_no_answer_is_cut_off(server: Served) -> None:
+def test_a_caller_that_takes_no_answer_is_cut_off(server: Served) -> None:
     token = server.tokens["viewer"].encode()
     asked = b"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer " + token
     made = socket.socket()
@@ -265,7 +265,7 @@ def test_who_takes_no_answer_is_cut_off(server: Served) -> None:
     assert good(server) == 200
 
 
-def test_who_asks_on_without_waiting_is_stopped(patient_server: Served) -> None:
+def test_a_caller_that_asks_on_without_waiting_is_stopped(patient_server: Served) -> None:
     with connect(patient_server) as connection:
         connection.sendall(WHOLE * 5)
         said = b""
@@ -292,7 +292,7 @@ def test_the_oldest_silent_connections_of_an_address_make_room(
         assert good(patient_server) == good(patient_server, "127.0.0.2") == 200
 
 
-def test_who_is_known_is_not_closed_while_a_body_still_comes(patient_server: Served) -> None:
+def test_a_known_caller_is_not_closed_while_a_body_still_comes(patient_server: Served) -> None:
     token, body = patient_server.tokens["operator"].encode(), b'{"title": "a task"}'
     with connect(patient_server, "127.0.0.2") as upload:
         upload.sendall(
@@ -307,7 +307,7 @@ def test_who_is_known_is_not_closed_while_a_body_still_comes(patient_server: Ser
             assert heard(upload).startswith(b"HTTP/1.1 201")
 
 
-def test_what_comes_after_a_body_is_no_header(patient_server: Served) -> None:
+def test_a_field_that_comes_after_a_body_is_no_header(patient_server: Served) -> None:
     token, body = patient_server.tokens["operator"].encode(), b'{"title": "a task"}'
     with connect(patient_server) as connection:
         connection.sendall(
@@ -330,7 +330,9 @@ def test_the_oldest_silent_connections_of_all_make_room(patient_server: Served) 
         assert good(patient_server) == 200
 
 
-def test_who_is_known_or_being_answered_is_not_closed_for_others(patient_server: Served) -> None:
+def test_a_caller_that_is_known_or_being_answered_is_not_closed_for_others(
+    patient_server: Served,
+) -> None:
     with (
         patient_server.client(patient_server.tokens["viewer"]) as known,
         waits(patient_server, "127.0.0.1") as reader,
@@ -347,7 +349,7 @@ def test_who_is_known_or_being_answered_is_not_closed_for_others(patient_server:
         assert is_open(reader)
 
 
-def test_where_nothing_is_silent_who_comes_is_told_so(
+def test_a_newcomer_is_told_of_too_many_connections_where_none_is_silent(
     sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))

@@ -54,7 +54,7 @@ def beside(server: Served) -> Iterator[httpx.Client]:
     thread.join(30)
 
 
-def test_what_is_wrong_with_a_call_is_told_the_same(quick_server: Served) -> None:
+def test_a_mistake_in_a_call_is_told_as_the_framework_tells_it(quick_server: Served) -> None:
     def ask(client: httpx.Client, case: tuple[str, str, str, bytes]) -> tuple[int, str]:
         _, path, kind, body = case
         answer = client.post(path, content=body, headers={"Content-Type": kind})
@@ -78,7 +78,7 @@ def test_a_token_that_another_process_revokes_is_refused_when_that_is_heard(
         assert eventually(lambda: viewer.get("/runs").status_code == 401)
 
 
-def test_nobody_waits_for_a_look_at_a_token_that_is_only_doubted(
+def test_a_call_does_not_wait_for_a_look_at_a_token_that_is_only_doubted(
     server: Served, store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     viewer, tokens = server("viewer"), server.application.serving.tokens
@@ -115,7 +115,7 @@ def test_a_token_that_was_found_good_is_looked_at_again_after_a_second_whatever_
     assert tokens.at_hand(quick_server.tokens["viewer"]) is None
 
 
-def test_what_this_process_revokes_is_refused_at_once(quick_server: Served) -> None:
+def test_a_token_that_this_process_revokes_is_refused_at_once(quick_server: Served) -> None:
     viewer = quick_server("viewer")
     assert viewer.get("/runs").status_code == 200
     quick_server.hf.engine.access.revoke("viewer")

@@ -19,7 +19,7 @@ ENDLESS = "/api/v1/stream"
 
 @pytest.mark.timeout(120 if QUICK else 36_000)
 @pytest.mark.filterwarnings("ignore")
-def test_whatever_is_sent_the_answer_is_one_that_the_document_tells(quick_server: Served) -> None:
+def test_every_answer_is_one_that_the_document_tells_whatever_is_sent(quick_server: Served) -> None:
     told = quick_server().get(f"{quick_server.url}/openapi.json").json()
     del told["paths"][ENDLESS]
     # It takes seconds to import, in each process that only collects.
@@ -29,7 +29,7 @@ def test_whatever_is_sent_the_answer_is_one_that_the_document_tells(quick_server
     assert make_up_calls(quick_server, told, examples=examples, quick=QUICK) > 55
 
 
-def test_all_that_is_sent_and_answered_has_an_example_that_fits(quick_server: Served) -> None:
+def test_every_body_that_is_sent_or_answered_has_an_example_that_fits(quick_server: Served) -> None:
     told = quick_server().get(f"{quick_server.url}/openapi.json").json()
     shapes = told["components"]["schemas"]
     assert [name for name, shape in shapes.items() if not shape.get("examples")] == []

@@ -106,7 +106,7 @@ def test_a_route_that_names_nobody_lets_nobody_in(quick_server: Served) -> None:
     assert _ask(server, "GET", "/forgotten", server.tokens["admin"]) == "403 forbidden"
 
 
-def test_what_is_no_route_is_not_told_to_who_has_no_token(quick_server: Served) -> None:
+def test_a_missing_route_is_not_told_to_a_caller_without_a_token(quick_server: Served) -> None:
     server = quick_server
     assert _ask(server, "GET", "/nothing", None) == "401 unauthorized"
     assert _ask(server, "GET", "/nothing", server.tokens["viewer"]) == "404 not_found"
@@ -171,7 +171,7 @@ UNACCEPTABLE = {
 }
 
 
-def test_what_cannot_be_accepted_is_refused_at_the_edge(server: Served) -> None:
+def test_a_body_that_cannot_be_accepted_is_refused_at_the_edge(server: Served) -> None:
     for body, told in UNACCEPTABLE.items():
         answer = server("operator").post(
             "/tasks", content=body, headers={"Content-Type": "application/json"}

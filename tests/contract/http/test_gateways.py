@@ -87,7 +87,7 @@ def _ask_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("reply", ODD, ids=lambda each: f"{each.status}-{each.body[:12]!r}")
-def test_what_no_holdfast_server_says_is_as_if_nothing_had_been_said(reply: Reply) -> None:
+def test_an_answer_that_no_holdfast_server_gives_counts_as_no_answer(reply: Reply) -> None:
     with service(reply) as gateway:
         client = Client(gateway.url, TOKEN)
         with pytest.raises(StoreUnreachable):
@@ -166,7 +166,7 @@ def test_a_worker_asks_on_whatever_it_is_answered_and_tells_each_kind_once(
     ]
 
 
-def test_what_nobody_foresaw_does_not_end_the_asking(
+def test_an_error_that_nobody_foresaw_does_not_end_the_asking(
     quick_server: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = quick_server

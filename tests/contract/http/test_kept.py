@@ -25,7 +25,7 @@ def begun(server: Served) -> tuple[str, dict[str, Any]]:
     return f"/claims/{task['id']}", {"token": got["token"]}
 
 
-def test_what_an_attempt_may_not_keep_is_refused_with_a_code(few: Served) -> None:
+def test_an_effect_over_the_limit_of_an_attempt_is_refused_with_a_code(few: Served) -> None:
     path, held = begun(few)
     worker = few("worker")
     for number in range(4):

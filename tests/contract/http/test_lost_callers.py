@@ -61,7 +61,7 @@ def _send_and_hang_up(server: Served, path: str, body: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("way", ["rest", "by_id", "mcp"])
-def test_what_is_claimed_for_who_has_hung_up_goes_back(server: Served, way: str) -> None:
+def test_a_task_claimed_for_a_caller_that_has_hung_up_goes_back(server: Served, way: str) -> None:
     task = server.add()["id"]
     body: dict[str, Any] = {"worker": "w", "wait_seconds": 20}
     if way == "by_id":
@@ -73,7 +73,9 @@ def test_what_is_claimed_for_who_has_hung_up_goes_back(server: Served, way: str)
     assert [each.outcome for each in server.hf.tasks.attempts(task)] == ["released"]
 
 
-def test_what_has_the_name_of_a_request_is_kept_for_who_asks_again(quick_server: Served) -> None:
+def test_a_claim_with_a_request_id_is_kept_for_a_caller_that_asks_again(
+    quick_server: Served,
+) -> None:
     server = quick_server
     task = server.add()["id"]
     _send_and_hang_up(server, "/api/v1/claims", {"worker": "w", "request_id": "r1"})

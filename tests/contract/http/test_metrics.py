@@ -74,7 +74,7 @@ def test_the_lag_of_a_group_and_what_is_parked_are_told(server: Served) -> None:
     assert value(server, "bus_parked", handler="audit/pay") == 1
 
 
-def test_who_waits_and_who_reads_here_is_told(quick_server: Served) -> None:
+def test_waiting_callers_and_readers_of_the_stream_are_counted(quick_server: Served) -> None:
     server = quick_server
     with server("viewer").stream("GET", "/stream") as stream:
         lines = stream.iter_lines()

@@ -86,7 +86,7 @@ WRONG: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-def test_what_is_refused_is_told_by_the_name_of_its_field(quick_server: Served) -> None:
+def test_a_refused_value_is_told_by_the_name_of_its_field(quick_server: Served) -> None:
     server = quick_server
     text = "name: w\nsteps: [{id: a, agent: x}]\nagents: {x: {external: true}}"
     yaml = {"Content-Type": "application/yaml"}

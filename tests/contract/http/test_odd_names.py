@@ -28,7 +28,7 @@ def test_no_name_in_a_path_breaks_anything(server: Served) -> None:
             assert told.status_code in {404, 422}, (method, path, told.text)
 
 
-def test_what_postgresql_cannot_hold_is_the_fault_of_whoever_sent_it(
+def test_a_name_that_postgresql_cannot_hold_is_the_fault_of_its_sender(
     postgres_store_url: str,
 ) -> None:
     with opened(postgres_store_url) as engine, pytest.raises(InvalidInput, match="NUL"):

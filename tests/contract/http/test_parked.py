@@ -63,7 +63,7 @@ def test_a_token_in_a_parked_message_is_shown_to_nobody(server: Served) -> None:
     assert shown == {"token": "***", "more": [{"Token": "***", "output": "told"}]}
 
 
-def test_only_who_may_steer_replays_and_drops(server: Served) -> None:
+def test_only_roles_that_may_steer_replay_and_drop_messages(server: Served) -> None:
     body = {"handler": HANDLER, "message_id": "m1"}
     for verb in ("replay", "drop"):
         for role in ("viewer", "worker"):

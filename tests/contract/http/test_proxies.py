@@ -44,7 +44,7 @@ def test_the_limit_on_wrong_tokens_and_the_audit_go_by_the_address_that_asks(
     assert "nobody POST /api/v1/tasks 401 from 127.0.0.1" in caplog.messages
 
 
-def test_each_of_those_behind_a_configured_proxy_is_counted_for_itself(
+def test_each_caller_behind_a_configured_proxy_is_counted_for_itself(
     sqlite_url: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -60,7 +60,7 @@ def test_a_renewal_that_waits_for_a_locked_row_keeps_no_other_waiting(
         assert renewed(server, first, second) == [{"ok": True}, {"ok": True}]
 
 
-def test_what_cannot_be_told_of_any_lease_is_the_answer_to_the_call(
+def test_an_outage_for_every_lease_is_the_answer_to_the_call(
     postgres_store_url: str, tmp_path: Path
 ) -> None:
     with served(postgres_store_url, tmp_path / "home") as server:

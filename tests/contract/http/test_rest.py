@@ -121,7 +121,9 @@ def test_tasks_are_made_changed_planned_and_steered(quick_server: Served) -> Non
         assert (missing.status_code, missing.json()["code"]) == (404, "not_found")
 
 
-def test_what_a_worker_leaves_behind_is_there_to_be_looked_at(server: Served) -> None:
+def test_the_logs_effects_and_artifacts_of_a_worker_are_there_to_be_looked_at(
+    server: Served,
+) -> None:
     task = server.add()
     place = f"/claims/{task['id']}"
     worker, viewer = server("worker"), server("viewer")
@@ -206,7 +208,7 @@ def test_history_goes_on_from_a_cursor_and_skips_nothing(quick_server: Served) -
         assert viewer.get("/events", params={"after": bad}).status_code == 422
 
 
-def test_what_stands_around_the_work_is_told(server: Served) -> None:
+def test_agents_workers_schedules_and_readiness_are_told(server: Served) -> None:
     server.add(agent="builder")
     server("worker").post("/claims", json={"worker": "w", "agents": ["builder"]})
     server.add(agent="builder")

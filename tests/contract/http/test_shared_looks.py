@@ -38,7 +38,7 @@ def queries(engine: Engine) -> Queries:
     return Service(place, engine).queries
 
 
-def test_who_asks_while_one_looks_shares_the_next_look(engine: Engine) -> None:
+def test_a_caller_that_asks_during_a_look_shares_the_next_look(engine: Engine) -> None:
     tasks = [create(engine, f"task {number}") for number in range(4)]
 
     async def work() -> None:

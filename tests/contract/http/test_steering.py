@@ -73,7 +73,7 @@ def test_schedules_are_added_steered_and_removed(quick_server: Served) -> None:
     assert names == ["tidy"]
 
 
-def test_what_is_so_already_is_repeated(quick_server: Served) -> None:
+def test_a_verb_that_changes_nothing_is_told_as_repeated(quick_server: Served) -> None:
     server, operator = quick_server, quick_server("operator")
     assert server().post("/workflows", content=FLOW, headers=YAML).status_code == 201
     run = operator.post("/runs", json={"workflow": "letters"}).json()["id"]

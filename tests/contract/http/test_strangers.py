@@ -80,7 +80,7 @@ def test_a_token_that_is_not_good_any_more_is_counted_as_any_other(strict_server
     assert tried == [401] * 3 + [429] * 2
 
 
-def test_what_is_refused_at_the_gate_is_counted(quick_server: Served) -> None:
+def test_a_call_that_is_refused_at_the_gate_is_counted(quick_server: Served) -> None:
     server = quick_server
     _show(server, "wrong")
     server.stranger.post("/api/v1/tasks", headers={"Host": "evil.example"})

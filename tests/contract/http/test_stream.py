@@ -108,7 +108,7 @@ def test_a_token_that_is_revoked_reads_no_longer_however_much_comes(
         assert sum("data" in each for each in lines) < 5
 
 
-def test_where_no_hint_comes_a_stream_ends_within_a_second_of_its_token(
+def test_a_stream_ends_within_a_second_of_its_token_where_no_hint_comes(
     server: Served, store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(OpenCalls, "_hint", lambda _: None)
@@ -183,7 +183,7 @@ def test_a_browser_that_has_left_reads_no_longer(quick_server: Served) -> None:
         assert sum("data" in each for each in lines) < 5
 
 
-def test_whatever_a_look_at_the_history_finds_the_next_one_is_made(
+def test_a_look_at_the_history_that_fails_is_followed_by_the_next_one(
     quick_server: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     find, broken = History.after, Event()

@@ -225,7 +225,7 @@ def test_a_token_gets_no_tools_but_those_of_its_role(quick_server: Served) -> No
 
 
 @pytest.mark.parametrize("version", [{}, {"MCP-Protocol-Version": "2026-07-28"}])
-def test_what_is_no_call_is_refused(quick_server: Served, version: dict[str, str]) -> None:
+def test_a_body_that_is_no_call_is_refused(quick_server: Served, version: dict[str, str]) -> None:
     server = quick_server
     json_type = {"Content-Type": "application/json", **version}
     for body in (b"{", b"[" * 100_000, b"[]", b"1", b'{"jsonrpc": "2.0"}', b"\xff"):

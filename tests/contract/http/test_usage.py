@@ -24,7 +24,7 @@ def test_an_attempt_that_a_usage_limit_stopped_keeps_what_it_has_used(server: Se
 
 
 @pytest.mark.parametrize("verb", ["complete", "fail", "renew"])
-def test_what_nobody_can_have_used_is_refused_by_its_name(quick_server: Served, verb: str) -> None:
+def test_an_impossible_usage_is_refused_by_its_name(quick_server: Served, verb: str) -> None:
     server = quick_server
     task = server.add()
     (got,) = server.claim()

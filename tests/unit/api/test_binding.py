@@ -79,7 +79,7 @@ class Sender:
         (partial(Sender().__call__), True),
     ],
 )
-def test_what_is_called_without_being_a_function_is_bound_by_its_annotations(
+def test_a_callable_that_is_no_function_is_bound_by_its_annotations(
     called: Callable[..., Any], *, asynchronous: bool
 ) -> None:
     signature = Signature(called)
@@ -89,7 +89,7 @@ def test_what_is_called_without_being_a_function_is_bound_by_its_annotations(
 
 
 @pytest.mark.parametrize("called", [int, 7])
-def test_what_takes_nobody_knows_what_is_refused(called: Callable[..., Any]) -> None:
+def test_an_object_whose_parameters_cannot_be_told_is_refused(called: Callable[..., Any]) -> None:
     with pytest.raises(InvalidDefinition, match="its parameters cannot be told"):
         Signature(called)
 

@@ -21,12 +21,12 @@ def test_nothing_public_is_reachable_without_being_exported() -> None:
     assert public - modules == set(holdfast.__all__)
 
 
-def test_what_imports_older_files_is_exported_by_its_own_module() -> None:
+def test_the_importers_of_older_files_are_exported_by_their_own_module() -> None:
     assert importing.__all__ == ["ImportReport", "Moved", "Remark", "import_runs", "import_tasks"]
     assert [name for name in importing.__all__ if not hasattr(importing, name)] == []
 
 
-def test_what_is_imported_by_name_of_buses_is_listed_and_there() -> None:
+def test_the_exported_names_of_the_bus_package_are_sorted_and_exist() -> None:
     assert sorted(bus.__all__) == bus.__all__
     assert [name for name in bus.__all__ if not hasattr(bus, name)] == []
 

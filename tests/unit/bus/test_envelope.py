@@ -52,13 +52,13 @@ SCHEMA = jsonschema.Draft202012Validator(
 )
 
 
-def test_what_is_written_is_read_as_it_was() -> None:
+def test_an_envelope_that_is_written_is_read_as_it_was() -> None:
     envelope = read_envelope(TOLD)
     assert json.loads(write_envelope(envelope)) == TOLD
     assert read_envelope(write_envelope(envelope)) == envelope
 
 
-def test_what_is_not_said_is_not_written_and_null_is_not_said() -> None:
+def test_a_missing_field_is_not_written_and_null_counts_as_missing() -> None:
     assert json.loads(write_envelope(read_envelope(LEAST))) == {**LEAST, "payload": None}
     assert read_envelope({**LEAST, "step": None, "newer": 1}) == read_envelope(LEAST)
 
@@ -87,7 +87,7 @@ def test_the_schema_refuses_what_the_reader_refuses(name: str, value: object) ->
 
 
 @pytest.mark.parametrize("given", ["{", "[]", "7", b"\xff", None])
-def test_what_is_no_object_is_refused(given: object) -> None:
+def test_an_envelope_that_is_no_object_is_refused(given: object) -> None:
     with pytest.raises(InvalidInput, match=r"^envelope:"):
         read_envelope(given)
 
@@ -100,7 +100,7 @@ def test_a_payload_beyond_its_limit_or_without_json_is_refused() -> None:
         write_envelope(Envelope(**{**LEAST, "created_at": 1}, payload=object()))
 
 
-def test_what_follows_a_message_is_in_its_trace_and_the_same_each_time() -> None:
+def test_a_message_that_follows_another_is_in_its_trace_and_the_same_each_time() -> None:
     first = read_envelope({**TOLD, "correlation_id": None})
     second = first.follow("build.noted", {"ok": True}, created_at=5)
     third = second.follow("build.told", None, created_at=6)

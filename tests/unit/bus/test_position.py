@@ -29,7 +29,7 @@ def test_a_gap_that_nobody_can_fill_any_more_is_none() -> None:
     assert Position(passed=1).move([9], ONE_AT_A_TIME) == Position(passed=9)
 
 
-def test_what_comes_late_splits_its_hole() -> None:
+def test_a_number_that_comes_late_splits_its_hole() -> None:
     position = Position(passed=9, holes=(Hole(low=3, high=7, until=9),))
     moved = position.move([5, 7, 10], Horizon(oldest=8, next=12))
     assert moved.ranges == [(3, 4), (6, 6)]

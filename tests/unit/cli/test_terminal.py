@@ -13,7 +13,7 @@ from holdfast.cli.app.terminal import cut, escape, width_of
 
 
 @given(st.text())
-def test_nothing_that_acts_on_a_terminal_is_left(text: str) -> None:
+def test_no_character_that_acts_on_a_terminal_is_left(text: str) -> None:
     shown = escape(text)
     assert not any(ord(each) < 32 or 127 <= ord(each) < 160 for each in shown)
     assert not {*shown} & {*"\u200b\u200e\u200f\u202a\u202e\u2066\u2069\ufeff"}

@@ -50,14 +50,14 @@ def test_a_step_calls_the_version_of_the_file_beside_it(tmp_path: Path) -> None:
     assert release.called_by_name == frozenset()
 
 
-def test_without_a_file_beside_it_a_workflow_is_called_by_its_name(tmp_path: Path) -> None:
+def test_a_workflow_without_a_file_beside_its_caller_is_called_by_its_name(tmp_path: Path) -> None:
     release = read(tmp_path, release=CALL % "{target: live}")
     assert not release.called
     assert release.called_by_name == {"deploy"}
     assert read_workflow_text(CALL % "{}").called_by_name == {"deploy"}
 
 
-def test_another_file_beside_it_makes_another_version(tmp_path: Path) -> None:
+def test_another_file_of_a_called_workflow_makes_another_version(tmp_path: Path) -> None:
     first = read(tmp_path, deploy=DEPLOY, release=CALL % "{target: live}")
     second = read(tmp_path, deploy=DEPLOY.replace("push", "send"))
     assert first.version != second.version
@@ -76,14 +76,14 @@ def test_another_file_beside_it_makes_another_version(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_given_to_a_known_workflow_is_checked_where_it_stands(
+def test_the_input_of_a_known_workflow_is_checked_where_it_stands(
     tmp_path: Path, given: str, told: str
 ) -> None:
     assert mistakes(tmp_path, deploy=DEPLOY, release=CALL % given) == [told]
 
 
 @pytest.mark.parametrize("given", ['"{{ steps.build }}"', '{target: "to {{ steps.build }}"}'])
-def test_what_is_made_from_variables_is_left_to_the_start(tmp_path: Path, given: str) -> None:
+def test_an_input_made_from_variables_is_left_to_the_start(tmp_path: Path, given: str) -> None:
     read(tmp_path, deploy=DEPLOY, release=CALL % given)
 
 
@@ -129,7 +129,7 @@ def test_files_call_each_other_only_so_deep_and_each_is_read_once(tmp_path: Path
         ),
     ],
 )
-def test_what_a_call_cannot_have_is_refused(step: str, told: str) -> None:
+def test_a_setting_that_a_call_cannot_have_is_refused(step: str, told: str) -> None:
     with pytest.raises(InvalidWorkflowFile) as refused:
         read_workflow_text(f"name: w\nsteps: [{step}]\n")
     assert told in str(refused.value)

@@ -26,7 +26,7 @@ def read(text: str) -> Project:
     return read_project_text(text, folder=Path("/p"))
 
 
-def test_everything_that_can_be_set_is_read() -> None:
+def test_every_setting_of_a_project_is_read() -> None:
     assert read(WHOLE) == Project(
         folder=Path("/p"),
         database="data/jobs.db",

@@ -101,7 +101,7 @@ steps:
     assert (one.work.idle_timeout, one.work.env["A"], two.work.env["A"]) == (60, "agent", "step")
 
 
-def test_what_is_not_said_has_the_defaults_of_the_design() -> None:
+def test_settings_that_a_step_leaves_out_have_the_defaults_of_the_design() -> None:
     steps = steps_of(read("{name: d, steps: [{id: a, run: [x]}, {id: b, http: 'http://h/'}]}"))
     a, b = steps["a"], steps["b"]
     assert a.work is not None

@@ -20,7 +20,7 @@ def test_the_schema_is_one() -> None:
     jsonschema.Draft202012Validator.check_schema(make_schema())
 
 
-def test_what_the_reader_takes_the_schema_takes() -> None:
+def test_a_workflow_that_the_reader_takes_is_taken_by_the_schema() -> None:
     VALIDATOR.validate(yaml.safe_load(FEATURE))
     assert mistakes(FEATURE) == []
 
@@ -39,7 +39,7 @@ def test_what_the_reader_takes_the_schema_takes() -> None:
         {"name": "w", "workspace": {}, "steps": [{"id": "a", "run": ["x"]}]},
     ],
 )
-def test_what_the_schema_refuses_the_reader_refuses(flow: dict[str, Any]) -> None:
+def test_a_workflow_that_the_schema_refuses_is_refused_by_the_reader(flow: dict[str, Any]) -> None:
     assert not VALIDATOR.is_valid(flow)
     assert mistakes(yaml.safe_dump(flow))
 

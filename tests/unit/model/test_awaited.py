@@ -31,7 +31,7 @@ def test_children_alone_and_a_time_alone_name_no_target() -> None:
     assert read_awaited("") == ("", (), False)
 
 
-def test_of_more_than_there_is_room_for_the_first_are_kept() -> None:
+def test_the_first_signals_are_kept_where_there_is_no_room_for_all() -> None:
     names = [f"{number:0200}" for number in range(20)]
     text = str(write_awaited("r_1", names, children=True))
     kept = read_awaited(text)

@@ -83,7 +83,7 @@ def test_a_time_of_day_comes_once_on_a_day_on_which_the_clocks_change(
         (LORD_HOWE, "2026-10-03T15:30"),
     ],
 )
-def test_what_comes_every_half_hour_goes_on_so_while_the_clocks_change(
+def test_ticks_of_every_half_hour_stay_half_an_hour_apart_while_the_clocks_change(
     zone: str, change: str
 ) -> None:
     start = at(f"{change}+00:00") - 3600 * SECOND
@@ -103,7 +103,7 @@ def test_only_a_star_wherever_it_stands_has_an_hour_twice_that_comes_twice(
     assert found == both[:passes]
 
 
-def test_what_comes_every_few_seconds_of_a_minute_comes_in_both_passes_of_it_or_in_none() -> None:
+def test_ticks_of_every_few_seconds_of_a_minute_come_in_both_passes_of_it_or_in_none() -> None:
     every = ticks("*/30 30 2 * * *", BERLIN, "2026-10-25T00:00Z", "2026-10-25T23:59Z")
     assert every == [f"2026-10-25T{time}" for time in ("00:30", "00:30:30Z", "01:30", "01:30:30Z")]
     assert ticks("*/30 30 2 * * *", BERLIN, "2026-03-29T00:00Z", "2026-03-29T23:59Z") == []
@@ -168,7 +168,7 @@ def test_asked_in_the_second_pass_of_an_hour_its_first_pass_is_over() -> None:
         ("0 9 * * *", 5, "^zone: must be text"),
     ],
 )
-def test_what_is_no_cron_or_no_zone_is_refused_with_the_place_and_the_reason(
+def test_an_invalid_cron_or_zone_is_refused_with_the_place_and_the_reason(
     cron: object, zone: object, reason: str
 ) -> None:
     with pytest.raises(InvalidInput, match=reason):
@@ -199,7 +199,7 @@ def test_any_text_is_a_cron_or_is_refused(text: str, zone: str) -> None:
     st.sampled_from(ZONES),
     st.lists(st.integers(1, 30_000), max_size=8),
 )
-def test_however_the_clock_goes_on_each_tick_is_fired_once_and_in_order(
+def test_every_tick_is_fired_at_most_once_and_in_order_however_the_clock_goes_on(
     cron: str, zone: str, advances: list[int]
 ) -> None:
     now = start = at("2026-03-28T20:00+00:00")

@@ -117,7 +117,7 @@ def test_a_whole_number_of_any_length_is_whole() -> None:
     assert json_schema.fits({"type": "integer"}, 1e300)
 
 
-def test_what_is_not_json_is_none_of_those_allowed() -> None:
+def test_a_value_that_is_not_json_is_none_of_those_allowed() -> None:
     with pytest.raises(InvalidInput, match="must be one of a"):
         json_schema.check_input({"properties": {"n": {"enum": ["a"]}}}, {"n": {1}})
 
@@ -143,7 +143,7 @@ def test_each_value_is_looked_up_among_those_allowed_and_not_compared_with_all()
 
 
 @given(st.lists(VALUES, max_size=4), VALUES)
-def test_what_is_listed_is_what_is_the_same_as_one_of_the_list(
+def test_a_value_fits_a_list_exactly_when_it_is_the_same_as_one_of_its_values(
     allowed: list[object], value: object
 ) -> None:
     wanted = any(json_schema.same(value, each) for each in allowed)

@@ -17,7 +17,7 @@ def test_a_size_is_read_with_and_without_a_unit(written: str | int, size: int) -
 
 
 @pytest.mark.parametrize("wrong", ["", "big", "-1", "2GiB", "9e9", -2, True, 1.5, None, "1" * 400])
-def test_what_is_no_size_is_refused(wrong: object) -> None:
+def test_an_invalid_size_is_refused(wrong: object) -> None:
     with pytest.raises(InvalidInput, match=r"^disk: .* is not a size; write '2GB'"):
         parse_size("disk", wrong)
 

@@ -75,7 +75,7 @@ def test_a_variable_that_leads_to_nothing_is_unresolved(text: str) -> None:
     "text",
     ["{{", "{{ }}", "{{ input.n", "{{ a b }}", "{{ input..n }}", "{{ other.n }}", "{{ input|x }}"],
 )
-def test_what_is_no_variable_is_refused(text: str) -> None:
+def test_an_invalid_variable_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
         parse("prompt", text)
 
@@ -115,7 +115,7 @@ def test_a_hostile_value_changes_nothing_but_its_own_text(hostile: str) -> None:
     )
 
 
-def test_what_the_worker_fills_in_is_told_by_its_place() -> None:
+def test_a_variable_that_the_worker_fills_in_is_told_by_its_place() -> None:
     work = Work(command=("x", "a {{ env.HOME }} b"), env={"T": "{{ secret.T }}", "U": "u"})
     rendered = render_work(work, SCOPE)
     assert rendered.command == ("x", "a {{ env.HOME }} b")

@@ -23,7 +23,7 @@ class Wire(asyncio.Transport):
         self.closed = True
 
 
-def test_what_is_written_in_one_turn_is_sent_together_in_its_order() -> None:
+def test_writes_of_one_turn_are_sent_together_in_their_order() -> None:
     async def work() -> None:
         wire = Wire()
         gathered = Gathered(wire)

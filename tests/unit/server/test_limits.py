@@ -17,7 +17,7 @@ def test_a_burst_is_let_through_and_then_so_many_a_second() -> None:
     assert [limiter.take("a") for _ in range(4)] == [None, None, None, 0.5]
 
 
-def test_who_is_refused_does_not_have_to_wait_longer_for_having_asked() -> None:
+def test_a_refused_caller_does_not_have_to_wait_longer_for_having_asked() -> None:
     clock = ManualClock()
     limiter = Limiter(Rate(often=1, burst=1), clock.monotonic)
     assert limiter.take("a") is None
@@ -47,7 +47,7 @@ def test_failures_are_counted_by_address_and_of_ipv6_by_network() -> None:
     assert address_of(None) == "unknown"
 
 
-def test_what_is_given_back_may_be_taken_again() -> None:
+def test_an_allowance_that_is_given_back_may_be_taken_again() -> None:
     limiter = Limiter(Rate(often=1, burst=1), ManualClock().monotonic)
     assert limiter.take("a") is None
     limiter.give_back("a")

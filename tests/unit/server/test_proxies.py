@@ -22,7 +22,7 @@ def _placed(peer: str, *forwarded: str, proto: str = "", given: tuple[str, ...] 
 
 
 @pytest.mark.parametrize("peer", ["127.0.0.1", "10.0.0.8", "::1", "192.0.2.1"])
-def test_nobody_is_believed_who_is_no_configured_proxy(peer: str) -> None:
+def test_a_peer_that_is_no_configured_proxy_is_not_believed(peer: str) -> None:
     for given in ((), OURS):
         assert _placed(peer, "8.8.8.8", proto="https", given=given) == f"http {peer}"
 
@@ -46,7 +46,7 @@ def test_nobody_is_believed_who_is_no_configured_proxy(peer: str) -> None:
         ((), "10.0.0.7"),
     ],
 )
-def test_of_what_a_proxy_tells_the_last_that_is_no_proxy_counts(
+def test_the_last_address_told_by_a_proxy_that_is_no_proxy_itself_counts(
     forwarded: tuple[str, ...], found: str
 ) -> None:
     assert _placed("10.0.0.7", *forwarded) == f"http {found}"
@@ -58,7 +58,7 @@ def test_a_proxy_tells_the_scheme_with_which_it_was_asked() -> None:
         assert _placed("10.0.0.7", "8.8.8.8", proto=said) == f"{scheme} 8.8.8.8"
 
 
-def test_what_is_no_address_is_refused_with_what_to_give() -> None:
+def test_a_proxy_named_by_no_address_is_refused_with_what_to_give() -> None:
     for wrong in ("proxy.example.com", "10.0.0.0/33", "10.0.0.7:80"):
         with pytest.raises(InvalidInput, match=r"neither an address nor a network; give the"):
             Proxies.read([wrong])

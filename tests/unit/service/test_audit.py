@@ -82,7 +82,7 @@ def test_a_server_that_was_quiet_writes_to_the_newest_file(
     assert _kept(url)[-1] == "last"
 
 
-def test_who_waited_until_another_had_begun_a_new_file_goes_on_in_that(
+def test_a_writer_that_waited_until_another_had_begun_a_new_file_goes_on_in_that_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"sqlite:///{tmp_path}/.holdfast/holdfast.db"

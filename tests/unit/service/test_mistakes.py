@@ -78,7 +78,7 @@ def test_a_long_text_is_told_in_short_and_a_strange_one_in_ascii() -> None:
     assert told.message == "must be a whole number, not '\\u202exxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…"
 
 
-def test_what_has_no_words_of_ours_is_told_in_those_it_came_with() -> None:
+def test_a_mistake_without_words_of_ours_is_told_in_the_words_it_came_with() -> None:
     found = {"type": "odd", "loc": ("query", "n"), "msg": "Input should be odd", "input": 2}
     (told,) = tell_mistakes([found])
     assert str(told) == "n: must be right (Input should be odd), not 2"

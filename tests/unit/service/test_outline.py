@@ -49,7 +49,7 @@ def test_a_step_takes_from_its_first_start_to_its_end_with_what_it_waited() -> N
     assert later.took(hour) is None
 
 
-def test_what_waits_for_a_limit_that_lifts_by_itself_needs_nobody() -> None:
+def test_a_task_that_waits_for_a_limit_that_lifts_by_itself_needs_nobody() -> None:
     until = {"held_until": "2030-01-01T00:00:00Z"}
     tasks = [
         task("1", "limited", state="held", holds=["limit"], **until),

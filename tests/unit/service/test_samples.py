@@ -50,12 +50,14 @@ def test_a_sample_fits_its_schema(schema: dict[str, object]) -> None:
 
 @settings(max_examples=400)
 @given(st.recursive(PLAIN, nested, max_leaves=4), VALUES)
-def test_where_some_value_fits_one_is_found(schema: json_schema.Schema, value: object) -> None:
+def test_a_fitting_sample_is_found_where_some_value_fits(
+    schema: json_schema.Schema, value: object
+) -> None:
     assume(json_schema.fits(schema, value))
     assert json_schema.fits(schema, sample(schema))
 
 
-def test_where_nothing_fits_a_value_is_given_all_the_same() -> None:
+def test_a_sample_is_given_even_where_no_value_fits() -> None:
     assert sample({"type": "string", "minLength": 2, "maxLength": 1}) == "…"
     for limit in (float("inf"), float("nan"), 10**400):
         assert sample({"type": "integer", "minimum": limit}) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.service.queries.views import Usage, add
 
 
-def test_what_nobody_can_have_used_adds_nothing() -> None:
+def test_an_impossible_usage_adds_nothing() -> None:
     total: Usage = {}
     for told in (
         {"usd": 1, "tokens": 2.5},

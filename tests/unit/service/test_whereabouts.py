@@ -33,7 +33,7 @@ def test_a_server_is_found_where_this_machine_reaches_it(
     assert find_server(url) is None
 
 
-def test_of_two_servers_the_last_is_told_and_takes_only_its_own_word_back(url: str) -> None:
+def test_the_last_of_two_servers_is_told_and_takes_only_its_own_word_back(url: str) -> None:
     with announced(url, "http://127.0.0.1:1"):
         with announced(url, "http://127.0.0.1:2"):
             assert find_server(url) == "http://127.0.0.1:2"
@@ -43,7 +43,7 @@ def test_of_two_servers_the_last_is_told_and_takes_only_its_own_word_back(url: s
         assert find_server(url) == "http://127.0.0.1:4"
 
 
-def test_what_was_left_by_another_process_or_cannot_be_read_is_not_believed(
+def test_an_address_that_was_left_by_another_process_or_cannot_be_read_is_not_believed(
     url: str, tmp_path: Path
 ) -> None:
     kept = tmp_path / ".holdfast" / "server"

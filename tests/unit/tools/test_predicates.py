@@ -69,7 +69,7 @@ def test_a_case_is_one_piece_and_its_conditions_are_no_guards(tmp_path: Path) ->
     assert texts(tmp_path, statement) == ["b <> CASE WHEN c AND d THEN 1 ELSE 2 END", "e"]
 
 
-def test_what_a_column_is_set_to_is_no_guard(tmp_path: Path) -> None:
+def test_the_value_that_a_column_is_set_to_is_no_guard(tmp_path: Path) -> None:
     statement = "UPDATE t SET a = (SELECT b FROM s WHERE s.id = t.id AND c) WHERE id = 1"
     assert texts(tmp_path, statement) == ["id = 1"]
 
@@ -87,7 +87,7 @@ def test_a_conflict_names_its_index_and_guards_only_what_it_does(tmp_path: Path)
     ]
 
 
-def test_what_an_insert_does_about_a_row_that_is_there_is_a_guard_that_goes_as_a_whole(
+def test_the_conflict_clause_of_an_insert_is_a_guard_that_goes_as_a_whole(
     tmp_path: Path,
 ) -> None:
     begins = "INSERT INTO t (key, a)\nSELECT r.k, r.a FROM {rows} AS r\nWHERE r.a > 0"

@@ -88,7 +88,7 @@ def test_an_address_that_leads_elsewhere_in_any_reading_may_not(url: str) -> Non
         permitted(Work(http=HttpCall(url=url)))
 
 
-def test_what_is_called_is_the_address_that_was_checked() -> None:
+def test_the_address_that_is_called_is_the_one_that_was_checked() -> None:
     call = permitted(Work(http=HttpCall(url="http://H.example:80/public/a/../b?c#d"))).http
     assert call is not None
     assert call.url == "http://h.example/public/b?c#d"
@@ -123,7 +123,9 @@ def test_a_header_by_which_a_server_reads_another_request_is_refused(name: str) 
 
 
 @pytest.mark.parametrize("text", ["http://a/x?y", "http://a/x#y", "http://b@a/", "ftp://a/", "://"])
-def test_what_cannot_be_the_beginning_of_an_address_is_told_at_the_start(text: str) -> None:
+def test_a_text_that_cannot_be_the_beginning_of_an_address_is_refused_at_the_start(
+    text: str,
+) -> None:
     with pytest.raises(InvalidInput, match="allow: "):
         Allowed(names=[text])
 
@@ -217,7 +219,7 @@ def test_a_server_takes_no_variable_from_commands_by_calling_it_a_secret() -> No
     assert secrets.redaction.clean(b"/usr/bin:/bin") == b"/usr/bin:/bin"
 
 
-def test_who_allows_anything_allows_all_of_this() -> None:
+def test_a_worker_that_allows_anything_allows_every_command_address_and_variable() -> None:
     allowed = Allowed(anything=True)
     work = Work(command=("sh",), env={"BASH_ENV": "x"}, http=HttpCall(url="http://a/../b"))
     assert permitted(work, allowed).command == ("sh",)

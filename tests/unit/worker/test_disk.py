@@ -11,7 +11,7 @@ from holdfast.clock import ManualClock
 from holdfast.worker.pool.disk import LOOK_EVERY, Disk, free_beside
 
 
-def test_that_a_disk_is_full_and_that_it_is_not_any_more_is_told_once(
+def test_a_disk_that_is_full_and_one_that_is_full_no_more_are_told_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     free, clock = [3], ManualClock()
@@ -40,7 +40,7 @@ def test_a_disk_is_looked_at_no_more_often_than_once_a_second() -> None:
     assert disk.look() is None
 
 
-def test_what_cannot_be_told_of_a_disk_stops_nobody(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_disk_that_cannot_be_looked_at_stops_nobody(caplog: pytest.LogCaptureFixture) -> None:
     def fail() -> int:
         raise OSError("gone")
 

@@ -68,7 +68,7 @@ def test_a_home_that_another_process_is_making_may_be_used(
     assert accept_home(home) == home
 
 
-def test_two_that_remember_at_once_lose_nothing_of_each_other(
+def test_two_writers_that_remember_homes_at_once_lose_nothing_of_each_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     _known()
@@ -98,7 +98,7 @@ def _entry(name: str) -> KnownHome:
     return KnownHome(path=f"/{name}", owner=os.geteuid(), id=name)
 
 
-def test_where_others_can_put_a_file_nothing_is_remembered_or_believed(tmp_path: Path) -> None:
+def test_homes_are_not_remembered_or_believed_where_others_can_put_a_file(tmp_path: Path) -> None:
     make_home(tmp_path / ".holdfast")
     folder = tmp_path / "state" / "holdfast"
     folder.chmod(0o777)

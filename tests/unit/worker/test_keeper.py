@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.worker.steps.keeper import Process, descendants
 
 
-def test_whoever_is_ended_is_told_before_the_children_it_waits_for() -> None:
+def test_a_process_is_listed_before_the_children_it_waits_for() -> None:
     parents = {9: 1, 4: 9, 7: 4, 2: 7, 3: 7, 5: 1, 6: 2}
     processes: dict[int, Process] = {pid: (parent, 0, "0") for pid, parent in parents.items()}
     found = descendants(processes, {9})

@@ -102,9 +102,7 @@ def test_a_verifier_without_a_verdict_is_told_its_form() -> None:
         (json.dumps({"question": "x" * 100_000}), None, "the question: is 100002 bytes of JSON"),
     ],
 )
-def test_what_is_wrong_with_an_answer_is_said(
-    written: str, file: bytes | None, mistake: str
-) -> None:
+def test_a_mistake_in_an_answer_is_told(written: str, file: bytes | None, mistake: str) -> None:
     (told,) = read(written, file=file, declared=True).mistakes
     assert mistake in told
 

@@ -38,7 +38,7 @@ def test_a_failure_counts_before_a_wait_and_is_told_without_it() -> None:
         InvalidCall("duration", "is none"),
     ],
 )
-def test_what_failed_for_good_counts_before_all(final: Exception) -> None:
+def test_a_final_failure_counts_before_all_other_errors(final: Exception) -> None:
     assert foremost(group(FAILURE, WAIT, final)) is final
 
 
@@ -50,7 +50,7 @@ def test_a_wait_that_was_caught_counts_before_what_was_raised_instead() -> None:
 
 
 @pytest.mark.parametrize("raised", [AttemptEnded("lost"), InvalidEffect("mail", "no JSON")])
-def test_what_may_not_report_or_be_done_again_counts_before_a_caught_wait(
+def test_an_error_that_forbids_a_report_or_a_retry_counts_before_a_caught_wait(
     raised: BaseException,
 ) -> None:
     assert foremost(raised, WAIT) is raised

@@ -97,7 +97,7 @@ WRITTEN = st.builds(
 
 
 @given(written=WRITTEN, cuts=CUTS, width=st.integers(16, 90))
-def test_of_a_secret_in_base64_not_one_bit_is_left_wherever_it_stands_in_whatever_lines(
+def test_a_secret_in_base64_leaves_not_one_bit_wherever_it_stands_in_whatever_lines(
     written: Written, cuts: list[int], width: int
 ) -> None:
     redaction, text = Redaction({"API": written.secret}), written.encoded
@@ -107,13 +107,13 @@ def test_of_a_secret_in_base64_not_one_bit_is_left_wherever_it_stands_in_whateve
 
 
 @given(data=st.binary(max_size=400), cuts=CUTS)
-def test_what_holds_no_secret_is_left_as_it_is(data: bytes, cuts: list[int]) -> None:
+def test_a_text_that_holds_no_secret_is_left_as_it_is(data: bytes, cuts: list[int]) -> None:
     assert pieces(data, cuts) == data
     most = SECRET.encode()[:-1]
     assert pieces(most + b"\0" + data, cuts) == most + b"\0" + data
 
 
-def test_only_what_may_begin_a_secret_is_held_back() -> None:
+def test_only_bytes_that_may_begin_a_secret_are_held_back() -> None:
     stream = Stream(lambda: REDACTION)
     assert stream.feed(b"password: s3c") == b"password: "
     assert stream.feed(b"ret.\n") == b"s3cret.\n"
@@ -121,7 +121,7 @@ def test_only_what_may_begin_a_secret_is_held_back() -> None:
     assert stream.feed(SECRET.encode() + b"\n") == b"[secret API]\n"
 
 
-def test_of_two_secrets_of_which_one_begins_the_other_nothing_is_left() -> None:
+def test_two_secrets_of_which_one_begins_the_other_are_both_removed_whole() -> None:
     redaction = Redaction({"SHORT": "abcdefgh", "LONG": "abcdefghijkl"})
     stream = Stream(lambda: redaction)
     assert stream.feed(b"abcdefgh") + stream.feed(b"ijkl.") == b"[secret LONG]."

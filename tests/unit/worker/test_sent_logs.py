@@ -49,18 +49,18 @@ def step(wire: Wire, folder: Path, clock: ManualClock, *, lease: float = 30) -> 
     return Logged(made, client, state, held, clock=clock)()
 
 
-def test_it_is_sent_again_until_the_server_is_back(tmp_path: Path) -> None:
+def test_a_log_is_sent_again_until_the_server_is_back(tmp_path: Path) -> None:
     wire = Wire(StoreUnreachable("away"), StoreUnreachable("away"))
     assert step(wire, tmp_path, ManualClock()) == "done"
     assert wire.took == [f"/claims/{TASK}/logs on it"]
 
 
 @pytest.mark.parametrize("error", [InvalidInput("chunk", "is too long"), HoldfastError("odd")])
-def test_one_that_is_refused_costs_the_step_nothing(tmp_path: Path, error: HoldfastError) -> None:
+def test_a_log_that_is_refused_costs_the_step_nothing(tmp_path: Path, error: HoldfastError) -> None:
     assert step(Wire(error), tmp_path, ManualClock()) == "done"
 
 
-def test_nobody_sends_longer_than_the_lease_lasts(tmp_path: Path) -> None:
+def test_a_log_is_sent_no_longer_than_the_lease_lasts(tmp_path: Path) -> None:
     clock, wire = ManualClock(), Wire(*[StoreUnreachable("away")] * 100)
     assert step(wire, tmp_path, clock, lease=3) == "done"
     assert clock.monotonic() == 3

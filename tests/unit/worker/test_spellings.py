@@ -202,7 +202,7 @@ def test_a_secret_of_which_each_letter_is_spelled_by_another_encoder_is_found(
 
 
 @pytest.mark.parametrize("secret", BASH)
-def test_what_bash_writes_of_a_secret_is_found(secret: str) -> None:
+def test_a_secret_as_bash_writes_it_is_found(secret: str) -> None:
     redaction = Redaction({"API": secret})
     for written in BASH[secret]:
         data = BEFORE + written + AFTER
@@ -266,7 +266,7 @@ def test_a_text_without_the_secret_is_left_byte_for_byte(data: bytes, cuts: list
 @pytest.mark.parametrize(
     "secret", ["\\" * 12 + "x", "'\"" * 6 + "x", "&amp;" * 6 + "x", "%25" * 6 + "x", "a" * 40 + "b"]
 )
-def test_no_text_keeps_it_busy(secret: str) -> None:
+def test_no_text_keeps_the_redaction_busy(secret: str) -> None:
     redaction = Redaction({"API": secret})
     floods = [b"\\", b"'", b'"', b"'\"", b"&amp;", b"&", b"%25", b"%", b"%5C", b"a", b"\\u005c"]
     began = time.process_time()

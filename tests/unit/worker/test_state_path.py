@@ -71,7 +71,7 @@ def test_a_pipe_and_a_folder_are_no_files_and_keep_nobody_waiting(flags: int, ho
             open_private(home / name, flags, home)
 
 
-def test_what_replaces_a_file_replaces_a_link_and_not_what_it_leads_to(
+def test_a_file_that_is_replaced_replaces_a_link_and_not_the_file_it_leads_to(
     home: Path, tmp_path: Path
 ) -> None:
     victim = tmp_path / "victim" / "1.log"

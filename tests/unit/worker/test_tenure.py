@@ -27,7 +27,7 @@ class Post:
 
 
 @pytest.mark.parametrize("away", [StoreBusy, StoreUnreachable, UnknownOutcome])
-def test_it_is_sent_again_until_the_store_answers(away: type[Exception]) -> None:
+def test_a_call_to_the_store_is_sent_again_until_the_store_answers(away: type[Exception]) -> None:
     post = Post()
     for _ in range(3):
         post.replies[-1].set_exception(away("away"))
@@ -37,7 +37,7 @@ def test_it_is_sent_again_until_the_store_answers(away: type[Exception]) -> None
     assert len(post.replies) == 4
 
 
-def test_what_the_store_refuses_is_not_sent_again() -> None:
+def test_a_call_that_the_store_refuses_is_not_sent_again() -> None:
     post = Post()
     post.replies[-1].set_exception(InvalidInput("value", "is too long"))
     assert isinstance(post.kept.exception(0), InvalidInput)
@@ -53,7 +53,7 @@ def test_an_attempt_that_is_over_sends_nothing_more_and_has_not_failed() -> None
     assert len(post.replies) == 1
 
 
-def test_what_cannot_be_sent_again_says_what_the_store_said() -> None:
+def test_a_call_that_cannot_be_sent_again_says_what_the_store_said() -> None:
     post = Post()
     post.closed = True
     post.replies[-1].set_exception(busy := StoreBusy("locked"))

@@ -29,7 +29,9 @@ def test_a_secret_that_is_whole_once_its_colours_are_gone_is_taken_out_then(
     assert transcript.complaint == "x [secret KEY] y"
 
 
-def test_what_becomes_a_secret_while_a_command_runs_is_one_from_then_on(tmp_path: Path) -> None:
+def test_a_value_that_becomes_a_secret_while_a_command_runs_is_one_from_then_on(
+    tmp_path: Path,
+) -> None:
     secrets = Secrets("sqlite:///x", {"KEY": SECRET})
     with Spool(StatePath(tmp_path) / "log") as spool:
         transcript = Transcript(spool, secrets.also({"TOKEN": TOKEN}), 1_000)

@@ -187,7 +187,7 @@ def test_a_home_that_is_a_symbolic_link_is_refused_and_used_once_it_is_trusted(
     assert "is a symbolic link to" in typed.refused(5, "runs")
 
 
-def test_who_names_a_store_or_a_home_has_said_so(
+def test_a_store_or_home_of_another_user_is_used_where_it_is_named(
     typed: Typed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     home = make_home(typed, tmp_path / "project")
