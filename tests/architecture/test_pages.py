@@ -42,3 +42,14 @@ def test_a_picture_is_shown_and_holds_no_path_and_no_font_from_elsewhere(picture
     assert SHOWN[picture.name] in unescape(text)
     assert re.findall(r"(?:^|\s)/\w|@font-face|url\((?!#)", drawn.replace("/>", ">")) == []
     assert f"docs/pictures/{picture.name}" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_index_of_decisions_names_each_of_them_by_its_title() -> None:
+    folder = ROOT / "docs" / "adr"
+    pages = [page for page in sorted(folder.glob("0*.md")) if page.name != "0000-template.md"]
+    first_lines = [page.read_text(encoding="utf-8").split("\n", 1)[0] for page in pages]
+    titles = {line.split(". ", 1)[1] for line in first_lines}
+    index = (folder / "README.md").read_text(encoding="utf-8")
+    named = re.findall(r"^- \[\d+\. (.+)\]\((0\S+)\)$", index, re.MULTILINE)
+    assert {title for title, _ in named} == titles
+    assert sorted(link for _, link in named) == [page.name for page in pages]
