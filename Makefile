@@ -35,7 +35,7 @@ chaos: $(READY)  ## kill random workers for about a minute and check what is lef
 	$(BIN)/python -m tests.chaos.storm $(if $(ROUNDS),--rounds $(ROUNDS)) $(ARGS)
 
 hostile: $(READY)  ## lie to a worker in 10,000 answers, and look at what it does; ARGS="--seed 7" repeats
-	$(BIN)/python -m tests.acceptance.hostile_server $(ARGS)
+	$(BIN)/python -m tests.acceptance.worker.hostile_server $(ARGS)
 
 bench: $(READY)  ## measure throughput and latency; ARGS="--pairs 1" is quick
 	$(BIN)/python -m benchmarks $(ARGS)

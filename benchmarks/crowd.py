@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.contract.raw import raw
+from tests.contract.raw_store import raw
 
 LIVE, ITEMS = 100, 2_000
 

@@ -34,9 +34,9 @@ from holdfast.store.postgresql.statement import Statement, Types, Values, number
 from holdfast.store.sql_text import queries
 from holdfast.store.sql_text.macros import WIDE_ROWS, Dialect
 from tests import servers
-from tests.chaos.errands import submit
 from tests.chaos.explorer import Plan
-from tests.chaos.plans import PLANS
+from tests.chaos.plans.registry import PLANS
+from tests.chaos.process_jobs import submit
 from tests.race.worlds import World
 
 MUCH, MORE = 1, 10

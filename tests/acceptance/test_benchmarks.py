@@ -16,7 +16,7 @@ from benchmarks import by_hand_postgresql, by_hand_sqlite
 from benchmarks.by_hand import LEASE, WORKER
 from benchmarks.growth import MORE, MUCH, tell
 from holdfast.engine.engine import Engine
-from tests.contract.raw import raw
+from tests.contract.raw_store import raw
 
 ROOT = Path(__file__).parents[2]
 SMALL = (

@@ -11,9 +11,9 @@ from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from tests.acceptance.server.test_server import ended, serving
 from tests.acceptance.terminals import PATIENCE, PROGRAM, environment
-from tests.acceptance.test_remote_worker import YAML, working
-from tests.acceptance.test_serving import ended, serving
+from tests.acceptance.worker.test_remote_worker import YAML, working
 from tests.contract.http_service import Heard, Reply, service
 
 TRACE, CALLER = "ab" * 16, "cd" * 8

@@ -12,9 +12,9 @@ from holdfast.engine.core.operation import Operation
 from holdfast.engine.engine import Engine
 from holdfast.engine.explain.doctor import Diagnosis
 from holdfast.randomness import SeededRandomness
-from tests.chaos.boundaries import COMMIT
-from tests.chaos.errands import Errand, recover, write
+from tests.chaos.process_jobs import Errand, recover, write
 from tests.chaos.processes import Ended, send
+from tests.chaos.statement_boundaries import COMMIT
 from tests.chaos.stores import State, Store, differences, entered
 from tests.race.worlds import World
 from tests.stores import examined_alone

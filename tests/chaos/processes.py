@@ -12,11 +12,11 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, cast
 
-from tests.chaos.errands import Replies
+from tests.chaos.process_jobs import Replies
 from tests.race.racers import PATIENCE
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["tests.chaos.prepared"])
+_CONTEXT.set_forkserver_preload(["tests.chaos.preloaded_modules"])
 
 
 @dataclass(frozen=True, kw_only=True)

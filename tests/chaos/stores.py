@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from holdfast.store.database import is_postgresql, sqlite_path
 from holdfast.store.tables import DERIVED
-from tests.contract.raw import Raw, dump, raw, read_all
+from tests.contract.raw_store import Raw, dump, raw, read_all
 from tests.race.racers import eventually
 from tests.stores import OTHERS
 

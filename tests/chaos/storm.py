@@ -19,9 +19,9 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from tests import servers
-from tests.chaos.pipeline import Pipeline, work
 from tests.chaos.processes import interrupt, start
-from tests.contract.raw import raw
+from tests.chaos.storm_pipeline import Pipeline, work
+from tests.contract.raw_store import raw
 from tests.race.racers import eventually
 
 WORKERS = 3

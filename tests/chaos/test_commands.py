@@ -10,9 +10,9 @@ from pathlib import Path
 
 from holdfast import Holdfast
 from holdfast.model.workflow.declarations import Work
-from tests.acceptance.watching import alive
+from tests.acceptance.worker.watched_attempt import alive
 from tests.chaos.journal import Journal
-from tests.contract.file_steps import enqueue
+from tests.contract.worker.file_steps import enqueue
 from tests.programs import running
 from tests.race.racers import eventually
 
@@ -22,7 +22,7 @@ WORKER = """
 import os, signal, sys
 from pathlib import Path
 from holdfast import NewTask
-from tests.contract.file_steps import file_steps
+from tests.contract.worker.file_steps import file_steps
 
 def stop_in_the_writer(hf):
     # Right after a commit: one that is stopped within holds up every other process of the store.

@@ -11,10 +11,10 @@ from typing import Any
 from holdfast import Holdfast
 from holdfast.engine.engine import Engine
 from holdfast.importing import import_runs, import_tasks
-from tests.chaos.boundaries import Boundary, watch
-from tests.chaos.errands import Replies
+from tests.chaos.process_jobs import Replies
 from tests.chaos.processes import send
-from tests.contract.raw import dump, raw
+from tests.chaos.statement_boundaries import Boundary, watch
+from tests.contract.raw_store import dump, raw
 from tests.older_files import RUNS_AND_STEPS, TASKS, make
 
 FURTHER = 60

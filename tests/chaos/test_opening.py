@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from holdfast.clock import ManualClock
 from holdfast.store import migrations
 from holdfast.store.database import is_postgresql, sqlite_path
-from tests.chaos.errands import Errand, open_store, recover
+from tests.chaos.process_jobs import Errand, open_store, recover
 from tests.chaos.processes import send
 from tests.chaos.stores import await_sessions
-from tests.contract.raw import Raw, raw, read_all
+from tests.contract.raw_store import Raw, raw, read_all
 
 _TEXTS_OF_SQLITE = "SELECT name || coalesce(sql, '') AS made FROM sqlite_schema"
 _COLUMNS_OF_POSTGRESQL = """

@@ -10,44 +10,44 @@ from holdfast.model.effect import Recorded
 from holdfast.model.result import TransitionResult
 from holdfast.store.sql_text.macros import WIDE_ROWS
 from holdfast.store.sql_text.queries import load
-from tests.chaos import (
-    access_plans,
-    budget_plans,
-    call_plans,
-    durable_plans,
-    file_plans,
-    hook_plans,
-    import_plans,
-    loop_plans,
-    new_plans,
-    people_plans,
-    planning_plans,
-    presence_plans,
-    removal_plans,
-    schedule_plans,
-    verdict_plans,
-    worker_plans,
-)
 from tests.chaos.explorer import prepared
-from tests.chaos.plans import PLANS, every_kind
+from tests.chaos.plans import (
+    access,
+    budgets,
+    child_runs,
+    durable,
+    hooks,
+    imports,
+    loops,
+    new_work,
+    presence,
+    removal,
+    schedules,
+    task_plans,
+    user_requests,
+    verdicts,
+    worker_reports,
+    workflow_files,
+)
+from tests.chaos.plans.registry import PLANS, every_kind
 
 PLANNED_BY = (
-    access_plans,
-    budget_plans,
-    call_plans,
-    durable_plans,
-    file_plans,
-    hook_plans,
-    import_plans,
-    loop_plans,
-    new_plans,
-    people_plans,
-    planning_plans,
-    presence_plans,
-    removal_plans,
-    schedule_plans,
-    verdict_plans,
-    worker_plans,
+    access,
+    budgets,
+    child_runs,
+    durable,
+    workflow_files,
+    hooks,
+    imports,
+    loops,
+    new_work,
+    user_requests,
+    task_plans,
+    presence,
+    removal,
+    schedules,
+    verdicts,
+    worker_reports,
 )
 
 

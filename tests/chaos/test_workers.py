@@ -11,9 +11,9 @@ from pathlib import Path
 
 from holdfast.api.handle import Handle
 from holdfast.model.task import Task
-from tests.chaos.payment import Payment, work
+from tests.chaos.payment_pipeline import Payment, work
 from tests.chaos.processes import interrupt, start
-from tests.contract.raw import dump
+from tests.contract.raw_store import dump
 from tests.race.racers import PATIENCE, eventually
 
 REFUSED = {

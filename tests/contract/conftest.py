@@ -13,9 +13,9 @@ from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
 from holdfast.randomness import SeededRandomness
 from tests import servers
-from tests.contract.bad_values import Refuse
-from tests.contract.raw import count_rows, dump
-from tests.contract.stages import create, start
+from tests.contract.engine.input.bad_values import Refuse
+from tests.contract.raw_store import count_rows, dump
+from tests.contract.task_states import create, start
 from tests.engines import opened
 from tests.race.racers import RaceClock
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from holdfast.model.workflow.graph import OnFailure, Step, Workflow
 from holdfast.model.workflow.reference import Reference
 from holdfast.model.workflow.step import every
-from tests.simulation.new_work import ONCE, ONE_AT_A_TIME, SHORT
-from tests.simulation.stories import ASK, SKIP, STORIES, loop
+from tests.simulation.new_work_requests import ONCE, ONE_AT_A_TIME, SHORT
+from tests.simulation.workflow_requests import ASK, SKIP, STORIES, loop
 
 BACK = OnFailure(action="goto", step="make", max_rounds=2)
 

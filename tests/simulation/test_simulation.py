@@ -17,9 +17,9 @@ from hypothesis.stateful import run_state_machine_as_test
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.store.database import is_postgresql
-from tests.simulation.bench import Bench, Dice
-from tests.simulation.flow_machine import FlowMachine, LoopMachine
-from tests.simulation.machine import CoreMachine, Machine
+from tests.simulation.flow_state_machine import FlowMachine, LoopMachine
+from tests.simulation.model_comparison import Bench, Dice
+from tests.simulation.state_machine import CoreMachine, Machine
 from tests.simulation.tables import open_tables
 
 EXAMPLES = int(os.environ.get("HOLDFAST_SIMULATION", "0"))

@@ -22,7 +22,7 @@ from holdfast.errors import BusUnreachable, InvalidInput
 from holdfast.model.result import Refusal
 from holdfast.model.retry import RetryPolicy
 from tests.contract.bus.worlds import COMMANDS, PARTITIONS, RUNS, World, message, redis_world, seat
-from tests.contract.raw import raw
+from tests.contract.raw_store import raw
 
 # apsw's or psycopg's: both can execute.
 Connection = Any

@@ -12,8 +12,8 @@ from holdfast.bus.execution_buses.redis import RedisBus
 from holdfast.bus.relay import Relay, RelayOptions
 from holdfast.model.run import NewRun
 from tests.contract.bus.worlds import COMMANDS, World, message, seat, take_all
-from tests.contract.raw import raw
-from tests.contract.stages import CHAIN, finish
+from tests.contract.raw_store import raw
+from tests.contract.task_states import CHAIN, finish
 
 EVENTS = Subscription(channel=Channel.EVENTS, group="audit")
 WRITERS = 8

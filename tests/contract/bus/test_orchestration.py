@@ -20,7 +20,7 @@ from holdfast.model.run import Run
 from holdfast.model.task import Assignment
 from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.bus.worlds import RUNS, World, message
-from tests.contract.stages import CHAIN, MISSING_TASK, create, start
+from tests.contract.task_states import CHAIN, MISSING_TASK, create, start
 
 STEPS = ("plan", "work", "review")
 AGENTS = ("planner", "developer")

@@ -15,8 +15,8 @@ from holdfast.bus.relay import Outbox, Relay, RelayOptions
 from holdfast.errors import StoreError
 from holdfast.model.task import NewTask
 from tests.contract.bus.worlds import COMMANDS, RUNS, World, message, seat
-from tests.contract.raw import raw
-from tests.contract.stages import create, start
+from tests.contract.raw_store import raw
+from tests.contract.task_states import create, start
 
 AUDIT = Subscription(channel=Channel.EVENTS, group="audit")
 MAIL = Subscription(channel=Channel.EVENTS, group="mail")

@@ -15,8 +15,8 @@ from holdfast.bus.relay import Relay
 from holdfast.bus.retention import WEEK, Retention, RetentionOptions
 from holdfast.errors import NotFound
 from tests.contract.bus.worlds import COMMANDS, World, message, seat, take_all
-from tests.contract.raw import raw
-from tests.contract.stages import create, start
+from tests.contract.raw_store import raw
+from tests.contract.task_states import create, start
 
 LATE = Subscription(channel=Channel.COMMANDS, group="late")
 EVENTS = Subscription(channel=Channel.EVENTS, group="audit", from_now=True)

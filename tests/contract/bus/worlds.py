@@ -17,7 +17,7 @@ from holdfast.bus.execution_buses.sql import SqlBus
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.trace import derive_trace_id
-from tests.contract.raw import raw
+from tests.contract.raw_store import raw
 from tests.engines import opened
 
 RUNS = tuple(f"r_{number:020}" for number in range(6))

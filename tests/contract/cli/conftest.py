@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.engine.engine import Engine
-from tests.contract.cli.typed import Typed, logs_as_before
+from tests.contract.cli.command_line import Typed, logs_as_before
 from tests.engines import opened
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from holdfast.engine.engine import Engine
 from holdfast.model.workflow.graph import Step
-from tests.contract.cli.typed import Typed
-from tests.contract.stages import MISSING_RUN, create, start
-from tests.contract.test_loops import begin, loop
+from tests.contract.cli.command_line import Typed
+from tests.contract.engine.state.loops.test_loops import begin, loop
+from tests.contract.task_states import MISSING_RUN, create, start
 
 
 def test_a_run_is_found_by_its_id_by_its_beginning_and_as_the_last(

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.engine.engine import Engine
-from tests.contract.cli.typed import Typed
-from tests.contract.stages import start, take
+from tests.contract.cli.command_line import Typed
+from tests.contract.task_states import start, take
 
 FILE = """\
 name: costly

@@ -11,8 +11,8 @@ from holdfast.cli.app.options import complete_id, complete_schedule, complete_wo
 from holdfast.engine.engine import Engine
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
-from tests.contract.cli.typed import Typed
-from tests.contract.stages import start
+from tests.contract.cli.command_line import Typed
+from tests.contract.task_states import start
 
 
 @pytest.mark.usefixtures("typed")

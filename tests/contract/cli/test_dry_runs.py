@@ -7,11 +7,11 @@ from holdfast.model.budget import Budget
 from holdfast.model.task import Task
 from holdfast.model.workflow.declarations import Declared
 from holdfast.model.workflow.graph import Step, Workflow
-from tests.contract import called
-from tests.contract.cli.typed import Typed
-from tests.contract.stages import CHAIN, StartedRun, finish, start
-from tests.contract.test_loops import begin, loop, of
-from tests.contract.test_planning import plan
+from tests.contract import called_workflows
+from tests.contract.cli.command_line import Typed
+from tests.contract.engine.state.loops.test_loops import begin, loop, of
+from tests.contract.engine.state.plans.test_plans import plan
+from tests.contract.task_states import CHAIN, StartedRun, finish, start
 
 AFTER = Step(id="after", needs=("build",))
 
@@ -70,8 +70,8 @@ def test_tasks_that_would_be_made_anew_are_told_apart_from_those_that_would_chan
 def test_tasks_of_a_called_run_are_named_below_the_step_that_called_it(
     engine: Engine, typed: Typed
 ) -> None:
-    run = called.begin(engine, called.call(), called.LAST)
-    for given in (run.id, called.of(run).id):
+    run = called_workflows.begin(engine, called_workflows.call(), called_workflows.LAST)
+    for given in (run.id, called_workflows.of(run).id):
         said = _lines(typed.ok("cancel", given, "--dry-run"))
         assert "ship.pack ready → cancelled" in said
         assert "ship.send blocked → cancelled" in said
@@ -82,14 +82,20 @@ def test_tasks_of_a_called_run_are_named_below_the_step_that_called_it(
 def test_only_tasks_that_the_verb_is_done_to_are_counted_as_that(
     engine: Engine, typed: Typed
 ) -> None:
-    run = called.begin(engine, called.call(), Step(id="beside"), called.LAST)
+    run = called_workflows.begin(
+        engine, called_workflows.call(), Step(id="beside"), called_workflows.LAST
+    )
     said = typed.ok("cancel", run.steps["ship"], "--dry-run").splitlines()
     assert [line.endswith("→ cancelled") for line in said[1:]].count(False) == 2
     assert (
         said[0] == f"would cancel {run.steps['ship']}: {len(said) - 3} tasks, and 2 others change"
     )
     typed.ok("cancel", run.steps["ship"])
-    states = [task.status.value for each in (run, called.of(run)) for task in _tasks(engine, each)]
+    states = [
+        task.status.value
+        for each in (run, called_workflows.of(run))
+        for task in _tasks(engine, each)
+    ]
     assert states.count("cancelled") == len(said) - 3
     again = typed.ok("retry", run.steps["ship"], "--dry-run").splitlines()
     assert (

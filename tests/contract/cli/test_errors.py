@@ -15,9 +15,9 @@ from holdfast.engine.engine import Engine
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
 from holdfast.model.workflow.graph import Step, Workflow
-from tests.contract.cli.typed import Typed
-from tests.contract.stages import bring, create, finish, start, take
-from tests.contract.test_key_circles import circle
+from tests.contract.cli.command_line import Typed
+from tests.contract.engine.explain.test_key_circles import circle
+from tests.contract.task_states import bring, create, finish, start, take
 from tests.race.racers import eventually
 
 ASKING = "name: asking\ninput: {topic: string, tone: string}\nsteps:\n  - {id: a, run: [echo]}\n"

@@ -11,8 +11,8 @@ from holdfast.cli.app.advice import NEEDS_PERSON
 from holdfast.cli.render.live_view import ended
 from holdfast.engine.engine import Engine
 from holdfast.service.queries.queries import Queries
-from tests.contract.cli.typed import Typed
-from tests.contract.stages import break_for_good, create, finish, start, take
+from tests.contract.cli.command_line import Typed
+from tests.contract.task_states import break_for_good, create, finish, start, take
 
 FLAT = """
 name: flat

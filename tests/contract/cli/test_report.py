@@ -9,9 +9,9 @@ import pytest
 from holdfast.cli.commands import report
 from holdfast.engine.engine import Engine
 from holdfast.model.workflow.graph import Step
-from tests.contract.cli.typed import Typed
-from tests.contract.stages import FORK, break_for_good, create, start
-from tests.contract.test_loops import begin, loop
+from tests.contract.cli.command_line import Typed
+from tests.contract.engine.state.loops.test_loops import begin, loop
+from tests.contract.task_states import FORK, break_for_good, create, start
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import pytest
 from holdfast.engine.engine import Engine
 from holdfast.model.effect import Wait
 from holdfast.service.commands import commands
-from tests.contract.called import LAST, begin, call, of
-from tests.contract.cli.typed import Typed
-from tests.contract.stages import FORK, create, start, take
+from tests.contract.called_workflows import LAST, begin, call, of
+from tests.contract.cli.command_line import Typed
+from tests.contract.task_states import FORK, create, start, take
 
 
 @pytest.fixture

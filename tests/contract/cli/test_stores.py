@@ -8,8 +8,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tests.contract.cli.typed import Typed
-from tests.contract.raw import raw
+from tests.contract.cli.command_line import Typed
+from tests.contract.raw_store import raw
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.engine.engine import Engine
-from tests.contract.cli.typed import Typed
-from tests.contract.stages import create, finish, start, take
+from tests.contract.cli.command_line import Typed
+from tests.contract.task_states import create, finish, start, take
 
 
 def test_a_task_is_added_with_all_its_fields(engine: Engine, typed: Typed) -> None:

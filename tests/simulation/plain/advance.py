@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.model.status import Hold
 from tests.simulation.plain import conditions, groups, loops
-from tests.simulation.plain.places import end
+from tests.simulation.plain.concurrency import end
 from tests.simulation.plain.world import World
 
 

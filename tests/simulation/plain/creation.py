@@ -11,7 +11,7 @@ from holdfast.model.run import NewRun
 from holdfast.model.status import Hold
 from holdfast.model.task import NewTask
 from holdfast.model.workflow.graph import Step, Workflow
-from tests.simulation.plain.places import admit
+from tests.simulation.plain.concurrency import admit
 from tests.simulation.plain.world import NONE, TERMINAL, Run, Task, World
 
 Made = list[tuple[str, bool]] | str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.model.status import Hold
-from tests.simulation.plain import reopening
+from tests.simulation.plain import reopen
 from tests.simulation.plain.world import Task, World
 
 
@@ -78,7 +78,7 @@ def _go_back(world: World, task: Task, feedback: object) -> None:
     task.detours += 1
     task.epoch += 1
     task.round, task.decided = 0, False
-    reopening.go_to(world, task, str(task.on_failure.step), feedback)
+    reopen.go_to(world, task, str(task.on_failure.step), feedback)
 
 
 def _begin_again(task: Task) -> None:

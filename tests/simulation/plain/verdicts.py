@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.simulation.plain import failures, reopening
+from tests.simulation.plain import failures, reopen
 from tests.simulation.plain.world import Answer, Task, World
 
 NO_VERDICT = "a verifier's output must hold `verdict`: `accept`, or `reject` with `feedback`"
@@ -49,7 +49,7 @@ def _reject(world: World, task: Task, output: dict[str, Any]) -> None:
     task.epoch += 1
     task.failures = task.lost = 0
     task.output, task.error, task.scheduled_for, task.decided = output, None, None, False
-    reopening.reopen_subject(world, task, feedback, output.get("items", ()))
+    reopen.reopen_subject(world, task, feedback, output.get("items", ()))
 
 
 def _places(world: World, task: Task, output: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.errors import InvalidWorkflowFile
 from holdfast.model.workflow.template import MAX_VARIABLES, ROOTS
-from tests.unit.definition.files import FEATURE, mistakes, read
+from tests.unit.definition.workflow_files import FEATURE, mistakes, read
 
 ONE = "name: w\nagents: {dev: {command: [dev]}}\nsteps:\n"
 

@@ -11,7 +11,7 @@ import yaml
 from holdfast.definition.keys import SECTIONS
 from holdfast.definition.schema import KINDS, make_schema, make_tables
 from holdfast.definition.values import READERS
-from tests.unit.definition.files import FEATURE, mistakes
+from tests.unit.definition.workflow_files import FEATURE, mistakes
 
 VALIDATOR = jsonschema.Draft202012Validator(make_schema())
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.worker.files import homes
-from tests.contract.cli.typed import Typed, logs_as_before
+from tests.contract.cli.command_line import Typed, logs_as_before
 
 
 @pytest.fixture

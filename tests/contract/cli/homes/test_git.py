@@ -10,12 +10,12 @@ import pytest
 
 from holdfast.errors import NotTrusted
 from holdfast.service.admin.tokens import read_token
-from tests.contract.cli.homes.makers import (
+from tests.contract.cli.command_line import Typed
+from tests.contract.cli.homes.foreign_homes import (
     cloned,
     git,
     looked_at_afresh,
 )
-from tests.contract.cli.typed import Typed
 
 
 @pytest.mark.usefixtures("known")

@@ -14,13 +14,13 @@ from holdfast.cli.app.options import complete_id, complete_schedule, complete_wo
 from holdfast.worker.files.homes import private
 from holdfast.worker.files.known_homes import KnownHome, known_homes, remember
 from holdfast.worker.files.state_directory import state_of
-from tests.contract.cli.homes.makers import (
+from tests.contract.cli.command_line import Typed
+from tests.contract.cli.homes.foreign_homes import (
     ANOTHER,
     give_away,
     looked_at_afresh,
     make_home,
 )
-from tests.contract.cli.typed import Typed
 from tools.commands import Described, every_command
 
 # What each of these is typed with here; the others, as their examples are.

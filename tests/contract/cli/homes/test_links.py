@@ -11,7 +11,7 @@ from holdfast.errors import InvalidInput
 from holdfast.service.admin.audit import AuditFile
 from holdfast.service.project.server_address import find_server
 from holdfast.worker.steps.process_identity import Origin
-from tests.contract.cli.typed import Typed
+from tests.contract.cli.command_line import Typed
 
 
 @pytest.mark.parametrize("name", ["token", "audit.log", "audit.lock", "server"])

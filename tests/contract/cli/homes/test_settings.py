@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from holdfast import Holdfast
-from tests.contract.cli.homes.makers import (
+from tests.contract.cli.command_line import Typed
+from tests.contract.cli.homes.foreign_homes import (
     SETTINGS,
     cloned,
     git,
     give_away,
     looked_at_afresh,
 )
-from tests.contract.cli.typed import Typed
 
 
 def test_settings_of_another_are_refused_here_and_above(

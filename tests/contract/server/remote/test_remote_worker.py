@@ -1,0 +1,143 @@
+"""A worker elsewhere as its server sees it, and what it hears there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+
+from holdfast.engine.claims.picker import Claimed
+from holdfast.model.task import Assignment, Renewal
+from holdfast.worker.files.state_directory import State
+from holdfast.worker.pool.worker import Worker
+from holdfast.worker.pool.worker_options import WorkerOptions
+from holdfast.worker.remote.allowlist import Allowed, RemoteExecutors
+from holdfast.worker.remote.remote_store import RemoteOffice
+from tests.contract.server.local_server import Served, served
+from tests.race.racers import eventually
+
+
+class Full:
+    """Has room for so many tasks, and asks for no more once it has those."""
+
+    def __init__(self, office: RemoteOffice, places: int = 1) -> None:
+        self.office = office
+        self._places = places
+        self.got: list[Assignment] = []
+        self.full = Event()
+        office.workers.register("far", process="this one")
+        self._taker = office.work.taker(
+            "far",
+            agents=["default"],
+            tags=[],
+            room=lambda: places - len(self.got),
+            passing=tuple,
+            deliver=self._deliver,
+        )
+        self._leave = office.work.take(self._taker)
+
+    def _deliver(self, claimed: Claimed) -> None:
+        self.got += claimed.read()
+        if len(self.got) == self._places:
+            self.full.set()
+
+    def told(self) -> str | None:
+        answer = self.office.workers.announce("far", 0)
+        assert answer is not None
+        return answer["told"] if answer["told"] is None else str(answer["told"])
+
+    def leave(self) -> None:
+        self._leave()
+        self.office.work.pull(self._taker)
+
+
+@contextmanager
+def full(server: Served, places: int = 1) -> Iterator[Full]:
+    office = RemoteOffice(server.url, server.tokens["worker"])
+    made = Full(office, places)
+    try:
+        assert made.full.wait(30)
+        yield made
+    finally:
+        made.leave()
+        office.close()
+
+
+def test_a_full_worker_tells_of_its_usage_stays_known_and_hears(
+    sqlite_url: str, tmp_path: Path
+) -> None:
+    with served(sqlite_url, tmp_path / "home", renewal=0.05, lease=1) as server:
+        bare, task = server.add(), server.add(step="pack")
+        with full(server) as far:
+            (got,) = far.got
+            assert got.usd_per_attempt is None
+            renewal = Renewal(task_id=got.task_id, token=got.token, progress=1, usage={"usd": 2})
+            (kept,) = far.office.work.renew_each([renewal])
+            assert kept.result().ok
+            found = server.hf.tasks.get(task["id"])
+            assert (found.progress, found.usage) == (1, {"usd": 2})
+            assert eventually(lambda: [each.name for each in server.hf.workers.list()] == ["far"])
+            assert server.hf.workers.drain("far").ok
+            assert eventually(lambda: far.told() == "drain")
+        assert [each["task"]["id"] for each in server.claim("plain", max=9)] == [bare["id"]]
+
+
+def test_a_worker_that_leaves_is_listed_no_more(quick_server: Served, tmp_path: Path) -> None:
+    server = quick_server
+    office = RemoteOffice(server.url, server.tokens["worker"])
+    executors = RemoteExecutors(office, Allowed(), State(root=tmp_path / "far"))
+    worker = Worker(office, executors, WorkerOptions(name="far", agents=["default"])).start()
+
+    def listed() -> list[str]:
+        return [each["name"] for each in server("viewer").get("/workers").json()["items"]]
+
+    assert eventually(lambda: listed() == ["far"])
+    worker.stop()
+    office.close()
+    assert listed() == []
+
+
+def test_leaving_is_for_workers_and_takes_nobody_else_along(quick_server: Served) -> None:
+    server = quick_server
+    assert server.claim("plain") == []
+    leave = {"worker": "plain"}
+    assert server("operator").post("/claims/leave", json=leave).status_code == 403
+    other = server("worker").post("/claims/leave", json={**leave, "process": "another"})
+    assert other.json() == {"ok": True, "repeated": True}
+    assert [each.name for each in server.hf.workers.list()] == ["plain"]
+    assert server("worker").post("/claims/leave", json=leave).json() == {
+        "ok": True,
+        "repeated": False,
+    }
+    assert server.hf.workers.list() == []
+
+
+def test_a_worker_that_was_told_to_go_is_given_nothing_more(
+    sqlite_url: str, tmp_path: Path
+) -> None:
+    with served(sqlite_url, tmp_path / "home", renewal=0.05, lease=1) as server:
+        assert server.claim("plain") == []
+        assert eventually(lambda: [each.name for each in server.hf.workers.list()] == ["plain"])
+        assert server.hf.workers.drain("plain").ok
+        asked = {"worker": "plain"}
+        assert eventually(lambda: "told" in server("worker").post("/claims", json=asked).json())
+        server.add()
+        assert server.claim("plain", wait_seconds=20) == []
+        assert len(server.claim("another")) == 1
+
+
+def test_a_worker_takes_nothing_with_a_token_that_its_commands_must_not_have(
+    quick_server: Served,
+) -> None:
+    server = quick_server
+    task = server.add(step="pack")
+    office = RemoteOffice(server.url, server.tokens["admin"])
+    far = Full(office)
+    assert eventually(lambda: office.refused is not None or far.full.is_set())
+    far.leave()
+    office.close()
+    said = str(office.refused)
+    assert "has the role admin" in said
+    assert "holdfast token create NAME --role worker" in said
+    assert server.hf.tasks.get(task["id"]).attempt == 0

@@ -1,0 +1,65 @@
+"""Workers for tests: one function for every task, on an engine with the ports a test chooses."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from holdfast import Context
+from holdfast.engine.engine import Engine
+from holdfast.model.task import Assignment
+from holdfast.worker.attempt.execution import Execution, Invocation
+from holdfast.worker.pool.worker import Worker
+from holdfast.worker.pool.worker_options import WorkerOptions
+from tests.contract.task_states import create, take
+from tests.engines import healthy
+
+
+class OneFunction:
+    """A program that carries out every task with the same function of its context."""
+
+    def __init__(self, function: Callable[[Context], Any]) -> None:
+        self._function = function
+        self.returned = threading.Event()
+
+    def bind(self, assignment: Assignment, context: Context) -> Invocation:
+        assert assignment.attempt == context.attempt
+        return Invocation(
+            function=self._function,
+            arguments={"ctx": context},
+            encode=self._encode,
+            asynchronous=inspect.iscoroutinefunction(self._function),
+        )
+
+    def _encode(self, result: object) -> object:
+        self.returned.set()
+        return result
+
+    def knows(self, workflow: str | None, step: str | None) -> bool:
+        return (workflow, step) is not None
+
+
+def worker_of(engine: Engine, function: Callable[[Context], Any], **options: Any) -> Worker:
+    return Worker(engine, OneFunction(function), WorkerOptions(**options))
+
+
+@contextmanager
+def started(url: str, **ports: Any) -> Iterator[Engine]:
+    """An engine with all its loops; at the end the doctor finds nothing."""
+    engine = Engine(url, **ports).start()
+    with healthy(engine):
+        yield engine
+
+
+def execution_of(engine: Engine, timeout: float | None = None) -> Execution:
+    """A task that was just claimed, as a worker holds it."""
+    now = engine.clock.monotonic()
+    return Execution(
+        engine,
+        take(engine, create(engine, timeout=timeout)),
+        deadline=now + engine.settings.lease,
+        timeout_at=None if timeout is None else now + timeout,
+    )
