@@ -1,6 +1,11 @@
 """Measures group commit beside hand-written SQL, on both databases, in one run.
 
 python -m benchmarks [--pairs 5] [--write]
+python -m benchmarks --beside REV [--pairs 5]
+
+With `--beside`, the same is measured of a second checkout too, one measure right after the other:
+before and after are one run. REV is whatever git resolves, for example HEAD or a tag; the tree at
+hand is measured as it is, changes that are not committed included.
 """
 
 from __future__ import annotations
@@ -9,44 +14,36 @@ import argparse
 import shlex
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from statistics import median
 
 from benchmarks import report
+from benchmarks.checkouts import CheckoutError
+from benchmarks.comparison import compare
+from benchmarks.measures import ALONE, SIZES, Rates, loop_rates, steady_rates, waits
 from benchmarks.places import DATABASES, Places, durable_settings
 from benchmarks.report import Line
-from benchmarks.scenarios import (
-    COMMITS_OF_A_PIPELINE,
-    SLOWER,
-    SMALL_LOOP,
-    Pair,
-    Scenarios,
-    Sizes,
-)
-from benchmarks.waiting import MILLISECONDS, PAUSE, Figure, dispatch, dispatch_across, idle
+from benchmarks.scenarios import COMMITS_OF_A_PIPELINE, Scenarios, Sizes
+from benchmarks.waiting import MILLISECONDS, Figure
 from tests import servers
-
-SIZES = Sizes(
-    tasks=20_000,
-    pipelines=5_000,
-    alone=40,
-    finished=1_000_000,
-    claims=2_000,
-    batch=400,
-    loop=100_000,
-    dispatches=300,
-    idle=10,
-)
-Measure = Callable[[str, int], Pair]
-ALONE = f"a pipeline alone, beside {COMMITS_OF_A_PIPELINE} bare commits"
-SLOWLY = f"{ALONE}, each {SLOWER * MILLISECONDS:g} ms longer"
 
 
 def main() -> int:
     options = _options()
     sizes = Sizes(**{each.name: getattr(options, each.name) for each in fields(Sizes)})
+    if options.beside is None:
+        _measure_this(options, sizes)
+        return 0
+    try:
+        print(f"\n{compare(options.beside, sizes, options.pairs)}")
+    except CheckoutError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _measure_this(options: argparse.Namespace, sizes: Sizes) -> None:
     with (
         tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder,
         servers.postgres(**durable_settings()) as url,
@@ -56,25 +53,24 @@ def main() -> int:
         for name, value in facts.items():
             print(f"{name}: {value}", flush=True)
         # First, while nothing else has put the server to work.
-        waits = _waits(places, sizes)
+        waited = _waits(places, sizes)
         scenarios = Scenarios(places, sizes)
         print(f"writing {sizes.finished:,} finished tasks into each database", flush=True)
         with scenarios.filled(DATABASES) as full:
             facts |= {f"{sizes.finished:,} tasks on {name}": size for name, size in full.items()}
-            lines = _measure(_named(scenarios, sizes), options.pairs)
-        lines += _measure(_grown(scenarios, sizes), 1)
+            lines = _measure(scenarios, steady_rates(sizes), options.pairs)
+        lines += _measure(scenarios, loop_rates(sizes), 1)
         figures = [_beside_commit(line) for line in lines if line.what == ALONE]
-        figures += waits
+        figures += waited
     print(f"\n{report.draw_lines(lines)}\n\n{report.draw_figures(figures)}")
     if options.write:
         command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
         page = report.page(lines, figures, facts, command)
         kept = report.sections_of(options.write)
         options.write.write_text(page + kept, encoding="utf-8")
-    return 0
 
 
-def _measure(measures: Mapping[str, Measure], pairs: int) -> list[Line]:
+def _measure(scenarios: Scenarios, measures: Rates, pairs: int) -> list[Line]:
     """Take every pair of everything in turns, so that a slow minute touches all of them."""
     lines = {
         (measure, database): Line(what=what, database=database, pairs=[])
@@ -84,29 +80,10 @@ def _measure(measures: Mapping[str, Measure], pairs: int) -> list[Line]:
     for number in range(1, pairs + 1):
         print(f"pair {number} of {pairs}", flush=True)
         for (measure, database), line in lines.items():
-            pair = measure(database, number)
+            pair = measure(scenarios, database, number)
             line.pairs.append(pair)
             print(f"  {database:<10}  {pair.ratio:5.2f}  {line.what}", flush=True)
     return list(lines.values())
-
-
-def _named(scenarios: Scenarios, sizes: Sizes) -> dict[str, Measure]:
-    among = f"among {sizes.finished:,} finished tasks, beside none"
-    return {
-        "tasks made and drained, beside the same by hand": scenarios.tasks,
-        "waiting tasks drained, beside the same by hand": scenarios.waiting_tasks,
-        "five-step pipelines, beside the same by hand": scenarios.pipelines,
-        ALONE: scenarios.alone,
-        SLOWLY: scenarios.alone_on_a_slow_disk,
-        "a pipeline alone, beside the same by hand": scenarios.alone_by_hand,
-        f"tasks {among}": scenarios.drained,
-        f"claims {among}": scenarios.claims,
-        f"completions {among}": scenarios.completions,
-    }
-
-
-def _grown(scenarios: Scenarios, sizes: Sizes) -> dict[str, Measure]:
-    return {f"items of a loop of {sizes.loop:,}, beside one of {SMALL_LOOP:,}": scenarios.loops}
 
 
 def _beside_commit(line: Line) -> Figure:
@@ -125,14 +102,12 @@ def _beside_commit(line: Line) -> Figure:
 
 def _waits(places: Places, sizes: Sizes) -> list[Figure]:
     print("measuring how long a task waits for an idle worker, and what that one costs", flush=True)
-    figures = [each for name in DATABASES for each in dispatch(places, name, sizes.dispatches)]
-    figures += [
-        each for name in DATABASES for each in dispatch(places, name, sizes.dispatches, pause=PAUSE)
+    return [
+        figure
+        for wait in waits(sizes)
+        for database in DATABASES
+        for figure in wait(places, database)
     ]
-    figures += [
-        each for name in DATABASES for each in dispatch_across(places, name, sizes.dispatches)
-    ]
-    return figures + [idle(places, name, sizes.idle) for name in DATABASES]
 
 
 def _options() -> argparse.Namespace:
@@ -148,7 +123,13 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--write", type=Path, nargs="?", const=report.PAGE, help="write docs/benchmarks.md"
     )
-    return parser.parse_args()
+    parser.add_argument(
+        "--beside", metavar="REV", help="measure a checkout of this revision too, in turns"
+    )
+    options = parser.parse_args()
+    if options.beside is not None and options.write:
+        parser.error("--write keeps what is measured of this tree alone: leave --beside out")
+    return options
 
 
 if __name__ == "__main__":

@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -80,9 +78,11 @@ def measure_all() -> dict[str, float]:
 
 def measured_in(folder: Path) -> dict[str, float]:
     """The same by a process that imports Holdfast from another folder."""
-    environment = {**os.environ, "PYTHONPATH": f"{folder / 'src'}"}
-    command = [sys.executable, str(Path(__file__)), "--once"]
-    ended = subprocess.run(command, env=environment, check=True, capture_output=True)
+    # Not in the process of the other checkout, whose benchmarks may lack it.
+    from benchmarks.checkouts import environment_of, python_command  # noqa: PLC0415
+
+    command = [*python_command(Path(__file__)), "--once"]
+    ended = subprocess.run(command, env=environment_of(folder), check=True, capture_output=True)
     return {name: float(rate) for name, rate in json.loads(ended.stdout).items()}
 
 

@@ -63,15 +63,15 @@ class Line:
 
 
 def draw_lines(lines: Sequence[Line]) -> str:
-    return _draw([_HEADINGS, *(line.cells for line in lines)])
+    return draw_table([_HEADINGS, *(line.cells for line in lines)])
 
 
 def draw_figures(figures: Sequence[Figure]) -> str:
     cells = [(each.what, each.database, each.value, each.beside) for each in figures]
-    return _draw([_FIGURES, *cells])
+    return draw_table([_FIGURES, *cells])
 
 
-def _draw(rows: Sequence[tuple[str, ...]]) -> str:
+def draw_table(rows: Sequence[tuple[str, ...]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     rule = tuple("-" * width for width in widths)
     return "\n".join(

@@ -87,18 +87,15 @@ def _call_from_elsewhere(url: str, count: int) -> list[tuple[float, float]]:
     return [(float(asked), float(had)) for asked, had in map(str.split, told.splitlines())]
 
 
-def idle(places: Places, database: str, seconds: float) -> Figure:
+def idle(places: Places, database: str, seconds: float) -> list[Figure]:
     """The processor time of a process whose worker has nothing to do."""
     with places.new(database) as url, program(url) as made, made.hf.worker():
         made.job.enqueue().result(60)
         begin, used = time.perf_counter(), time.process_time()
         time.sleep(seconds)
         share = (time.process_time() - used) / (time.perf_counter() - begin)
-    return Figure(
-        what=f"an idle process with a worker, over {seconds:g} s",
-        database=database,
-        value=f"{share:.2%} of a core",
-    )
+    what = f"an idle process with a worker, over {seconds:g} s"
+    return [Figure(what=what, database=database, value=f"{share:.2%} of a core")]
 
 
 def p99(values: list[float]) -> float:

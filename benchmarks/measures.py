@@ -1,0 +1,64 @@
+"""The measures of `python -m benchmarks`: their titles, and the function that takes each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from benchmarks.scenarios import (
+    COMMITS_OF_A_PIPELINE,
+    SLOWER,
+    SMALL_LOOP,
+    Pair,
+    Scenarios,
+    Sizes,
+)
+from benchmarks.waiting import MILLISECONDS, PAUSE, Figure, dispatch, dispatch_across, idle
+
+SIZES = Sizes(
+    tasks=20_000,
+    pipelines=5_000,
+    alone=40,
+    finished=1_000_000,
+    claims=2_000,
+    batch=400,
+    loop=100_000,
+    dispatches=300,
+    idle=10,
+)
+ALONE = f"a pipeline alone, beside {COMMITS_OF_A_PIPELINE} bare commits"
+SLOWLY = f"{ALONE}, each {SLOWER * MILLISECONDS:g} ms longer"
+Rate = Callable[[Scenarios, str, int], Pair]
+Rates = Mapping[str, Rate]
+Wait = partial[list[Figure]]
+
+
+def steady_rates(sizes: Sizes) -> Rates:
+    """The rates that are taken in many pairs."""
+    among = f"among {sizes.finished:,} finished tasks, beside none"
+    return {
+        "tasks made and drained, beside the same by hand": Scenarios.tasks,
+        "waiting tasks drained, beside the same by hand": Scenarios.waiting_tasks,
+        "five-step pipelines, beside the same by hand": Scenarios.pipelines,
+        ALONE: Scenarios.alone,
+        SLOWLY: Scenarios.alone_on_a_slow_disk,
+        "a pipeline alone, beside the same by hand": Scenarios.alone_by_hand,
+        f"tasks {among}": Scenarios.drained,
+        f"claims {among}": Scenarios.claims,
+        f"completions {among}": Scenarios.completions,
+    }
+
+
+def loop_rates(sizes: Sizes) -> Rates:
+    """The rates of long loops, which take too long for many pairs."""
+    return {f"items of a loop of {sizes.loop:,}, beside one of {SMALL_LOOP:,}": Scenarios.loops}
+
+
+def waits(sizes: Sizes) -> Sequence[Wait]:
+    """How long a task waits for an idle worker, and what that worker costs."""
+    return [
+        partial(dispatch, count=sizes.dispatches),
+        partial(dispatch, count=sizes.dispatches, pause=PAUSE),
+        partial(dispatch_across, count=sizes.dispatches),
+        partial(idle, seconds=sizes.idle),
+    ]
