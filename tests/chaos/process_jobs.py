@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.clock import ManualClock
 from holdfast.engine.claims.picker import Claimed
-from holdfast.engine.claims.standing_claims import Taker
+from holdfast.engine.claims.standing_claims import StandingClaim
 from holdfast.engine.core.operation import Operation, Pull
 from holdfast.engine.engine import Engine
 from holdfast.randomness import SeededRandomness
@@ -54,8 +54,8 @@ def submit(engine: Engine, operations: Sequence[Operation]) -> list[Future[Any]]
     """Have the next group hold some operations, and serve whoever pulls among them."""
     for each in operations:
         if isinstance(each, Pull):
-            assert isinstance(each.taker, Taker)
-            engine.work.take(each.taker)
+            assert isinstance(each.standing_claim, StandingClaim)
+            engine.work.take(each.standing_claim)
     return engine.commits.submit_many(operations)
 
 

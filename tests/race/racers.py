@@ -14,7 +14,7 @@ import psycopg
 
 from holdfast.clock import ManualClock
 from holdfast.engine.claims.picker import Claimed
-from holdfast.engine.claims.standing_claims import Taker, Takers
+from holdfast.engine.claims.standing_claims import StandingClaim, StandingClaims
 from holdfast.engine.core.kept_totals import Bounds
 from holdfast.engine.core.operation import Operation
 from holdfast.engine.writer.writer import Writer
@@ -190,9 +190,9 @@ class Racer:
 
     def _serving(self, agent: str) -> Writer:
         """One whose worker has room; made anew, as what is written again is handed to nobody."""
-        takers = Takers()
+        takers = StandingClaims()
         takers.add(
-            Taker(
+            StandingClaim(
                 worker="anna",
                 agents=(agent,),
                 tags="[]",
@@ -201,11 +201,11 @@ class Racer:
                 passed=tuple,
                 deliver=lambda _: None,
                 bare=False,
-                hungry=False,
+                may_have_more=False,
                 free=1,
             )
         )
-        return self._new_writer(takers=takers)
+        return self._new_writer(standing_claims=takers)
 
     def _written(self, work: Callable[[Transaction], list[object]]) -> list[object]:
         """Try again what finds a row locked for long, as the group commit does."""

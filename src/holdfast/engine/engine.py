@@ -14,8 +14,8 @@ from typing import Any, Generic, TypeVar
 from holdfast.clock import Clock, SystemClock
 from holdfast.engine.background.outcomes import Outcomes
 from holdfast.engine.background.recovery import Recovery
-from holdfast.engine.claims.standing_claims import Takers, hand_over
-from holdfast.engine.core.context import Desk
+from holdfast.engine.claims.standing_claims import StandingClaims, hand_over_claimed_tasks
+from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.kept_totals import Bounds
 from holdfast.engine.core.sync_async import reading
 from holdfast.engine.explain.doctor import Diagnosis, examine
@@ -120,8 +120,8 @@ class Engine:
             bounds=Bounds.of(self.settings),
         )
         self._new_writer = new_writer
-        takers = Takers()
-        self._writer = new_writer(takers=takers, name=self.notifier.name)
+        standing_claims = StandingClaims()
+        self._writer = new_writer(standing_claims=standing_claims, name=self.notifier.name)
         self.commits = GroupCommit(
             self.database,
             self._writer.apply,
@@ -129,11 +129,11 @@ class Engine:
             self.settings,
             self.clock,
             on_commit=self._committed,
-            on_take=takers.look,
+            on_take=standing_claims.look,
         )
         self.outcomes = Outcomes(self.database, self.threads)
         self.database.on_gone(self.outcomes.give_up)
-        self._desk = Desk(
+        self._context = EngineContext(
             database=self.database,
             commits=self.commits,
             ids=ids,
@@ -141,28 +141,28 @@ class Engine:
             settings=self.settings,
             secret=secret.encode(),
             joining=CallerTransactions(self.database, new_writer, secret.encode()),
-            takers=takers,
+            standing_claims=standing_claims,
         )
         self._commits_told: Listeners[None] = Listeners()
         self._ends: Listeners[str] = Listeners()
         self._leaves: Listeners[tuple[str, int]] = Listeners()
         self._grants: Listeners[str] = Listeners()
-        self.tasks = Tasks(self._desk)
-        self.calling = Calling(self._desk)
-        self.runs = Runs(self._desk)
-        self.workflows = Workflows(self._desk)
-        self.work = Work(self._desk)
-        self.leases = Leases(self._desk)
-        self.signals = Signals(self._desk)
-        self.workers = Workers(self._desk)
-        self.access = AccessTokens(self._desk)
-        self.browsers = Browsers(self._desk)
-        self.hooks = Hooks(self._desk)
-        self.imports = Imports(self._desk)
-        self.schedules = Schedules(self._desk)
-        self.removals = Removals(self._desk)
+        self.tasks = Tasks(self._context)
+        self.calling = Calling(self._context)
+        self.runs = Runs(self._context)
+        self.workflows = Workflows(self._context)
+        self.work = Work(self._context)
+        self.leases = Leases(self._context)
+        self.signals = Signals(self._context)
+        self.workers = Workers(self._context)
+        self.access = AccessTokens(self._context)
+        self.browsers = Browsers(self._context)
+        self.hooks = Hooks(self._context)
+        self.imports = Imports(self._context)
+        self.schedules = Schedules(self._context)
+        self.removals = Removals(self._context)
         self.recovery = Recovery(
-            self._desk,
+            self._context,
             self.work,
             self.threads,
             clock=self.clock,
@@ -196,15 +196,15 @@ class Engine:
 
     def join(self, connection: object) -> Joined:
         """What can be asked inside a transaction that is under way on a connection."""
-        return join(self._desk, connection)
+        return join(self._context, connection)
 
     def join_group(self, connection: object) -> AbstractContextManager[Joined]:
         """The same, for what is written there at once when the block ends: submit it, and wait."""
-        return join_group(self._desk, connection)
+        return join_group(self._context, connection)
 
     def rehearse(self, work: Callable[[Rehearsal], T]) -> T:
         """What `work` gives, which asks for things that are undone before anybody hears of them."""
-        return rehearse(self._desk, self._new_writer, work)
+        return rehearse(self._context, self._new_writer, work)
 
     @contextmanager
     def transaction(self) -> Iterator[Any]:
@@ -269,21 +269,21 @@ class Engine:
 
     def now(self) -> int:
         """The time that decides: the database's, in microseconds."""
-        return self._desk.now()
+        return self._context.now()
 
     def _committed(self, _: Sequence[object]) -> None:
-        group = self._writer.last
-        if group is None:
+        work = self._writer.last
+        if work is None:
             return
-        self._writer.note_commit(group)
+        self._writer.note_commit(work)
         handed, self._writer.handed = self._writer.handed, []
-        hand_over(handed)
-        if group.wakes or group.tells or not group.served:
-            self.notifier.notify(served=group.served)
-        self._grants.tell(group.granted)
+        hand_over_claimed_tasks(handed)
+        if work.wakes or work.notify or not work.served:
+            self.notifier.notify(served=work.served)
+        self._grants.tell(work.granted)
         self._commits_told.tell((None,))
-        self._leaves.tell(group.left)
-        self._ends.tell(group.ended)
-        if group.ended:
-            self.outcomes.look(group.ended)
-        hooks.report(group.failed_hooks, group.passed_hooks)
+        self._leaves.tell(work.attempts_ended)
+        self._ends.tell(work.ended)
+        if work.ended:
+            self.outcomes.look(work.ended)
+        hooks.report(work.failed_hooks, work.passed_hooks)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from holdfast.engine.core.context import USER, Desk
+from holdfast.engine.core.context import USER, EngineContext
 from holdfast.engine.core.operation import (
     AdvanceRun,
     CancelRun,
@@ -45,8 +45,8 @@ OVERDUE_AT_ONCE = 100
 class Runs:
     """What can be asked of runs; each operation answers whether it happened and, if not, why."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: EngineContext) -> None:
+        self._context = context
 
     @operation
     def start(
@@ -71,32 +71,32 @@ class Runs:
         run = starting.follow(run)
         start = validation.new_run(
             run,
-            self._desk.ids,
-            max_payload=self._desk.settings.max_payload,
+            self._context.ids,
+            max_payload=self._context.settings.max_payload,
             actor_name=actor if actor is USER else validation.actor(actor),
         )
         if run.workflow.called_by_name and connection is None:
             self._check_called(run.workflow)
         told = starting.telling(read, run.workflow.name, run.trace)
-        return self._desk.submit(start, connection, read=told)
+        return self._context.submit(start, connection, read=told)
 
     def _check_called(self, workflow: Workflow) -> None:
         """Refuse what would fail later: a step that calls what the store does not know."""
         known = {each[0] for each in workflow.definitions}
         for name in sorted(workflow.called_by_name):
-            if name not in known and not self._desk.view(partial(_newest, name=name)):
+            if name not in known and not self._context.view(partial(_newest, name=name)):
                 reason = f"it calls {name!r}, which this store does not know"
                 raise InvalidInput("workflow", f"{reason}; `holdfast workflow add {name}.yaml`")
 
     @operation
     def cancel(self, run_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """End a run and every open task of it, at once and for good."""
-        return self._desk.submit(CancelRun(**_about(run_id, actor)))
+        return self._context.submit(CancelRun(**_about(run_id, actor)))
 
     @operation
     def pause(self, run_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Let what runs finish, and start nothing new."""
-        return self._desk.submit(HoldRun(**_about(run_id, actor), reason=Hold.PAUSED))
+        return self._context.submit(HoldRun(**_about(run_id, actor), reason=Hold.PAUSED))
 
     @operation
     def resume(
@@ -110,22 +110,22 @@ class Runs:
         """Lift `paused`; what is added raises the budget of the run, and lifts `budget` too."""
         about = _about(run_id, actor)
         if add_usd is None and add_attempts is None:
-            return self._desk.submit(UnholdRun(**about, reason=Hold.PAUSED))
+            return self._context.submit(UnholdRun(**about, reason=Hold.PAUSED))
         usd = 0 if add_usd is None else to_millionths("add_usd", add_usd)
         attempts = 0 if add_attempts is None else validation.count("add_attempts", add_attempts)
-        return self._desk.submit(RaiseBudget(**about, usd=usd, attempts=attempts))
+        return self._context.submit(RaiseBudget(**about, usd=usd, attempts=attempts))
 
     @operation
     def hold(self, run_id: AnyId, reason: str, *, actor: str = USER) -> Future[TransitionResult]:
         """Stop a run for a reason of its own."""
-        return self._desk.submit(
+        return self._context.submit(
             HoldRun(**_about(run_id, actor), reason=validation.run_hold(reason))
         )
 
     @operation
     def unhold(self, run_id: AnyId, reason: str, *, actor: str = USER) -> Future[TransitionResult]:
         """Remove one reason that stopped a run."""
-        return self._desk.submit(
+        return self._context.submit(
             UnholdRun(**_about(run_id, actor), reason=validation.run_hold(reason))
         )
 
@@ -138,25 +138,25 @@ class Runs:
         A step in a loop is named with its item: `build.2.implement`; `build.2` is the item.
         """
         chosen = None if step is None else clean_name("step", step)
-        return self._desk.submit(RetryRun(**_about(run_id, actor), step=chosen))
+        return self._context.submit(RetryRun(**_about(run_id, actor), step=chosen))
 
     @operation
     def advance(self, run_id: AnyId) -> Future[AdvanceResult]:
         """Derive from the run's state what may go on; as often as anyone likes."""
-        return self._desk.submit(AdvanceRun(run_id=validation.run_id(run_id)))
+        return self._context.submit(AdvanceRun(run_id=validation.run_id(run_id)))
 
     @operation
     def expire(self) -> Future[list[TransitionResult]]:
         """End the runs whose deadline has passed, each with all that is open of it."""
-        rows = self._desk.view(lambda tx: tx.read("overdue_runs", count=OVERDUE_AT_ONCE))
+        rows = self._context.view(lambda tx: tx.read("overdue_runs", count=OVERDUE_AT_ONCE))
         overdue = [ExpireRun(run_id=row["id"]) for row in rows]
-        return self._desk.submit_all(overdue)
+        return self._context.submit_all(overdue)
 
     @reading
     def get(self, run_id: AnyId) -> Run:
         """A run as it stands now."""
         identifier = validation.run_id(run_id)
-        rows = self._desk.view(lambda tx: tx.read("run_by_id", run_id=identifier))
+        rows = self._context.view(lambda tx: tx.read("run_by_id", run_id=identifier))
         if not rows:
             raise NotFound(identifier)
         return read_run(rows[0])
@@ -172,7 +172,7 @@ class Runs:
     ) -> Page[Run]:
         """Runs, newest first, at most 1,000; `after` the last id of a page comes the next."""
         query, asked = ask_for_runs(limit=limit, after=after, status=status, workflow=workflow)
-        return [read_run(row) for row in self._desk.view(lambda tx: tx.read(query, **asked))]
+        return [read_run(row) for row in self._context.view(lambda tx: tx.read(query, **asked))]
 
     @reading
     def outputs(self, run_id: AnyId) -> dict[str, Any]:
@@ -184,7 +184,7 @@ class Runs:
     def tasks(self, run_id: AnyId) -> Page[Task]:
         """The tasks of a run, one for each step, in the order they were written."""
         identifier = validation.run_id(run_id)
-        return self._desk.view(lambda tx: look_at(tx, _of_run(tx, "run_tasks", identifier)))
+        return self._context.view(lambda tx: look_at(tx, _of_run(tx, "run_tasks", identifier)))
 
     @reading
     def failed_at(self, run_id: AnyId) -> str | None:
@@ -197,7 +197,7 @@ class Runs:
             failed = failed or [row["id"] for row in tx.read("cancelled_in_run", run_id=identifier)]
             return name_tasks(tx, failed[:1])[failed[0]] if failed else None
 
-        return self._desk.view(read)
+        return self._context.view(read)
 
     @reading
     def task(self, run_id: AnyId, address: str) -> Task:
@@ -219,7 +219,7 @@ class Runs:
             missing = addresses.tell_missing(tx, identifier, sought)
             raise NotFound(f"{identifier} {address}", "task", missing.hint, yet=missing.yet)
 
-        return self._desk.view(lambda tx: look_at(tx, [read(tx)]))[0]
+        return self._context.view(lambda tx: look_at(tx, [read(tx)]))[0]
 
     @reading
     def events(self, run_id: AnyId) -> Page[Event]:
@@ -240,11 +240,11 @@ class Runs:
             records = [_record(tx, row) for row in sorted(called, key=lambda row: str(row["id"]))]
             return replace(_record(tx, rows[0]), called=tuple(records))
 
-        return self._desk.view(read)
+        return self._context.view(read)
 
     def _of_run(self, query: str, run_id: AnyId) -> Page[Row]:
         identifier = validation.run_id(run_id)
-        return self._desk.view(lambda tx: _of_run(tx, query, identifier))
+        return self._context.view(lambda tx: _of_run(tx, query, identifier))
 
 
 def _record(tx: Transaction, row: Row) -> RunRecord:

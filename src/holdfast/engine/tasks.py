@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from itertools import islice
 from typing import Any, TypeVar
 
-from holdfast.engine.core.context import USER, Desk
+from holdfast.engine.core.context import USER, EngineContext
 from holdfast.engine.core.operation import (
     AdvancePlan,
     AnswerTask,
@@ -55,8 +55,8 @@ T = TypeVar("T")
 class Tasks:
     """What can be asked of tasks; each operation answers whether it happened and, if not, why."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: EngineContext) -> None:
+        self._context = context
 
     @operation
     def create_many(
@@ -68,10 +68,10 @@ class Tasks:
         """
         wanted = validation.listed("tasks", tasks)
         validation.number("tasks", len(wanted), least=0, most=validation.MAX_BATCH)
-        ids = self._desk.ids.ahead(len(wanted))
+        ids = self._context.ids.ahead(len(wanted))
         rows = validation.batch(self._row(task, ids) for task in wanted)
         operation = CreateTasks(tasks=rows, actor=validation.actor(actor))
-        return self._desk.submit(operation, connection)
+        return self._context.submit(operation, connection)
 
     @operation
     def create(
@@ -80,40 +80,40 @@ class Tasks:
         """Create one task; the same key with the same body gives back the existing one."""
         starting = Starting()
         task = starting.follow(task)
-        row = self._row(task, self._desk.ids)
+        row = self._row(task, self._context.ids)
         operation = CreateTasks(tasks=(row,), actor=validation.actor(actor))
         told = starting.telling(_first, task.title, task.trace)
-        return self._desk.submit(operation, connection, read=told)
+        return self._context.submit(operation, connection, read=told)
 
     @operation
     def enqueue(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Move an idle task into the queue."""
-        return self._desk.submit(EnqueueTask(**_about(task_id, actor)))
+        return self._context.submit(EnqueueTask(**_about(task_id, actor)))
 
     @operation
     def run_now(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Put a task first in line: order, time and `paused` no longer hold it up."""
-        return self._desk.submit(RunNow(**_about(task_id, actor)))
+        return self._context.submit(RunNow(**_about(task_id, actor)))
 
     @operation
     def cancel(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """End a task and all below it; whatever comes later from its worker changes nothing."""
-        return self._desk.submit(CancelTask(**_about(task_id, actor)))
+        return self._context.submit(CancelTask(**_about(task_id, actor)))
 
     @operation
     def reset(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Take a task back to idle, as if it had never run."""
-        return self._desk.submit(ResetTask(**_about(task_id, actor)))
+        return self._context.submit(ResetTask(**_about(task_id, actor)))
 
     @operation
     def retry(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Try a failed or cancelled task again, and all that failed with it in its run."""
-        return self._desk.submit(RetryTask(**_about(task_id, actor)))
+        return self._context.submit(RetryTask(**_about(task_id, actor)))
 
     @operation
     def reopen(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Do an ended task again, and everything that needs it."""
-        return self._desk.submit(ReopenTask(**_about(task_id, actor)))
+        return self._context.submit(ReopenTask(**_about(task_id, actor)))
 
     @operation
     def follow_up(
@@ -123,12 +123,12 @@ class Tasks:
         kept = encode_json("message", message, limit=validation.JSON_SCALAR_LIMIT)
         if kept == "null":
             raise InvalidInput("message", "is missing; say what is to be done now")
-        return self._desk.submit(ReopenTask(**_about(task_id, actor), follow_up=kept))
+        return self._context.submit(ReopenTask(**_about(task_id, actor), follow_up=kept))
 
     @operation
     def delete(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Remove a task that nothing needs."""
-        return self._desk.submit(DeleteTask(**_about(task_id, actor)))
+        return self._context.submit(DeleteTask(**_about(task_id, actor)))
 
     @operation
     def approve(
@@ -149,12 +149,14 @@ class Tasks:
     ) -> Future[TransitionResult]:
         limit = validation.JSON_SCALAR_LIMIT
         kept = None if note is None else encode_json("note", note, limit=limit)
-        return self._desk.submit(SettleTask(**_about(task_id, actor), approved=approved, note=kept))
+        return self._context.submit(
+            SettleTask(**_about(task_id, actor), approved=approved, note=kept)
+        )
 
     @operation
     def start_planning(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Begin to plan an idle task: create children with it as their `parent`, not enqueued."""
-        return self._desk.submit(StartPlanning(**_about(task_id, actor)))
+        return self._context.submit(StartPlanning(**_about(task_id, actor)))
 
     @operation
     def reorder_plan(
@@ -166,7 +168,7 @@ class Tasks:
         )
         if len(set(chosen)) < len(chosen):
             raise InvalidInput("order", "names a task twice")
-        return self._desk.submit(ReorderPlan(**_about(task_id, actor), order=chosen))
+        return self._context.submit(ReorderPlan(**_about(task_id, actor), order=chosen))
 
     @operation
     def finalize_plan(
@@ -178,7 +180,7 @@ class Tasks:
     ) -> Future[TransitionResult]:
         """Queue the children of a plan, as a chain in their order, or by what each needs."""
         pairs = None if graph is None else validation.pairs("graph", graph)
-        return self._desk.submit(FinalizePlan(**_about(task_id, actor), graph=pairs))
+        return self._context.submit(FinalizePlan(**_about(task_id, actor), graph=pairs))
 
     @operation
     def advance(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
@@ -187,7 +189,7 @@ class Tasks:
         Who waits for a signal that is there is woken too, and who was left to need what counts no
         more needs what begins again in its place. As often as anyone likes.
         """
-        return self._desk.submit(AdvancePlan(**_about(task_id, actor)))
+        return self._context.submit(AdvancePlan(**_about(task_id, actor)))
 
     @operation
     def answer(
@@ -195,7 +197,7 @@ class Tasks:
     ) -> Future[TransitionResult]:
         """Answer the question of a task, which then goes on with the answer as its feedback."""
         kept = encode_json("answer", answer, limit=validation.JSON_SCALAR_LIMIT)
-        return self._desk.submit(AnswerTask(**_about(task_id, actor), answer=kept))
+        return self._context.submit(AnswerTask(**_about(task_id, actor), answer=kept))
 
     @operation
     def hold(
@@ -210,15 +212,15 @@ class Tasks:
         chosen = validation.hold(reason)
         if until is not None and reason != "limit":
             raise InvalidInput("until", "only the hold 'limit' lifts by itself")
-        lifts = None if until is None else parse_moment("until", until, self._desk.now)
-        return self._desk.submit(HoldTask(**_about(task_id, actor), reason=chosen, until=lifts))
+        lifts = None if until is None else parse_moment("until", until, self._context.now)
+        return self._context.submit(HoldTask(**_about(task_id, actor), reason=chosen, until=lifts))
 
     @operation
     def unhold(
         self, task_id: AnyId, reason: str = "paused", *, actor: str = USER
     ) -> Future[TransitionResult]:
         """Remove one reason that stopped a task."""
-        return self._desk.submit(
+        return self._context.submit(
             UnholdTask(**_about(task_id, actor), reason=validation.hold(reason))
         )
 
@@ -226,9 +228,9 @@ class Tasks:
     def lift_limit(self, agent: str, *, actor: str = USER) -> Future[Page[TransitionResult]]:
         """Have an agent be at no usage limit any more; answers for it, and each task it held."""
         named = clean_name("agent", agent)
-        rows = self._desk.view(lambda tx: tx.read("limited_tasks", agent=named))
+        rows = self._context.view(lambda tx: tx.read("limited_tasks", agent=named))
         held = [UnholdTask(task_id=row["id"], actor=actor, reason=Hold.LIMIT) for row in rows]
-        return self._desk.submit_all([LiftLimit(agent=named), *held])
+        return self._context.submit_all([LiftLimit(agent=named), *held])
 
     @operation
     def block(
@@ -236,7 +238,7 @@ class Tasks:
     ) -> Future[TransitionResult]:
         """Make a task need others too."""
         needed = validation.needs(on)
-        return self._desk.submit(BlockTask(**_about(task_id, actor), on=needed))
+        return self._context.submit(BlockTask(**_about(task_id, actor), on=needed))
 
     @operation
     def unblock(
@@ -250,7 +252,7 @@ class Tasks:
         """Stop a task from needing the given others, or any; `by_hand`, only what was linked so."""
         needed = None if on is None else validation.needs(on)
         about = _about(task_id, actor)
-        return self._desk.submit(UnblockTask(**about, on=needed, by_hand=bool(by_hand)))
+        return self._context.submit(UnblockTask(**about, on=needed, by_hand=bool(by_hand)))
 
     @operation
     def edit(
@@ -266,18 +268,18 @@ class Tasks:
         What it remembers of the attempts before that stays: effects, sleeps and waits. With an
         `expected_version` only at that; what is refused for it is told of in the run.
         """
-        limit = self._desk.settings.max_payload
-        chosen = validation.edits(changes, max_payload=limit, now=self._desk.now)
+        limit = self._context.settings.max_payload
+        chosen = validation.edits(changes, max_payload=limit, now=self._context.now)
         if expected_version is not None:
             validation.number("expected_version", expected_version, least=1)
-        return self._desk.submit(
+        return self._context.submit(
             EditTask(**_about(task_id, actor), changes=chosen, expected_version=expected_version)
         )
 
     @reading
     def wanted(self, *, after: str = "", count: int = WANTED_AT_ONCE) -> Wanted:
         """The functions that the next so many tasks on hold `version` wait for."""
-        return self._desk.view(lambda tx: read_wanted(tx, after=after, count=count))
+        return self._context.view(lambda tx: read_wanted(tx, after=after, count=count))
 
     @operation
     def unhold_known(
@@ -293,13 +295,15 @@ class Tasks:
             "agents": validation.agents(lifter.agents),
             "tags": validation.tags(lifter.tags),
         }
-        rows = self._desk.view(lambda tx: tx.read("tasks_wanting", rows=wanted.functions, **asked))
+        rows = self._context.view(
+            lambda tx: tx.read("tasks_wanting", rows=wanted.functions, **asked)
+        )
         by = validation.OF_WORKER + lifter.named
         found = [
             UnholdTask(task_id=row["id"], actor=by, reason=Hold.VERSION)
             for row in islice((row for row in rows if is_known(row["id"])), most)
         ]
-        return self._desk.submit_all(found)
+        return self._context.submit_all(found)
 
     @reading
     def lifted(self, seen: Sequence[tuple[str, int]]) -> Page[str]:
@@ -307,14 +311,16 @@ class Tasks:
 
         What a worker lifts is for that worker, as long as it lives.
         """
-        rows = self._desk.view(lambda tx: tx.read("lifted_since", rows=seen))
+        rows = self._context.view(lambda tx: tx.read("lifted_since", rows=seen))
         return [row["id"] for row in rows]
 
     @reading
     def get(self, task_id: AnyId) -> Task:
         """A task as it stands now."""
         identifier = validation.task_id(task_id)
-        found = self._desk.view(lambda tx: look_at(tx, tx.read("task_by_id", task_id=identifier)))
+        found = self._context.view(
+            lambda tx: look_at(tx, tx.read("task_by_id", task_id=identifier))
+        )
         if not found:
             raise NotFound(identifier)
         return found[0]
@@ -339,7 +345,7 @@ class Tasks:
             run=run,
             parent=parent,
         )
-        return self._desk.view(lambda tx: look_at(tx, tx.read(query, **asked)))
+        return self._context.view(lambda tx: look_at(tx, tx.read(query, **asked)))
 
     @reading
     def children(self, task_id: AnyId) -> Page[Task]:
@@ -351,35 +357,35 @@ class Tasks:
                 raise NotFound(identifier)
             return look_at(tx, tx.read("children_in_order", parent_id=identifier))
 
-        return self._desk.view(read)
+        return self._context.view(read)
 
     @reading
     def blocked_by(self, task_id: AnyId) -> Page[str]:
         """The needs that are not done, as the ids of their tasks."""
         identifier = validation.task_id(task_id)
-        rows = self._desk.view(lambda tx: tx.read("unmet_needs", ids=[identifier]))
+        rows = self._context.view(lambda tx: tx.read("unmet_needs", ids=[identifier]))
         return [row["id"] for row in rows]
 
     @reading
     def events(self, task_id: AnyId) -> Page[Event]:
         """The history of a task, in the order it was written."""
         identifier = validation.task_id(task_id)
-        rows = self._desk.view(lambda tx: tx.read("entity_events", entity=identifier))
+        rows = self._context.view(lambda tx: tx.read("entity_events", entity=identifier))
         return [read_event(row) for row in rows]
 
     @reading
     def attempts(self, task_id: AnyId) -> Page[Attempt]:
         """Every lease the task ever had, and how each ended."""
         identifier = validation.task_id(task_id)
-        rows = self._desk.view(lambda tx: tx.read("stops_of", task_id=identifier))
+        rows = self._context.view(lambda tx: tx.read("stops_of", task_id=identifier))
         stops = {
             row["attempt"]: (row["stopped_at"], row["ended"], row["remaining"]) for row in rows
         }
         return with_stops(read_attempts(self.events(identifier)), stops)
 
     def _row(self, task: NewTask, ids: TaskIds) -> TaskRow:
-        limit = self._desk.settings.max_payload
-        return validation.new_task(task, ids, max_payload=limit, now=self._desk.now)
+        limit = self._context.settings.max_payload
+        return validation.new_task(task, ids, max_payload=limit, now=self._context.now)
 
 
 def _first(created: list[Created]) -> Created:

@@ -13,8 +13,8 @@ from typing import Any
 
 from holdfast.engine.claims import picker
 from holdfast.engine.claims.picker import Claimed
-from holdfast.engine.claims.standing_claims import Taker
-from holdfast.engine.core.context import Desk
+from holdfast.engine.claims.standing_claims import StandingClaim
+from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.operation import Claim, ClaimById, Lose, Operation, Pull, Renew, Report
 from holdfast.engine.core.sync_async import ask_each, gather, operation, reading
 from holdfast.engine.input import validation
@@ -43,7 +43,9 @@ AT_ONCE = 1_000
 Lost = tuple[str, int]
 
 
-def take_back(desk: Desk, under_way: Collection[Lost]) -> dict[Lost, Future[TransitionResult]]:
+def take_back(
+    context: EngineContext, under_way: Collection[Lost]
+) -> dict[Lost, Future[TransitionResult]]:
     """Ask for each expired attempt (task and number) but for those that are under way.
 
     So it is for one whose lease was taken before the clock was set back: that is shortened.
@@ -51,12 +53,12 @@ def take_back(desk: Desk, under_way: Collection[Lost]) -> dict[Lost, Future[Tran
     The row of one may be locked for long: the others do not wait for it.
     """
     count = AT_ONCE + len(under_way)
-    rows = desk.view(
+    rows = context.view(
         lambda tx: [*tx.read("expired_tasks", count=count), *tx.read("leases_ahead", count=count)]
     )
     expired = sorted({(row["id"], row["attempt"]) for row in rows}.difference(under_way))
     lost = [Lose(task_id=task, fence=fence) for task, fence in expired]
-    return dict(zip(expired, desk.submit_many(lost), strict=True))
+    return dict(zip(expired, context.submit_many(lost), strict=True))
 
 
 MAX_CLAIM = 1_000
@@ -65,9 +67,9 @@ MAX_CLAIM = 1_000
 class Work(Effects):
     """What a worker asks and tells; every report carries the token of its attempt."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self.reports = Reports(desk)
+    def __init__(self, context: EngineContext) -> None:
+        self._context = context
+        self.reports = Reports(context)
         self._held = self.reports.fenced
 
     @operation
@@ -89,7 +91,7 @@ class Work(Effects):
         and the steps that their workflow file gives no program.
         The same `request` again gives the same tasks, as far as they are still held.
         """
-        return self._desk.submit(
+        return self._context.submit(
             Claim(
                 worker=clean_name("worker", worker),
                 agents=validation.agents(agents),
@@ -106,17 +108,17 @@ class Work(Effects):
             read=Claimed.read,
         )
 
-    def take(self, taker: Taker) -> Callable[[], None]:
+    def take(self, standing_claim: StandingClaim) -> Callable[[], None]:
         """Hand work over as soon as it is ready, in the same commit; returns the way out."""
-        return self._desk.takers.add(taker)
+        return self._context.standing_claims.add(standing_claim)
 
     @operation
-    def pull(self, taker: Taker) -> Future[None]:
+    def pull(self, standing_claim: StandingClaim) -> Future[None]:
         """Look for work for a taker that other processes may have made ready."""
-        taker.hungry = True
-        return self._desk.submit(Pull(taker=taker))
+        standing_claim.may_have_more = True
+        return self._context.submit(Pull(standing_claim=standing_claim))
 
-    def taker(  # noqa: PLR0913 - all that a worker says of itself
+    def standing_claim(  # noqa: PLR0913 - all that a worker says of itself
         self,
         worker: str,
         *,
@@ -125,9 +127,9 @@ class Work(Effects):
         room: Callable[[], int],
         passing: Callable[[], tuple[str, ...]],
         deliver: Callable[[Claimed], None],
-    ) -> Taker:
+    ) -> StandingClaim:
         """A standing claim, to `take` with."""
-        return Taker(
+        return StandingClaim(
             worker=clean_name("worker", worker),
             agents=validation.agents(agents),
             tags=validation.tags(tags),
@@ -139,7 +141,7 @@ class Work(Effects):
         )
 
     def _look(self, task_id: str) -> Row:
-        found = self._desk.view(lambda tx: tx.read("task_by_id", task_id=task_id))
+        found = self._context.view(lambda tx: tx.read("task_by_id", task_id=task_id))
         if not found:
             raise NotFound(task_id)
         return found[0]
@@ -156,7 +158,7 @@ class Work(Effects):
         request: str | None = None,
     ) -> Future[list[Assignment]]:
         """Lease one named task, out of turn or still idle, if nothing else stands in its way."""
-        return self._desk.submit(
+        return self._context.submit(
             ClaimById(
                 task_id=validation.task_id(task_id),
                 worker=clean_name("worker", worker),
@@ -174,7 +176,7 @@ class Work(Effects):
     ) -> str | None:
         """The id of the first ready task that somebody wants to run now; claim it by that."""
         served, offered = validation.agents(agents), validation.tags(tags)
-        return self._desk.view(lambda tx: picker.first_now(tx, served, offered, bare=bare))
+        return self._context.view(lambda tx: picker.first_now(tx, served, offered, bare=bare))
 
     @claim.undone_by
     @claim_by_id.undone_by
@@ -191,13 +193,13 @@ class Work(Effects):
     ) -> Future[list[TransitionResult]]:
         """Keep leases; an answer that is not ok says to stop that attempt."""
         given = validation.renewals(renewals)
-        return self._desk.submit_all([*map(self._renewal(lease), given)])
+        return self._context.submit_all([*map(self._renewal(lease), given)])
 
     def renew_each(
         self, renewals: Sequence[Renewal], *, lease: float | None = None
     ) -> list[Future[TransitionResult]]:
         """Keep leases, and hear of each by itself: one may be malformed, or its row locked."""
-        return ask_each(renewals, self._renewal(lease), self._desk.submit_many)
+        return ask_each(renewals, self._renewal(lease), self._context.submit_many)
 
     def _renewal(self, lease: float | None) -> Callable[[Renewal], Renew]:
         duration = self.lease(lease)
@@ -213,7 +215,7 @@ class Work(Effects):
         self, task_id: str, token: str, output: object = None, *, usage: object = None
     ) -> Future[TransitionResult]:
         """Report the result; the same result again is a success, another is refused."""
-        return self._desk.submit(
+        return self._context.submit(
             self.reports.complete(self._held(task_id, token), output, usage=usage)
         )
 
@@ -226,7 +228,7 @@ class Work(Effects):
             )
             for each in validation.results(results)
         ]
-        return self._desk.submit_all(reports)
+        return self._context.submit_all(reports)
 
     @operation
     def fail(
@@ -242,7 +244,7 @@ class Work(Effects):
         report = self.reports.fail(
             self._held(task_id, token), error, retryable=retryable, usage=usage
         )
-        return self._desk.submit(report)
+        return self._context.submit(report)
 
     @operation
     def release(
@@ -250,7 +252,7 @@ class Work(Effects):
     ) -> Future[TransitionResult]:
         """Give a task back, now or until a datetime or for "10m"; it costs no attempt."""
         held = self._held(task_id, token)
-        return self._desk.submit(self.reports.release(held, until=until, usage=usage))
+        return self._context.submit(self.reports.release(held, until=until, usage=usage))
 
     @operation
     def reach_limit(
@@ -258,7 +260,7 @@ class Work(Effects):
     ) -> Future[TransitionResult]:
         """Give a task back, and hold all in line for its agent until a usage limit lifts."""
         held = self._held(task_id, token)
-        return self._desk.submit(self.reports.reach_limit(held, until, usage))
+        return self._context.submit(self.reports.reach_limit(held, until, usage))
 
     @operation
     def ask(
@@ -271,7 +273,7 @@ class Work(Effects):
     ) -> Future[TransitionResult]:
         """Give a task back until somebody answers, and remember notes; it costs no attempt."""
         held = self._held(task_id, token)
-        return self._desk.submit(self.reports.ask(held, question, notes=notes))
+        return self._context.submit(self.reports.ask(held, question, notes=notes))
 
     @operation
     def suspend(
@@ -279,7 +281,7 @@ class Work(Effects):
     ) -> Future[TransitionResult]:
         """Give a task back until a wait is over, and remember notes with it; it costs nothing."""
         held = self._held(task_id, token)
-        return self._desk.submit(self.reports.suspend(held, wait, notes=notes))
+        return self._context.submit(self.reports.suspend(held, wait, notes=notes))
 
     def tell(
         self, report: Entry[Operation], entered: Callable[[], None], *, here: bool = False
@@ -289,14 +291,14 @@ class Work(Effects):
         `entered` is called as soon as whatever is claimed comes after it; and it may be written
         `here`, by this thread, where nobody else is writing.
         """
-        self._desk.commits.enter(report, entered, here=here)
+        self._context.commits.enter(report, entered, here=here)
 
     @operation
     def take_signal(
         self, task_id: str, token: str, target: str, signal: str, *, name: str
     ) -> Future[Recorded]:
         """Take the oldest signal nobody has taken, and remember it under a name, once."""
-        return self._desk.submit(
+        return self._context.submit(
             TakeSignal(
                 **self._held(task_id, token),
                 target=validation.target(target),
@@ -312,14 +314,14 @@ class Work(Effects):
         """Make children of a running task, once under one name; its value is their ids."""
         wanted = validation.listed("tasks", tasks)
         validation.number("tasks", len(wanted), least=0, most=validation.MAX_BATCH)
-        limit = self._desk.settings.max_payload
+        limit = self._context.settings.max_payload
         rows = validation.batch(
-            validation.new_task(each, self._desk.ids, max_payload=limit, now=self._desk.now)
+            validation.new_task(each, self._context.ids, max_payload=limit, now=self._context.now)
             for each in wanted
         )
         for row in rows:
             validation.own_child(row)
-        return self._desk.submit(
+        return self._context.submit(
             Spawn(
                 **self._held(task_id, token),
                 name=clean_key("name", name),
@@ -332,7 +334,7 @@ class Work(Effects):
     def children(self, task_id: str, ids: Sequence[str]) -> list[Child]:
         """How some children of a task stand, in the order asked for."""
         identifier = validation.task_id(task_id)
-        rows = self._desk.view(lambda tx: tx.read("children_by_id", task_id=identifier, ids=ids))
+        rows = self._context.view(lambda tx: tx.read("children_by_id", task_id=identifier, ids=ids))
         found = {row["id"]: read_child(row) for row in rows}
         gone = {
             each: Child(id=each, status=Status.CANCELLED, error="it was deleted") for each in ids
@@ -343,33 +345,33 @@ class Work(Effects):
     def needed_around(self, task_id: str) -> dict[str, Any]:
         """What the steps gave, by name, that the loops around a task need."""
         identifier = validation.task_id(task_id)
-        rows = self._desk.view(lambda tx: tx.read("needed_around", task_id=identifier))
+        rows = self._context.view(lambda tx: tx.read("needed_around", task_id=identifier))
         return read_given(rows)
 
     @reading
     def secrets_of(self, workflow: str, version: str) -> frozenset[str]:
         """The names of all secrets that the steps of a version of a workflow ask for."""
         named = {"name": workflow, "version": version}
-        (row,) = self._desk.view(lambda tx: tx.read("workflow_definition", **named))
+        (row,) = self._context.view(lambda tx: tx.read("workflow_definition", **named))
         return wanted_secrets(every(read_steps(row["definition"])))
 
     @reading
     def trace_of(self, root: str) -> str:
         """The trace of a run or a lone task: the one it was started with, or its own."""
-        rows = self._desk.view(lambda tx: tx.read("trace_of", entity=root))
+        rows = self._context.view(lambda tx: tx.read("trace_of", entity=root))
         return str(rows[0]["trace_id"]) if rows else derive_trace_id(root)
 
     @reading
     def workflows_since(self, moment: int) -> list[tuple[str, str, int]]:
         """The name, version and time of every version of a workflow since a moment."""
-        rows = self._desk.view(lambda tx: tx.read("workflows_since", since=moment))
+        rows = self._context.view(lambda tx: tx.read("workflows_since", since=moment))
         return [(row["name"], row["version"], row["created_at"]) for row in rows]
 
     @reading
     def left(self, attempts: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
         """Which of some attempts (task and number) are over, whoever ended them."""
         rows = list(attempts)
-        over = self._desk.view(lambda tx: tx.read("attempts_over", rows=rows))
+        over = self._context.view(lambda tx: tx.read("attempts_over", rows=rows))
         return {(row["task_id"], row["attempt"]) for row in over}
 
     @reading
@@ -385,14 +387,14 @@ class Work(Effects):
     def _record(self, task_id: str, token: str) -> tuple[Report, Row]:
         report = Report(**self._held(task_id, token))
         row = (report.task_id, report.fence)
-        return report, self._desk.view(lambda tx: tx.read("attempt_records", rows=[row]))[0]
+        return report, self._context.view(lambda tx: tx.read("attempt_records", rows=[row]))[0]
 
     @operation
     def recover(self) -> Future[list[TransitionResult]]:
         """Take back the tasks whose lease has run out; a renewal that came first wins."""
-        return gather(list(take_back(self._desk, ()).values()))
+        return gather(list(take_back(self._context, ()).values()))
 
     def lease(self, seconds: float | None) -> int:
         """How long a lease is, in microseconds; the usual one unless said."""
-        chosen = self._desk.settings.lease if seconds is None else seconds
+        chosen = self._context.settings.lease if seconds is None else seconds
         return positive_microseconds("lease", chosen)

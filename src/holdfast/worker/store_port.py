@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from holdfast.clock import Clock
 from holdfast.engine.claims.picker import Claimed
-from holdfast.engine.claims.standing_claims import Taker
+from holdfast.engine.claims.standing_claims import StandingClaim
 from holdfast.engine.core.operation import Operation
 from holdfast.engine.core.sync_async import Call, Read
 from holdfast.engine.read.missing_functions import Wanted
@@ -34,7 +34,7 @@ class WorkDesk(Protocol):
     @property
     def reports(self) -> Reports: ...
     @property
-    def pull(self) -> Call[[Taker], None]: ...
+    def pull(self) -> Call[[StandingClaim], None]: ...
     @property
     def claim_by_id(self) -> Call[..., list[Assignment]]: ...
     @property
@@ -66,13 +66,13 @@ class WorkDesk(Protocol):
 
     def renew_each(self, renewals: Sequence[Renewal]) -> list[Future[TransitionResult]]: ...
 
-    def take(self, taker: Taker) -> Callable[[], None]: ...
+    def take(self, standing_claim: StandingClaim) -> Callable[[], None]: ...
 
     def tell(
         self, report: Entry[Operation], entered: Callable[[], None], *, here: bool = False
     ) -> None: ...
 
-    def taker(  # noqa: PLR0913 - all that a worker says of itself
+    def standing_claim(  # noqa: PLR0913 - all that a worker says of itself
         self,
         worker: str,
         *,
@@ -81,7 +81,7 @@ class WorkDesk(Protocol):
         room: Callable[[], int],
         passing: Callable[[], tuple[str, ...]],
         deliver: Callable[[Claimed], None],
-    ) -> Taker: ...
+    ) -> StandingClaim: ...
 
 
 class WorkersDesk(Protocol):

@@ -68,12 +68,12 @@ def _drop(_: Claimed) -> None:
 def complete_whose_successor_goes_to_who_stands_ready(world: World) -> Sequence[Operation]:
     world.run(*CHAIN)
     world.start("plan")
-    taker = world.engine.work.taker(
+    taker = world.engine.work.standing_claim(
         "anna", agents=["default"], tags=[], room=_one, passing=_none, deliver=_drop
     )
     # It goes to another process, which has no engine to read the rest of a task by.
     taker.look, taker.bare = None, False
-    return [world.complete("plan"), Pull(taker=taker)]
+    return [world.complete("plan"), Pull(standing_claim=taker)]
 
 
 @group_of(Complete)

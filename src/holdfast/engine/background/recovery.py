@@ -9,7 +9,7 @@ from math import inf
 
 from holdfast.clock import MICROSECONDS, Clock
 from holdfast.engine.background.outcomes import Outcomes
-from holdfast.engine.core.context import Desk
+from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.operation import Sweep
 from holdfast.engine.runs import Runs
 from holdfast.engine.surroundings.schedules import Schedules
@@ -28,7 +28,7 @@ class Recovery:
 
     def __init__(  # noqa: PLR0913 - all that time brings
         self,
-        desk: Desk,
+        context: EngineContext,
         work: Work,
         threads: Threads,
         *,
@@ -38,7 +38,7 @@ class Recovery:
         outcomes: Outcomes,
         owed: Callable[[], float],
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._clock = clock
         self._recovered = -inf
         self._lost: dict[Lost, Future[TransitionResult]] = {}
@@ -61,24 +61,24 @@ class Recovery:
     def _do_what_is_due(self) -> float:
         due = self._due()
         if due <= 0:
-            self._desk.submit(Sweep()).result()
+            self._context.submit(Sweep()).result()
             self._runs.expire()
             # Last, so that a schedule which cannot even be moved on holds up nothing else.
             self._schedules.fire()
             due = self._due()
-        return max(0.001, min(self._desk.settings.recovery, due))
+        return max(0.001, min(self._context.settings.recovery, due))
 
     def _due(self) -> float:
-        row = self._desk.view(lambda tx: tx.read("next_wake"))[0]
+        row = self._context.view(lambda tx: tx.read("next_wake"))[0]
         if row["waiting"]:
             return 0.0
-        due = self._desk.settings.recovery
+        due = self._context.settings.recovery
         if row["at"] is not None:
             due = float((row["at"] - row["now"]) / MICROSECONDS)
         return min(due, self._owed())
 
     def _look(self) -> float | None:
-        pause, now = self._desk.settings.recovery, self._clock.monotonic()
+        pause, now = self._context.settings.recovery, self._clock.monotonic()
         try:
             # A hint tells of new work: leases end by themselves, and not sooner for it.
             if now >= self._recovered + pause / 2:
@@ -102,4 +102,4 @@ class Recovery:
         errors = [each.exception() for each in heard if each.exception() is not None]
         if errors:
             log.error("not all that was lost could be taken back; it is tried again: %s", errors[0])
-        self._lost |= take_back(self._desk, self._lost)
+        self._lost |= take_back(self._context, self._lost)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from holdfast.engine.core.operation import Claim, ClaimById, Look
 from holdfast.engine.core.run_cache import RunFacts
-from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.read.records import read_given, read_task, read_value
 from holdfast.engine.read.step_texts import Script, gather, is_step
 from holdfast.engine.state import slots, usage_limits
@@ -30,21 +30,21 @@ from holdfast.store.database import Contended, Row, Transaction
 KEPT = 86_400_000_000
 
 
-def recall(group: Group, claim: Claim | ClaimById) -> list[Row] | None:
+def recall(work: UnitOfWork, claim: Claim | ClaimById) -> list[Row] | None:
     """The tasks that a request was given, each with a whole lease, as far as they are held still.
 
     None when the request is new.
     """
     if claim.request is None:
         return None
-    if claim.request in group.pulls:
+    if claim.request in work.claims_by_request:
         return []
-    known = group.tx.read("pulls_of", requests=[claim.request])
+    known = work.tx.read("pulls_of", requests=[claim.request])
     if not known:
         return None
     taken = json.loads(known[0]["taken"])
-    renewed = group.tx.write("renew_pulled", rows=taken, lease=claim.lease)
-    held = group.tx.read("held_again", rows=taken)
+    renewed = work.tx.write("renew_pulled", rows=taken, lease=claim.lease)
+    held = work.tx.read("held_again", rows=taken)
     if len(renewed) < len(held):
         # Waiting for it here could close a circle: claims come after all that a group locks.
         raise Contended("another process has to do with what a request was given")
@@ -52,18 +52,20 @@ def recall(group: Group, claim: Claim | ClaimById) -> list[Row] | None:
     return [{**row, "name": row["title"], "needy": True} for row in held]
 
 
-def note(group: Group, request: str | None, rows: list[Row]) -> None:
+def note(work: UnitOfWork, request: str | None, rows: list[Row]) -> None:
     """Have it remembered what a request was given; one that got nothing may be made again."""
     if request is not None and rows:
-        group.pulls[request] = json.dumps([(row["entity"], row["attempt"]) for row in rows])
+        work.claims_by_request[request] = json.dumps(
+            [(row["entity"], row["attempt"]) for row in rows]
+        )
 
 
-def keep(group: Group) -> None:
-    if not group.pulls:
+def keep(work: UnitOfWork) -> None:
+    if not work.claims_by_request:
         return
-    group.tx.run("forget_pulls", kept=KEPT)
-    kept = group.tx.write("keep_pulls", rows=sorted(group.pulls.items()))
-    if len(kept) < len(group.pulls):
+    work.tx.run("forget_pulls", kept=KEPT)
+    kept = work.tx.write("keep_pulls", rows=sorted(work.claims_by_request.items()))
+    if len(kept) < len(work.claims_by_request):
         raise Contended("another process has served the same request")
 
 
@@ -95,77 +97,77 @@ class Taken(NamedTuple):
     look: Look | None
 
 
-def claim(group: Group, claims: Sequence[Claim]) -> list[Claimed]:
-    mark_due(group)
-    return _gather(group, [_take(group, each) for each in claims])
+def claim(work: UnitOfWork, claims: Sequence[Claim]) -> list[Claimed]:
+    mark_due(work)
+    return _gather(work, [_take(work, each) for each in claims])
 
 
-def serve(group: Group, request: Claim | None, given: list[Row], look: Look | None) -> Claimed:
+def serve(work: UnitOfWork, request: Claim | None, given: list[Row], look: Look | None) -> Claimed:
     """Claim what is ready by now, beside what was given; the same request gets the same again."""
-    taken = _started(group, given, look)
+    taken = _started(work, given, look)
     if request is not None:
-        claimed = _take(group, request)
+        claimed = _take(work, request)
         rows, runs = [*taken.rows, *claimed.rows], {**taken.runs, **claimed.runs}
         taken = claimed._replace(rows=rows, runs=runs)
-    (gathered,) = _gather(group, [taken])
+    (gathered,) = _gather(work, [taken])
     return gathered
 
 
-def _started(group: Group, rows: list[Row], look: Look | None) -> Taken:
-    runs = group.facts.of(group.tx, {row["run_id"] for row in rows})
+def _started(work: UnitOfWork, rows: list[Row], look: Look | None) -> Taken:
+    runs = work.run_cache.of(work.tx, {row["run_id"] for row in rows})
     return Taken(rows, runs, repeated=False, look=look)
 
 
-def claim_by_id(group: Group, claims: Sequence[ClaimById]) -> list[Claimed]:
-    mark_due(group)
-    named = group.tx.read("keys_of_tasks", ids=[each.task_id for each in claims])
-    slots.hold(group, {row["concurrency_key"] for row in named})
-    return _gather(group, [_take(group, each) for each in claims])
+def claim_by_id(work: UnitOfWork, claims: Sequence[ClaimById]) -> list[Claimed]:
+    mark_due(work)
+    named = work.tx.read("keys_of_tasks", ids=[each.task_id for each in claims])
+    slots.hold(work, {row["concurrency_key"] for row in named})
+    return _gather(work, [_take(work, each) for each in claims])
 
 
-def _take(group: Group, request: Claim | ClaimById) -> Taken:
-    known = recall(group, request)
+def _take(work: UnitOfWork, request: Claim | ClaimById) -> Taken:
+    known = recall(work, request)
     if known is not None:
         rows = known
     elif isinstance(request, Claim):
-        rows = _claim(group, request)
+        rows = _claim(work, request)
     else:
-        rows = _claim_by_id(group, request)
+        rows = _claim_by_id(work, request)
     if known is None:
-        note(group, request.request, rows)
-    runs = group.facts.of(group.tx, {row["run_id"] for row in rows if row["run_id"] is not None})
+        note(work, request.request, rows)
+    runs = work.run_cache.of(work.tx, {row["run_id"] for row in rows if row["run_id"] is not None})
     # At once: whoever claims next in this group is to find the hold.
-    usage_limits.hold_runs_at_budget(group, runs.values())
+    usage_limits.hold_runs_at_budget(work, runs.values())
     look = request.look if isinstance(request, Claim) else None
     return Taken(rows, runs, repeated=known is not None, look=look)
 
 
-def mark_due(group: Group) -> None:
-    if group.tx.write("mark_due", count=DUE_AT_ONCE):
-        group.wake()
+def mark_due(work: UnitOfWork) -> None:
+    if work.tx.write("mark_due", count=DUE_AT_ONCE):
+        work.wake()
 
 
-def _claim(group: Group, request: Claim) -> list[Row]:
-    if group.limits:
-        request = replace(request, agents=usage_limits.but_for(group, request.agents))
-    if len(request.agents) == 1 and not request.bare and not group.slots:
+def _claim(work: UnitOfWork, request: Claim) -> list[Row]:
+    if work.limits:
+        request = replace(request, agents=usage_limits.but_for(work, request.agents))
+    if len(request.agents) == 1 and not request.bare and not work.slots:
         # Gives nothing while tasks wait that have a key or tags: those want more care.
         plain = Line(request.agents[0], PLAIN)
-        rows = _claim_from(group, request, plain, request.count, peeked=False)
+        rows = _claim_from(work, request, plain, request.count, peeked=False)
         if rows:
             return rows
-    lines = _lines(group.tx, request.agents, request.tags, bare=request.bare)
+    lines = _lines(work.tx, request.agents, request.tags, bare=request.bare)
     claimed: list[Row] = []
     while lines and len(claimed) < request.count:
-        first = _first(group, request, lines, request.count - len(claimed))
+        first = _first(work, request, lines, request.count - len(claimed))
         keys = {row["concurrency_key"] for row in first if row["concurrency_key"]}
-        new = keys - group.slots
+        new = keys - work.slots
         # Before a start is recorded, so that the events count right at every prefix.
-        slots.hold(group, new)
+        slots.hold(work, new)
         taken = [
             row
             for line, count in Counter(map(_line, first)).items()
-            for row in _claim_from(group, request, line, count)
+            for row in _claim_from(work, request, line, count)
         ]
         claimed += taken
         if len(taken) == len(first):
@@ -174,7 +176,7 @@ def _claim(group: Group, request: Claim) -> list[Row]:
         if keys and (taken or new):
             continue
         # Of one line another process has the first; others' may be free.
-        claimed += _claim_from_any(group, request, lines, request.count - len(claimed))
+        claimed += _claim_from_any(work, request, lines, request.count - len(claimed))
         break
     return claimed
 
@@ -204,9 +206,9 @@ def _peek(tx: Transaction, line: Line, tags: str, count: int) -> list[Row]:
     )
 
 
-def _first(group: Group, request: Claim, lines: Sequence[Line], count: int) -> list[Row]:
+def _first(work: UnitOfWork, request: Claim, lines: Sequence[Line], count: int) -> list[Row]:
     """The first `count` ready tasks of all the lines that a worker serves."""
-    ready = [row for line in lines for row in _peek(group.tx, line, request.tags, count)]
+    ready = [row for line in lines for row in _peek(work.tx, line, request.tags, count)]
     if len(lines) > 1:
         ready.sort(
             key=lambda row: (not row["run_now"], -row["priority"], row["position"], row["id"])
@@ -214,87 +216,89 @@ def _first(group: Group, request: Claim, lines: Sequence[Line], count: int) -> l
     return ready[:count]
 
 
-def _claim_from_any(group: Group, request: Claim, lines: Sequence[Line], count: int) -> list[Row]:
+def _claim_from_any(
+    work: UnitOfWork, request: Claim, lines: Sequence[Line], count: int
+) -> list[Row]:
     taken: list[Row] = []
     for line in lines:
         if len(taken) < count:
-            taken += _claim_from(group, request, line, count - len(taken))
+            taken += _claim_from(work, request, line, count - len(taken))
     return taken
 
 
 def _claim_from(
-    group: Group, request: Claim, line: Line, count: int, *, peeked: bool = True
+    work: UnitOfWork, request: Claim, line: Line, count: int, *, peeked: bool = True
 ) -> list[Row]:
-    rows = group.change_tasks(
+    rows = work.change_tasks(
         "claim_tasks",
         agent=line.agent,
         line=line.tags,
         bare=line.bare,
         tags=request.tags,
         count=count,
-        keys=sorted(group.slots),
+        keys=sorted(work.slots),
         peeked=peeked,
         passed=request.passed,
         worker=request.worker,
         lease=request.lease,
     )
-    slots.take(group, rows)
+    slots.take(work, rows)
     return rows
 
 
-def _claim_by_id(group: Group, request: ClaimById) -> list[Row]:
-    rows = group.change_tasks(
+def _claim_by_id(work: UnitOfWork, request: ClaimById) -> list[Row]:
+    rows = work.change_tasks(
         "claim_task_by_id",
         task_id=request.task_id,
-        agents=usage_limits.but_for(group, request.agents),
+        agents=usage_limits.but_for(work, request.agents),
         tags=request.tags,
         worker=request.worker,
         lease=request.lease,
     )
-    slots.take(group, rows)
+    slots.take(work, rows)
     return rows
 
 
-def _gather(group: Group, taken: Sequence[Taken]) -> list[Claimed]:
+def _gather(work: UnitOfWork, taken: Sequence[Taken]) -> list[Claimed]:
     """Claimed tasks with all that they need to run, read at once for all who claim."""
     rows = [row for each in taken for row in each.rows]
     given: dict[str, list[Row]] = {}
     needy: list[str] = []
     for row in rows:
-        if (known := group.given.get(row.get("need", ""))) is not None:
+        if (known := work.given.get(row.get("need", ""))) is not None:
             given[row["entity"]] = [known]
         elif row["needy"]:
             needy.append(row["entity"])
     if needy:
-        for row in group.tx.read("needed_outputs", ids=needy):
+        for row in work.tx.read("needed_outputs", ids=needy):
             given.setdefault(row["task_id"], []).append(row)
     around = {row["parent_id"] for row in rows if row["item"] is not None}
     groups: dict[str, list[Row]] = {}
     if around:
-        for row in group.tx.read("items_around", ids=sorted(around)):
+        for row in work.tx.read("items_around", ids=sorted(around)):
             groups.setdefault(row["root"], []).append(row)
     whole = [row["entity"] for each in taken if each.look is None for row in each.rows]
-    records = {row["id"]: row for row in group.tx.read("tasks_by_id", ids=whole)} if whole else {}
+    records = {row["id"]: row for row in work.tx.read("tasks_by_id", ids=whole)} if whole else {}
     return [
         Claimed(
-            secret=group.secret,
+            secret=work.secret,
             rows=each.rows,
             given=given,
             runs=each.runs,
             around=groups,
             records=records,
             look=each.look,
-            scripts=_scripts(group, each.rows, each.runs.values()),
+            scripts=_scripts(work, each.rows, each.runs.values()),
             repeated=each.repeated,
         )
         for each in taken
     ]
 
 
-def _scripts(group: Group, rows: list[Row], runs: Iterable[RunFacts]) -> dict[str, Script]:
+def _scripts(work: UnitOfWork, rows: list[Row], runs: Iterable[RunFacts]) -> dict[str, Script]:
     """The texts of those that are steps of workflow files."""
     steps = {
-        version: group.graphs.scripted(group.tx, *version)
+        version: work.workflow_cache.scripted(work.tx, *version)
         for version in {(run.workflow, run.version) for run in runs}
     }
     if not any(steps.values()):
@@ -305,7 +309,7 @@ def _scripts(group: Group, rows: list[Row], runs: Iterable[RunFacts]) -> dict[st
         run, known = written.get(row["run_id"], (None, {}))
         if run is not None and row["step"] in known and is_step(row):
             chosen.append((row | {"id": row["entity"]}, known[row["step"]], run))
-    return gather(group.tx, chosen)
+    return gather(work.tx, chosen)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from holdfast.engine.claims import picker
 from holdfast.engine.claims.picker import Claimed
 from holdfast.engine.core.operation import Claim, Look, Pull
-from holdfast.engine.core.unit_of_work import Group, Offer
+from holdfast.engine.core.unit_of_work import DirectStartRoom, UnitOfWork
 from holdfast.store.database import Contended, Row
 
 log = logging.getLogger("holdfast.engine")
@@ -20,7 +20,7 @@ MOST = 1_000
 
 
 @dataclass(kw_only=True, eq=False)
-class Taker:
+class StandingClaim:
     """A worker's standing claim; `hungry` as long as there may be more than it was given."""
 
     worker: str
@@ -40,10 +40,10 @@ class Taker:
     request: str | None = None
     # How the rest of a task is read when it is asked for; without it all of it is given at once.
     look: Look | None = None
-    hungry: bool = True
+    may_have_more: bool = True
     free: int = 0
 
-    def offer(self) -> Offer | None:
+    def direct_start(self) -> DirectStartRoom | None:
         """The room for what is unblocked: of one who takes what one agent does, in turn."""
         if self.free <= 0 or len(self.agents) != 1 or self.bare:
             return None
@@ -52,7 +52,7 @@ class Taker:
         (agent,) = self.agents
         # Not only so many as it claims at once: each takes the place of one that was reported.
         room = min(self.free, MOST)
-        return Offer(
+        return DirectStartRoom(
             worker=self.worker,
             agent=agent,
             tags=self.tags,
@@ -78,53 +78,55 @@ class Taker:
         )
 
 
-Handed = list[tuple[Taker, Claimed]]
-NOTHING = Claimed(secret=b"", rows=[], given={}, runs={}, around={})
+HandOver = list[tuple[StandingClaim, Claimed]]
+NOTHING_CLAIMED = Claimed(secret=b"", rows=[], given={}, runs={}, around={})
 
 
-class Takers:
+class StandingClaims:
     def __init__(self) -> None:
         # Replaced, never changed, so that the writer can walk it without the lock.
-        self._takers: tuple[Taker, ...] = ()
+        self._standing_claims: tuple[StandingClaim, ...] = ()
         self._lock = threading.Lock()
         self._failing = False
         # Whose room was offered to what a group unblocks, until that group has been served.
-        self._offered: Taker | None = None
+        self._direct_start_claim: StandingClaim | None = None
 
-    def add(self, taker: Taker) -> Callable[[], None]:
+    def add(self, standing_claim: StandingClaim) -> Callable[[], None]:
         """Serve one more from now on; returns the way out."""
         with self._lock:
-            self._takers = (*self._takers, taker)
+            self._standing_claims = (*self._standing_claims, standing_claim)
 
         def remove() -> None:
             with self._lock:
-                self._takers = tuple(each for each in self._takers if each is not taker)
+                self._standing_claims = tuple(
+                    each for each in self._standing_claims if each is not standing_claim
+                )
 
         return remove
 
     def look(self) -> None:
         """Note the room of each: a place is free in the group of the report that gives it up."""
-        for taker in self._takers:
+        for standing_claim in self._standing_claims:
             try:
-                taker.free = taker.room()
+                standing_claim.free = standing_claim.room()
             except Exception:
-                taker.free = 0
-                log.exception("%s cannot tell how many tasks it takes", taker.worker)
+                standing_claim.free = 0
+                log.exception("%s cannot tell how many tasks it takes", standing_claim.worker)
 
-    def offer(self) -> Offer | None:
+    def direct_start(self) -> DirectStartRoom | None:
         """Offer the room of the first who has any; to a group that is written again, none."""
-        failed, self._offered = self._offered is not None, None
+        failed, self._direct_start_claim = self._direct_start_claim is not None, None
         if failed:
             return None
-        for taker in self._takers:
+        for standing_claim in self._standing_claims:
             # Who cannot tell what it passes by is found out where it claims.
             with suppress(Exception):
-                if (offer := taker.offer()) is not None:
-                    self._offered = taker
+                if (offer := standing_claim.direct_start()) is not None:
+                    self._direct_start_claim = standing_claim
                     return offer
         return None
 
-    def serve(self, group: Group, pulls: Collection[Pull]) -> Handed:
+    def serve(self, work: UnitOfWork, pulls: Collection[Pull]) -> HandOver:
         """Give what was started for it to who has offered room for it, and claim.
 
         That is for whoever asked, and for the others when this group may have work for them.
@@ -132,16 +134,16 @@ class Takers:
         When that fails the group is written again, and then for those alone who asked: nobody
         else's operation is to fail for it.
         """
-        asked = {pull.taker for pull in pulls}
-        group.served = not self._failing
-        hopeful = self._hopeful(group) if group.served else []
-        started = group.offer.given if group.offer else []
+        asked = {pull.standing_claim for pull in pulls}
+        work.served = not self._failing
+        hopeful = self._hopeful(work) if work.served else []
+        started = work.direct_start.given if work.direct_start else []
         if not asked and not hopeful and not started:
-            self._offered = None
+            self._direct_start_claim = None
             return []
         self._failing = True
         try:
-            handed = self._claim(group, {*asked, *hopeful}, started)
+            handed = self._claim(work, {*asked, *hopeful}, started)
         except Contended:
             raise
         except Exception as error:
@@ -149,54 +151,65 @@ class Takers:
                 raise
             log.warning("the group is written again without its standing claims: %r", error)
             raise Contended(str(error)) from error
-        self._failing, self._offered = False, None
+        self._failing, self._direct_start_claim = False, None
         return handed
 
-    def _claim(self, group: Group, chosen: AbstractSet[object], started: list[Row]) -> Handed:
-        handed: Handed = []
+    def _claim(self, work: UnitOfWork, chosen: AbstractSet[object], started: list[Row]) -> HandOver:
+        handed: HandOver = []
         # Where one of a kind found too little, the others of it would find nothing.
-        sated: set[object] = set()
-        for taker in self._all():
-            rows = started if taker is self._offered else []
-            if taker not in chosen and not rows:
+        exhausted_kinds: set[object] = set()
+        for standing_claim in self._all():
+            rows = started if standing_claim is self._direct_start_claim else []
+            if standing_claim not in chosen and not rows:
                 continue
-            kind = (taker.agents, taker.tags, taker.passed(), taker.bare)
-            wants = taker in chosen and kind not in sated
-            given = _take(group, taker, rows, wants=wants)
+            kind = (
+                standing_claim.agents,
+                standing_claim.tags,
+                standing_claim.passed(),
+                standing_claim.bare,
+            )
+            wants = standing_claim in chosen and kind not in exhausted_kinds
+            given = _take(work, standing_claim, rows, wants=wants)
             if given is not None:
-                handed.append((taker, given))
-                if wants and not given.repeated and len(given) < min(taker.free, taker.most):
-                    sated.add(kind)
+                handed.append((standing_claim, given))
+                if (
+                    wants
+                    and not given.repeated
+                    and len(given) < min(standing_claim.free, standing_claim.most)
+                ):
+                    exhausted_kinds.add(kind)
             elif not wants:
-                handed.append((taker, NOTHING))
+                handed.append((standing_claim, NOTHING_CLAIMED))
         return handed
 
-    def _all(self) -> Iterator[Taker]:
+    def _all(self) -> Iterator[StandingClaim]:
         """Those that are served, and who has left since its room was offered."""
-        takers = self._takers
+        takers = self._standing_claims
         yield from takers
-        if self._offered is not None and self._offered not in takers:
-            yield self._offered
+        if self._direct_start_claim is not None and self._direct_start_claim not in takers:
+            yield self._direct_start_claim
 
-    def _hopeful(self, group: Group) -> list[Taker]:
-        ready = group.ready or group.unsure
-        return [each for each in self._takers if each.hungry or ready]
+    def _hopeful(self, work: UnitOfWork) -> list[StandingClaim]:
+        ready = work.ready or work.maybe_ready
+        return [each for each in self._standing_claims if each.may_have_more or ready]
 
 
-def _take(group: Group, taker: Taker, given: list[Row], *, wants: bool) -> Claimed | None:
-    claim = taker.claim(len(given)) if wants else None
+def _take(
+    work: UnitOfWork, standing_claim: StandingClaim, given: list[Row], *, wants: bool
+) -> Claimed | None:
+    claim = standing_claim.claim(len(given)) if wants else None
     if wants:
         # Unless a commit says otherwise: without room it was not offered what may be there.
-        taker.hungry = True
+        standing_claim.may_have_more = True
     if claim is None and not given:
         return None
-    return picker.serve(group, claim, given, taker.look)
+    return picker.serve(work, claim, given, standing_claim.look)
 
 
-def hand_over(handed: Handed) -> None:
+def hand_over_claimed_tasks(handed: HandOver) -> None:
     """Give those who were served what they were given; to be called after the commit."""
-    for taker, given in handed:
-        taker.hungry = len(given) >= min(taker.free, taker.most)
+    for standing_claim, given in handed:
+        standing_claim.may_have_more = len(given) >= min(standing_claim.free, standing_claim.most)
         # The next operation of a group that is written one by one finds that much less room.
-        taker.free -= len(given)
-        taker.deliver(given)
+        standing_claim.free -= len(given)
+        standing_claim.deliver(given)

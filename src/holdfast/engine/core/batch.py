@@ -8,25 +8,25 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from holdfast.engine.core.operation import Operation
-from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.errors import HoldfastError
 
 O = TypeVar("O")  # noqa: E741 - an operation
-Handler = Callable[[Group, list[Any]], Sequence[object]]
+OperationHandler = Callable[[UnitOfWork, list[Any]], Sequence[object]]
 # The kinds of operations that are carried out one kind after the other, each by its handler.
-Phase = Mapping[type, Handler]
+Phase = Mapping[type, OperationHandler]
 
 
-def each(handle: Callable[[Group, Any], object]) -> Handler:
+def each(handle: Callable[[UnitOfWork, Any], object]) -> OperationHandler:
     """Carry out one operation after the other; what one is refused with is its own reply."""
 
-    def answer(group: Group, operation: object) -> object:
+    def answer(work: UnitOfWork, operation: object) -> object:
         try:
-            return handle(group, operation)
+            return handle(work, operation)
         except HoldfastError as error:
             return error
 
-    return lambda group, operations: [answer(group, operation) for operation in operations]
+    return lambda work, operations: [answer(work, operation) for operation in operations]
 
 
 class Batch:
@@ -49,13 +49,13 @@ class Batch:
     def of(self, kind: type[O]) -> list[O]:
         return self._at(self._of(kind)) if kind in self._kinds else []
 
-    def carry_out(self, group: Group, phase: Phase) -> None:
+    def carry_out(self, work: UnitOfWork, phase: Phase) -> None:
         if self._kinds.isdisjoint(phase):
             return
         for kind, handle in phase.items():
             if kind in self._kinds:
                 places = self._of(kind)
-                replies = handle(group, self._at(places))
+                replies = handle(work, self._at(places))
                 for place, reply in zip(places, replies, strict=True):
                     self.replies[place] = reply
 

@@ -44,7 +44,7 @@ class Joining(Protocol):
     ) -> None: ...
 
 
-class Takers(Protocol):
+class StandingClaimsPort(Protocol):
     """The standing claims of this process."""
 
     # A standing claim is made in a room above this one.
@@ -52,7 +52,7 @@ class Takers(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Desk:
+class EngineContext:
     database: Database
     commits: Commits
     ids: Ids
@@ -60,7 +60,7 @@ class Desk:
     settings: Settings
     secret: bytes = field(repr=False)
     joining: Joining
-    takers: Takers
+    standing_claims: StandingClaimsPort
 
     def submit(
         self,

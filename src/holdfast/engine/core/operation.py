@@ -398,7 +398,7 @@ class StandingClaim(Protocol):
 class Pull(Operation):
     """Have a standing claim served, though nothing in this process says that work is there."""
 
-    taker: StandingClaim
+    standing_claim: StandingClaim
     keys: Keys = ()
 
 

@@ -45,7 +45,7 @@ class RunFacts:
         return json.loads(self.input)
 
 
-class Facts:
+class RunCache:
     """The facts of the runs that are under way, as far as there is room for them."""
 
     def __init__(self) -> None:

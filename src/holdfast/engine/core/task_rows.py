@@ -84,7 +84,7 @@ class Sheet:
     rows: list[tuple[object, ...]] = field(default_factory=list)
     needs: list[tuple[str, str, int]] = field(default_factory=list)
     # Those that may go on without a claim.
-    ripe: list[str] = field(default_factory=list)
+    to_evaluate: list[str] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
     slots: dict[str, int] = field(default_factory=dict)
     wakes: bool = False
@@ -105,7 +105,7 @@ class Sheet:
             self.needs += [(task.id, need, 1) for need in task.needs]
             return
         if task.conditional or (task.kind == "group" and task.item is None):
-            self.ripe.append(task.id)
+            self.to_evaluate.append(task.id)
 
     def add_run(self, tasks: Sequence[TaskRow], actor: str, run_holds: int) -> None:
         """Add all tasks of a new run, of which each waits that needs another."""
@@ -130,7 +130,7 @@ class Stencil:
         self._rows = [(row[1], row[3:-2]) for row in sheet.rows]
         self._needs = [(self.places[one], self.places[other]) for one, other, _ in sheet.needs]
         self._ready = [self.places[each] for each in sheet.ready]
-        self._ripe = [self.places[each] for each in sheet.ripe]
+        self._to_evaluate = [self.places[each] for each in sheet.to_evaluate]
         self._sheet = sheet
 
     def stamp(self, sheet: Sheet, drawn: Drawn, actor: str, run_holds: int) -> None:
@@ -140,7 +140,7 @@ class Stencil:
             for identifier, (kind, rest) in zip(ids, self._rows, strict=True)
         ]
         sheet.needs += [(ids[one], ids[other], 1) for one, other in self._needs]
-        sheet.ripe += [ids[each] for each in self._ripe]
+        sheet.to_evaluate += [ids[each] for each in self._to_evaluate]
         sheet.ready += [ids[each] for each in self._ready]
         sheet.slots |= self._sheet.slots
         sheet.wakes = sheet.wakes or self._sheet.wakes

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from holdfast.engine.core.kept_totals import Bounds
-from holdfast.engine.core.run_cache import Facts
-from holdfast.engine.core.workflow_cache import Graphs
+from holdfast.engine.core.run_cache import RunCache
+from holdfast.engine.core.workflow_cache import WorkflowCache
 from holdfast.ids import Ids
 from holdfast.model.status import TERMINAL, Hold
 from holdfast.store.database import Contended, Row, Transaction
@@ -16,7 +16,7 @@ from holdfast.store.sql_text.queries import Rows
 
 
 @dataclass(kw_only=True, eq=False)
-class Offer:
+class DirectStartRoom:
     """The room that a worker of this process has for what the reports of a group make ready."""
 
     worker: str
@@ -28,43 +28,43 @@ class Offer:
 
 
 @dataclass(kw_only=True)
-class Group:
+class UnitOfWork:
     """Collects what follows from the rows that changed, so that no handler has to remember it."""
 
     tx: Transaction
     secret: bytes = field(repr=False)
     ids: Ids
-    graphs: Graphs
-    facts: Facts
+    workflow_cache: WorkflowCache
+    run_cache: RunCache
     bounds: Bounds
     done: list[str] = field(default_factory=list)
     # What those gave that are done by a report, but for verifiers: for them others speak as well.
     given: dict[str, Row] = field(default_factory=dict)
-    broken: set[str] = field(default_factory=set)
-    touched: set[str] = field(default_factory=set)
+    runs_with_failure: set[str] = field(default_factory=set)
+    runs_to_settle: set[str] = field(default_factory=set)
     freed: Counter[str] = field(default_factory=Counter)
     slots: set[str] = field(default_factory=set)
-    crowded: set[str] = field(default_factory=set)
+    keys_to_withdraw: set[str] = field(default_factory=set)
     # Whether there is room under a key that tasks may wait for, and nobody has looked for them.
     room: bool = False
     ended: list[str] = field(default_factory=list)
-    closed: list[str] = field(default_factory=list)
-    parents: set[str] = field(default_factory=set)
-    used: set[str] = field(default_factory=set)
+    scheduled_runs_ended: list[str] = field(default_factory=list)
+    groups_to_settle: set[str] = field(default_factory=set)
+    runs_with_usage: set[str] = field(default_factory=set)
     awaited: set[tuple[str, str, str]] = field(default_factory=set)
-    ripe: list[str] = field(default_factory=list)
-    orphans: set[str] = field(default_factory=set)
-    returned: set[str] = field(default_factory=set)
+    to_evaluate: list[str] = field(default_factory=list)
+    callers_to_abandon: set[str] = field(default_factory=set)
+    called_runs_ended: set[str] = field(default_factory=set)
     # Agents that have reached a usage limit, when that lifts, and which task told so.
     limits: list[tuple[str, int, str]] = field(default_factory=list)
-    left: list[tuple[str, int]] = field(default_factory=list)
+    attempts_ended: list[tuple[str, int]] = field(default_factory=list)
     ends: list[Row] = field(default_factory=list)
     failed_hooks: list[Row] = field(default_factory=list)
     passed_hooks: list[Row] = field(default_factory=list)
     # Who takes at once what the reports make ready.
-    offer: Offer | None = None
+    direct_start: DirectStartRoom | None = None
     # What was claimed for requests that may be made again.
-    pulls: dict[str, str] = field(default_factory=dict)
+    claims_by_request: dict[str, str] = field(default_factory=dict)
     # The tokens of the server that were granted or revoked.
     granted: list[str] = field(default_factory=list)
     # Whether there are usage limits to forget.
@@ -75,17 +75,17 @@ class Group:
     wakes: bool = False
     ready: set[str] = field(default_factory=set)
     # Whether more may be ready than the statements of this group said.
-    unsure: bool = False
-    tells: bool = False
+    maybe_ready: bool = False
+    notify: bool = False
     # Whether other processes are told of it.
-    hinted: bool = False
+    notified: bool = False
     served: bool = False
 
     def change_tasks(
         self, query: str, *, rows: Rows | None = None, **parameters: object
     ) -> list[Row]:
         changed = self.tx.change(query, rows=rows, **parameters)
-        note_start = self.facts.note_start
+        note_start = self.run_cache.note_start
         for row in changed:
             status = row["status"]
             if status == "running":
@@ -95,8 +95,8 @@ class Group:
             elif row["previous"] == "running":
                 self._observe_stop(row)
             if row.get("calls") is not None:
-                self.orphans.add(row["entity"])
-                self.ripe.append(row["entity"])
+                self.callers_to_abandon.add(row["entity"])
+                self.to_evaluate.append(row["entity"])
             if status == "queued":
                 self.wakes = True
                 self.ready.add(row["entity"])
@@ -106,7 +106,7 @@ class Group:
 
     def wake(self) -> None:
         """Note that there may be ready tasks, whichever they are."""
-        self.wakes = self.unsure = True
+        self.wakes = self.maybe_ready = True
 
     def insert(self, query: str, rows: Rows, *, keyed: bool) -> None:
         """Make new rows; where a key could have kept one out, go on only when all are there."""
@@ -128,17 +128,17 @@ class Group:
         changed = self.tx.change(query, rows=rows, **parameters)
         for row in changed:
             if row["status"] != "running":
-                self.tells = True
+                self.notify = True
                 self.ended.append(row["entity"])
                 if row.get("scheduled", True):
-                    self.closed.append(row["entity"])
+                    self.scheduled_runs_ended.append(row["entity"])
                 self._observe_end(row)
                 if row.get("parent_id") is not None:
                     # What it has used may be the last that those above it had.
-                    self.returned.add(row["entity"])
+                    self.called_runs_ended.add(row["entity"])
                 else:
-                    self.facts.forget(row["entity"])
-                    self.used.discard(row["entity"])
+                    self.run_cache.forget(row["entity"])
+                    self.runs_with_usage.discard(row["entity"])
                 if row["concurrency_key"] and not row["holds"] & Hold.SLOT:
                     self.freed[row["concurrency_key"]] += 1
         return changed
@@ -147,16 +147,16 @@ class Group:
         run_id = row["run_id"]
         self.ended.append(row["entity"])
         if row.get("parent_id") is not None:
-            self.parents.add(row["parent_id"])
+            self.groups_to_settle.add(row["parent_id"])
         if run_id is None:
-            self.tells = True
+            self.notify = True
             self._observe_end(row)
         else:
-            self.touched.add(run_id)
+            self.runs_to_settle.add(run_id)
         if row["status"] == "done":
             self.done.append(row["entity"])
         elif run_id is not None:
-            self.broken.add(run_id)
+            self.runs_with_failure.add(run_id)
 
     def _observe_end(self, row: Row) -> None:
         """Remember an end for the hooks; the statements that end most say when there are none."""
@@ -164,15 +164,15 @@ class Group:
             self.ends.append(row)
 
     def _observe_stop(self, row: Row) -> None:
-        self.left.append((row["entity"], row["attempt"]))
-        self.facts.note_stop(row["entity"])
+        self.attempts_ended.append((row["entity"], row["attempt"]))
+        self.run_cache.note_stop(row["entity"])
         # Its worker, which may be in another process, is to hear of a cancel at once.
-        self.tells |= row["status"] == "cancelled"
+        self.notify |= row["status"] == "cancelled"
         if row["concurrency_key"]:
             self.freed[row["concurrency_key"]] += 1
         # What is failing ends with the last task of it that runs, however that one ends.
         if row["run_id"] is not None:
-            self.touched.add(row["run_id"])
-            self.used.add(row["run_id"])
+            self.runs_to_settle.add(row["run_id"])
+            self.runs_with_usage.add(row["run_id"])
         elif row.get("parent_id") is not None:
-            self.parents.add(row["parent_id"])
+            self.groups_to_settle.add(row["parent_id"])

@@ -31,7 +31,7 @@ class _Graph:
     scripted: dict[str, Scripted]
 
 
-class Graphs:
+class WorkflowCache:
     def __init__(self) -> None:
         self._graphs: dict[tuple[str, str], _Graph] = {}
         self._workflows: dict[tuple[str, str], Workflow] = {}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
-from holdfast.engine.core.context import USER, Desk
+from holdfast.engine.core.context import USER, EngineContext
 from holdfast.engine.core.operation import CreateTasks
 from holdfast.engine.core.task_rows import TaskRow
 from holdfast.engine.input import validation
@@ -76,10 +76,10 @@ T = TypeVar("T")
 class Calling:
     """Creates what is prepared, for whoever makes something else of the answer."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        limit = desk.settings.max_payload
-        self.edge = Edge(ids=desk.ids, max_payload=limit, now=desk.now)
+    def __init__(self, context: EngineContext) -> None:
+        self._context = context
+        limit = context.settings.max_payload
+        self.edge = Edge(ids=context.ids, max_payload=limit, now=context.now)
 
     def submit(
         self,
@@ -96,13 +96,13 @@ class Calling:
         row = prepared.row(self.edge, payload, key, trace)
         operation = fill(CreateTasks, {"tasks": (row,), "actor": USER})
         told = starting.telling(read, row.title, trace)
-        return self._desk.submit(operation, connection, read=told)
+        return self._context.submit(operation, connection, read=told)
 
     def submit_many(
         self, prepared: Prepared, payloads: Sequence[object], *, connection: object = None
     ) -> Future[Page[Created]]:
         """Create many tasks, all or none of them."""
         validation.number("tasks", len(payloads), least=0, most=validation.MAX_BATCH)
-        edge = replace(self.edge, ids=self._desk.ids.ahead(len(payloads)))
+        edge = replace(self.edge, ids=self._context.ids.ahead(len(payloads)))
         rows = validation.batch(prepared.row(edge, payload) for payload in payloads)
-        return self._desk.submit(CreateTasks(tasks=rows, actor=USER), connection)
+        return self._context.submit(CreateTasks(tasks=rows, actor=USER), connection)

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from holdfast.engine.core.run_cache import Facts, RunFacts
-from holdfast.engine.core.unit_of_work import Group
-from holdfast.engine.core.workflow_cache import Graphs, Scripted
+from holdfast.engine.core.run_cache import RunCache, RunFacts
+from holdfast.engine.core.unit_of_work import UnitOfWork
+from holdfast.engine.core.workflow_cache import Scripted, WorkflowCache
 from holdfast.engine.read.records import read_value
 from holdfast.model import json_schema, verdict
 from holdfast.model.status import Kind
@@ -128,43 +128,43 @@ def gather(tx: Transaction, tasks: Iterable[tuple[Row, Scripted, RunFacts]]) -> 
     }
 
 
-def resolve(group: Group, row: Row, reference: Reference) -> object:
+def resolve(work: UnitOfWork, row: Row, reference: Reference) -> object:
     """The value of a reference; raises `Unresolved` where there is none."""
     root = reference.parts[0]
     if root == "input":
-        return reference.resolve({"input": facts_of(group, row).value})
+        return reference.resolve({"input": facts_of(work, row).value})
     if root == "item":
-        around = group.tx.read("ancestors", task_id=row["id"])
+        around = work.tx.read("ancestors", task_id=row["id"])
         items = [above for above in around if above["item"] is not None]
         if not items:
             raise Unresolved(f"{reference} stands in no loop")
         return reference.resolve({"item": json.loads(items[0]["payload"])})
     name = str(reference.step)
-    found = find_step(group, row, name)
+    found = find_step(work, row, name)
     if found is None or found["status"] != "done":
         raise Unresolved(f"step {name!r} is not done")
-    run = facts_of(group, row)
-    work = group.graphs.step(group.tx, run.workflow, run.version, name).work
-    output = read_output(found, None if work is None else work.outputs)
+    run = facts_of(work, row)
+    declared = work.workflow_cache.step(work.tx, run.workflow, run.version, name).work
+    output = read_output(found, None if declared is None else declared.outputs)
     return SKIPPED if output is SKIPPED else reference.resolve({"steps": {name: output}})
 
 
-def find_step(group: Group, row: Row, name: str) -> Row | None:
+def find_step(work: UnitOfWork, row: Row, name: str) -> Row | None:
     """The task of a step that stands beside a task, or beside a group around it."""
-    for above in group.tx.read("ancestors", task_id=row["id"]):
-        if found := group.tx.read("step_beside", parent_id=above["id"], step=name):
+    for above in work.tx.read("ancestors", task_id=row["id"]):
+        if found := work.tx.read("step_beside", parent_id=above["id"], step=name):
             return found[0]
-    found = group.tx.read("step_in_run", run_id=row["run_id"], step=name)
+    found = work.tx.read("step_in_run", run_id=row["run_id"], step=name)
     return found[0] if found else None
 
 
-def step_of(group: Group, row: Row) -> Step:
-    run = facts_of(group, row)
-    return group.graphs.step(group.tx, run.workflow, run.version, row["step"])
+def step_of(work: UnitOfWork, row: Row) -> Step:
+    run = facts_of(work, row)
+    return work.workflow_cache.step(work.tx, run.workflow, run.version, row["step"])
 
 
-def facts_of(group: Group, row: Row) -> RunFacts:
-    return group.facts.of(group.tx, (row["run_id"],))[row["run_id"]]
+def facts_of(work: UnitOfWork, row: Row) -> RunFacts:
+    return work.run_cache.of(work.tx, (row["run_id"],))[row["run_id"]]
 
 
 def tell_asked(tx: Transaction, rows: Sequence[Row]) -> dict[str, str]:
@@ -174,8 +174,8 @@ def tell_asked(tx: Transaction, rows: Sequence[Row]) -> dict[str, str]:
     wrote down then says nothing any more once that begins again.
     """
     waiting = [row for row in rows if row["blocked"] and row["conditional"]]
-    runs = Facts().of(tx, [row["run_id"] for row in waiting]) if waiting else {}
-    graphs = Graphs()
+    runs = RunCache().of(tx, [row["run_id"] for row in waiting]) if waiting else {}
+    graphs = WorkflowCache()
     known = {each: graphs.scripted(tx, run.workflow, run.version) for each, run in runs.items()}
     scripts = gather(
         tx,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.engine.core.operation import Caller, StartRun
-from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
 from holdfast.engine.read.step_texts import Script
 from holdfast.engine.state import creation, reopen, verdicts
@@ -33,115 +33,115 @@ class Call:
     script: Script
 
 
-def begin(group: Group, calls: Sequence[Call]) -> dict[str, str]:
+def begin(work: UnitOfWork, calls: Sequence[Call]) -> dict[str, str]:
     """Start the run of each, or take up the one that ended without success.
 
     The answer is what cannot be started, with the reason.
     """
     ids = [call.row["id"] for call in calls]
-    known = {row["parent_id"]: row for row in group.tx.read("child_runs", ids=ids)}
+    known = {row["parent_id"]: row for row in work.tx.read("child_runs", ids=ids)}
     starts: dict[str, StartRun] = {}
     refused: dict[str, str] = {}
     for call in calls:
         if call.row["id"] not in known:
             try:
-                starts[call.row["id"]] = _start(group, call)
+                starts[call.row["id"]] = _start(work, call)
             except (HoldfastError, Unresolved) as error:
                 problem = f"step {call.script.scripted.step.id!r}: {error}"
                 refused[call.row["id"]] = json.dumps(problem)
     children = {task: start.run_id for task, start in starts.items()}
     children |= {task: row["id"] for task, row in known.items()}
-    waiting = group.change_tasks("await_runs", rows=sorted(children.items())) if children else []
+    waiting = work.change_tasks("await_runs", rows=sorted(children.items())) if children else []
     called = sorted(row["entity"] for row in waiting)
     if new := [starts[task] for task in called if task in starts]:
-        creation.start_runs(group, new)
+        creation.start_runs(work, new)
     for task in called:
         if task in known:
-            _take_up(group, known[task])
+            _take_up(work, known[task])
     return refused
 
 
-def _take_up(group: Group, run: Row) -> None:
+def _take_up(work: UnitOfWork, run: Row) -> None:
     """Go on with a run that has ended; what held it then holds it no more, as nothing does us."""
     if run["status"] not in reopen.ENDED_BADLY:
-        group.returned.add(run["id"])
+        work.called_runs_ended.add(run["id"])
         return
-    reopen.retry_alone(group, run["id"], ACTOR)
+    reopen.retry_alone(work, run["id"], ACTOR)
     if held := run["holds"] & ~int(Hold.SLOT | Hold.FAILING):
-        rows = group.change_runs("unhold_run", run_id=run["id"], reason=held, actor=ACTOR)
-        group.change_tasks("copy_run_holds", ids=[row["entity"] for row in rows])
+        rows = work.change_runs("unhold_run", run_id=run["id"], reason=held, actor=ACTOR)
+        work.change_tasks("copy_run_holds", ids=[row["entity"] for row in rows])
 
 
-def _start(group: Group, call: Call) -> StartRun:
+def _start(work: UnitOfWork, call: Call) -> StartRun:
     script, row = call.script, call.row
     depth = script.run.depth + 1
-    work = script.call(row["feedback"], row["generation"])
-    workflow = _workflow(group, work)
+    declared = script.call(row["feedback"], row["generation"])
+    workflow = _workflow(work, declared)
     if depth > MAX_DEPTH:
         message = f"{workflow.name} would be called {depth} deep, and {MAX_DEPTH} is the most"
         raise Unresolved(f"{message}; do these workflows call each other in a circle?")
-    run = NewRun(workflow=workflow, input=work.input, priority=row["priority"])
-    start = validation.new_run(run, group.ids, max_payload=MAX_RENDERED, actor_name=ACTOR)
+    run = NewRun(workflow=workflow, input=declared.input, priority=row["priority"])
+    start = validation.new_run(run, work.ids, max_payload=MAX_RENDERED, actor_name=ACTOR)
     root = script.run.root_id or script.run.id
     caller = Caller(task_id=row["id"], epoch=row["epoch"], root_id=root, depth=depth)
-    return replace(start, caller=caller, concurrency_key=_key(group, start, script.run.id))
+    return replace(start, caller=caller, concurrency_key=_key(work, start, script.run.id))
 
 
-def _key(group: Group, start: StartRun, caller: str) -> str | None:
+def _key(work: UnitOfWork, start: StartRun, caller: str) -> str | None:
     """What a run is to wait for: not what its callers hold, who end only when it has ended."""
     key = start.concurrency_key
     if key is None:
         return None
-    held = {row["key"] for row in group.tx.read("keys_above", run_id=caller)}
+    held = {row["key"] for row in work.tx.read("keys_above", run_id=caller)}
     return None if key in held else key
 
 
-def _workflow(group: Group, work: Work) -> Workflow:
-    name, version = str(work.workflow), work.version
+def _workflow(work: UnitOfWork, declared: Work) -> Workflow:
+    name, version = str(declared.workflow), declared.version
     if version is None:
-        newest = group.tx.read("newest_version", name=name)
+        newest = work.tx.read("newest_version", name=name)
         if not newest:
             message = f"this store knows no workflow {name!r}"
             raise Unresolved(f"{message}; add it: `holdfast workflow add {name}.yaml`")
         version = newest[0]["version"]
-    return group.graphs.workflow(group.tx, name, version)
+    return work.workflow_cache.workflow(work.tx, name, version)
 
 
-def abandon(group: Group) -> None:
+def abandon(work: UnitOfWork) -> None:
     """Cancel the runs that nobody waits for any more, with all that they have called."""
     # Again with what was below them, for another process may just have let one of them call.
-    while group.orphans:
-        orphans, group.orphans = sorted(group.orphans), set()
-        if rows := group.change_runs("cancel_children", ids=orphans):
+    while work.callers_to_abandon:
+        orphans, work.callers_to_abandon = sorted(work.callers_to_abandon), set()
+        if rows := work.change_runs("cancel_children", ids=orphans):
             cancelled = [row["entity"] for row in rows]
-            group.change_tasks("cancel_run_tasks", ids=cancelled, actor=ACTOR)
+            work.change_tasks("cancel_run_tasks", ids=cancelled, actor=ACTOR)
 
 
-def hear(group: Group) -> None:
+def hear(work: UnitOfWork) -> None:
     """End the tasks whose runs have ended, as those did."""
-    if not group.returned:
+    if not work.called_runs_ended:
         return
-    returned, group.returned = sorted(group.returned), set()
-    rows = group.tx.read("returned_runs", ids=returned)
+    returned, work.called_runs_ended = sorted(work.called_runs_ended), set()
+    rows = work.tx.read("returned_runs", ids=returned)
     completed = [row["child"] for row in rows if row["status"] == "completed"]
-    outputs = _outputs(group, completed) if completed else {}
+    outputs = _outputs(work, completed) if completed else {}
     given: list[tuple[str, str, str]] = []
     for row in rows:
-        problem = _problem(group, row, outputs.get(row["child"]))
+        problem = _problem(work, row, outputs.get(row["child"]))
         if problem is None:
             given.append((row["id"], row["child"], outputs[row["child"]]))
         else:
-            _break(group, row, problem)
+            _break(work, row, problem)
     if given:
-        group.change_tasks("finish_calls", rows=given)
+        work.change_tasks("finish_calls", rows=given)
     # What is failing ends with the last of its runs, however that one ends.
-    group.touched |= {row["run_id"] for row in rows}
+    work.runs_to_settle |= {row["run_id"] for row in rows}
 
 
-def _outputs(group: Group, runs: Sequence[str]) -> dict[str, str]:
+def _outputs(work: UnitOfWork, runs: Sequence[str]) -> dict[str, str]:
     """What runs gave, as JSON: the output of the last step, or of the last steps by name."""
     found: dict[str, dict[str, str]] = {run: {} for run in runs}
-    for row in group.tx.read("outputs_of_runs", ids=runs):
+    for row in work.tx.read("outputs_of_runs", ids=runs):
         found[row["run_id"]][row["step"]] = row["output"] or "null"
     return {run: _join(outputs) for run, outputs in found.items()}
 
@@ -152,11 +152,11 @@ def _join(outputs: dict[str, str]) -> str:
     return "{" + ",".join(f"{json.dumps(step)}:{text}" for step, text in outputs.items()) + "}"
 
 
-def _problem(group: Group, row: Row, output: str | None) -> str | None:
+def _problem(work: UnitOfWork, row: Row, output: str | None) -> str | None:
     """Why a task failed whose run has ended; None where that gave what the step declares."""
     if output is None:
         return str(row["error"] or CANCELLED)
-    step = group.graphs.step(group.tx, row["workflow"], row["workflow_version"], row["step"])
+    step = work.workflow_cache.step(work.tx, row["workflow"], row["workflow_version"], row["step"])
     declared = None if step.work is None else step.work.outputs
     misfits = (
         [] if declared is None else json_schema.misfits(declared, json.loads(output), "output")
@@ -164,12 +164,14 @@ def _problem(group: Group, row: Row, output: str | None) -> str | None:
     return json.dumps("; ".join(misfits)) if misfits else None
 
 
-def _break(group: Group, row: Row, problem: str) -> None:
+def _break(work: UnitOfWork, row: Row, problem: str) -> None:
     named = (row["id"], row["child"], problem)
     if row["on_failure"] == "goto":
-        step = group.graphs.step(group.tx, row["workflow"], row["workflow_version"], row["step"])
+        step = work.workflow_cache.step(
+            work.tx, row["workflow"], row["workflow_version"], row["step"]
+        )
         plan = step.on_failure
-        if group.change_tasks("turn_back_calls", rows=[(*named, plan.max_rounds)]):
-            verdicts.go_to(group, row, str(plan.step), problem)
+        if work.change_tasks("turn_back_calls", rows=[(*named, plan.max_rounds)]):
+            verdicts.go_to(work, row, str(plan.step), problem)
             return
-    group.change_tasks("break_calls", rows=[named])
+    work.change_tasks("break_calls", rows=[named])

@@ -21,7 +21,7 @@ from holdfast.engine.core.operation import (
     RunNow,
     UnblockTask,
 )
-from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.read.addresses import seek
 from holdfast.engine.read.report_refusals import refuse
 from holdfast.engine.read.task_state import name_tasks
@@ -51,7 +51,7 @@ MOST_NEEDING = 1_000
 _BROUGHT_BACK = frozenset({"task.retried", "task.reopened"})
 
 
-def _is_so(group: Group, operation: Controlled, task: Row) -> bool:
+def _is_so(work: UnitOfWork, operation: Controlled, task: Row) -> bool:
     """Whether a task stands already where it was asked to."""
     status, planned = task["status"], task["planning_phase"] == PlanningPhase.FINALIZED
     match operation:
@@ -62,63 +62,65 @@ def _is_so(group: Group, operation: Controlled, task: Row) -> bool:
         case ResetTask():
             return bool(status == "idle" and not planned)
         case RetryTask():
-            return _came_back(group, task, ENDED_BADLY)
+            return _came_back(work, task, ENDED_BADLY)
         case ReopenTask(follow_up=None):
-            return _came_back(group, task, TERMINAL)
+            return _came_back(work, task, TERMINAL)
         case _:
             return False
 
 
-def _came_back(group: Group, task: Row, ended: Collection[str]) -> bool:
+def _came_back(work: UnitOfWork, task: Row, ended: Collection[str]) -> bool:
     """Whether a task has come back from such an end, and nothing but a claim has moved it since.
 
     What an attempt left behind, or a person has to say, is no answer to who wants it tried again.
     """
     if task["status"] in TERMINAL or task["holds"] & _ASKED:
         return False
-    moves = group.tx.read("last_moves", task_id=task["id"])
+    moves = work.tx.read("last_moves", task_id=task["id"])
     if task["status"] == "running":
         del moves[:1]
     return any(row["type"] in _BROUGHT_BACK and row["from_status"] in ended for row in moves[:1])
 
 
-def refuse_task(group: Group, operation: Controlled, task: Row, target: str) -> TransitionResult:
+def refuse_task(
+    work: UnitOfWork, operation: Controlled, task: Row, target: str
+) -> TransitionResult:
     """Tell why a task that is there did not move to where it was asked to."""
     reason, status = Refusal.INVALID_TRANSITION, task["status"]
     match operation:
         case CancelTask() if status in TERMINAL:
-            reason, detail = Refusal.ALREADY_TERMINAL, ended(group, task)
+            reason, detail = Refusal.ALREADY_TERMINAL, ended(work, task)
         case _ if task["superseded"]:
-            detail = _over(group, task)
+            detail = _over(work, task)
         case ResetTask() if status not in {"idle", "running"}:
-            reason, detail = Refusal.STARTED_DEPENDENTS, _too_late_to_reset(group, task)
+            reason, detail = Refusal.STARTED_DEPENDENTS, _too_late_to_reset(work, task)
         case ResetTask():
             detail = _not_reset(task)
         case EnqueueTask() | RunNow():
             detail = _not_queued(task)
         case RetryTask():
-            detail = _not_retried(group, task)
+            detail = _not_retried(work, task)
         case ReopenTask() if status not in TERMINAL:
-            detail = _describe_live_task(group, task) or f"it has not ended; it is {status}"
+            detail = _describe_live_task(work, task) or f"it has not ended; it is {status}"
         case BlockTask() | UnblockTask():
             how = f"it has ended {status}" if status in TERMINAL else "it has begun"
             detail = f"{how}, and waits for nothing more"
         case EditTask():
-            detail = _not_edited(group, operation, task)
+            detail = _not_edited(work, operation, task)
         case _:
             detail = f"invalid transition {status} → {target}"
-    return refuse(reason, status, detail, repeated=_is_so(group, operation, task))
+    return refuse(reason, status, detail, repeated=_is_so(work, operation, task))
 
 
-def ended(group: Group, task: Row) -> str:
+def ended(work: UnitOfWork, task: Row) -> str:
     if task["superseded"]:
-        return _over(group, task)
+        return _over(work, task)
     again = f'hf.tasks.reopen("{task["id"]}") does it and all that needs it again'
     return f"the task has ended {task['status']}; {again}"
 
 
-def _over(group: Group, task: Row) -> str:
-    detail, look = tell_over(group.tx, task["id"], task["run_id"])
+def _over(work: UnitOfWork, task: Row) -> str:
+    detail, look = tell_over(work.tx, task["id"], task["run_id"])
     return f"{detail}: {look}" if look else detail
 
 
@@ -139,32 +141,32 @@ def _not_queued(task: Row) -> str:
     return "it is in the queue already" if status == "queued" else f"it is {status}"
 
 
-def _not_retried(group: Group, task: Row) -> str:
+def _not_retried(work: UnitOfWork, task: Row) -> str:
     """Why a task is not tried again: it has not failed."""
     if task["status"] == "done":
         return f'it is done; hf.tasks.reopen("{task["id"]}") does it again'
-    return _describe_live_task(group, task) or f"it has not failed; it is {task['status']}"
+    return _describe_live_task(work, task) or f"it has not failed; it is {task['status']}"
 
 
-def _describe_live_task(group: Group, task: Row) -> str:
+def _describe_live_task(work: UnitOfWork, task: Row) -> str:
     """What would have an open task go on of which an attempt has failed, or which asks somebody."""
     named = task["id"]
     if task["holds"] & Hold.QUESTION:
         return f'it waits for an answer: hf.answer("{named}", …)'
     if task["holds"] & Hold.APPROVAL:
         return f'it has failed, and waits for approval: hf.approve("{named}")'
-    if task["status"] == "queued" and not task["due"] and _failed_last(group, task):
+    if task["status"] == "queued" and not task["due"] and _failed_last(work, task):
         return f'it is tried again by itself; hf.tasks.run_now("{named}") does so at once'
     return ""
 
 
-def _failed_last(group: Group, task: Row) -> bool:
+def _failed_last(work: UnitOfWork, task: Row) -> bool:
     """Whether its last attempt failed; one that sleeps or waits since then goes on with that."""
-    (row,) = group.tx.read("attempt_records", rows=[(task["id"], task["attempt"])])
+    (row,) = work.tx.read("attempt_records", rows=[(task["id"], task["attempt"])])
     return bool(row["type"] == "task.retrying")
 
 
-def _not_edited(group: Group, operation: EditTask, task: Row) -> str:
+def _not_edited(work: UnitOfWork, operation: EditTask, task: Row) -> str:
     """Why a task is not changed: it has begun, or what is asked does not go with how it stands."""
     named, status = task["id"], task["status"]
     reset = f'hf.tasks.reset("{named}")'
@@ -172,7 +174,7 @@ def _not_edited(group: Group, operation: EditTask, task: Row) -> str:
         cancel = f'hf.tasks.cancel("{named}")'
         return f"it has started; {cancel} ends that, and after {reset} it can be changed"
     if status in TERMINAL:
-        if _is_built_upon(group, task):
+        if _is_built_upon(work, task):
             again = f'hf.tasks.reopen("{named}") does it and all that needs it again'
             return f"it has ended {status}; {again}, and until it starts it can be changed"
         return f"it has ended {status}; after {reset} it can be changed"
@@ -183,13 +185,13 @@ def _not_edited(group: Group, operation: EditTask, task: Row) -> str:
     return "it is given a time once its condition was looked at, when all it needs is done"
 
 
-def _is_built_upon(group: Group, task: Row) -> bool:
+def _is_built_upon(work: UnitOfWork, task: Row) -> bool:
     """Whether a reset would be refused: others have gone on from what it gave."""
-    around = group.tx.read("task_by_id", task_id=task["parent_id"] or "")
+    around = work.tx.read("task_by_id", task_id=task["parent_id"] or "")
     if around and around[0]["kind"] == Kind.GROUP and around[0]["status"] == "done":
         return True
-    found = group.tx.read("kept_for", task_id=task["id"], count=MOST_NEEDING)
-    needing = group.tx.read("tasks_by_id", ids=[row["id"] for row in found])
+    found = work.tx.read("kept_for", task_id=task["id"], count=MOST_NEEDING)
+    needing = work.tx.read("tasks_by_id", ids=[row["id"] for row in found])
     return any(_has_begun(row) for row in needing if row["parent_id"] != task["id"])
 
 
@@ -213,12 +215,12 @@ def _not_reset(task: Row) -> str:
     return "it is idle already"
 
 
-def _too_late_to_reset(group: Group, task: Row) -> str:
+def _too_late_to_reset(work: UnitOfWork, task: Row) -> str:
     """Why a task that is in the queue or has ended is not reset: others have gone on from it."""
-    around = group.tx.read("task_by_id", task_id=task["parent_id"] or "")
+    around = work.tx.read("task_by_id", task_id=task["parent_id"] or "")
     if around and around[0]["kind"] == Kind.GROUP and around[0]["status"] == "done":
         named = around[0]["id"]
-        told = f"{name_tasks(group.tx, [named])[named]} {named}, which it is part of, is done"
+        told = f"{name_tasks(work.tx, [named])[named]} {named}, which it is part of, is done"
         return f'{told}; hf.tasks.reopen("{task["id"]}") does it again'
     if task["planning_phase"] != PlanningPhase.NONE:
         told = "tasks that need it, or a part of it, have begun"

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from holdfast.engine.core.operation import Caller, CreateTasks, StartRun
 from holdfast.engine.core.task_rows import Sheet, TaskRow
-from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.state import plans, slots, superseded_needs
 from holdfast.errors import HoldfastError, InvalidInput, InvalidNow, KeyConflict, NotFound
 from holdfast.model.run import Created
@@ -23,14 +23,14 @@ _TOO_LATE = (
 Replies = list[list[Created] | HoldfastError]
 
 
-def create_tasks(group: Group, operations: Sequence[CreateTasks]) -> Replies:
+def create_tasks(work: UnitOfWork, operations: Sequence[CreateTasks]) -> Replies:
     """Refuse what cannot be accepted before the first row, then insert all the rest at once."""
     wanted = [task for operation in operations for task in operation.tasks]
     related = {need for task in wanted for need in task.needs}
     related |= {task.parent_id for task in wanted if task.parent_id is not None}
-    found = group.tx.read("lock_needed", ids=sorted(related)) if related else []
+    found = work.tx.read("lock_needed", ids=sorted(related)) if related else []
     known = {row["id"]: row for row in found}
-    keys = Keys(group, "tasks_by_key", [task.key for task in wanted])
+    keys = Keys(work, "tasks_by_key", [task.key for task in wanted])
     replies: Replies = []
     accepted: list[tuple[TaskRow, str]] = []
     for operation in operations:
@@ -42,18 +42,18 @@ def create_tasks(group: Group, operations: Sequence[CreateTasks]) -> Replies:
                 for task, each in zip(operation.tasks, reply, strict=True)
                 if each.created
             ]
-    _insert_traces(group, [(task.id, task.trace) for task, _ in accepted if task.trace])
+    _insert_traces(work, [(task.id, task.trace) for task, _ in accepted if task.trace])
     # In one order, because whoever inserts a key waits for whoever has just inserted it.
     accepted.sort(key=lambda each: each[0].key or "")
-    insert_tasks(group, accepted, known, run_holds=0)
+    insert_tasks(work, accepted, known, run_holds=0)
     for task, actor in accepted:
         if task.plan:
-            group.change_tasks("start_planning", task_id=task.id, actor=actor)
+            work.change_tasks("start_planning", task_id=task.id, actor=actor)
     parents = {task.parent_id for task, _ in accepted if task.parent_id is not None}
     if finalized := sorted(
         each for each in parents if known[each]["planning_phase"] == "finalized"
     ):
-        plans.pass_on(group, finalized, "advance")
+        plans.pass_on(work, finalized, "advance")
     return replies
 
 
@@ -119,7 +119,7 @@ def _placed(task: TaskRow, known: dict[str, Row]) -> TaskRow:
 
 
 def insert_tasks(
-    group: Group,
+    work: UnitOfWork,
     tasks: Sequence[tuple[TaskRow, str]],
     known: dict[str, Row],
     *,
@@ -128,21 +128,21 @@ def insert_tasks(
     sheet = Sheet()
     for task, actor in tasks:
         sheet.add(task, actor, waits=_waits(task, known), run_holds=run_holds)
-    _insert(group, sheet)
+    _insert(work, sheet)
 
 
-def _insert(group: Group, sheet: Sheet) -> None:
+def _insert(work: UnitOfWork, sheet: Sheet) -> None:
     if not sheet.rows:
         return
-    _define_slots(group, sheet.slots)
-    group.crowded.update(sheet.slots)
-    group.insert("insert_tasks", sheet.rows, keyed=bool(sheet.keys))
-    _check_buried(group, "task", sheet.keys)
-    group.wakes = group.wakes or sheet.wakes
-    group.ready.update(sheet.ready)
-    group.ripe += sheet.ripe
+    _define_slots(work, sheet.slots)
+    work.keys_to_withdraw.update(sheet.slots)
+    work.insert("insert_tasks", sheet.rows, keyed=bool(sheet.keys))
+    _check_buried(work, "task", sheet.keys)
+    work.wakes = work.wakes or sheet.wakes
+    work.ready.update(sheet.ready)
+    work.to_evaluate += sheet.to_evaluate
     if sheet.needs:
-        group.tx.run("insert_needs", rows=sheet.needs)
+        work.tx.run("insert_needs", rows=sheet.needs)
 
 
 def _waits(task: TaskRow, known: dict[str, Row]) -> bool:
@@ -151,8 +151,8 @@ def _waits(task: TaskRow, known: dict[str, Row]) -> bool:
     return any(need not in known or known[need]["status"] != "done" for need in task.needs)
 
 
-def start_runs(group: Group, operations: Sequence[StartRun]) -> list[Created | HoldfastError]:
-    keys = Keys(group, "runs_by_key", [operation.key for operation in operations])
+def start_runs(work: UnitOfWork, operations: Sequence[StartRun]) -> list[Created | HoldfastError]:
+    keys = Keys(work, "runs_by_key", [operation.key for operation in operations])
     replies: list[Created | HoldfastError] = []
     new: list[StartRun] = []
     for operation in operations:
@@ -165,16 +165,16 @@ def start_runs(group: Group, operations: Sequence[StartRun]) -> list[Created | H
         if found == operation.run_id:
             new.append(operation)
     if new:
-        _insert_runs(group, new)
+        _insert_runs(work, new)
     return replies
 
 
-def _insert_runs(group: Group, new: Sequence[StartRun]) -> None:
+def _insert_runs(work: UnitOfWork, new: Sequence[StartRun]) -> None:
     workflows = {(run.workflow, run.workflow_version, run.definition) for run in new}
     workflows |= {each for run in new for each in run.called}
-    group.tx.run("insert_workflows", rows=sorted(workflows))
+    work.tx.run("insert_workflows", rows=sorted(workflows))
     keys = {run.key for run in new if run.key is not None}
-    group.insert(
+    work.insert(
         "insert_runs",
         [
             (
@@ -198,22 +198,22 @@ def _insert_runs(group: Group, new: Sequence[StartRun]) -> None:
         ],
         keyed=bool(keys),
     )
-    _check_buried(group, "run", keys)
-    _insert_traces(group, [(run.run_id, run.trace) for run in new if run.trace])
+    _check_buried(work, "run", keys)
+    _insert_traces(work, [(run.run_id, run.trace) for run in new if run.trace])
     sheet = Sheet()
     for run in new:
         sheet.add_run(run.tasks, run.actor, _first_holds(run))
-    _insert(group, sheet)
+    _insert(work, sheet)
     capacities = [(run.concurrency_key, run.capacity) for run in new]
-    _define_slots(group, {key: most for key, most in capacities if key is not None})
+    _define_slots(work, {key: most for key, most in capacities if key is not None})
     for key, _ in capacities:
         if key is not None:
-            slots.admit(group, key, 1)
+            slots.admit(work, key, 1)
 
 
-def _check_buried(group: Group, kind: str, keys: set[str]) -> None:
+def _check_buried(work: UnitOfWork, kind: str, keys: set[str]) -> None:
     """Begin again where a key came free only now: who removes its holder keeps the key."""
-    if keys and group.tx.read("buried_keys", kind=kind, keys=sorted(keys)):
+    if keys and work.tx.read("buried_keys", kind=kind, keys=sorted(keys)):
         message = "the holder of a key was removed by another process"
         raise Contended(message)
 
@@ -224,29 +224,29 @@ def _called(caller: Caller | None) -> tuple[str | None, int | None, str | None, 
     return (caller.task_id, caller.epoch, caller.root_id, caller.depth)
 
 
-def _insert_traces(group: Group, new: Sequence[tuple[str, Trace]]) -> None:
+def _insert_traces(work: UnitOfWork, new: Sequence[tuple[str, Trace]]) -> None:
     rows = [
         (entity, trace.trace_id, trace.causation_id, trace.correlation_id) for entity, trace in new
     ]
     if rows:
-        group.tx.run("insert_traces", rows=rows)
+        work.tx.run("insert_traces", rows=rows)
 
 
 def _first_holds(run: StartRun) -> int:
     return 0 if run.concurrency_key is None else int(Hold.SLOT)
 
 
-def _define_slots(group: Group, capacities: Mapping[str, int]) -> None:
+def _define_slots(work: UnitOfWork, capacities: Mapping[str, int]) -> None:
     if capacities:
-        group.tx.run("define_slots", rows=sorted(capacities.items()))
+        work.tx.run("define_slots", rows=sorted(capacities.items()))
 
 
 class Keys:
     """Who holds which key, in the store and in this group."""
 
-    def __init__(self, group: Group, query: str, wanted: Sequence[str | None]) -> None:
+    def __init__(self, work: UnitOfWork, query: str, wanted: Sequence[str | None]) -> None:
         keys = sorted({key for key in wanted if key is not None})
-        rows = group.tx.read(query, keys=keys) if keys else []
+        rows = work.tx.read(query, keys=keys) if keys else []
         self._holders: dict[str, tuple[str, str]] = {
             row["key"]: (row["id"], row["body_digest"]) for row in rows
         }

@@ -6,23 +6,23 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from holdfast.engine.core.unit_of_work import Offer
+from holdfast.engine.core.unit_of_work import DirectStartRoom
 from holdfast.store.database import Contended, Row
 
 if TYPE_CHECKING:
-    from holdfast.engine.core.unit_of_work import Group
+    from holdfast.engine.core.unit_of_work import UnitOfWork
 
 log = logging.getLogger("holdfast.engine")
 
 
-def unblock(group: Group, done: Sequence[str]) -> list[Row]:
+def unblock(work: UnitOfWork, done: Sequence[str]) -> list[Row]:
     """Unblock what needed some finished tasks, and start as much of it as there is room for."""
-    offer = group.offer
-    runs = _locked(group) if offer and offer.room > 0 and _is_last(group) else []
+    offer = work.direct_start
+    runs = _locked(work) if offer and offer.room > 0 and _is_last(work) else []
     if not offer or not runs:
-        return group.change_tasks("unblock_dependents", ids=done)
+        return work.change_tasks("unblock_dependents", ids=done)
     try:
-        rows = _hand_on(group, offer, done, runs)
+        rows = _hand_on(work, offer, done, runs)
     except Contended:
         raise
     except Exception as error:
@@ -32,12 +32,14 @@ def unblock(group: Group, done: Sequence[str]) -> list[Row]:
     offer.given += started
     offer.room -= len(started)
     # It was ready for a moment, and others show how a run goes on.
-    group.wakes |= bool(started)
+    work.wakes |= bool(started)
     return rows
 
 
-def _hand_on(group: Group, offer: Offer, done: Sequence[str], runs: Sequence[str]) -> list[Row]:
-    return group.change_tasks(
+def _hand_on(
+    work: UnitOfWork, offer: DirectStartRoom, done: Sequence[str], runs: Sequence[str]
+) -> list[Row]:
+    return work.change_tasks(
         "hand_on",
         ids=done,
         runs=runs,
@@ -49,12 +51,12 @@ def _hand_on(group: Group, offer: Offer, done: Sequence[str], runs: Sequence[str
     )
 
 
-def _is_last(group: Group) -> bool:
+def _is_last(work: UnitOfWork) -> bool:
     """Whether nothing more follows of which somebody may come that stands before them in line."""
-    return not group.freed and not group.parents
+    return not work.freed and not work.groups_to_settle
 
 
-def _locked(group: Group) -> list[str]:
+def _locked(work: UnitOfWork) -> list[str]:
     """The runs that the reports of a group have locked; none if one of them concerns others."""
-    runs = group.facts.of(group.tx, group.used).values()
+    runs = work.run_cache.of(work.tx, work.runs_with_usage).values()
     return sorted(run.id for run in runs) if all(run.stands_alone for run in runs) else []

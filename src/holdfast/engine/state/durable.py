@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
-from holdfast.engine.core.context import Desk
+from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.kept_totals import keep, refusal
 from holdfast.engine.core.operation import Keys, Operation, Report
 from holdfast.engine.core.sync_async import operation
 from holdfast.engine.core.task_rows import TaskRow, measure
-from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
 from holdfast.engine.read.report_refusals import answer_renewal, answer_report, refuse
 from holdfast.engine.state import creation
@@ -111,42 +111,42 @@ _SIGNAL = '{"signal":*}'
 _ANOTHER = "use another key, or send the same payload to have it counted once"
 
 
-def record(group: Group, reports: Sequence[RecordEffect]) -> list[Recorded | HoldfastError]:
+def record(work: UnitOfWork, reports: Sequence[RecordEffect]) -> list[Recorded | HoldfastError]:
     effects = [(r.task_id, r.fence, r.name, r.value, r.beside) for r in reports]
-    kept = keep(group.tx, group.bounds, effects)
+    kept = keep(work.tx, work.bounds, effects)
     return [
         Recorded(answer=TransitionResult(ok=True, status="running"), value=json.loads(r.value))
         if (r.task_id, r.name) in kept
-        else _unkept(group, r)
+        else _unkept(work, r)
         for r in reports
     ]
 
 
-def _unkept(group: Group, report: RecordEffect) -> Recorded | HoldfastError:
-    known = _known(group, report)
+def _unkept(work: UnitOfWork, report: RecordEffect) -> Recorded | HoldfastError:
+    known = _known(work, report)
     if known.found or not known.answer.ok:
         return known
     effect, size = (report.task_id, report.fence, report.name), len(report.value.encode())
-    return refusal(group.tx, group.bounds, effect, size + report.beside) or known
+    return refusal(work.tx, work.bounds, effect, size + report.beside) or known
 
 
-def note(group: Group, reports: Sequence[Ask] | Sequence[Suspend]) -> dict[str, HoldfastError]:
+def note(work: UnitOfWork, reports: Sequence[Ask] | Sequence[Suspend]) -> dict[str, HoldfastError]:
     """Remember what is to be known when a function runs again; for which task there is no room."""
     effects = [(r.task_id, r.fence, name, value, 0) for r in reports for name, value in r.notes]
-    kept = keep(group.tx, group.bounds, effects) if effects else set()
+    kept = keep(work.tx, work.bounds, effects) if effects else set()
     refused: dict[str, HoldfastError] = {}
     for task_id, fence, name, value, _ in effects:
         if (task_id, name) not in kept:
             effect = (task_id, fence, name)
-            no_room = refusal(group.tx, group.bounds, effect, len(value.encode()))
+            no_room = refusal(work.tx, work.bounds, effect, len(value.encode()))
             if no_room is not None:
                 refused[task_id] = no_room
     return refused
 
 
-def suspend(group: Group, reports: Sequence[Suspend]) -> list[TransitionResult | HoldfastError]:
-    refused = note(group, reports)
-    changed = group.change_tasks(
+def suspend(work: UnitOfWork, reports: Sequence[Suspend]) -> list[TransitionResult | HoldfastError]:
+    refused = note(work, reports)
+    changed = work.change_tasks(
         "suspend_tasks",
         rows=[
             (r.task_id, r.fence, r.until, r.awaited) for r in reports if r.task_id not in refused
@@ -155,28 +155,28 @@ def suspend(group: Group, reports: Sequence[Suspend]) -> list[TransitionResult |
     for row in changed:
         awaited = read_awaited(row["waits_for"] or "")
         if awaited.children:
-            group.parents.add(row["entity"])
-        group.awaited |= {(row["waits_for"], awaited.target, name) for name in awaited.signals}
+            work.groups_to_settle.add(row["entity"])
+        work.awaited |= {(row["waits_for"], awaited.target, name) for name in awaited.signals}
     suspended = {row["entity"] for row in changed}
     return [
         TransitionResult(ok=True, status="queued")
         if r.task_id in suspended
-        else refused.get(r.task_id) or answer_report(r, _attempt(group, r))
+        else refused.get(r.task_id) or answer_report(r, _attempt(work, r))
         for r in reports
     ]
 
 
-def send(group: Group, signals: Sequence[SendSignal]) -> list[TransitionResult | HoldfastError]:
+def send(work: UnitOfWork, signals: Sequence[SendSignal]) -> list[TransitionResult | HoldfastError]:
     rows = [(s.id, s.target, s.signal, s.payload, s.key, s.actor) for s in signals]
-    sent = {row["id"] for row in group.tx.write("send_signals", rows=rows)}
-    group.awaited |= _awaited(group, {(s.target, s.signal) for s in signals if s.id in sent})
-    return [TransitionResult(ok=True) if s.id in sent else _unsent(group, s) for s in signals]
+    sent = {row["id"] for row in work.tx.write("send_signals", rows=rows)}
+    work.awaited |= _awaited(work, {(s.target, s.signal) for s in signals if s.id in sent})
+    return [TransitionResult(ok=True) if s.id in sent else _unsent(work, s) for s in signals]
 
 
-def _awaited(group: Group, sent: set[tuple[str, str]]) -> set[tuple[str, str, str]]:
+def _awaited(work: UnitOfWork, sent: set[tuple[str, str]]) -> set[tuple[str, str, str]]:
     """What whoever waits for one of these signals waits for: it alone, or several things."""
     targets = sorted({target for target, _ in sent})
-    rows = group.tx.read("several_awaited", targets=targets) if targets else []
+    rows = work.tx.read("several_awaited", targets=targets) if targets else []
     alone = {(f"{target} {name}", target, name) for target, name in sent}
     return alone | {
         (text, row["target"], name)
@@ -187,14 +187,14 @@ def _awaited(group: Group, sent: set[tuple[str, str]]) -> set[tuple[str, str, st
     }
 
 
-def take(group: Group, report: TakeSignal) -> Recorded:
+def take(work: UnitOfWork, report: TakeSignal) -> Recorded:
     """Give the attempt the oldest signal of the name, or what it took under this name before."""
-    known = _known(group, report)
+    known = _known(work, report)
     if known.found or not known.answer.ok:
         return known
     # What the signal says is not known before it is taken, and nothing is taken to be lost.
-    _demand_room(group, report, group.bounds.max_payload + len(_SIGNAL))
-    taken = group.tx.write(
+    _demand_room(work, report, work.bounds.max_payload + len(_SIGNAL))
+    taken = work.tx.write(
         "take_signal",
         task_id=report.task_id,
         fence=report.fence,
@@ -205,61 +205,61 @@ def take(group: Group, report: TakeSignal) -> Recorded:
     if not taken:
         return known
     value = _SIGNAL.replace("*", taken[0]["payload"], 1)
-    keep(group.tx, group.bounds, [(report.task_id, report.fence, report.name, value, 0)])
+    keep(work.tx, work.bounds, [(report.task_id, report.fence, report.name, value, 0)])
     return replace(known, value=json.loads(value), found=True)
 
 
-def wake(group: Group) -> None:
+def wake(work: UnitOfWork) -> None:
     """Make due whatever waits for a signal that is there."""
-    if group.awaited:
-        awaited, group.awaited = sorted(group.awaited), set()
-        group.change_tasks("wake_for_signals", rows=awaited)
+    if work.awaited:
+        awaited, work.awaited = sorted(work.awaited), set()
+        work.change_tasks("wake_for_signals", rows=awaited)
 
 
-def spawn(group: Group, report: Spawn) -> Recorded:
-    known = _known(group, report)
+def spawn(work: UnitOfWork, report: Spawn) -> Recorded:
+    known = _known(work, report)
     if known.found or not known.answer.ok:
         return known
     ids = [task.id for task in report.tasks]
     value = json.dumps(ids)
-    _demand_room(group, report, len(value) + report.size)
-    parent = group.tx.read("live_attempts", rows=[(report.task_id, report.fence)])[0]
+    _demand_room(work, report, len(value) + report.size)
+    parent = work.tx.read("live_attempts", rows=[(report.task_id, report.fence)])[0]
     tasks = [
         replace(task, parent_id=parent["id"], parent_epoch=parent["epoch"], run_id=parent["run_id"])
         for task in report.tasks
     ]
     creation.insert_tasks(
-        group, [(task, report.actor) for task in tasks], {}, run_holds=parent["run_holds"]
+        work, [(task, report.actor) for task in tasks], {}, run_holds=parent["run_holds"]
     )
     # What the children were given is kept beside their ids, by the attempt that gave it.
     effect = (report.task_id, report.fence, report.name, value, report.size)
-    keep(group.tx, group.bounds, [effect])
+    keep(work.tx, work.bounds, [effect])
     return replace(known, value=ids, found=True)
 
 
-def _known(group: Group, report: RecordEffect | TakeSignal | Spawn) -> Recorded:
+def _known(work: UnitOfWork, report: RecordEffect | TakeSignal | Spawn) -> Recorded:
     """What the task has under that name already, if the attempt may still act."""
-    if not group.tx.read("live_attempts", rows=[(report.task_id, report.fence)]):
-        return Recorded(answer=answer_renewal(report, _attempt(group, report)), found=False)
-    for row in group.tx.read("effect_named", task_id=report.task_id, name=report.name):
+    if not work.tx.read("live_attempts", rows=[(report.task_id, report.fence)]):
+        return Recorded(answer=answer_renewal(report, _attempt(work, report)), found=False)
+    for row in work.tx.read("effect_named", task_id=report.task_id, name=report.name):
         answer = TransitionResult(ok=True, repeated=True, status="running")
         return Recorded(answer=answer, value=json.loads(row["value"]))
     return Recorded(answer=TransitionResult(ok=True, status="running"), found=False)
 
 
-def _demand_room(group: Group, report: TakeSignal | Spawn, size: int) -> None:
-    no_room = refusal(group.tx, group.bounds, (report.task_id, report.fence, report.name), size)
+def _demand_room(work: UnitOfWork, report: TakeSignal | Spawn, size: int) -> None:
+    no_room = refusal(work.tx, work.bounds, (report.task_id, report.fence, report.name), size)
     if no_room is not None:
         raise no_room
 
 
-def _attempt(group: Group, report: Report) -> Row:
-    return group.tx.read("attempt_records", rows=[(report.task_id, report.fence)])[0]
+def _attempt(work: UnitOfWork, report: Report) -> Row:
+    return work.tx.read("attempt_records", rows=[(report.task_id, report.fence)])[0]
 
 
-def _unsent(group: Group, signal: SendSignal) -> TransitionResult | HoldfastError:
+def _unsent(work: UnitOfWork, signal: SendSignal) -> TransitionResult | HoldfastError:
     """Nothing was kept: the same key was sent before, or nobody is there to receive it."""
-    rows = group.tx.read("signal_target", target=signal.target)
+    rows = work.tx.read("signal_target", target=signal.target)
     if not rows:
         return refuse(Refusal.NOT_FOUND, None)
     status, run_id = rows[0]["status"], rows[0]["run_id"]
@@ -268,7 +268,7 @@ def _unsent(group: Group, signal: SendSignal) -> TransitionResult | HoldfastErro
         return refuse(Refusal.PART_OF_RUN, status, detail)
     about = {"target": signal.target, "name": signal.signal, "key": signal.key}
     # Before its end: the same again is success, much later too.
-    sent = group.tx.read("signal_by_key", **about)
+    sent = work.tx.read("signal_by_key", **about)
     if signal.key is None or not sent:
         return refuse(Refusal.ALREADY_TERMINAL, status, "it waits for nothing any more")
     if sent[0]["payload"] != signal.payload:
@@ -278,8 +278,8 @@ def _unsent(group: Group, signal: SendSignal) -> TransitionResult | HoldfastErro
 
 
 class Signals:
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: EngineContext) -> None:
+        self._context = context
 
     @operation
     def send(
@@ -295,12 +295,12 @@ class Signals:
 
         Another payload under the key is a `KeyConflict`.
         """
-        return self._desk.submit(
+        return self._context.submit(
             SendSignal(
-                id=self._desk.ids.signal(),
+                id=self._context.ids.signal(),
                 target=validation.target(target),
                 signal=clean_name("name", name),
-                payload=encode_json("payload", payload, limit=self._desk.settings.max_payload),
+                payload=encode_json("payload", payload, limit=self._context.settings.max_payload),
                 key=None if key is None else clean_key("key", key),
                 actor=validation.actor(actor),
             )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from holdfast.engine.core.context import Desk
+from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.kept_totals import Bounds, refusal
 from holdfast.engine.core.sync_async import operation, reading
 from holdfast.engine.input import validation
@@ -25,7 +25,7 @@ EFFECTS = 500
 class Effects:
     """The part of the worker's protocol that is about effects."""
 
-    _desk: Desk
+    _context: EngineContext
     # The task and the fence that a token proves.
     _held: Callable[[str, str], Held]
 
@@ -37,11 +37,11 @@ class Effects:
 
         `beside` is how many bytes are kept outside of the store with it.
         """
-        return self._desk.submit(
+        return self._context.submit(
             RecordEffect(
                 **self._held(task_id, token),
                 name=clean_key("name", name),
-                value=encode_json("value", value, limit=self._desk.settings.max_output),
+                value=encode_json("value", value, limit=self._context.settings.max_output),
                 beside=beside,
             )
         )
@@ -73,13 +73,13 @@ class Effects:
                 start = {each: found[0][each] for each in start}
             return tx.read("effects_behind", task_id=identifier, count=limit, **start)
 
-        return {row["name"]: json.loads(row["value"]) for row in self._desk.view(read)}
+        return {row["name"]: json.loads(row["value"]) for row in self._context.view(read)}
 
     @reading
     def check_room(self, task_id: str, token: str, name: str, size: int) -> None:
         """Raise `TooMuchKept` before so many bytes are kept under a name that is not known yet."""
         held = self._held(task_id, token)
         effect = (held["task_id"], held["fence"], clean_key("name", name))
-        bounds = Bounds.of(self._desk.settings)
-        if no_room := self._desk.view(lambda tx: refusal(tx, bounds, effect, size)):
+        bounds = Bounds.of(self._context.settings)
+        if no_room := self._context.view(lambda tx: refusal(tx, bounds, effect, size)):
             raise no_room

@@ -13,10 +13,10 @@ import json
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from holdfast.engine.core.context import Desk
+from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.operation import RunOperation, TaskOperation
 from holdfast.engine.core.sync_async import operation
-from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
 from holdfast.errors import NotFound
 from holdfast.model.result import Expectation
@@ -61,19 +61,19 @@ class ExpectRun(RunOperation, Expect):
 _ENDED = frozenset({*TERMINAL, *RUN_TERMINAL})
 
 
-def expect(group: Group, operation: Expect) -> Expectation:
+def expect(work: UnitOfWork, operation: Expect) -> Expectation:
     """The row is locked: what is seen here is so until the transaction has ended."""
-    row, meant = _find(group, operation), operation.meant
+    row, meant = _find(work, operation), operation.meant
     early = row["version"] < meant.expected_version
-    if not early and not _has_changed(group, row["id"], meant.expected_version):
+    if not early and not _has_changed(work, row["id"], meant.expected_version):
         return Expectation(met=True, version=row["version"], status=row["status"])
     early &= row["status"] not in _ENDED
     if not (early and meant.patient):
-        tell(group, row, meant)
+        tell(work, row, meant)
     return Expectation(met=False, early=early, version=row["version"], status=row["status"])
 
 
-def tell(group: Group, row: Row, meant: Meant) -> None:
+def tell(work: UnitOfWork, row: Row, meant: Meant) -> None:
     """Tell of it in the run, unless that or the task has ended; a lone task has none."""
     told: dict[str, object] = {
         "asked": meant.asked,
@@ -86,15 +86,15 @@ def tell(group: Group, row: Row, meant: Meant) -> None:
     if meant.message_id is not None:
         told["message_id"] = meant.message_id
     if run_id is not None and row["status"] not in _ENDED:
-        group.change_runs("tell_conflict", run_id=run_id, told=json.dumps(told), actor=meant.actor)
+        work.change_runs("tell_conflict", run_id=run_id, told=json.dumps(told), actor=meant.actor)
 
 
-def _find(group: Group, operation: Expect) -> Row:
+def _find(work: UnitOfWork, operation: Expect) -> Row:
     match operation:
         case ExpectTask(task_id=entity):
-            found = group.tx.read("task_by_id", task_id=entity)
+            found = work.tx.read("task_by_id", task_id=entity)
         case ExpectRun(run_id=entity):
-            found = group.tx.read("run_by_id", run_id=entity)
+            found = work.tx.read("run_by_id", run_id=entity)
         case _:
             raise TypeError(f"{operation!r} expects nothing of a run or task")
     if not found:
@@ -102,19 +102,19 @@ def _find(group: Group, operation: Expect) -> Row:
     return found[0]
 
 
-def _has_changed(group: Group, entity: str, version: int) -> bool:
+def _has_changed(work: UnitOfWork, entity: str, version: int) -> bool:
     """Whether anything has happened since a version, but for other conflicts."""
-    return bool(group.tx.read("changes_since", entity=entity, seen=version))
+    return bool(work.tx.read("changes_since", entity=entity, seen=version))
 
 
 class Expectations:
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: EngineContext) -> None:
+        self._context = context
 
     @operation
     def check(self, target: str, meant: Meant) -> Future[Expectation]:
         """Whether a run or task is at the version that a command is for; if not, tell of it."""
         validation.number("expected_version", meant.expected_version, least=1)
         if target.startswith("r_"):
-            return self._desk.submit(ExpectRun(run_id=validation.run_id(target), meant=meant))
-        return self._desk.submit(ExpectTask(task_id=validation.task_id(target), meant=meant))
+            return self._context.submit(ExpectRun(run_id=validation.run_id(target), meant=meant))
+        return self._context.submit(ExpectTask(task_id=validation.task_id(target), meant=meant))

@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.engine.core.run_cache import RunFacts
 from holdfast.engine.core.task_rows import TaskRow
-from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input.blueprint import Place, draw, limits
 from holdfast.engine.read import step_texts
 from holdfast.engine.read.records import read_value
@@ -27,10 +27,10 @@ from holdfast.store.database import Contended, Row
 ITEMS_AT_ONCE = 2_000
 
 
-def consider(group: Group, ids: Iterable[str]) -> None:
+def consider(work: UnitOfWork, ids: Iterable[str]) -> None:
     """Let start, skip or expand the tasks whose needs are all done."""
-    rows = group.tx.read("ripe_tasks", ids=sorted(set(ids)))
-    written = _scripts(group, rows)
+    rows = work.tx.read("ripe_tasks", ids=sorted(set(ids)))
+    written = _scripts(work, rows)
     titles: list[tuple[str, str]] = []
     starting: list[str] = []
     skipped: list[str] = []
@@ -38,10 +38,10 @@ def consider(group: Group, ids: Iterable[str]) -> None:
     called: list[child_runs.Call] = []
     broken: dict[str, str] = {}
     for row in rows:
-        step = step_texts.step_of(group, row)
+        step = step_texts.step_of(work, row)
         try:
-            wanted = step.when is None or _holds(step_texts.resolve(group, row, step.when))
-            listed = _list(group, row, step) if wanted and step.for_each is not None else None
+            wanted = step.when is None or _holds(step_texts.resolve(work, row, step.when))
+            listed = _list(work, row, step) if wanted and step.for_each is not None else None
             title = written[row["id"]].try_out() if wanted and row["id"] in written else None
         except Unresolved as error:
             broken[row["id"]] = json.dumps(_told(step, error))
@@ -55,146 +55,146 @@ def consider(group: Group, ids: Iterable[str]) -> None:
                 loops.append((row["id"], len(listed)))
             if step.calls is not None:
                 called.append(child_runs.Call(row=row, script=written[row["id"]]))
-    _apply(group, starting, skipped)
+    _apply(work, starting, skipped)
     if titles:
-        group.change_tasks("tell_titles", rows=titles)
+        work.change_tasks("tell_titles", rows=titles)
     if called:
-        broken |= child_runs.begin(group, called)
+        broken |= child_runs.begin(work, called)
     for loop_id, total in loops:
-        if group.change_tasks("expand_loop", task_id=loop_id, total=total):
-            group.parents.add(loop_id)
+        if work.change_tasks("expand_loop", task_id=loop_id, total=total):
+            work.groups_to_settle.add(loop_id)
     # Last, for who goes back takes along what has just begun.
-    _break(group, [row for row in rows if row["id"] in broken], broken)
+    _break(work, [row for row in rows if row["id"] in broken], broken)
 
 
-def _scripts(group: Group, rows: list[Row]) -> dict[str, Script]:
+def _scripts(work: UnitOfWork, rows: list[Row]) -> dict[str, Script]:
     """The texts of those that are steps of a workflow file, to see whether they can be told."""
     found = []
     for row in rows:
-        run = step_texts.facts_of(group, row)
-        known = group.graphs.scripted(group.tx, run.workflow, run.version)
+        run = step_texts.facts_of(work, row)
+        known = work.workflow_cache.scripted(work.tx, run.workflow, run.version)
         if row["step"] in known:
             found.append((row, known[row["step"]], run))
-    return gather(group.tx, found)
+    return gather(work.tx, found)
 
 
 def _told(step: Step, error: Unresolved) -> str:
     return f"{'step' if step.for_each is None else 'loop'} {step.id!r}: {error}"
 
 
-def _break(group: Group, rows: list[Row], problems: dict[str, str]) -> None:
+def _break(work: UnitOfWork, rows: list[Row], problems: dict[str, str]) -> None:
     """Go back, or end what cannot begin, as its step says."""
     for row in rows:
-        problem, plan = problems[row["id"]], step_texts.step_of(group, row).on_failure
-        if row["on_failure"] == "goto" and group.change_tasks(
+        problem, plan = problems[row["id"]], step_texts.step_of(work, row).on_failure
+        if row["on_failure"] == "goto" and work.change_tasks(
             "turn_back_unresolved", rows=[(row["id"], problem, plan.max_rounds)]
         ):
-            verdicts.go_to(group, row, str(plan.step), problem)
+            verdicts.go_to(work, row, str(plan.step), problem)
             del problems[row["id"]]
     if problems:
-        ended = group.change_tasks("fail_unresolved", rows=sorted(problems.items()))
-        verdicts.leave_out(group, ended)
+        ended = work.change_tasks("fail_unresolved", rows=sorted(problems.items()))
+        verdicts.leave_out(work, ended)
 
 
-def _apply(group: Group, starting: list[str], skipped: list[str]) -> None:
+def _apply(work: UnitOfWork, starting: list[str], skipped: list[str]) -> None:
     if skipped:
-        group.change_tasks("skip_tasks", ids=skipped)
+        work.change_tasks("skip_tasks", ids=skipped)
     if starting:
-        group.change_tasks("let_tasks_start", ids=starting)
+        work.change_tasks("let_tasks_start", ids=starting)
 
 
-def refill(group: Group, ids: Iterable[str]) -> None:
+def refill(work: UnitOfWork, ids: Iterable[str]) -> None:
     """Start the next items of loops that have room; make more of them when they run out."""
-    for row in group.tx.read("loops_with_room", ids=sorted(set(ids))):
-        step = step_texts.step_of(group, row)
+    for row in work.tx.read("loops_with_room", ids=sorted(set(ids))):
+        step = step_texts.step_of(work, row)
         room = step.parallel - row["active"]
-        started = _start(group, row, room)
+        started = _start(work, row, room)
         while len(started) < room and row["made"] < row["total"]:
-            if (values := _list_as_noted(group, row, step)) is None:
-                started = started if _await_list(group, row, step) else []
+            if (values := _list_as_noted(work, row, step)) is None:
+                started = started if _await_list(work, row, step) else []
                 break
-            _make_items(group, row, step, values)
-            started += _start(group, row, room - len(started))
-        bodies = [task for item in started for task in _body(group, row, step, item)]
+            _make_items(work, row, step, values)
+            started += _start(work, row, room - len(started))
+        bodies = [task for item in started for task in _body(work, row, step, item)]
         creation.insert_tasks(
-            group, [(task, "advance") for task in bodies], {}, run_holds=row["run_holds"]
+            work, [(task, "advance") for task in bodies], {}, run_holds=row["run_holds"]
         )
 
 
-def _start(group: Group, loop: Row, count: int) -> list[Row]:
+def _start(work: UnitOfWork, loop: Row, count: int) -> list[Row]:
     if count > 0:
         asked = {"loop_id": loop["id"], "first": loop["first"], "count": count}
-        rows = group.change_tasks("start_items", **asked)
+        rows = work.change_tasks("start_items", **asked)
     else:
-        rows = _let_in(group, loop)
+        rows = _let_in(work, loop)
     # RETURNING has no order; the ids of what is made next follow that of the list.
     return sorted(rows, key=lambda row: int(row["item"]))
 
 
-def _let_in(group: Group, loop: Row) -> list[Row]:
+def _let_in(work: UnitOfWork, loop: Row) -> list[Row]:
     """Start the items without which nobody leaves a loop that is full.
 
     Who has their place was told to wait for them while they were done; then they began again.
     """
-    needed = group.tx.read("needed_items", loop_id=loop["id"], first=loop["first"])
+    needed = work.tx.read("needed_items", loop_id=loop["id"], first=loop["first"])
     ids = [
         row["id"]
         for row in needed
-        if superseded_needs.waits_for_itself(group, row["id"], loop["id"])
+        if superseded_needs.waits_for_itself(work, row["id"], loop["id"])
     ]
-    return group.change_tasks("let_items_in", ids=ids) if ids else []
+    return work.change_tasks("let_items_in", ids=ids) if ids else []
 
 
-def _list_as_noted(group: Group, loop: Row, step: Step) -> list[Any] | None:
+def _list_as_noted(work: UnitOfWork, loop: Row, step: Step) -> list[Any] | None:
     """The list of a loop under way; None where it has gone since, or is another by now."""
     try:
-        values = _list(group, loop, step)
+        values = _list(work, loop, step)
     except Unresolved:
         return None
     if len(values) != loop["total"]:
         return None
-    source = _source(group, loop, step) if loop["made"] else None
+    source = _source(work, loop, step) if loop["made"] else None
     if source is None:
         return values
     asked = {"task_id": source["id"], "loop_id": loop["id"]}
-    return None if group.tx.read("done_since_expanded", **asked) else values
+    return None if work.tx.read("done_since_expanded", **asked) else values
 
 
-def _source(group: Group, loop: Row, step: Step) -> Row | None:
+def _source(work: UnitOfWork, loop: Row, step: Step) -> Row | None:
     """The step that gives a loop its list."""
     over = step.for_each
     if over is None or over.step is None:
         return None
-    return step_texts.find_step(group, loop, over.step)
+    return step_texts.find_step(work, loop, over.step)
 
 
-def _await_list(group: Group, loop: Row, step: Step) -> bool:
+def _await_list(work: UnitOfWork, loop: Row, step: Step) -> bool:
     """Let a loop wait, with what it has not made, for a list that is to come, or begin it again.
 
     It needs whatever gives its list no more by somebody's word alone: that word is taken back.
     """
-    source = _source(group, loop, step)
+    source = _source(work, loop, step)
     if source is not None and source["status"] != "done":
-        judges = group.tx.read("verifiers_of", run_id=loop["run_id"], task_id=source["id"])
+        judges = work.tx.read("verifiers_of", run_id=loop["run_id"], task_id=source["id"])
         needs = sorted([source["id"], *(row["id"] for row in judges)])
-        if superseded_needs.tell(group, loop["id"], needs) is None:
+        if superseded_needs.tell(work, loop["id"], needs) is None:
             named = {"task_id": loop["id"], "ids": needs, "linked": None, "actor": "advance"}
-            (row,) = group.change_tasks("block_task", **named)
+            (row,) = work.change_tasks("block_task", **named)
             added = [(loop["id"], need, row["version"]) for need in needs]
-            group.tx.run("insert_needs", rows=added)
+            work.tx.run("insert_needs", rows=added)
             return True
-    reopen.reopen_within(group, loop["id"], "advance", ("queued",), reopen.WHOLE)
+    reopen.reopen_within(work, loop["id"], "advance", ("queued",), reopen.WHOLE)
     return False
 
 
-def _make_items(group: Group, loop: Row, step: Step, values: list[Any]) -> None:
+def _make_items(work: UnitOfWork, loop: Row, step: Step, values: list[Any]) -> None:
     """Make the next items, idle, each with its value; its body comes with its turn."""
     first = loop["made"]
     chosen = values[first : first + ITEMS_AT_ONCE]
-    run = step_texts.facts_of(group, loop)
+    run = step_texts.facts_of(work, loop)
     items = [
         TaskRow(
-            id=group.ids.task(),
+            id=work.ids.task(),
             kind=Kind.GROUP,
             run_id=loop["run_id"],
             parent_id=loop["id"],
@@ -211,32 +211,32 @@ def _make_items(group: Group, loop: Row, step: Step, values: list[Any]) -> None:
         )
         for place, value in enumerate(chosen)
     ]
-    (found,) = group.tx.read("first_open_item", loop_id=loop["id"], first=loop["first"])
+    (found,) = work.tx.read("first_open_item", loop_id=loop["id"], first=loop["first"])
     creation.insert_tasks(
-        group, [(item, "advance") for item in items], {}, run_holds=loop["run_holds"]
+        work, [(item, "advance") for item in items], {}, run_holds=loop["run_holds"]
     )
     place = first if found["place"] is None else min(first, found["place"])
     counted = {"count": len(items), "seen": first, "place": place}
-    if not group.tx.write("count_items", task_id=loop["id"], **counted):
+    if not work.tx.write("count_items", task_id=loop["id"], **counted):
         message = "the items of a loop were made by another process"
         raise Contended(message)
     loop["made"] = first + len(items)
 
 
-def _body(group: Group, loop: Row, step: Step, item: Row) -> tuple[TaskRow, ...]:
+def _body(work: UnitOfWork, loop: Row, step: Step, item: Row) -> tuple[TaskRow, ...]:
     place = Place(
         run_id=loop["run_id"],
         priority=loop["priority"] - step.priority,
         parent_id=item["entity"],
         parent_epoch=item["epoch"],
         item=item["item"],
-        scope=lambda: _scope(step_texts.facts_of(group, loop), _value(group, item["entity"])),
+        scope=lambda: _scope(step_texts.facts_of(work, loop), _value(work, item["entity"])),
     )
-    return draw(step.steps, place, group.ids)
+    return draw(step.steps, place, work.ids)
 
 
-def _value(group: Group, item_id: str) -> object:
-    return read_value(group.tx.read("items_around", ids=[item_id])[0]["payload"])
+def _value(work: UnitOfWork, item_id: str) -> object:
+    return read_value(work.tx.read("items_around", ids=[item_id])[0]["payload"])
 
 
 def _scope(run: RunFacts, item: object) -> dict[str, Any]:
@@ -253,8 +253,8 @@ def _title(run: RunFacts, step: Step, item: object) -> str | None:
     return None
 
 
-def _list(group: Group, row: Row, step: Step) -> list[Any]:
-    found = None if step.for_each is None else step_texts.resolve(group, row, step.for_each)
+def _list(work: UnitOfWork, row: Row, step: Step) -> list[Any]:
+    found = None if step.for_each is None else step_texts.resolve(work, row, step.for_each)
     if found is SKIPPED:
         return []
     if not isinstance(found, list):

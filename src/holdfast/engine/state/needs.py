@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Sequence
 
 from holdfast.engine.core.operation import BlockTask, UnblockTask
-from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.read.report_refusals import refuse
 from holdfast.engine.read.task_state import name_tasks
 from holdfast.engine.state import (
@@ -24,18 +24,18 @@ from holdfast.store.database import Row
 _WAITING = frozenset({"idle", "queued"})
 
 
-def block(operation: BlockTask, group: Group) -> TransitionResult:
-    task = _task(group, operation.task_id)
+def block(operation: BlockTask, work: UnitOfWork) -> TransitionResult:
+    task = _task(work, operation.task_id)
     if task is None:
         return refuse(Refusal.NOT_FOUND, None)
-    _check_needs(group, operation, task)
-    known = {row["need_id"] for row in group.tx.read("needs_of", task_id=operation.task_id)}
+    _check_needs(work, operation, task)
+    known = {row["need_id"] for row in work.tx.read("needs_of", task_id=operation.task_id)}
     new = [need for need in operation.on if need not in known]
     if not new and task["status"] in _WAITING:
         return _so_already(task)
     if task["planning_phase"] == PlanningPhase.ACTIVE:
-        plans.refuse_parts(group, operation.task_id, new)
-    rows = group.change_tasks(
+        plans.refuse_parts(work, operation.task_id, new)
+    rows = work.change_tasks(
         "block_task",
         task_id=operation.task_id,
         ids=new,
@@ -43,21 +43,21 @@ def block(operation: BlockTask, group: Group) -> TransitionResult:
         actor=operation.actor,
     )
     if not rows:
-        return control_refusals.refuse_task(group, operation, task, str(task["status"]))
-    _link(group, task, new, rows[0]["version"])
+        return control_refusals.refuse_task(work, operation, task, str(task["status"]))
+    _link(work, task, new, rows[0]["version"])
     if task["planning_phase"] == PlanningPhase.FINALIZED:
-        plans.pass_on(group, [operation.task_id], operation.actor)
+        plans.pass_on(work, [operation.task_id], operation.actor)
     return TransitionResult(ok=True, status=rows[0]["status"])
 
 
-def _check_needs(group: Group, operation: BlockTask, task: Row) -> None:
-    needed = {row["id"]: row for row in group.tx.read("lock_needed", ids=operation.on)}
+def _check_needs(work: UnitOfWork, operation: BlockTask, task: Row) -> None:
+    needed = {row["id"]: row for row in work.tx.read("lock_needed", ids=operation.on)}
     _refuse_unknown(operation.on, needed)
     for need in operation.on:
         if needed[need]["run_id"] != task["run_id"]:
             raise InvalidInput("needs", f"{need} belongs to another run than {task['id']}")
         superseded_needs.refuse_lost(needed[need])
-    if (reason := superseded_needs.tell(group, operation.task_id, operation.on)) is not None:
+    if (reason := superseded_needs.tell(work, operation.task_id, operation.on)) is not None:
         raise InvalidInput("needs", reason)
 
 
@@ -67,56 +67,56 @@ def _refuse_unknown(needs: Sequence[str], known: Collection[str]) -> None:
             raise InvalidInput("needs", f"{need} is not a task of this store")
 
 
-def _link(group: Group, task: Row, needs: Sequence[str], version: int) -> None:
+def _link(work: UnitOfWork, task: Row, needs: Sequence[str], version: int) -> None:
     """Note since when a task needs others: the event of that version says that it is by hand.
 
     A lone one that has never run needed them from the beginning: no plan that is reset forgets it.
     """
     since = 1 if task["run_id"] is None and not task["attempt"] else version
-    group.tx.run("insert_needs", rows=[(task["id"], need, since) for need in needs])
+    work.tx.run("insert_needs", rows=[(task["id"], need, since) for need in needs])
     if task["run_id"] is not None:
         # What a step has made may have failed, and matters to the run from now on.
-        group.broken.add(task["run_id"])
-        group.touched.add(task["run_id"])
+        work.runs_with_failure.add(task["run_id"])
+        work.runs_to_settle.add(task["run_id"])
 
 
-def unblock(operation: UnblockTask, group: Group) -> TransitionResult:
-    task = _task(group, operation.task_id)
+def unblock(operation: UnblockTask, work: UnitOfWork) -> TransitionResult:
+    task = _task(work, operation.task_id)
     if task is None:
         return refuse(Refusal.NOT_FOUND, None)
     if operation.on:
-        known = group.tx.read("tasks_by_id", ids=operation.on)
+        known = work.tx.read("tasks_by_id", ids=operation.on)
         _refuse_unknown(operation.on, {row["id"] for row in known})
-    links = group.tx.read("links_of", task_id=operation.task_id)
+    links = work.tx.read("links_of", task_id=operation.task_id)
     asked = [row for row in links if operation.on is None or row["need_id"] in operation.on]
-    kept = [row for row in asked if not _may_go(group, task, row)] if operation.by_hand else []
+    kept = [row for row in asked if not _may_go(work, task, row)] if operation.by_hand else []
     gone = [row["need_id"] for row in asked if row not in kept]
     if operation.on is None:
         # Asked for all, and of the others nothing is waited for.
         kept = [] if gone else [row for row in kept if row["status"] != "done"]
     if kept and task["status"] in _WAITING:
-        detail = _not_by_hand(group, task, min(kept, key=lambda row: row["status"] == "done"))
+        detail = _not_by_hand(work, task, min(kept, key=lambda row: row["status"] == "done"))
         return refuse(Refusal.INVALID_TRANSITION, task["status"], detail)
-    return _unlink(operation, group, task, gone)
+    return _unlink(operation, work, task, gone)
 
 
 def _unlink(
-    operation: UnblockTask, group: Group, task: Row, gone: Sequence[str]
+    operation: UnblockTask, work: UnitOfWork, task: Row, gone: Sequence[str]
 ) -> TransitionResult:
     if not gone and task["status"] in _WAITING:
         return _so_already(task)
     named = {"task_id": operation.task_id, "ids": gone}
-    rows = group.change_tasks("unblock_task", actor=operation.actor, **named)
+    rows = work.change_tasks("unblock_task", actor=operation.actor, **named)
     if not rows:
-        return control_refusals.refuse_task(group, operation, task, "queued")
-    group.tx.run("delete_needs", **named)
+        return control_refusals.refuse_task(work, operation, task, "queued")
+    work.tx.run("delete_needs", **named)
     if task["run_id"] is not None:
-        reopen.lift_run(group, task["run_id"], operation.actor)
-    reopen.consider(group, rows)
+        reopen.lift_run(work, task["run_id"], operation.actor)
+    reopen.consider(work, rows)
     return TransitionResult(ok=True, status=task["status"])
 
 
-def _may_go(group: Group, task: Row, link: Row) -> bool:
+def _may_go(work: UnitOfWork, task: Row, link: Row) -> bool:
     """Whether somebody linked two tasks by hand, or what is needed could never be done.
 
     A lone task was given by hand what it needs from the beginning; a plan's order came later.
@@ -125,14 +125,14 @@ def _may_go(group: Group, task: Row, link: Row) -> bool:
         return True
     if task["run_id"] is None and link["since"] == 1:
         return True
-    return superseded_needs.tell(group, task["id"], [link["need_id"]]) is not None
+    return superseded_needs.tell(work, task["id"], [link["need_id"]]) is not None
 
 
-def _not_by_hand(group: Group, task: Row, link: Row) -> str:
+def _not_by_hand(work: UnitOfWork, task: Row, link: Row) -> str:
     """Whose word it is that a task needs another, and what would help instead."""
     need = link["need_id"]
     whose = "plan" if task["run_id"] is None else "workflow"
-    told = f"its {whose} has it wait for {name_tasks(group.tx, [need])[need]} {need}"
+    told = f"its {whose} has it wait for {name_tasks(work.tx, [need])[need]} {need}"
     if link["kind"] == Kind.APPROVAL and link["status"] in _WAITING:
         if link["blocked"] or link["run_holds"]:
             return f'{told}; hf.why("{need}") says when that can be settled'
@@ -148,6 +148,6 @@ def _so_already(task: Row) -> TransitionResult:
     return TransitionResult(ok=True, repeated=True, status=task["status"])
 
 
-def _task(group: Group, task_id: str) -> Row | None:
-    rows = group.tx.read("task_by_id", task_id=task_id)
+def _task(work: UnitOfWork, task_id: str) -> Row | None:
+    rows = work.tx.read("task_by_id", task_id=task_id)
     return rows[0] if rows else None

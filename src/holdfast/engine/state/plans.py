@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain
 
 from holdfast.engine.core.operation import AdvancePlan, FinalizePlan, ReorderPlan, StartPlanning
-from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.read.report_refusals import refuse
 from holdfast.engine.read.task_state import name_tasks
 from holdfast.engine.state import reopen, superseded_needs
@@ -26,29 +26,29 @@ _UNPLANNED = {
 }
 
 
-def start(operation: StartPlanning, group: Group) -> TransitionResult:
-    found = group.tx.read("task_by_id", task_id=operation.task_id)
+def start(operation: StartPlanning, work: UnitOfWork) -> TransitionResult:
+    found = work.tx.read("task_by_id", task_id=operation.task_id)
     phase = PlanningPhase(found[0]["planning_phase"]) if found else PlanningPhase.NONE
-    rows = group.change_tasks("start_planning", task_id=operation.task_id, actor=operation.actor)
+    rows = work.change_tasks("start_planning", task_id=operation.task_id, actor=operation.actor)
     if not rows:
-        refused = _refused(group, operation.task_id, _UNPLANNED[phase])
+        refused = _refused(work, operation.task_id, _UNPLANNED[phase])
         again = phase is PlanningPhase.ACTIVE and refused.status == "idle"
         return replace(refused, repeated=again)
     if phase is PlanningPhase.FINALIZED:
-        _forget_order(group, operation.task_id, operation.actor)
+        _forget_order(work, operation.task_id, operation.actor)
     return TransitionResult(ok=True, status="idle")
 
 
-def reorder(operation: ReorderPlan, group: Group) -> TransitionResult:
+def reorder(operation: ReorderPlan, work: UnitOfWork) -> TransitionResult:
     """Put the children of an open plan in another order; all of them are named, each once."""
-    found = group.tx.read("task_by_id", task_id=operation.task_id)
+    found = work.tx.read("task_by_id", task_id=operation.task_id)
     if not found or found[0]["planning_phase"] != "active":
-        return _refused(group, operation.task_id, "only a plan that is being made can be reordered")
-    children = group.tx.read("plan_children", task_id=operation.task_id)
+        return _refused(work, operation.task_id, "only a plan that is being made can be reordered")
+    children = work.tx.read("plan_children", task_id=operation.task_id)
     _check_order(operation.order, _not_begun(children))
     places = [(child, place) for place, child in enumerate(operation.order)]
     named = {"task_id": operation.task_id, "actor": operation.actor}
-    group.change_tasks("reorder_children", rows=places, **named)
+    work.change_tasks("reorder_children", rows=places, **named)
     return TransitionResult(ok=True, status="idle")
 
 
@@ -61,101 +61,101 @@ def _check_order(order: Sequence[str], children: Sequence[str]) -> None:
         raise InvalidInput("order", reason)
 
 
-def take_back(group: Group, plan_id: str, actor: str) -> None:
+def take_back(work: UnitOfWork, plan_id: str, actor: str) -> None:
     """Bring all below a plan that was reset back to where it was before it was finalized."""
-    rows = group.change_tasks("reset_below", task_id=plan_id, actor=actor)
-    reopen.supersede(group, rows, actor)
-    _forget_order(group, plan_id, actor)
-    group.change_tasks("block_children", ids=[plan_id], actor=actor)
-    group.change_tasks("block_dependents", ids=[row["entity"] for row in rows], actor=actor)
+    rows = work.change_tasks("reset_below", task_id=plan_id, actor=actor)
+    reopen.supersede(work, rows, actor)
+    _forget_order(work, plan_id, actor)
+    work.change_tasks("block_children", ids=[plan_id], actor=actor)
+    work.change_tasks("block_dependents", ids=[row["entity"] for row in rows], actor=actor)
 
 
-def _forget_order(group: Group, plan_id: str, actor: str) -> None:
+def _forget_order(work: UnitOfWork, plan_id: str, actor: str) -> None:
     """A plan that is made anew may have another order: the old one would close a circle with it."""
-    group.tx.run("forget_order", task_id=plan_id)
-    group.change_tasks("unblock_children", task_id=plan_id, actor=actor)
+    work.tx.run("forget_order", task_id=plan_id)
+    work.change_tasks("unblock_children", task_id=plan_id, actor=actor)
 
 
-def finalize(operation: FinalizePlan, group: Group) -> TransitionResult:
+def finalize(operation: FinalizePlan, work: UnitOfWork) -> TransitionResult:
     named = {"task_id": operation.task_id, "actor": operation.actor}
-    found = group.tx.read("task_by_id", task_id=operation.task_id)
+    found = work.tx.read("task_by_id", task_id=operation.task_id)
     if not found or found[0]["planning_phase"] != PlanningPhase.ACTIVE:
-        return _finalized_before(group, operation)
-    refuse_parts(group, operation.task_id, _needs_of(group, operation.task_id))
-    children = group.tx.read("plan_children", task_id=operation.task_id)
+        return _finalized_before(work, operation)
+    refuse_parts(work, operation.task_id, _needs_of(work, operation.task_id))
+    children = work.tx.read("plan_children", task_id=operation.task_id)
     needs = _needs(operation, children)
-    _refuse_cycle(group, [*needs, *_waits_before(group, operation.task_id, children)])
-    if not group.change_tasks("finalize_plan", shape=_shape(operation), **named):
-        return _finalized_before(group, operation)
+    _refuse_cycle(work, [*needs, *_waits_before(work, operation.task_id, children)])
+    if not work.change_tasks("finalize_plan", shape=_shape(operation), **named):
+        return _finalized_before(work, operation)
     if needs:
         # A child may have run before it was planned: it needs them from the time it is queued.
         versions = {row["id"]: row["version"] for row in children}
         since = [(child, need, versions[child] + 1) for child, need in needs]
-        group.tx.run("insert_needs", rows=since)
-    group.tx.run("inherit_needs", ids=[operation.task_id])
-    group.change_tasks("queue_children", **named)
-    pass_on(group, [operation.task_id], operation.actor)
+        work.tx.run("insert_needs", rows=since)
+    work.tx.run("inherit_needs", ids=[operation.task_id])
+    work.change_tasks("queue_children", **named)
+    pass_on(work, [operation.task_id], operation.actor)
     return TransitionResult(ok=True, status="idle")
 
 
-def advance(operation: AdvancePlan, group: Group) -> TransitionResult:
+def advance(operation: AdvancePlan, work: UnitOfWork) -> TransitionResult:
     """Look again at a plan, or at who waits: nothing below may be open, or its signal be there.
 
     Or what it needs counts no more.
     """
-    found = group.tx.read("task_by_id", task_id=operation.task_id)
-    if not found or not _look_again(group, found[0], operation.actor):
-        return _refused(group, operation.task_id, "it is no plan; its run, or its worker, moves it")
+    found = work.tx.read("task_by_id", task_id=operation.task_id)
+    if not found or not _look_again(work, found[0], operation.actor):
+        return _refused(work, operation.task_id, "it is no plan; its run, or its worker, moves it")
     return TransitionResult(ok=True, status=found[0]["status"])
 
 
-def _look_again(group: Group, task: Row, actor: str) -> bool:
-    freed = superseded_needs.look_again(group, task["id"], actor)
-    reopen.consider(group, freed or ())
+def _look_again(work: UnitOfWork, task: Row, actor: str) -> bool:
+    freed = superseded_needs.look_again(work, task["id"], actor)
+    reopen.consider(work, freed or ())
     awaited = read_awaited(task["waits_for"] or "")
-    group.awaited |= {(task["waits_for"], awaited.target, name) for name in awaited.signals}
+    work.awaited |= {(task["waits_for"], awaited.target, name) for name in awaited.signals}
     below = awaited.children or task["planning_phase"] != PlanningPhase.NONE
     if below:
-        group.parents.add(task["id"])
+        work.groups_to_settle.add(task["id"])
     return below or bool(awaited.signals) or freed is not None
 
 
-def pass_on(group: Group, plans: Sequence[str], actor: str) -> None:
+def pass_on(work: UnitOfWork, plans: Sequence[str], actor: str) -> None:
     """Let all below some plans wait for what those wait for, and stand still if they fail."""
-    group.tx.run("inherit_needs", ids=plans)
-    group.change_tasks("block_children", ids=plans, actor=actor)
-    group.parents.update(plans)
+    work.tx.run("inherit_needs", ids=plans)
+    work.change_tasks("block_children", ids=plans, actor=actor)
+    work.groups_to_settle.update(plans)
 
 
-def refuse_parts(group: Group, plan_id: str, needs: Sequence[str]) -> None:
+def refuse_parts(work: UnitOfWork, plan_id: str, needs: Sequence[str]) -> None:
     """Refuse that a plan needs what is below it: all below it would wait for that, itself too."""
-    for row in group.tx.read("parts_among", task_id=plan_id, ids=needs) if needs else ():
+    for row in work.tx.read("parts_among", task_id=plan_id, ids=needs) if needs else ():
         told = f"{row['part_id']} is a part of {plan_id}, which waits for its parts without a need"
         raise InvalidInput("needs", f"{told}: that is a cycle")
 
 
-def _needs_of(group: Group, task_id: str) -> list[str]:
-    return [row["need_id"] for row in group.tx.read("needs_of", task_id=task_id)]
+def _needs_of(work: UnitOfWork, task_id: str) -> list[str]:
+    return [row["need_id"] for row in work.tx.read("needs_of", task_id=task_id)]
 
 
-def rerun(group: Group, task_id: str, actor: str) -> bool:
+def rerun(work: UnitOfWork, task_id: str, actor: str) -> bool:
     """Run a plan that has ended again, with all below it and all that needs any of it.
 
     Those around it go on. A part that needs another begins again with whoever needs that.
     """
-    rows = group.change_tasks("rerun_plan", task_id=task_id, actor=actor)
+    rows = work.change_tasks("rerun_plan", task_id=task_id, actor=actor)
     if not rows:
         return False
-    around = reopen.reopen_around(group, [task_id], actor)
-    parts = [row["id"] for row in group.tx.read("ended_parts", task_id=task_id)]
-    reopen.reopen_behind(group, [task_id, *around, *parts], actor)
-    again = group.change_tasks("rerun_parts", ids=parts, actor=actor)
-    reopen.supersede(group, again, actor)
-    group.change_tasks("lift_failing_below", ids=[task_id], actor=actor)
+    around = reopen.reopen_around(work, [task_id], actor)
+    parts = [row["id"] for row in work.tx.read("ended_parts", task_id=task_id)]
+    reopen.reopen_behind(work, [task_id, *around, *parts], actor)
+    again = work.change_tasks("rerun_parts", ids=parts, actor=actor)
+    reopen.supersede(work, again, actor)
+    work.change_tasks("lift_failing_below", ids=[task_id], actor=actor)
     # All that was in it may have been deleted.
-    group.parents.add(task_id)
+    work.groups_to_settle.add(task_id)
     if rows[0]["parent_id"] is not None:
-        reopen.retry_tree(group, task_id, actor, rows)
+        reopen.retry_tree(work, task_id, actor, rows)
     return True
 
 
@@ -192,13 +192,13 @@ def _chain(children: Sequence[Row]) -> Iterator[tuple[str, str]]:
         before = child
 
 
-def _waits_before(group: Group, plan: str, children: Sequence[Row]) -> list[tuple[str, str]]:
+def _waits_before(work: UnitOfWork, plan: str, children: Sequence[Row]) -> list[tuple[str, str]]:
     """Who waits for whom already, in the plan and outside it.
 
     A plan waits for its children, and they will wait for whatever it needs.
     """
     ids = [row["id"] for row in children]
-    found = group.tx.read("needs_behind", ids=[plan, *ids])
+    found = work.tx.read("needs_behind", ids=[plan, *ids])
     before = [(row["task_id"], row["need_id"]) for row in found]
     inherited = [need for task, need in before if task == plan]
     return [
@@ -208,7 +208,7 @@ def _waits_before(group: Group, plan: str, children: Sequence[Row]) -> list[tupl
     ]
 
 
-def _refuse_cycle(group: Group, graph: Sequence[tuple[str, str]]) -> None:
+def _refuse_cycle(work: UnitOfWork, graph: Sequence[tuple[str, str]]) -> None:
     waiting: dict[str, set[str]] = {}
     for child, need in graph:
         waiting.setdefault(child, set()).add(need)
@@ -216,7 +216,7 @@ def _refuse_cycle(group: Group, graph: Sequence[tuple[str, str]]) -> None:
     while ready := {name for name, needs in waiting.items() if not needs}:
         waiting = {name: needs - ready for name, needs in waiting.items() if name not in ready}
     if waiting:
-        told = _tell_cycle(group, _cycle(waiting))
+        told = _tell_cycle(work, _cycle(waiting))
         raise InvalidInput("graph", f"the needs form a cycle: {told}")
 
 
@@ -228,27 +228,27 @@ def _cycle(waiting: dict[str, set[str]]) -> list[str]:
     return path[path.index(following) :]
 
 
-def _tell_cycle(group: Group, cycle: Sequence[str]) -> str:
-    titles = name_tasks(group.tx, cycle)
+def _tell_cycle(work: UnitOfWork, cycle: Sequence[str]) -> str:
+    titles = name_tasks(work.tx, cycle)
     first, *rest = [f"{titles[each]} {each}" for each in cycle]
     awaited = ", which waits for ".join([*rest, first]) if rest else "itself"
     return f"{first} waits for {awaited}"
 
 
-def _finalized_before(group: Group, operation: FinalizePlan) -> TransitionResult:
-    found = group.tx.read("task_by_id", task_id=operation.task_id)
+def _finalized_before(work: UnitOfWork, operation: FinalizePlan) -> TransitionResult:
+    found = work.tx.read("task_by_id", task_id=operation.task_id)
     if found and found[0]["planning_phase"] == "finalized":
-        return _finalized_alike(group, operation, found[0]["status"])
+        return _finalized_alike(work, operation, found[0]["status"])
     if found and found[0]["planning_phase"] == "active":
         detail = "there is no idle child in it; create some with it as their parent first"
     else:
         detail = f'it is not being planned; hf.tasks.start_planning("{operation.task_id}") begins'
-    return _refused(group, operation.task_id, detail)
+    return _refused(work, operation.task_id, detail)
 
 
-def _finalized_alike(group: Group, operation: FinalizePlan, status: str) -> TransitionResult:
+def _finalized_alike(work: UnitOfWork, operation: FinalizePlan, status: str) -> TransitionResult:
     """That the same was asked for before; of an imported plan nobody knows what was."""
-    found = group.tx.read("last_planned", task_id=operation.task_id)
+    found = work.tx.read("last_planned", task_id=operation.task_id)
     shape = read_data(found[0]["data"]).get("shape") if found else None
     if shape in {None, _shape(operation)}:
         return TransitionResult(ok=True, repeated=True, status=status)
@@ -267,8 +267,8 @@ def _shape(operation: FinalizePlan) -> str:
     return f"graph {len(pairs)} {digest(*chain.from_iterable(pairs))}"
 
 
-def _refused(group: Group, task_id: str, detail: str) -> TransitionResult:
-    found: list[Row] = group.tx.read("task_by_id", task_id=task_id)
+def _refused(work: UnitOfWork, task_id: str, detail: str) -> TransitionResult:
+    found: list[Row] = work.tx.read("task_by_id", task_id=task_id)
     if not found:
         return refuse(Refusal.NOT_FOUND, None)
     return refuse(Refusal.INVALID_TRANSITION, found[0]["status"], detail)

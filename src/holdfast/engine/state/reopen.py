@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.read import addresses
 from holdfast.engine.read.report_refusals import refuse
 from holdfast.engine.read.task_state import name_tasks
@@ -86,14 +86,16 @@ class Scope:
 WHOLE = Scope()
 
 
-def retry_run(group: Group, run_id: str, actor: str, named: str | None = None) -> TransitionResult:
+def retry_run(
+    work: UnitOfWork, run_id: str, actor: str, named: str | None = None
+) -> TransitionResult:
     """Try again what failed in a run; one that was called ends with its caller, and so begins."""
-    way = child_run_refusals.find(group.tx, run_id)
+    way = child_run_refusals.find(work.tx, run_id)
     if way is None:
-        return retry_alone(group, run_id, actor, named)
+        return retry_alone(work, run_id, actor, named)
     if way.through is None:
         return refuse_ended_call(way)
-    return retry_alone(group, way.through, actor)
+    return retry_alone(work, way.through, actor)
 
 
 def refuse_ended_call(way: child_run_refusals.Way) -> TransitionResult:
@@ -101,119 +103,121 @@ def refuse_ended_call(way: child_run_refusals.Way) -> TransitionResult:
 
 
 def retry_alone(
-    group: Group, run_id: str, actor: str, named: str | None = None
+    work: UnitOfWork, run_id: str, actor: str, named: str | None = None
 ) -> TransitionResult:
     """Re-open every failed or cancelled task of a run, and the run if it had ended.
 
     A run may have completed without what a step has made: that is taken up where it is named.
     """
-    reopened = group.change_runs("reopen_run", run_id=run_id, statuses=ENDED_BADLY, actor=actor)
-    rows = _retry_tasks(group, run_id, actor, named)
+    reopened = work.change_runs("reopen_run", run_id=run_id, statuses=ENDED_BADLY, actor=actor)
+    rows = _retry_tasks(work, run_id, actor, named)
     if not rows and not reopened:
-        return _nothing_to_retry(group, run_id, named)
+        return _nothing_to_retry(work, run_id, named)
     if rows:
         completed = (RunStatus.COMPLETED,)
-        reopened += group.change_runs("reopen_run", run_id=run_id, statuses=completed, actor=actor)
-    _restart(group, run_id, actor, reopened)
+        reopened += work.change_runs("reopen_run", run_id=run_id, statuses=completed, actor=actor)
+    _restart(work, run_id, actor, reopened)
     return TransitionResult(ok=True, status="running")
 
 
-def _retry_tasks(group: Group, run_id: str, actor: str, named: str | None = None) -> list[Row]:
+def _retry_tasks(work: UnitOfWork, run_id: str, actor: str, named: str | None = None) -> list[Row]:
     """Retry what failed; a verifier out of rounds begins again with what it verifies."""
-    for verifier in group.tx.read("spent_verifiers", run_id=run_id):
-        reopen_rejected(group, verifier, actor)
-    rows = group.change_tasks("retry_run_tasks", run_id=run_id, named=named, actor=actor)
-    consider(group, rows)
+    for verifier in work.tx.read("spent_verifiers", run_id=run_id):
+        reopen_rejected(work, verifier, actor)
+    rows = work.change_tasks("retry_run_tasks", run_id=run_id, named=named, actor=actor)
+    consider(work, rows)
     return rows
 
 
-def retry_from(group: Group, run_id: str, step: str, actor: str) -> TransitionResult:
+def retry_from(work: UnitOfWork, run_id: str, step: str, actor: str) -> TransitionResult:
     """Re-open a step and everything that needs it, whatever became of them."""
-    if not group.tx.read("run_by_id", run_id=run_id):
+    if not work.tx.read("run_by_id", run_id=run_id):
         return refuse(Refusal.NOT_FOUND, None)
-    if (way := child_run_refusals.find(group.tx, run_id)) is not None:
+    if (way := child_run_refusals.find(work.tx, run_id)) is not None:
         return refuse_ended_call(way)
-    sought = addresses.seek(group.tx, run_id, step)
+    sought = addresses.seek(work.tx, run_id, step)
     if (task := sought.found) is None:
-        detail = addresses.tell_unknown(group.tx, run_id, step, sought)
+        detail = addresses.tell_unknown(work.tx, run_id, step, sought)
         return refuse(Refusal.UNKNOWN_STEP, None, detail)
     if task["run_id"] != run_id:
-        own, named = task["run_id"], name_tasks(group.tx, [task["id"]])[task["id"]]
+        own, named = task["run_id"], name_tasks(work.tx, [task["id"]])[task["id"]]
         detail = f"it is a step of {own}, which was called; "
         detail += f'hf.runs.retry("{own}", step="{named}") begins again there'
         return refuse(Refusal.PART_OF_RUN, task["status"], detail)
-    if not reopen(group, task["id"], actor, STARTED):
+    if not reopen(work, task["id"], actor, STARTED):
         detail = f"step {step!r} is {task['status']} and cannot be started again"
         return refuse(Refusal.INVALID_TRANSITION, task["status"], detail)
     return TransitionResult(ok=True, status="running")
 
 
 def reopen(
-    group: Group, task_id: str, actor: str, statuses: Sequence[str], scope: Scope = WHOLE
+    work: UnitOfWork, task_id: str, actor: str, statuses: Sequence[str], scope: Scope = WHOLE
 ) -> list[Row]:
     """Re-open a task and what needs it; a run that had ended badly comes back whole."""
-    rows = reopen_within(group, task_id, actor, statuses, replace(scope, renewed=True))
+    rows = reopen_within(work, task_id, actor, statuses, replace(scope, renewed=True))
     if rows and rows[0]["run_id"] is not None:
-        bring_back(group, rows[0]["run_id"], actor, retry_failed=True)
-    _let_trees_go_on(group, rows, actor)
+        bring_back(work, rows[0]["run_id"], actor, retry_failed=True)
+    _let_trees_go_on(work, rows, actor)
     named = [row for row in rows if row["entity"] == task_id]
     if named and named[0]["run_id"] is None and named[0]["parent_id"] is not None:
-        retry_tree(group, task_id, actor, named)
+        retry_tree(work, task_id, actor, named)
     return named
 
 
-def retry_tree(group: Group, task_id: str, actor: str, reopened: Sequence[Row] = ()) -> list[Row]:
+def retry_tree(
+    work: UnitOfWork, task_id: str, actor: str, reopened: Sequence[Row] = ()
+) -> list[Row]:
     """Without a run, the topmost parent stands for it: what failed below it is tried again."""
-    rows = group.change_tasks("retry_task", task_id=task_id, actor=actor)
+    rows = work.change_tasks("retry_task", task_id=task_id, actor=actor)
     back = [*reopened, *rows]
     parents = {row["parent_id"] for row in back if row["parent_id"] is not None}
     ids = sorted(parents | {row["entity"] for row in back})
-    group.change_tasks("lift_failing_below", ids=ids, actor=actor)
+    work.change_tasks("lift_failing_below", ids=ids, actor=actor)
     # What had failed of a plan may have been deleted since.
-    group.parents.update(row["entity"] for row in rows if row["kind"] == Kind.GROUP)
+    work.groups_to_settle.update(row["entity"] for row in rows if row["kind"] == Kind.GROUP)
     return rows
 
 
-def lift_failing(group: Group, task_id: str, actor: str) -> None:
+def lift_failing(work: UnitOfWork, task_id: str, actor: str) -> None:
     """Let the tree of a task go on; whatever else of it has failed holds it again."""
-    group.change_tasks("lift_failing_below", ids=[task_id], actor=actor)
-    group.parents.add(task_id)
-    for row in group.tx.read("failed_in_tree", task_id=task_id):
-        group.parents.add(row["parent_id"])
+    work.change_tasks("lift_failing_below", ids=[task_id], actor=actor)
+    work.groups_to_settle.add(task_id)
+    for row in work.tx.read("failed_in_tree", task_id=task_id):
+        work.groups_to_settle.add(row["parent_id"])
 
 
-def _let_trees_go_on(group: Group, rows: Iterable[Row], actor: str) -> None:
+def _let_trees_go_on(work: UnitOfWork, rows: Iterable[Row], actor: str) -> None:
     """Lift, without a run, what held the other parts of plans because of what came back."""
     alone = (row["parent_id"] for row in rows if row["run_id"] is None)
     for parent in sorted({each for each in alone if each is not None}):
-        lift_failing(group, parent, actor)
+        lift_failing(work, parent, actor)
 
 
-def reopen_behind(group: Group, ids: Sequence[str], actor: str) -> None:
+def reopen_behind(work: UnitOfWork, ids: Sequence[str], actor: str) -> None:
     """Re-open what needs some tasks without a run that begin again, and all that needs that."""
     behind: Chosen = {"ids": [], "beyond": ids, "statuses": STARTED}
-    rows, _ = _reopen_all(group, behind, actor, Scope(renewed=True))
-    _let_trees_go_on(group, rows, actor)
+    rows, _ = _reopen_all(work, behind, actor, Scope(renewed=True))
+    _let_trees_go_on(work, rows, actor)
 
 
 def reopen_within(
-    group: Group, task_id: str, actor: str, statuses: Sequence[str], scope: Scope
+    work: UnitOfWork, task_id: str, actor: str, statuses: Sequence[str], scope: Scope
 ) -> list[Row]:
     """Re-open a task and what needs it, the groups around all of that and what needs those."""
     chosen = {"ids": [task_id], "beyond": [], "statuses": statuses}
-    return _reopen_all(group, chosen, actor, scope)[0]
+    return _reopen_all(work, chosen, actor, scope)[0]
 
 
-def reopen_around(group: Group, ids: Sequence[str], actor: str) -> list[str]:
+def reopen_around(work: UnitOfWork, ids: Sequence[str], actor: str) -> list[str]:
     """Bring back the groups around tasks that were taken out of their end."""
-    rows = group.change_tasks("reopen_above", ids=ids, actor=actor)
+    rows = work.change_tasks("reopen_above", ids=ids, actor=actor)
     around = [row["entity"] for row in rows]
-    group.parents.update(around)
+    work.groups_to_settle.update(around)
     return around
 
 
 def reopen_subject(
-    group: Group, verifier: Row, items: Sequence[int], said: Scope, actor: str
+    work: UnitOfWork, verifier: Row, items: Sequence[int], said: Scope, actor: str
 ) -> None:
     """Begin again with what was verified, up to the verifier; of a loop, with the items meant.
 
@@ -223,43 +227,45 @@ def reopen_subject(
     scope = replace(said, until=verifier["id"], apart=verifier["id"])
     found: list[Row] = []
     if verifier["subject_kind"] == Kind.GROUP:
-        found = _reopen_items(group, verifier, items, said.feedback, actor)
+        found = _reopen_items(work, verifier, items, said.feedback, actor)
     begun = [subject, *(row["entity"] for row in found)]
     if found:
-        supersede(group, found, actor)
-        reopen_around(group, begun[1:2], actor)
-        group.parents.add(subject)
+        supersede(work, found, actor)
+        reopen_around(work, begun[1:2], actor)
+        work.groups_to_settle.add(subject)
         chosen: Chosen = {"ids": [], "beyond": begun, "statuses": STARTED}
     else:
         chosen = {"ids": [subject], "beyond": [], "statuses": STARTED}
-    rows, around = _reopen_all(group, chosen, actor, scope)
+    rows, around = _reopen_all(work, chosen, actor, scope)
     again = [*begun, *around, *(row["entity"] for row in rows)]
-    group.change_tasks("block_dependents", ids=again, actor=actor)
+    work.change_tasks("block_dependents", ids=again, actor=actor)
 
 
-def reopen_rejected(group: Group, verifier: Row, actor: str) -> None:
+def reopen_rejected(work: UnitOfWork, verifier: Row, actor: str) -> None:
     """Begin again with what a verifier rejected with its last round, and hears of that again."""
-    said = read(group.tx, verifier)
+    said = read(work.tx, verifier)
     scope = Scope(feedback=json.dumps(said.feedback))
-    reopen_subject(group, verifier, said.items, scope, actor)
+    reopen_subject(work, verifier, said.items, scope, actor)
 
 
-def reopen_left_out(group: Group, rows: Sequence[Row], actor: str, reopened: Scope = WHOLE) -> None:
+def reopen_left_out(
+    work: UnitOfWork, rows: Sequence[Row], actor: str, reopened: Scope = WHOLE
+) -> None:
     """Begin again with what verifiers that begin again had left out: what it gave is gone.
 
     What follows up may be for a task between the two, which is re-opened once more.
     """
     ids = [row["entity"] for row in rows]
     said = Scope(follow_up=reopened.follow_up, told=reopened.told)
-    for verifier in group.tx.read("left_out", ids=ids) if ids else ():
-        reopen_subject(group, verifier, (), said, actor)
+    for verifier in work.tx.read("left_out", ids=ids) if ids else ():
+        reopen_subject(work, verifier, (), said, actor)
 
 
 def _reopen_items(
-    group: Group, verifier: Row, items: Sequence[int], feedback: str | None, actor: str
+    work: UnitOfWork, verifier: Row, items: Sequence[int], feedback: str | None, actor: str
 ) -> list[Row]:
     """The items named, or all; a loop without items has none."""
-    return group.change_tasks(
+    return work.change_tasks(
         "reopen_items",
         loop_id=verifier["verifies"],
         every=not items,
@@ -270,23 +276,23 @@ def _reopen_items(
 
 
 def _reopen_all(
-    group: Group, chosen: Chosen, actor: str, scope: Scope
+    work: UnitOfWork, chosen: Chosen, actor: str, scope: Scope
 ) -> tuple[list[Row], list[str]]:
     """Re-open tasks and what needs them; the groups around all of it come back, and so on."""
-    found = rows = _reopen_tasks(group, chosen, actor, scope)
+    found = rows = _reopen_tasks(work, chosen, actor, scope)
     groups: list[str] = []
     while found:
-        around = reopen_around(group, [row["entity"] for row in found], actor)
+        around = reopen_around(work, [row["entity"] for row in found], actor)
         groups += around
         beyond: Chosen = {"ids": [], "beyond": around, "statuses": chosen["statuses"]}
-        found = _reopen_tasks(group, beyond, actor, scope) if around else []
+        found = _reopen_tasks(work, beyond, actor, scope) if around else []
         rows = rows + found
-    reopen_left_out(group, rows, actor, scope)
+    reopen_left_out(work, rows, actor, scope)
     return rows, groups
 
 
-def _reopen_tasks(group: Group, chosen: Chosen, actor: str, scope: Scope) -> list[Row]:
-    rows = group.change_tasks(
+def _reopen_tasks(work: UnitOfWork, chosen: Chosen, actor: str, scope: Scope) -> list[Row]:
+    rows = work.change_tasks(
         "reopen_tasks",
         **chosen,
         until=scope.until,
@@ -297,78 +303,78 @@ def _reopen_tasks(group: Group, chosen: Chosen, actor: str, scope: Scope) -> lis
         renewed=scope.renewed,
         actor=actor,
     )
-    supersede(group, rows, actor)
-    consider(group, rows)
+    supersede(work, rows, actor)
+    consider(work, rows)
     return rows
 
 
-def let_go(group: Group, task_id: str, actor: str) -> None:
+def let_go(work: UnitOfWork, task_id: str, actor: str) -> None:
     """Unblock a task that went back to what, by somebody's word, it needs no more."""
-    if not group.tx.read("unmet_needs", ids=[task_id]):
-        consider(group, group.change_tasks("unblock_task", task_id=task_id, ids=[], actor=actor))
+    if not work.tx.read("unmet_needs", ids=[task_id]):
+        consider(work, work.change_tasks("unblock_task", task_id=task_id, ids=[], actor=actor))
 
 
-def consider(group: Group, rows: Iterable[Row]) -> None:
+def consider(work: UnitOfWork, rows: Iterable[Row]) -> None:
     """Look at conditions, lists, items and calls of what came back, or has all it needs now."""
     for row in rows:
         if row["kind"] == Kind.GROUP and row.get("begun", True):
-            group.parents |= {row["entity"], row.get("parent_id") or row["entity"]}
+            work.groups_to_settle |= {row["entity"], row.get("parent_id") or row["entity"]}
         if row["kind"] == Kind.GROUP and row.get("waits_for") is not None:
-            group.returned.add(row["waits_for"])
+            work.called_runs_ended.add(row["waits_for"])
         if not row["blocked"] and (row["conditional"] or row["kind"] == Kind.GROUP):
-            group.ripe.append(row["entity"])
+            work.to_evaluate.append(row["entity"])
 
 
-def supersede(group: Group, rows: list[Row], actor: str) -> None:
+def supersede(work: UnitOfWork, rows: list[Row], actor: str) -> None:
     """End for good whatever the tasks of a new epoch had made in the one before."""
     if rows:
         ids = [row["entity"] for row in rows]
-        over = group.change_tasks("supersede_children", ids=ids, actor=actor)
+        over = work.change_tasks("supersede_children", ids=ids, actor=actor)
         if lost := [row["entity"] for row in over if row["status"] != "done"]:
-            consider(group, superseded_needs.pass_on(group, lost, actor))
+            consider(work, superseded_needs.pass_on(work, lost, actor))
 
 
-def bring_back(group: Group, run_id: str, actor: str, *, retry_failed: bool = False) -> None:
+def bring_back(work: UnitOfWork, run_id: str, actor: str, *, retry_failed: bool = False) -> None:
     """Let a run whose task was taken out of its end go on."""
     statuses = sorted(RUN_TERMINAL)
-    reopened = group.change_runs("reopen_run", run_id=run_id, statuses=statuses, actor=actor)
+    reopened = work.change_runs("reopen_run", run_id=run_id, statuses=statuses, actor=actor)
     if retry_failed:
-        _retry_tasks(group, run_id, actor)
-    _restart(group, run_id, actor, reopened)
+        _retry_tasks(work, run_id, actor)
+    _restart(work, run_id, actor, reopened)
 
 
-def lift_run(group: Group, run_id: str, actor: str) -> None:
+def lift_run(work: UnitOfWork, run_id: str, actor: str) -> None:
     """Let a run go on in which nothing is failed any more, because all that was is done again."""
-    if group.change_runs("lift_failing", run_id=run_id, actor=actor):
-        group.change_tasks("copy_run_holds", ids=[run_id])
+    if work.change_runs("lift_failing", run_id=run_id, actor=actor):
+        work.change_tasks("copy_run_holds", ids=[run_id])
 
 
-def _restart(group: Group, run_id: str, actor: str, reopened: list[Row]) -> None:
-    group.change_runs("lift_failing", run_id=run_id, actor=actor)
-    group.change_tasks("copy_run_holds", ids=[run_id])
-    group.touched.add(run_id)
-    group.broken.add(run_id)
-    group.used.add(run_id)
+def _restart(work: UnitOfWork, run_id: str, actor: str, reopened: list[Row]) -> None:
+    work.change_runs("lift_failing", run_id=run_id, actor=actor)
+    work.change_tasks("copy_run_holds", ids=[run_id])
+    work.runs_to_settle.add(run_id)
+    work.runs_with_failure.add(run_id)
+    work.runs_with_usage.add(run_id)
     if reopened and reopened[0]["concurrency_key"]:
-        slots.admit(group, reopened[0]["concurrency_key"], 1)
+        slots.admit(work, reopened[0]["concurrency_key"], 1)
 
 
-def _nothing_to_retry(group: Group, run_id: str, named: str | None) -> TransitionResult:
+def _nothing_to_retry(work: UnitOfWork, run_id: str, named: str | None) -> TransitionResult:
     """That nothing of a run has failed: it may have come back from its end before."""
-    found = group.tx.read("run_by_id", run_id=run_id)
+    found = work.tx.read("run_by_id", run_id=run_id)
     if not found:
         return refuse(Refusal.NOT_FOUND, None)
     status = found[0]["status"]
     again = named is None and status == RunStatus.RUNNING and found[0]["generation"] > 1
-    detail = _asked_about(group, run_id) if status == RunStatus.RUNNING else ""
+    detail = _asked_about(work, run_id) if status == RunStatus.RUNNING else ""
     told = detail or "nothing of this run has failed or been cancelled"
     return refuse(Refusal.INVALID_TRANSITION, status, told, repeated=again and not detail)
 
 
-def _asked_about(group: Group, run_id: str) -> str:
+def _asked_about(work: UnitOfWork, run_id: str) -> str:
     """Which task of a run has failed and waits for a person, whom no retry spares the word."""
-    for row in group.tx.read("tasks_of_run_for_people", run_id=run_id, count=MOST_ASKED):
+    for row in work.tx.read("tasks_of_run_for_people", run_id=run_id, count=MOST_ASKED):
         if row["holds"] & Hold.APPROVAL:
-            named = f"{name_tasks(group.tx, [row['id']])[row['id']]} {row['id']}"
+            named = f"{name_tasks(work.tx, [row['id']])[row['id']]} {row['id']}"
             return f'{named} has failed, and waits for approval: hf.approve("{row["id"]}")'
     return ""

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import TypeVar
 
 from holdfast.engine.core.operation import Complete, Fail, Lose, Release, Renew, Report
-from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.read.report_refusals import answer_renewal, answer_report, refuse
 from holdfast.engine.state import durable, usage_limits, verdicts
 from holdfast.engine.state.durable import Ask
@@ -21,26 +21,26 @@ R = TypeVar("R", bound=Report)
 _TASK_ID = attrgetter("task_id")
 
 
-def complete(group: Group, reports: Sequence[Complete]) -> list[TransitionResult]:
-    changed = _complete(group, reports)
+def complete(work: UnitOfWork, reports: Sequence[Complete]) -> list[TransitionResult]:
+    changed = _complete(work, reports)
     done = {row["entity"] for row in changed}
     left = [report for report in reports if report.task_id not in done]
-    looked = verdicts.check(group, left) if left else {}
+    looked = verdicts.check(work, left) if left else {}
     if not looked:
-        return _answer(group, reports, changed, answer_report, _judge)
+        return _answer(work, reports, changed, answer_report, _judge)
     fitting = [report for report in left if looked.get(report.task_id, report) is None]
-    changed += _complete(group, fitting, checked=True)
-    broken = _break(group, [each for each in looked.values() if each is not None])
+    changed += _complete(work, fitting, checked=True)
+    broken = _break(work, [each for each in looked.values() if each is not None])
     sound = [report for report in reports if report.task_id not in broken]
-    answers = _answer(group, sound, changed, answer_report, _judge)
+    answers = _answer(work, sound, changed, answer_report, _judge)
     by_task = dict(zip((report.task_id for report in sound), answers, strict=True)) | broken
     return [by_task[report.task_id] for report in reports]
 
 
-def _complete(group: Group, reports: Sequence[Complete], *, checked: bool = False) -> list[Row]:
+def _complete(work: UnitOfWork, reports: Sequence[Complete], *, checked: bool = False) -> list[Row]:
     if not reports:
         return []
-    changed = group.change_tasks(
+    changed = work.change_tasks(
         "complete_tasks",
         rows=[
             (r.task_id, r.fence, r.output, r.digest, r.usage, verdicts.accepts(r), checked)
@@ -52,77 +52,79 @@ def _complete(group: Group, reports: Sequence[Complete], *, checked: bool = Fals
     for row in changed:
         if row["verifies"] is None:
             gave = outputs[row["entity"]]
-            group.given[row["entity"]] = {"id": row["entity"], "step": row["step"], "output": gave}
+            work.given[row["entity"]] = {"id": row["entity"], "step": row["step"], "output": gave}
     return changed
 
 
-def _break(group: Group, failures: list[Fail]) -> dict[str, TransitionResult]:
+def _break(work: UnitOfWork, failures: list[Fail]) -> dict[str, TransitionResult]:
     """Fail the attempts that gave something else than their steps declare."""
-    answers = fail(group, failures) if failures else []
+    answers = fail(work, failures) if failures else []
     return {
         each.task_id: refuse(Refusal.INVALID_OUTPUT, answer.status, json.loads(each.error))
         for each, answer in zip(failures, answers, strict=True)
     }
 
 
-def _judge(group: Group, report: Complete, task: Row) -> TransitionResult:
-    reply = verdicts.judge(group, report, task)
+def _judge(work: UnitOfWork, report: Complete, task: Row) -> TransitionResult:
+    reply = verdicts.judge(work, report, task)
     if isinstance(reply, Fail):
-        (failed,) = fail(group, [reply])
+        (failed,) = fail(work, [reply])
         return refuse(Refusal.INVALID_OUTPUT, failed.status, json.loads(reply.error))
     return reply
 
 
-def fail(group: Group, reports: Sequence[Fail]) -> list[TransitionResult]:
-    changed = group.change_tasks(
+def fail(work: UnitOfWork, reports: Sequence[Fail]) -> list[TransitionResult]:
+    changed = work.change_tasks(
         "fail_tasks",
         rows=[
             (r.task_id, r.fence, r.error, r.digest, r.retryable, r.jitter, r.usage) for r in reports
         ],
     )
-    return _answer(group, reports, changed, answer_report, verdicts.give_up)
+    return _answer(work, reports, changed, answer_report, verdicts.give_up)
 
 
-def release(group: Group, reports: Sequence[Release]) -> list[TransitionResult]:
-    changed = group.change_tasks(
+def release(work: UnitOfWork, reports: Sequence[Release]) -> list[TransitionResult]:
+    changed = work.change_tasks(
         "release_tasks", rows=[(r.task_id, r.fence, r.until, r.usage) for r in reports]
     )
     reached = {each.task_id: each.limit for each in reports if each.limit is not None}
-    group.limits += [
+    work.limits += [
         (row["agent"], reached[row["entity"]], row["entity"])
         for row in changed
         if row["entity"] in reached
     ]
-    return _answer(group, reports, changed, answer_report)
+    return _answer(work, reports, changed, answer_report)
 
 
-def ask(group: Group, reports: Sequence[Ask]) -> list[TransitionResult | HoldfastError]:
-    refused = durable.note(group, reports)
+def ask(work: UnitOfWork, reports: Sequence[Ask]) -> list[TransitionResult | HoldfastError]:
+    refused = durable.note(work, reports)
     rows = [(r.task_id, r.fence, r.question) for r in reports if r.task_id not in refused]
-    changed = group.change_tasks("ask_tasks", rows=rows)
-    answers = _answer(group, reports, changed, answer_report)
+    changed = work.change_tasks("ask_tasks", rows=rows)
+    answers = _answer(work, reports, changed, answer_report)
     return [refused.get(r.task_id) or told for r, told in zip(reports, answers, strict=True)]
 
 
-def renew(group: Group, reports: Sequence[Renew]) -> list[TransitionResult]:
-    renewed = group.tx.write(
+def renew(work: UnitOfWork, reports: Sequence[Renew]) -> list[TransitionResult]:
+    renewed = work.tx.write(
         "renew_leases",
         rows=[(r.task_id, r.fence, r.lease, r.progress, r.usage) for r in reports],
     )
     changed = [{"entity": row["id"], "status": "running"} for row in renewed]
-    answers = _answer(group, reports, changed, answer_renewal)
+    answers = _answer(work, reports, changed, answer_renewal)
     told = {report.task_id for report in reports if report.usage is not None}
     if not told:
         return answers
-    group.used |= {row["run_id"] for row in renewed if row["id"] in told and row["run_id"]}
-    over = _end_overspent(group, [report for report in reports if report.task_id in told])
+    work.runs_with_usage |= {
+        row["run_id"] for row in renewed if row["id"] in told and row["run_id"]
+    }
+    over = _end_overspent(work, [report for report in reports if report.task_id in told])
     return [over.get(r.task_id, answer) for r, answer in zip(reports, answers, strict=True)]
 
 
-def _end_overspent(group: Group, reports: Sequence[Renew]) -> dict[str, TransitionResult]:
+def _end_overspent(work: UnitOfWork, reports: Sequence[Renew]) -> dict[str, TransitionResult]:
     """Fail the attempts that tell of more than one of them may use; their workers are to stop."""
-    failures = usage_limits.overspent(group, reports)
-    answers = fail(group, failures) if failures else []
+    failures = usage_limits.overspent(work, reports)
+    answers = fail(work, failures) if failures else []
     return {
         each.task_id: refuse(
             Refusal.ALREADY_TERMINAL,
@@ -133,17 +135,17 @@ def _end_overspent(group: Group, reports: Sequence[Renew]) -> dict[str, Transiti
     }
 
 
-def lose(group: Group, reports: Sequence[Lose]) -> list[TransitionResult]:
-    changed = group.change_tasks(
+def lose(work: UnitOfWork, reports: Sequence[Lose]) -> list[TransitionResult]:
+    changed = work.change_tasks(
         "lose_tasks", rows=[(r.task_id, r.fence, r.problem) for r in reports]
     )
     if len(changed) < len(reports):
-        group.tx.write("shorten_leases", ids=[r.task_id for r in reports])
-    return _answer(group, reports, changed, answer_report, _lose_for_good)
+        work.tx.write("shorten_leases", ids=[r.task_id for r in reports])
+    return _answer(work, reports, changed, answer_report, _lose_for_good)
 
 
-def _lose_for_good(group: Group, report: Lose, task: Row) -> TransitionResult | None:
-    return verdicts.give_up(group, report, task) if task["expired"] else None
+def _lose_for_good(work: UnitOfWork, report: Lose, task: Row) -> TransitionResult | None:
+    return verdicts.give_up(work, report, task) if task["expired"] else None
 
 
 @lru_cache(maxsize=10)
@@ -152,32 +154,32 @@ def _accepted(status: str) -> TransitionResult:
 
 
 def _answer(
-    group: Group,
+    work: UnitOfWork,
     reports: Sequence[R],
     changed: list[Row],
     explain: Callable[[R, Row], TransitionResult],
-    conclude: Callable[[Group, R, Row], TransitionResult | None] | None = None,
+    conclude: Callable[[UnitOfWork, R, Row], TransitionResult | None] | None = None,
 ) -> list[TransitionResult]:
     """RETURNING is the answer; what it leaves out is concluded otherwise, or looked up."""
     accepted = {row["entity"]: _accepted(row["status"]) for row in changed}
     refused = [report for report in reports if report.task_id not in accepted]
     if refused and conclude is not None:
-        accepted |= _conclude(group, refused, conclude)
+        accepted |= _conclude(work, refused, conclude)
         refused = [report for report in refused if report.task_id not in accepted]
     if refused:
-        found = group.tx.read("attempt_records", rows=[(r.task_id, r.fence) for r in refused])
+        found = work.tx.read("attempt_records", rows=[(r.task_id, r.fence) for r in refused])
         records = {row["task_id"]: row for row in found}
         accepted |= {r.task_id: explain(r, records[r.task_id]) for r in refused}
     return [accepted[report.task_id] for report in reports]
 
 
 def _conclude(
-    group: Group,
+    work: UnitOfWork,
     refused: Sequence[R],
-    conclude: Callable[[Group, R, Row], TransitionResult | None],
+    conclude: Callable[[UnitOfWork, R, Row], TransitionResult | None],
 ) -> dict[str, TransitionResult]:
     """Those that run under their fence, and whose end is not for one statement to decide."""
-    rows = group.tx.read("task_judged", rows=[(r.task_id, r.fence) for r in refused])
+    rows = work.tx.read("task_judged", rows=[(r.task_id, r.fence) for r in refused])
     by_task = {report.task_id: report for report in refused}
-    answers = {row["id"]: conclude(group, by_task[row["id"]], row) for row in rows}
+    answers = {row["id"]: conclude(work, by_task[row["id"]], row) for row in rows}
     return {task_id: answer for task_id, answer in answers.items() if answer is not None}

@@ -46,11 +46,11 @@ class Surroundings(Protocol):
 
 
 class Reports:
-    def __init__(self, desk: Surroundings) -> None:
-        self._desk = desk
+    def __init__(self, context: Surroundings) -> None:
+        self._context = context
 
     def complete(self, held: Held, output: object = None, *, usage: object = None) -> Complete:
-        text = encode_json("output", output, limit=self._desk.settings.max_output)
+        text = encode_json("output", output, limit=self._context.settings.max_output)
         return Complete(
             **held,
             output=text,
@@ -61,23 +61,23 @@ class Reports:
     def fail(
         self, held: Held, error: object, *, retryable: bool = True, usage: object = None
     ) -> Fail:
-        text = encode_json("error", error, limit=self._desk.settings.max_output)
+        text = encode_json("error", error, limit=self._context.settings.max_output)
         return Fail(
             **held,
             error=text,
             digest=digest(text),
             retryable=validation.flag("retryable", retryable),
-            jitter=self._desk.randomness.random(),
+            jitter=self._context.randomness.random(),
             usage=used(usage),
         )
 
     def release(self, held: Held, *, until: Moment | None = None, usage: object = None) -> Release:
-        chosen = None if until is None else parse_moment("until", until, self._desk.now)
+        chosen = None if until is None else parse_moment("until", until, self._context.now)
         return Release(**held, until=chosen, usage=used(usage))
 
     def reach_limit(self, held: Held, until: Moment, usage: object = None) -> Release:
-        lifts = parse_moment("until", until, self._desk.now)
-        if lifts > self._desk.now() + MOST_LIMIT:
+        lifts = parse_moment("until", until, self._context.now)
+        if lifts > self._context.now() + MOST_LIMIT:
             raise InvalidInput(
                 "until", "a usage limit lifts at most 7 days ahead; tell it again then"
             )
@@ -93,13 +93,13 @@ class Reports:
         until = wait.until
         return Suspend(
             **held,
-            until=None if until is None else parse_moment("until", until, self._desk.now),
+            until=None if until is None else parse_moment("until", until, self._context.now),
             awaited=_awaited(wait),
             notes=self._notes(notes),
         )
 
     def _notes(self, notes: Sequence[tuple[str, object]]) -> Notes:
-        limit = self._desk.settings.max_output
+        limit = self._context.settings.max_output
         return tuple(
             (clean_key("name", name), encode_json("value", value, limit=limit))
             for name, value in notes
@@ -112,7 +112,7 @@ class Reports:
         # Also of a token that is not genuine the row decides.
         return {
             "task_id": identifier,
-            "fence": read_fence(self._desk.secret, identifier, text) or FORGED,
+            "fence": read_fence(self._context.secret, identifier, text) or FORGED,
         }
 
 

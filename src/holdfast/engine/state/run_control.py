@@ -14,7 +14,7 @@ from holdfast.engine.core.operation import (
     RetryRun,
     UnholdRun,
 )
-from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.read.report_refusals import refuse
 from holdfast.engine.read.spending import tell_limit
 from holdfast.engine.state import reopen
@@ -24,78 +24,78 @@ from holdfast.model.units import tell_duration
 from holdfast.store.database import Row
 
 
-def control_run(group: Group, operation: ControlledRun) -> TransitionResult:
+def control_run(work: UnitOfWork, operation: ControlledRun) -> TransitionResult:
     match operation:
         case CancelRun():
-            return _cancel(group, operation)
+            return _cancel(work, operation)
         case ExpireRun():
-            return _expire(group, operation)
+            return _expire(work, operation)
         case HoldRun() | UnholdRun():
-            return _hold(group, operation)
+            return _hold(work, operation)
         case RaiseBudget():
-            return _raise_budget(group, operation)
+            return _raise_budget(work, operation)
         case RetryRun(step=None):
-            return reopen.retry_run(group, operation.run_id, operation.actor)
+            return reopen.retry_run(work, operation.run_id, operation.actor)
         case RetryRun(step=str() as step):
-            return reopen.retry_from(group, operation.run_id, step, operation.actor)
+            return reopen.retry_from(work, operation.run_id, step, operation.actor)
         case _:
             message = f"{type(operation).__name__} is not an operation on a run"
             raise TypeError(message)
 
 
-def _cancel(group: Group, operation: CancelRun) -> TransitionResult:
-    rows = group.change_runs("cancel_run", run_id=operation.run_id, actor=operation.actor)
+def _cancel(work: UnitOfWork, operation: CancelRun) -> TransitionResult:
+    rows = work.change_runs("cancel_run", run_id=operation.run_id, actor=operation.actor)
     if not rows:
-        return _refused(group, operation)
-    group.change_tasks("cancel_run_tasks", ids=[operation.run_id], actor=operation.actor)
+        return _refused(work, operation)
+    work.change_tasks("cancel_run_tasks", ids=[operation.run_id], actor=operation.actor)
     return TransitionResult(ok=True, status="cancelled")
 
 
-def _expire(group: Group, operation: ExpireRun) -> TransitionResult:
+def _expire(work: UnitOfWork, operation: ExpireRun) -> TransitionResult:
     """End a run that was not done in time, and with it whatever of it is open."""
-    found = group.tx.read("run_by_id", run_id=operation.run_id)
+    found = work.tx.read("run_by_id", run_id=operation.run_id)
     limit = tell_duration(found[0]["time_limit"] or 0) if found else ""
     problem = json.dumps({"code": "deadline", "message": f"it was not done within {limit}"})
-    rows = group.change_runs(
+    rows = work.change_runs(
         "expire_run", run_id=operation.run_id, problem=problem, actor=operation.actor
     )
     if not rows:
-        return _refused(group, operation)
-    group.change_tasks("cancel_run_tasks", ids=[operation.run_id], actor=operation.actor)
+        return _refused(work, operation)
+    work.change_tasks("cancel_run_tasks", ids=[operation.run_id], actor=operation.actor)
     return TransitionResult(ok=True, status="failed")
 
 
-def _hold(group: Group, operation: HoldRun | UnholdRun) -> TransitionResult:
-    rows = group.change_runs(
+def _hold(work: UnitOfWork, operation: HoldRun | UnholdRun) -> TransitionResult:
+    rows = work.change_runs(
         "hold_run" if isinstance(operation, HoldRun) else "unhold_run",
         run_id=operation.run_id,
         reason=int(operation.reason),
         actor=operation.actor,
     )
-    return _pass_on(group, operation, rows)
+    return _pass_on(work, operation, rows)
 
 
-def _raise_budget(group: Group, operation: RaiseBudget) -> TransitionResult:
-    rows = group.change_runs(
+def _raise_budget(work: UnitOfWork, operation: RaiseBudget) -> TransitionResult:
+    rows = work.change_runs(
         "raise_budget",
         run_id=operation.run_id,
         usd=operation.usd,
         attempts=operation.attempts,
         actor=operation.actor,
     )
-    return _pass_on(group, operation, rows)
+    return _pass_on(work, operation, rows)
 
 
-def _pass_on(group: Group, operation: ControlledRun, rows: Sequence[Row]) -> TransitionResult:
+def _pass_on(work: UnitOfWork, operation: ControlledRun, rows: Sequence[Row]) -> TransitionResult:
     """Have the tasks of a run know its holds, if those changed."""
     if not rows:
-        return _refused(group, operation)
-    group.change_tasks("copy_run_holds", ids=[row["entity"] for row in rows])
+        return _refused(work, operation)
+    work.change_tasks("copy_run_holds", ids=[row["entity"] for row in rows])
     return TransitionResult(ok=True, status="running")
 
 
-def _refused(group: Group, operation: ControlledRun) -> TransitionResult:
-    found: list[Row] = group.tx.read("run_by_id", run_id=operation.run_id)
+def _refused(work: UnitOfWork, operation: ControlledRun) -> TransitionResult:
+    found: list[Row] = work.tx.read("run_by_id", run_id=operation.run_id)
     if not found:
         return refuse(Refusal.NOT_FOUND, None)
     status = found[0]["status"]
@@ -107,7 +107,7 @@ def _refused(group: Group, operation: ControlledRun) -> TransitionResult:
         detail = "its workflow has no such limit: that can be raised only where a budget sets it"
         return refuse(Refusal.INVALID_TRANSITION, status, detail)
     if _wants_on(operation) and found[0]["holds"] & Hold.BUDGET:
-        used, call = tell_limit(group.tx, operation.run_id)
+        used, call = tell_limit(work.tx, operation.run_id)
         if call:
             detail = f"its budget holds it, {used}; {call} lets it go on"
             return refuse(Refusal.HELD, status, detail)

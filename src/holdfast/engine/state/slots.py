@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from holdfast.engine.core.task_rows import RUN_PREFIX
-from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.store.database import Contended, Row
 
 PARKED_AT_ONCE = 2_000
@@ -14,95 +14,95 @@ PARKED_AT_ONCE = 2_000
 HALVES = (False, True)
 
 
-def take(group: Group, claimed: Iterable[Row]) -> None:
+def take(work: UnitOfWork, claimed: Iterable[Row]) -> None:
     """Count claimed tasks against their keys, whose counters this transaction holds already."""
     wanted = Counter(row["concurrency_key"] for row in claimed if row["concurrency_key"])
-    group.crowded.update(wanted)
-    if wanted and len(group.tx.write("take_slots", rows=sorted(wanted.items()))) != len(wanted):
+    work.keys_to_withdraw.update(wanted)
+    if wanted and len(work.tx.write("take_slots", rows=sorted(wanted.items()))) != len(wanted):
         message = "a concurrency key was filled by another process"
         raise Contended(message)
 
 
-def hold(group: Group, keys: Iterable[str]) -> None:
+def hold(work: UnitOfWork, keys: Iterable[str]) -> None:
     """Lock counters for the rest of the transaction; wait for one only in the order of keys.
 
     Behind a key that sorts later, waiting could close a circle: rather begin again.
     """
-    new = sorted(set(keys) - group.slots)
-    if new and new[0] < max(group.slots, default=""):
-        if len(group.tx.read("try_slots", keys=new)) != len(new):
+    new = sorted(set(keys) - work.slots)
+    if new and new[0] < max(work.slots, default=""):
+        if len(work.tx.read("try_slots", keys=new)) != len(new):
             message = "a concurrency key is in use by another process"
             raise Contended(message)
     elif new:
-        group.tx.run("lock_slots", keys=new)
-    group.slots.update(new)
+        work.tx.run("lock_slots", keys=new)
+    work.slots.update(new)
 
 
-def free(group: Group) -> None:
+def free(work: UnitOfWork) -> None:
     """Give back what ended tasks and runs held, and let the oldest waiting runs in."""
-    if not group.freed:
+    if not work.freed:
         return
-    freed, group.freed = group.freed, Counter()
+    freed, work.freed = work.freed, Counter()
     keys = sorted(freed)
-    hold(group, keys)
-    group.tx.write("free_slots", rows=sorted(freed.items()))
-    group.wake()
+    hold(work, keys)
+    work.tx.write("free_slots", rows=sorted(freed.items()))
+    work.wake()
     for key in keys:
-        _let_in(group, key, freed[key])
+        _let_in(work, key, freed[key])
 
 
-def _let_in(group: Group, key: str, count: int) -> None:
+def _let_in(work: UnitOfWork, key: str, count: int) -> None:
     """Let those on who have waited longest for a key that has room: runs now, tasks in the end."""
     if key.startswith(RUN_PREFIX):
-        admit(group, key, count)
+        admit(work, key, count)
     else:
-        group.room = True
+        work.room = True
 
 
-def unpark(group: Group) -> bool:
+def unpark(work: UnitOfWork) -> bool:
     """Let on whoever is parked though its key has room; whether anybody waits for a key at all.
 
     The first of each line, because there may be no worker for the one that has waited longest of
     all; and once in a group, because whoever is let in and not claimed is parked again by its end.
     """
-    group.room = False
-    rows = group.tx.read("parked_keys")
+    work.room = False
+    rows = work.tx.read("parked_keys")
     for row in rows:
         if row["room"] > 0:
-            _unpark(group, row["key"], row["room"])
+            _unpark(work, row["key"], row["room"])
     return bool(rows)
 
 
-def _unpark(group: Group, key: str, count: int) -> None:
-    found = group.tx.read("parked_lines", key=key)
+def _unpark(work: UnitOfWork, key: str, count: int) -> None:
+    found = work.tx.read("parked_lines", key=key)
     lines = [(row["agent"], row["tags"], half) for row in found for half in HALVES]
-    if lines and group.tx.write("unpark_tasks", rows=lines, key=key, count=count):
-        group.wake()
+    if lines and work.tx.write("unpark_tasks", rows=lines, key=key, count=count):
+        work.wake()
         # There may be more of them now than there is room.
-        group.crowded.add(key)
+        work.keys_to_withdraw.add(key)
 
 
-def park(group: Group) -> int:
+def park(work: UnitOfWork) -> int:
     """Take out of the line who waits for a key that this group filled or added to.
 
     So no claim walks past them; the answer is how many, at most `PARKED_AT_ONCE`.
     """
-    if not group.crowded:
+    if not work.keys_to_withdraw:
         return 0
-    keys = sorted(group.crowded)
-    return len(group.tx.write("park_tasks", keys=keys, count=PARKED_AT_ONCE))
+    keys = sorted(work.keys_to_withdraw)
+    return len(work.tx.write("park_tasks", keys=keys, count=PARKED_AT_ONCE))
 
 
-def admit(group: Group, key: str, count: int) -> None:
+def admit(work: UnitOfWork, key: str, count: int) -> None:
     """Lift hold slot from the oldest runs that wait for a key, as far as there is room."""
-    hold(group, [key])
-    for row in group.tx.read("waiting_runs", key=key, count=count):
-        if not group.tx.write("take_slots", rows=[(key, 1)]):
+    hold(work, [key])
+    for row in work.tx.read("waiting_runs", key=key, count=count):
+        if not work.tx.write("take_slots", rows=[(key, 1)]):
             return
-        group.change_runs("admit_run", run_id=row["id"])
-        group.change_tasks("copy_run_holds", ids=[row["id"]])
+        work.change_runs("admit_run", run_id=row["id"])
+        work.change_tasks("copy_run_holds", ids=[row["id"]])
 
 
-def sweep(group: Group) -> None:
-    for row in group.tx.read("keys_with_room"):
-        _let_in(group, row["key"], row["room"])
+def sweep(work: UnitOfWork) -> None:
+    for row in work.tx.read("keys_with_room"):
+        _let_in(work, row["key"], row["room"])

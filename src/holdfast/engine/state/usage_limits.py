@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from holdfast.engine.core.operation import Fail, Keys, Operation, Renew
 from holdfast.engine.core.run_cache import RunFacts
-from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.model.budget import CODE, tell_usd, to_dollars
 from holdfast.model.result import TransitionResult
 from holdfast.model.text import digest
@@ -29,70 +29,70 @@ class LiftLimit(Operation):
         return (f"limit:{self.agent}",)
 
 
-def hold_limited_tasks(group: Group) -> None:
+def hold_limited_tasks(work: UnitOfWork) -> None:
     """Hold the tasks that met a limit, before anybody claims.
 
     Nobody else's row is written: a claim asks for the limit itself, and so does who looks.
     """
-    for _, until, task_id in group.limits:
-        group.change_tasks("limit_task", task_id=task_id, until=until)
+    for _, until, task_id in work.limits:
+        work.change_tasks("limit_task", task_id=task_id, until=until)
 
 
-def but_for(group: Group, agents: Sequence[str]) -> tuple[str, ...]:
+def but_for(work: UnitOfWork, agents: Sequence[str]) -> tuple[str, ...]:
     """Those of some agents that have reached no limit in this very group.
 
     Their limits are written down only after every counter is held.
     """
-    reached = {agent for agent, _, _ in group.limits}
+    reached = {agent for agent, _, _ in work.limits}
     return tuple(agent for agent in agents if agent not in reached)
 
 
-def keep(group: Group) -> None:
+def keep(work: UnitOfWork) -> None:
     """Write the limits down for who comes later, and forget those that have lifted.
 
     After every counter, and in the order of the agents: another process may write down the same.
     """
-    if group.lifted:
-        group.tx.run("forget_limits")
-    for agent, until, task_id in sorted(group.limits):
-        group.tx.run("note_limit", agent=agent, until=until, task_id=task_id)
+    if work.lifted:
+        work.tx.run("forget_limits")
+    for agent, until, task_id in sorted(work.limits):
+        work.tx.run("note_limit", agent=agent, until=until, task_id=task_id)
 
 
-def lift(group: Group, lifts: Sequence[LiftLimit]) -> list[TransitionResult]:
+def lift(work: UnitOfWork, lifts: Sequence[LiftLimit]) -> list[TransitionResult]:
     """Have agents be at no limit any more; repeated where one is at none."""
     agents = sorted({each.agent for each in lifts})
-    ended = {agent for agent in agents if group.tx.write("end_limit", agent=agent)}
+    ended = {agent for agent in agents if work.tx.write("end_limit", agent=agent)}
     if ended:
-        group.wake()
+        work.wake()
     return [TransitionResult(ok=True, repeated=each.agent not in ended) for each in lifts]
 
 
-def look(group: Group) -> None:
+def look(work: UnitOfWork) -> None:
     """Who waits for an agent whose limit has lifted is ready, though nothing of it was changed."""
-    if group.tx.read("lifted_limits"):
-        group.lifted = True
-        group.wake()
+    if work.tx.read("lifted_limits"):
+        work.lifted = True
+        work.wake()
 
 
-def hold_spent(group: Group) -> None:
+def hold_spent(work: UnitOfWork) -> None:
     """Hold those of the runs whose attempts ended or told of their usage that are at a limit."""
-    if group.used:
-        used, group.used = group.used, set()
-        hold_runs_at_budget(group, group.facts.of(group.tx, used).values())
+    if work.runs_with_usage:
+        used, work.runs_with_usage = work.runs_with_usage, set()
+        hold_runs_at_budget(work, work.run_cache.of(work.tx, used).values())
 
 
-def hold_runs_at_budget(group: Group, runs: Iterable[RunFacts]) -> None:
+def hold_runs_at_budget(work: UnitOfWork, runs: Iterable[RunFacts]) -> None:
     """Hold those of some runs, and of what called them, that are at a limit, with all below."""
     limits = {limit for run in runs for limit in run.limits}
     if not limits:
         return
-    if held := group.change_runs("hold_spent_runs", ids=sorted(limits)):
-        group.change_tasks("copy_run_holds", ids=[row["entity"] for row in held])
+    if held := work.change_runs("hold_spent_runs", ids=sorted(limits)):
+        work.change_tasks("copy_run_holds", ids=[row["entity"] for row in held])
 
 
-def overspent(group: Group, reports: Sequence[Renew]) -> list[Fail]:
+def overspent(work: UnitOfWork, reports: Sequence[Renew]) -> list[Fail]:
     """How those of some renewed attempts failed that tell of more than one of them may use."""
-    found = group.tx.read("overspent_attempts", rows=[(r.task_id, r.fence) for r in reports])
+    found = work.tx.read("overspent_attempts", rows=[(r.task_id, r.fence) for r in reports])
     fences = {report.task_id: report.fence for report in reports}
     return [_fail(row, fences[row["id"]]) for row in found]
 

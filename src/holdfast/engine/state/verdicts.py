@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.engine.core.operation import Complete, Fail, Lose
-from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.read.report_refusals import digest_misfit
 from holdfast.engine.state import reopen
 from holdfast.model import json_schema
@@ -20,15 +20,17 @@ from holdfast.model.verdict import Verdict, items_mistake, read_verdict
 from holdfast.store.database import Row
 
 
-def check(group: Group, reports: Sequence[Complete]) -> dict[str, Fail | None]:
+def check(work: UnitOfWork, reports: Sequence[Complete]) -> dict[str, Fail | None]:
     """Of the tasks that declare what they give: None where it fits, else how the attempt failed."""
-    rows = group.tx.read("declared_reports", rows=[(r.task_id, r.fence) for r in reports])
+    rows = work.tx.read("declared_reports", rows=[(r.task_id, r.fence) for r in reports])
     by_task = {report.task_id: report for report in reports}
-    return {row["id"]: _check(group, by_task[row["id"]], row) for row in rows}
+    return {row["id"]: _check(work, by_task[row["id"]], row) for row in rows}
 
 
-def _check(group: Group, report: Complete, task: dict[str, str]) -> Fail | None:
-    step = group.graphs.step(group.tx, task["workflow"], task["workflow_version"], task["step"])
+def _check(work: UnitOfWork, report: Complete, task: dict[str, str]) -> Fail | None:
+    step = work.workflow_cache.step(
+        work.tx, task["workflow"], task["workflow_version"], task["step"]
+    )
     declared = None if step.work is None else step.work.outputs
     misfits = (
         []
@@ -77,7 +79,7 @@ def accepts(report: Complete) -> bool:
     return verdict is not None and verdict.accepts
 
 
-def judge(group: Group, report: Complete, task: Row) -> TransitionResult | Fail:
+def judge(work: UnitOfWork, report: Complete, task: Row) -> TransitionResult | Fail:
     """What becomes of a verifier that did not accept: without a verdict, its attempt has failed."""
     verdict = _verdict(report)
     if verdict is None:
@@ -85,12 +87,12 @@ def judge(group: Group, report: Complete, task: Row) -> TransitionResult | Fail:
     if (mistake := _unknown_items(verdict, task)) is not None:
         return fail(report, mistake)
     row = (report.task_id, report.fence, report.output, report.digest, report.usage)
-    if rows := group.change_tasks("reject_round", rows=[row]):
-        reopen.supersede(group, rows, "verifier")
+    if rows := work.change_tasks("reject_round", rows=[row]):
+        reopen.supersede(work, rows, "verifier")
         said = reopen.Scope(feedback=json.dumps(verdict.feedback))
-        reopen.reopen_subject(group, task, verdict.items, said, "verifier")
-        reopen.lift_run(group, task["run_id"], "verifier")
-        reopen.let_go(group, report.task_id, "verifier")
+        reopen.reopen_subject(work, task, verdict.items, said, "verifier")
+        reopen.lift_run(work, task["run_id"], "verifier")
+        reopen.let_go(work, report.task_id, "verifier")
         return TransitionResult(ok=True, status="queued")
     loss = Loss(
         problem=reopen.write(verdict, task),
@@ -99,44 +101,44 @@ def judge(group: Group, report: Complete, task: Row) -> TransitionResult | Fail:
         usage=report.usage,
         rejected=1,
     )
-    return _conclude(group, report, task, loss)
+    return _conclude(work, report, task, loss)
 
 
-def give_up(group: Group, report: Fail | Lose, task: Row) -> TransitionResult:
+def give_up(work: UnitOfWork, report: Fail | Lose, task: Row) -> TransitionResult:
     """A failure or a loss with no budget left, of a step that has a plan for it."""
     if isinstance(report, Fail):
         loss = Loss(problem=report.error, digest=report.digest, usage=report.usage, failed=1)
     else:
         loss = Loss(problem=report.problem, vanished=1)
-    return _conclude(group, report, task, loss)
+    return _conclude(work, report, task, loss)
 
 
 def _conclude(
-    group: Group, report: Complete | Fail | Lose, task: Row, loss: Loss
+    work: UnitOfWork, report: Complete | Fail | Lose, task: Row, loss: Loss
 ) -> TransitionResult:
     named = (report.task_id, report.fence, loss.problem, loss.digest, loss.usage)
     if task["on_failure"] == "goto":
-        plan = group.graphs.step(
-            group.tx, task["workflow"], task["workflow_version"], task["step"]
+        plan = work.workflow_cache.step(
+            work.tx, task["workflow"], task["workflow_version"], task["step"]
         ).on_failure
-        if rows := group.change_tasks("go_back", rows=[(*named, plan.max_rounds, loss.actor)]):
-            reopen.supersede(group, rows, "goto")
-            go_to(group, task, str(plan.step), loss.feedback or loss.problem)
+        if rows := work.change_tasks("go_back", rows=[(*named, plan.max_rounds, loss.actor)]):
+            reopen.supersede(work, rows, "goto")
+            go_to(work, task, str(plan.step), loss.feedback or loss.problem)
             detail = f"it goes back to {plan.step}, and is tried again after it"
             return TransitionResult(ok=True, status="queued", detail=detail)
     row = (*named, loss.failed, loss.vanished, loss.rejected, loss.actor)
-    (changed,) = group.change_tasks("conclude_tasks", rows=[row])
-    leave_out(group, [changed])
+    (changed,) = work.change_tasks("conclude_tasks", rows=[row])
+    leave_out(work, [changed])
     return TransitionResult(
         ok=True, status=changed["status"], detail=_becomes(changed["status"], report.task_id)
     )
 
 
-def leave_out(group: Group, rows: Sequence[Row]) -> None:
+def leave_out(work: UnitOfWork, rows: Sequence[Row]) -> None:
     """Let work give nothing whose verifier was skipped: without an acceptance nothing passes."""
     for row in rows:
         if row["skipped"] and row["verifies"] is not None:
-            group.change_tasks("skip_unaccepted", task_id=row["entity"])
+            work.change_tasks("skip_unaccepted", task_id=row["entity"])
 
 
 def _becomes(status: str, task_id: str) -> str:
@@ -145,13 +147,13 @@ def _becomes(status: str, task_id: str) -> str:
     return plans.get(status, "")
 
 
-def go_to(group: Group, task: Row, step: str, feedback: str) -> None:
+def go_to(work: UnitOfWork, task: Row, step: str, feedback: str) -> None:
     """Begin again at a step further up, with what was said of the task that goes back."""
-    (target,) = group.tx.read("task_beside", task_id=task["id"], step=step)
+    (target,) = work.tx.read("task_beside", task_id=task["id"], step=step)
     scope = reopen.Scope(apart=task["id"], feedback=feedback)
-    reopen.reopen_within(group, target["id"], "goto", reopen.STARTED, scope)
-    reopen.lift_run(group, task["run_id"], "goto")
-    reopen.let_go(group, task["id"], "goto")
+    reopen.reopen_within(work, target["id"], "goto", reopen.STARTED, scope)
+    reopen.lift_run(work, task["run_id"], "goto")
+    reopen.let_go(work, task["id"], "goto")
 
 
 def _unknown_items(verdict: Verdict, task: Row) -> str | None:

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from holdfast.engine.core.context import Desk
+from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.operation import Keys, Operation
 from holdfast.engine.core.sync_async import operation, reading
-from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
 from holdfast.engine.read.pages import Page
 from holdfast.errors import InvalidInput, NotFound
@@ -48,19 +48,19 @@ class RevokeAccess(AccessOperation):
     pass
 
 
-def carry_out(group: Group, operations: Sequence[AccessOperation]) -> list[Row | None]:
+def carry_out(work: UnitOfWork, operations: Sequence[AccessOperation]) -> list[Row | None]:
     """In the order of their names, whatever order they were asked for in."""
     # Who remembers a token, here or elsewhere, is to look again.
-    group.tells = True
-    group.granted += [each.name for each in operations]
+    work.notify = True
+    work.granted += [each.name for each in operations]
     places = sorted(range(len(operations)), key=lambda place: operations[place].name)
-    given = {place: _carry_out(group, operations[place]) for place in places}
+    given = {place: _carry_out(work, operations[place]) for place in places}
     return [given[place] for place in range(len(operations))]
 
 
-def _carry_out(group: Group, operation: AccessOperation) -> Row | None:
+def _carry_out(work: UnitOfWork, operation: AccessOperation) -> Row | None:
     if isinstance(operation, GrantAccess):
-        rows = group.tx.write(
+        rows = work.tx.write(
             "grant_access",
             name=operation.name,
             digest=operation.digest,
@@ -69,7 +69,7 @@ def _carry_out(group: Group, operation: AccessOperation) -> Row | None:
             ttl=operation.ttl,
         )
     else:
-        rows = group.tx.write("revoke_access", name=operation.name)
+        rows = work.tx.write("revoke_access", name=operation.name)
     return rows[0] if rows else None
 
 
@@ -79,8 +79,8 @@ LEAST_SECRET = 32
 class AccessTokens:
     """Of a token the store keeps its digest alone: whoever reads the store learns none."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: EngineContext) -> None:
+        self._context = context
 
     @operation
     def grant(
@@ -102,7 +102,7 @@ class AccessTokens:
         if agents is not None and chosen is not Role.WORKER:
             raise InvalidInput("agents", f"are for workers; a token for {chosen} has none")
         seconds = None if expires is None else parse_duration("expires", expires)
-        return self._desk.submit(
+        return self._context.submit(
             GrantAccess(
                 name=validation.actor(name, "name"),
                 digest=digest_secret(secret),
@@ -121,12 +121,12 @@ class AccessTokens:
         def read(row: Row | None) -> Access:
             return self.get(chosen) if row is None else read_access(row)
 
-        return self._desk.submit(RevokeAccess(name=chosen), read=read)
+        return self._context.submit(RevokeAccess(name=chosen), read=read)
 
     @reading
     def get(self, name: str) -> Access:
         """What was granted under a name."""
-        rows = self._desk.view(lambda tx: tx.read("access_by_name", name=name))
+        rows = self._context.view(lambda tx: tx.read("access_by_name", name=name))
         if not rows:
             raise NotFound(name, "token")
         return read_access(rows[0])
@@ -135,25 +135,25 @@ class AccessTokens:
     def find(self, secret: str) -> Access | None:
         """What a token may do; None when it is not good, or not any more."""
         digest = digest_secret(secret)
-        rows = self._desk.view(lambda tx: tx.read("access_by_digest", digest=digest))
+        rows = self._context.view(lambda tx: tx.read("access_by_digest", digest=digest))
         return read_access(rows[0]) if rows else None
 
     @reading
     def good_digests(self) -> frozenset[str]:
         """The digests of all that is good: tokens, and the sessions and links of browsers."""
-        rows = self._desk.view(lambda tx: tx.read("good_digests"))
+        rows = self._context.view(lambda tx: tx.read("good_digests"))
         return frozenset(str(row["digest"]) for row in rows)
 
     @reading
     def good_among(self, digests: Sequence[str]) -> frozenset[str]:
         """Which of some digests are of tokens, and of sessions of browsers, that are good."""
-        rows = self._desk.view(lambda tx: tx.read("good_among", digests=digests))
+        rows = self._context.view(lambda tx: tx.read("good_among", digests=digests))
         return frozenset(str(row["digest"]) for row in rows)
 
     @reading
     def list(self) -> Page[Access]:
         """Every token that was granted, good or not, by its name."""
-        return [read_access(row) for row in self._desk.view(lambda tx: tx.read("list_access"))]
+        return [read_access(row) for row in self._context.view(lambda tx: tx.read("list_access"))]
 
 
 def _role(value: object) -> Role:

@@ -12,10 +12,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from holdfast.clock import MICROSECONDS
-from holdfast.engine.core.context import Desk
+from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.operation import Keys, Operation
 from holdfast.engine.core.sync_async import operation, reading
-from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.surroundings.access import read_access
 from holdfast.model.text import clean_name
 from holdfast.model.token import Access, digest_secret
@@ -52,15 +52,15 @@ class LeaveBrowser(BrowserOperation):
     pass
 
 
-def carry_out(group: Group, operations: Sequence[BrowserOperation]) -> list[Row | None]:
+def carry_out(work: UnitOfWork, operations: Sequence[BrowserOperation]) -> list[Row | None]:
     """In the order of their digests, whatever order they were asked for in."""
     places = sorted(range(len(operations)), key=lambda place: operations[place].digest)
-    given = {place: _carry_out(group, operations[place]) for place in places}
+    given = {place: _carry_out(work, operations[place]) for place in places}
     return [given[place] for place in range(len(operations))]
 
 
-def _carry_out(group: Group, operation: BrowserOperation) -> Row | None:
-    tx, digest = group.tx, operation.digest
+def _carry_out(work: UnitOfWork, operation: BrowserOperation) -> Row | None:
+    tx, digest = work.tx, operation.digest
     if isinstance(operation, MakeLink):
         tx.run("forget_browsers")
         rows = tx.write("make_link", digest=digest, name=operation.name, ttl=operation.ttl)
@@ -88,33 +88,33 @@ class Browser:
 class Browsers:
     """Of links and sessions too the store keeps digests alone."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: EngineContext) -> None:
+        self._context = context
 
     @operation
     def link(self, name: str, code: str) -> Future[int | None]:
         """Have a code let one browser in with what a token may do; until when, if that is good."""
         asked = MakeLink(digest=digest_secret(code), name=clean_name("name", name), ttl=LINK)
-        return self._desk.submit(asked, read=_read_end)
+        return self._context.submit(asked, read=_read_end)
 
     @operation
     def enter(self, code: str, secret: str) -> Future[int | None]:
         """Use up a code: from now on the secret is what the browser shows, until when."""
         session = digest_secret(secret)
         asked = EnterByLink(digest=digest_secret(code), session=session, ttl=SESSION)
-        return self._desk.submit(asked, read=_read_end)
+        return self._context.submit(asked, read=_read_end)
 
     @operation
     def leave(self, secret: str) -> Future[bool]:
         """Have what a browser shows be good for nothing from now on; whether it was."""
         asked = LeaveBrowser(digest=digest_secret(secret))
-        return self._desk.submit(asked, read=lambda row: row is not None)
+        return self._context.submit(asked, read=lambda row: row is not None)
 
     @reading
     def find(self, secret: str) -> Browser | None:
         """Who shows this; None when it is not good, or not any more, or its token is not."""
         digest = digest_secret(secret)
-        rows = self._desk.view(lambda tx: tx.read("browser_by_digest", digest=digest))
+        rows = self._context.view(lambda tx: tx.read("browser_by_digest", digest=digest))
         if not rows:
             return None
         return Browser(access=read_access(rows[0]), ends_at=rows[0]["ends_at"])

@@ -16,11 +16,11 @@ from concurrent.futures import Future
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from holdfast.engine.core.context import Desk
+from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.operation import Keys, Operation
 from holdfast.engine.core.sync_async import operation, reading
 from holdfast.engine.core.task_rows import PLAIN, TaskRow
-from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
 from holdfast.engine.read.pages import Page
 from holdfast.engine.read.records import UNREADABLE, read_event, read_value, tell_problem
@@ -96,39 +96,39 @@ ACTOR = "hook"
 log = logging.getLogger("holdfast.hooks")
 
 
-def register(group: Group, operations: Sequence[RegisterHooks]) -> list[None]:
+def register(work: UnitOfWork, operations: Sequence[RegisterHooks]) -> list[None]:
     # In one order, because two processes that register the same hooks wait for each other.
     rows = [hook for operation in operations for hook in operation.hooks]
     rows.sort(key=lambda hook: hook[0])
-    group.tx.run("register_hooks", rows=rows)
+    work.tx.run("register_hooks", rows=rows)
     return [None for _ in operations]
 
 
-def remove(group: Group, operation: RemoveHook) -> TransitionResult:
-    if group.tx.write("remove_hook", hook=operation.name):
+def remove(work: UnitOfWork, operation: RemoveHook) -> TransitionResult:
+    if work.tx.write("remove_hook", hook=operation.name):
         return TransitionResult(ok=True)
-    names = ", ".join(row["name"] for row in group.tx.read("list_hooks"))
+    names = ", ".join(row["name"] for row in work.tx.read("list_hooks"))
     there = f"there are {names}" if names else "there is none at all"
     detail = f"no hook of this store is called {operation.name!r}; {there}"
     return refuse(Refusal.NOT_FOUND, None, detail)
 
 
-def fire(group: Group) -> None:
+def fire(work: UnitOfWork) -> None:
     """Queue what is to follow the ends of this group; each end is there once, and so is this."""
-    if not group.ends:
+    if not work.ends:
         return
-    ends, group.ends = group.ends, []
-    found = group.tx.read("hooks_to_fire", rows=[(end["entity"], end["version"]) for end in ends])
+    ends, work.ends = work.ends, []
+    found = work.tx.read("hooks_to_fire", rows=[(end["entity"], end["version"]) for end in ends])
     tasks: list[tuple[TaskRow, str]] = []
     for row in found:
         try:
-            tasks.append((_task(row, group.ids), ACTOR))
+            tasks.append((_task(row, work.ids), ACTOR))
         except UNREADABLE as error:
-            group.passed_hooks.append({**row, "problem": tell_problem(error)})
-    creation.insert_tasks(group, tasks, {}, run_holds=0)
+            work.passed_hooks.append({**row, "problem": tell_problem(error)})
+    creation.insert_tasks(work, tasks, {}, run_holds=0)
     failed = [end["entity"] for end in ends if end["status"] == "failed" and end["run_id"] is None]
     if failed:
-        group.failed_hooks += group.tx.read("failed_hooks", ids=failed)
+        work.failed_hooks += work.tx.read("failed_hooks", ids=failed)
 
 
 def report(failed: Sequence[Row], passed: Sequence[Row]) -> None:
@@ -177,18 +177,18 @@ Kept = tuple[str, str, str | None, str]
 class Hooks:
     """What follows the end of a run or of a lone task."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: EngineContext) -> None:
+        self._context = context
 
     @operation
     def register(self, hooks: Sequence[NewHook]) -> Future[None]:
         """Have each hook follow every end it is for from now on; again, it changes nothing."""
         wanted = {row[0]: row for row in map(self._row, hooks)}
-        rows = self._desk.view(lambda tx: tx.read("list_hooks")) if wanted else []
+        rows = self._context.view(lambda tx: tx.read("list_hooks")) if wanted else []
         known = {(row["name"], row["events"], row["about"], row["template"]) for row in rows}
         new = tuple(row for row in wanted.values() if row not in known)
         if new:
-            return self._desk.submit(RegisterHooks(hooks=new))
+            return self._context.submit(RegisterHooks(hooks=new))
         unchanged: Future[None] = Future()
         unchanged.set_result(None)
         return unchanged
@@ -196,12 +196,12 @@ class Hooks:
     @operation
     def remove(self, name: str) -> Future[TransitionResult]:
         """Let nothing more follow; what it has queued already stays in the queue."""
-        return self._desk.submit(RemoveHook(name=clean_name("name", name)))
+        return self._context.submit(RemoveHook(name=clean_name("name", name)))
 
     @reading
     def list(self) -> Page[Hook]:
         """Every hook of the store, of whatever program."""
-        return [_read(row) for row in self._desk.view(lambda tx: tx.read("list_hooks"))]
+        return [_read(row) for row in self._context.view(lambda tx: tx.read("list_hooks"))]
 
     def _row(self, hook: NewHook) -> Kept:
         validation.instance("hook", hook, NewHook)
@@ -214,8 +214,8 @@ class Hooks:
             timeout=hook.timeout,
             concurrency=hook.concurrency,
         )
-        limit = self._desk.settings.max_payload
-        row = validation.new_task(task, self._desk.ids, max_payload=limit, now=self._desk.now)
+        limit = self._context.settings.max_payload
+        row = validation.new_task(task, self._context.ids, max_payload=limit, now=self._context.now)
         about = None if hook.about is None else clean_name("about", hook.about)
         return hook.name, _ends(hook.events), about, write(row)
 

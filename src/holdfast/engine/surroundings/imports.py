@@ -17,11 +17,11 @@ from dataclasses import dataclass, field, replace
 from graphlib import TopologicalSorter
 from typing import Any
 
-from holdfast.engine.core.context import Desk
+from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.operation import Complete, Fail, Import, Past, StartRun
 from holdfast.engine.core.sync_async import operation
 from holdfast.engine.core.task_rows import TaskRow
-from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
 from holdfast.engine.state import creation, plans, report_outcomes
 from holdfast.errors import HoldfastError, InvalidInput, KeyConflict
@@ -42,22 +42,22 @@ class Led:
     by: Import
 
 
-def take_over(group: Group, operations: Sequence[Import]) -> list[Reply]:
+def take_over(work: UnitOfWork, operations: Sequence[Import]) -> list[Reply]:
     """A tree or run of which anything is here already is left as it is."""
-    replies = _start_runs(group, operations) | _create_trees(group, operations)
+    replies = _start_runs(work, operations) | _create_trees(work, operations)
     new = [operation for place, operation in enumerate(operations) if _is_new(replies[place])]
     led = [Led(past=past, by=operation) for operation in new for past in operation.past]
-    _plan(group, led)
+    _plan(work, led)
     for each in led:
         if each.past.enqueue:
-            _reach(group, "enqueue_task", each)
-    _end(group, led)
-    _pass_on(group, new)
+            _reach(work, "enqueue_task", each)
+    _end(work, led)
+    _pass_on(work, new)
     for asked in new:
         if asked.run is not None and asked.cancelled:
             run_id, actor = asked.run.run_id, asked.actor
-            group.change_runs("cancel_run", run_id=run_id, actor=actor)
-            group.change_tasks("cancel_run_tasks", ids=[run_id], actor=actor)
+            work.change_runs("cancel_run", run_id=run_id, actor=actor)
+            work.change_tasks("cancel_run_tasks", ids=[run_id], actor=actor)
     return [replies[place] for place in range(len(operations))]
 
 
@@ -65,21 +65,21 @@ def _is_new(reply: Reply) -> bool:
     return isinstance(reply, list) and all(each.created for each in reply)
 
 
-def _start_runs(group: Group, operations: Sequence[Import]) -> dict[int, Reply]:
+def _start_runs(work: UnitOfWork, operations: Sequence[Import]) -> dict[int, Reply]:
     runs: dict[int, StartRun] = {
         place: each.run for place, each in enumerate(operations) if each.run is not None
     }
-    started = creation.start_runs(group, list(runs.values())) if runs else []
+    started = creation.start_runs(work, list(runs.values())) if runs else []
     return {
         place: [reply] if isinstance(reply, Created) else reply
         for place, reply in zip(runs, started, strict=True)
     }
 
 
-def _create_trees(group: Group, operations: Sequence[Import]) -> dict[int, Reply]:
+def _create_trees(work: UnitOfWork, operations: Sequence[Import]) -> dict[int, Reply]:
     trees = {place: each for place, each in enumerate(operations) if each.run is None}
     wanted = [task.key for tree in trees.values() for task in tree.tasks]
-    keys = creation.Keys(group, "tasks_by_key", wanted)
+    keys = creation.Keys(work, "tasks_by_key", wanted)
     replies = {place: _settle_keys(keys, tree.tasks) for place, tree in trees.items()}
     accepted = [
         (task, trees[place].actor)
@@ -91,7 +91,7 @@ def _create_trees(group: Group, operations: Sequence[Import]) -> dict[int, Reply
     # In one order, because whoever inserts a key waits for whoever has just inserted it; and a
     # parent before its children, which may be written with a later statement.
     accepted.sort(key=lambda each: (depths[each[0].id], each[0].key or ""))
-    creation.insert_tasks(group, accepted, {}, run_holds=0)
+    creation.insert_tasks(work, accepted, {}, run_holds=0)
     return replies
 
 
@@ -126,29 +126,29 @@ def _settle_keys(keys: creation.Keys, tasks: Sequence[TaskRow]) -> Reply:
     ]
 
 
-def _plan(group: Group, led: Sequence[Led]) -> None:
+def _plan(work: UnitOfWork, led: Sequence[Led]) -> None:
     """While all their children are still idle, as in any other plan."""
     for each in led:
         if each.past.phase != "none":
-            _reach(group, "start_planning", each)
+            _reach(work, "start_planning", each)
     for each in led:
         if each.past.phase == "finalized":
-            _reach(group, "finalize_plan", each, shape=None)
+            _reach(work, "finalize_plan", each, shape=None)
 
 
-def _pass_on(group: Group, new: Sequence[Import]) -> None:
+def _pass_on(work: UnitOfWork, new: Sequence[Import]) -> None:
     for each in new:
         if finalized := [past.task_id for past in each.past if past.phase == "finalized"]:
-            plans.pass_on(group, finalized, each.actor)
+            plans.pass_on(work, finalized, each.actor)
 
 
-def _reach(group: Group, query: str, led: Led, **more: Any) -> None:
+def _reach(work: UnitOfWork, query: str, led: Led, **more: Any) -> None:
     past = led.past
-    if not group.change_tasks(query, task_id=past.task_id, actor=led.by.actor, **more):
+    if not work.change_tasks(query, task_id=past.task_id, actor=led.by.actor, **more):
         raise RuntimeError(f"{query} does not move {past.task_id}; nothing of it is imported")
 
 
-def _end(group: Group, led: Sequence[Led]) -> None:
+def _end(work: UnitOfWork, led: Sequence[Led]) -> None:
     """Round by round: whoever ends in one has all that it needed from the rounds before."""
     ended = {each.past.task_id: each for each in led if each.past.ended is not None}
     order = TopologicalSorter({key: ended[key].past.after for key in ended})
@@ -156,25 +156,25 @@ def _end(group: Group, led: Sequence[Led]) -> None:
     while order.is_active():
         names = order.get_ready()
         ready = [ended[name] for name in names]
-        _attempt(group, [each for each in ready if not each.past.settled])
-        _settle(group, [each.past for each in ready if each.past.settled])
-        group.change_tasks("unblock_dependents", ids=names)
+        _attempt(work, [each for each in ready if not each.past.settled])
+        _settle(work, [each.past for each in ready if each.past.settled])
+        work.change_tasks("unblock_dependents", ids=names)
         order.done(*names)
-    _add_late_needs(group, ended.values())
+    _add_late_needs(work, ended.values())
 
 
-def _settle(group: Group, plans: Sequence[Past]) -> None:
+def _settle(work: UnitOfWork, plans: Sequence[Past]) -> None:
     for plan in plans:
         told = None if plan.result == "null" else plan.result
         output, error = (told, None) if plan.ended == "done" else (None, told)
-        rows = group.change_tasks("settle_plans", ids=[plan.task_id], output=output, error=error)
+        rows = work.change_tasks("settle_plans", ids=[plan.task_id], output=output, error=error)
         if [row["status"] for row in rows] != [plan.ended]:
             raise RuntimeError("a plan does not end as its children did; nothing of it is imported")
 
 
-def _attempt(group: Group, led: Sequence[Led]) -> None:
+def _attempt(work: UnitOfWork, led: Sequence[Led]) -> None:
     for each in led:
-        started = group.change_tasks(
+        started = work.change_tasks(
             "claim_task_by_id",
             task_id=each.past.task_id,
             agents=[each.past.agent],
@@ -187,8 +187,8 @@ def _attempt(group: Group, led: Sequence[Led]) -> None:
     pasts = [each.past for each in led]
     done = [_completed(past) for past in pasts if past.ended == "done"]
     failed = [_failed(past) for past in pasts if past.ended == "failed"]
-    answers = report_outcomes.complete(group, done) if done else []
-    answers += report_outcomes.fail(group, failed) if failed else []
+    answers = report_outcomes.complete(work, done) if done else []
+    answers += report_outcomes.fail(work, failed) if failed else []
     for answer in answers:
         if not answer.ok:
             raise RuntimeError(f"a task cannot end, {answer}; nothing of it is imported")
@@ -210,14 +210,14 @@ def _failed(past: Past) -> Fail:
     )
 
 
-def _add_late_needs(group: Group, led: Iterable[Led]) -> None:
+def _add_late_needs(work: UnitOfWork, led: Iterable[Led]) -> None:
     """What ran too early needs from now on what came before it."""
     late = {each.past.task_id: each.past.late for each in led if each.past.late}
     if late:
-        found = group.tx.read("tasks_by_id", ids=sorted(late))
+        found = work.tx.read("tasks_by_id", ids=sorted(late))
         since = {row["id"]: row["version"] for row in found}
         rows = [(task, need, since[task]) for task, needs in late.items() for need in needs]
-        group.tx.run("insert_needs", rows=rows)
+        work.tx.run("insert_needs", rows=rows)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -291,8 +291,8 @@ class Unit:
 class Imports:
     """Trees and runs of an older store; each comes over whole, and once."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: EngineContext) -> None:
+        self._context = context
 
     @operation
     def take_over(
@@ -301,7 +301,7 @@ class Imports:
         """Take over each unit, unless it is here already; nothing, if one is here otherwise."""
         operations = self.prepare(units, validation.actor(actor))
         self._refuse_others(operations)
-        return self._desk.submit_all(operations)
+        return self._context.submit_all(operations)
 
     def prepare(self, units: Sequence[PastTree | PastRun], actor: str) -> list[Import]:
         """What the writer will be asked, one operation for each unit; all checked, none written."""
@@ -318,7 +318,7 @@ class Imports:
     def _ids(self, trees: Sequence[PastTree]) -> dict[str, str]:
         """Ids in the order the tasks had there, which decides between two of one position."""
         ranked = sorted((task.rank, task.name) for tree in trees for task in tree.tasks)
-        return {name: self._desk.ids.task() for _, name in ranked}
+        return {name: self._context.ids.task() for _, name in ranked}
 
     def _tree(self, tree: PastTree, ids: Mapping[str, str], actor: str) -> Import:
         tasks = {task.name: task for task in tree.tasks}
@@ -334,8 +334,8 @@ class Imports:
         return replace(self._import(unit, actor), tasks=validation.batch(rows))
 
     def _run(self, past: PastRun, actor: str) -> Import:
-        limit = self._desk.settings.max_payload
-        start = validation.new_run(past.run, self._desk.ids, max_payload=limit, actor_name=actor)
+        limit = self._context.settings.max_payload
+        start = validation.new_run(past.run, self._context.ids, max_payload=limit, actor_name=actor)
         unit = Unit(
             tasks={task.name: task for task in past.tasks},
             ids={str(row.step): row.id for row in start.tasks},
@@ -352,7 +352,7 @@ class Imports:
         return replace(self._import(unit, actor), run=run, cancelled=past.cancelled)
 
     def _import(self, unit: Unit, actor: str) -> Import:
-        lease = positive_microseconds("lease", self._desk.settings.lease)
+        lease = positive_microseconds("lease", self._context.settings.lease)
         past: list[Past] = []
         for task in unit.tasks.values():
             with told(f"tasks[{task.name}]"):
@@ -360,8 +360,10 @@ class Imports:
         return Import(past=tuple(past), actor=actor, lease=lease)
 
     def _row(self, unit: Unit, past: PastTask, body: str) -> TaskRow:
-        limit = self._desk.settings.max_payload
-        row = validation.new_task(past.task, self._desk.ids, max_payload=limit, now=self._desk.now)
+        limit = self._context.settings.max_payload
+        row = validation.new_task(
+            past.task, self._context.ids, max_payload=limit, now=self._context.now
+        )
         ready = past.status is Status.QUEUED and not unit.is_planned(past)
         return replace(
             row,
@@ -374,7 +376,7 @@ class Imports:
 
     def _past(self, unit: Unit, task: PastTask) -> Past:
         ended = task.status in TERMINAL
-        limit = self._desk.settings.max_output
+        limit = self._context.settings.max_output
         return Past(
             task_id=unit.ids[task.name],
             agent=task.task.agent,
@@ -403,7 +405,7 @@ class Imports:
         def read(tx: Transaction) -> list[Row]:
             return [row for page in pages(keys) for row in tx.read(query, keys=page)]
 
-        found = {row["key"]: row for row in self._desk.view(read)}
+        found = {row["key"]: row for row in self._context.view(read)}
         for key, body in bodies.items():
             if key in found and found[key]["body_digest"] != body:
                 raise KeyConflict(found[key]["key"], found[key]["id"])

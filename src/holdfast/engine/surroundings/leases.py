@@ -12,10 +12,10 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 
-from holdfast.engine.core.context import Desk
+from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.operation import Keys, Operation
 from holdfast.engine.core.sync_async import operation
-from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.read.report_refusals import refuse
 from holdfast.errors import ShuttingDown
 from holdfast.model.result import Refusal, TransitionResult
@@ -51,23 +51,23 @@ class ReleaseLease(Operation):
 LEASE_SUBJECT = "lease:"
 
 
-def acquire_all(group: Group, operations: Sequence[AcquireLease]) -> list[NamedLease | None]:
+def acquire_all(work: UnitOfWork, operations: Sequence[AcquireLease]) -> list[NamedLease | None]:
     """New keys are inserted in their own order, whatever order they were asked for in."""
     places = sorted(range(len(operations)), key=lambda place: operations[place].key)
-    given = {place: acquire(group, operations[place]) for place in places}
+    given = {place: acquire(work, operations[place]) for place in places}
     return [given[place] for place in range(len(operations))]
 
 
-def acquire(group: Group, operation: AcquireLease) -> NamedLease | None:
-    rows = group.tx.write(
+def acquire(work: UnitOfWork, operation: AcquireLease) -> NamedLease | None:
+    rows = work.tx.write(
         "acquire_lease", key=operation.key, owner=operation.owner, ttl=operation.ttl
     )
     if not rows:
         # Where the clock was set back under it, it would else last for as long as that.
-        group.tx.write("shorten_lease", key=operation.key)
+        work.tx.write("shorten_lease", key=operation.key)
         return None
     row = rows[0]
-    token = make_token(group.secret, LEASE_SUBJECT + operation.key, row["fence"])
+    token = make_token(work.secret, LEASE_SUBJECT + operation.key, row["fence"])
     return NamedLease(
         key=row["key"],
         owner=row["owner"],
@@ -77,28 +77,26 @@ def acquire(group: Group, operation: AcquireLease) -> NamedLease | None:
     )
 
 
-def renew(group: Group, operation: RenewLease) -> TransitionResult:
-    rows = group.tx.write(
-        "renew_lease", key=operation.key, fence=operation.fence, ttl=operation.ttl
-    )
+def renew(work: UnitOfWork, operation: RenewLease) -> TransitionResult:
+    rows = work.tx.write("renew_lease", key=operation.key, fence=operation.fence, ttl=operation.ttl)
     return TransitionResult(ok=True) if rows else refuse(Refusal.STALE_TOKEN, None)
 
 
-def release(group: Group, operation: ReleaseLease) -> TransitionResult:
-    rows = group.tx.write("release_lease", key=operation.key, fence=operation.fence)
+def release(work: UnitOfWork, operation: ReleaseLease) -> TransitionResult:
+    rows = work.tx.write("release_lease", key=operation.key, fence=operation.fence)
     return TransitionResult(ok=True) if rows else refuse(Refusal.STALE_TOKEN, None)
 
 
 class Leases:
     """Locks that end by themselves: pass a lease's fence on, so that who is late is refused."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: EngineContext) -> None:
+        self._context = context
 
     @operation
     def acquire(self, key: str, owner: str, *, ttl: float) -> Future[NamedLease | None]:
         """Take a lease that nobody holds; None when somebody does."""
-        return self._desk.submit(
+        return self._context.submit(
             AcquireLease(
                 key=clean_key("key", key),
                 owner=clean_name("owner", owner),
@@ -118,15 +116,15 @@ class Leases:
     def renew(self, key: str, token: str, *, ttl: float) -> Future[TransitionResult]:
         """Keep a lease; refused once it has run out or changed hands."""
         fence = self._fence(key, token)
-        return self._desk.submit(
+        return self._context.submit(
             RenewLease(key=key, fence=fence, ttl=positive_microseconds("ttl", ttl))
         )
 
     @operation
     def release(self, key: str, token: str) -> Future[TransitionResult]:
         """Give a lease back; nobody else's can be freed with its token."""
-        return self._desk.submit(ReleaseLease(key=key, fence=self._fence(key, token)))
+        return self._context.submit(ReleaseLease(key=key, fence=self._fence(key, token)))
 
     def _fence(self, key: str, token: str) -> int:
         subject = LEASE_SUBJECT + clean_key("key", key)
-        return read_fence(self._desk.secret, subject, clean_text("token", token)) or 0
+        return read_fence(self._context.secret, subject, clean_text("token", token)) or 0

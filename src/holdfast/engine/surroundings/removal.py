@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 
-from holdfast.engine.core.context import Desk
+from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.operation import Keys, Operation
 from holdfast.engine.core.task_rows import ID, LEAST
-from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.ids import first_id
 from holdfast.store.database import Transaction
 
@@ -53,38 +53,38 @@ class RemoveDeleted(Removal):
     """Of tasks that somebody deleted there is nothing left but their past."""
 
 
-def remove(group: Group, operation: Removal) -> list[str]:
+def remove(work: UnitOfWork, operation: Removal) -> list[str]:
     """Those runs and tasks that are gone now, and with them all that belonged to them.
 
     Their rows are locked: what the tombstones were made of is what is removed.
     """
     choose = _deleted if isinstance(operation, RemoveDeleted) else _bury
-    tops = choose(group, operation)
+    tops = choose(work, operation)
     gone = [member for member, top in operation.members if top in tops]
     if not gone:
         return []
     tasks = [member for member in gone if member.startswith("t_")]
     if isinstance(operation, RemoveRuns):
-        group.tx.run("bury_keys", ids=tasks)
-    group.tx.run("remove_events", ids=gone)
-    group.tx.run("remove_signals", ids=gone)
-    group.tx.run("remove_traces", ids=gone)
-    group.tx.run("remove_needs", ids=tasks)
-    group.tx.run("remove_tasks", ids=tasks)
+        work.tx.run("bury_keys", ids=tasks)
+    work.tx.run("remove_events", ids=gone)
+    work.tx.run("remove_signals", ids=gone)
+    work.tx.run("remove_traces", ids=gone)
+    work.tx.run("remove_needs", ids=tasks)
+    work.tx.run("remove_tasks", ids=tasks)
     if isinstance(operation, RemoveRuns):
-        group.tx.run("remove_runs", ids=sorted(set(operation.runs).intersection(gone)))
+        work.tx.run("remove_runs", ids=sorted(set(operation.runs).intersection(gone)))
     return sorted(tops)
 
 
-def _bury(group: Group, operation: Removal) -> set[str]:
+def _bury(work: UnitOfWork, operation: Removal) -> set[str]:
     query = "bury_runs" if isinstance(operation, RemoveRuns) else "bury_tasks"
-    buried = group.tx.write(query, rows=operation.members, before=operation.before)
+    buried = work.tx.write(query, rows=operation.members, before=operation.before)
     return {row["entity"] for row in buried}.intersection(top for _, top in operation.members)
 
 
-def _deleted(group: Group, operation: Removal) -> set[str]:
+def _deleted(work: UnitOfWork, operation: Removal) -> set[str]:
     """Nobody writes of them any more, and no key of theirs was kept."""
-    unread = group.tx.read("unread_deleted", ids=operation.keys)
+    unread = work.tx.read("unread_deleted", ids=operation.keys)
     return set(operation.keys).difference(row["entity"] for row in unread)
 
 
@@ -136,8 +136,8 @@ class Removals:
     The newest come first: whatever needs a task is gone before that is looked at.
     """
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: EngineContext) -> None:
+        self._context = context
 
     def find(
         self, kind: str, before: int, *, until: str | None = None, count: int = PAGE
@@ -145,7 +145,7 @@ class Removals:
         """A page of what ended before a moment: each member, with what it belongs to."""
         chosen = _KINDS[kind]
         last = first_id(chosen.prefix, before) if until is None else until
-        rows = self._desk.view(
+        rows = self._context.view(
             lambda tx: tx.read(chosen.find, until=last, before=before, count=count)
         )
         return sorted(
@@ -169,9 +169,9 @@ class Removals:
         if not members:
             return Removed(gone=(), next=None)
         if knots:
-            members += self._desk.view(lambda tx: _knotted(tx, members, before))
+            members += self._context.view(lambda tx: _knotted(tx, members, before))
         make = _KINDS[kind].remove
-        gone = self._desk.submit(make(members=tuple(sorted(members)), before=before)).result()
+        gone = self._context.submit(make(members=tuple(sorted(members)), before=before)).result()
         return Removed(gone=tuple(gone), next=following)
 
     def walk(self, kind: str, before: int, limits: Limits | None = None) -> Iterator[Removed]:
@@ -209,8 +209,8 @@ class Removals:
 
     def forget(self, before: int, count: int = MOST) -> int:
         """Forget that something without a key was removed before a moment; of how much."""
-        with self._desk.database.begin() as connection:
-            tx = self._desk.database.join(connection)
+        with self._context.database.begin() as connection:
+            tx = self._context.database.join(connection)
             return len(tx.write("forget_tombstones", before=before, count=count))
 
 

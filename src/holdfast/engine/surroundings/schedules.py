@@ -18,11 +18,11 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from holdfast.engine.core.context import Desk
+from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.operation import CreateTasks, Keys, Operation, StartRun
 from holdfast.engine.core.sync_async import operation, reading
 from holdfast.engine.core.task_rows import LEAST, TaskRow
-from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
 from holdfast.engine.read.pages import PAGE, Page, read_limit
 from holdfast.engine.read.records import UNREADABLE, read_schedule, tell_problem
@@ -134,15 +134,15 @@ class Fired:
     problem: str | None = None
 
 
-def put(group: Group, operations: Sequence[PutSchedule]) -> list[Schedule | HoldfastError]:
-    refused = _refused(group, operations)
+def put(work: UnitOfWork, operations: Sequence[PutSchedule]) -> list[Schedule | HoldfastError]:
+    refused = _refused(work, operations)
     # In one order, because whoever inserts a name waits for whoever has just inserted it.
     accepted = sorted((o for o in operations if o.name not in refused), key=lambda o: o.name)
     flows = {(o.workflow, o.workflow_version, o.definition) for o in accepted if o.workflow}
     flows |= {each for o in accepted for each in o.called}
     if flows:
-        group.tx.run("insert_workflows", rows=sorted(flows))
-    changed = group.tx.write(
+        work.tx.run("insert_workflows", rows=sorted(flows))
+    changed = work.tx.write(
         "put_schedules",
         rows=[
             (
@@ -162,16 +162,16 @@ def put(group: Group, operations: Sequence[PutSchedule]) -> list[Schedule | Hold
         ],
     )
     if changed:
-        group.wake()
-    rows = group.tx.read("schedules_by_name", names=[o.name for o in accepted])
+        work.wake()
+    rows = work.tx.read("schedules_by_name", names=[o.name for o in accepted])
     kept = {row["name"]: read_schedule(row) for row in rows}
     return [refused.get(o.name) or kept[o.name] for o in operations]
 
 
-def _refused(group: Group, operations: Sequence[PutSchedule]) -> dict[str, HoldfastError]:
+def _refused(work: UnitOfWork, operations: Sequence[PutSchedule]) -> dict[str, HoldfastError]:
     """Those that are to go with a run which is not there, or has ended."""
     runs = sorted({o.run_id for o in operations if o.run_id is not None})
-    rows = group.tx.read("runs_by_id", ids=runs) if runs else []
+    rows = work.tx.read("runs_by_id", ids=runs) if runs else []
     standing = {row["id"]: row["status"] for row in rows}
     return {
         o.name: InvalidInput("run", _why_not(o.run_id, standing.get(o.run_id)))
@@ -186,38 +186,38 @@ def _why_not(run_id: str, status: str | None) -> str:
     return f"{run_id} has ended: it is {status}; a schedule that goes with a run ends with it"
 
 
-def steer(group: Group, operation: SteerSchedule) -> TransitionResult:
+def steer(work: UnitOfWork, operation: SteerSchedule) -> TransitionResult:
     match operation:
         case PauseSchedule():
-            changed = group.tx.write("pause_schedule", name=operation.name)
+            changed = work.tx.write("pause_schedule", name=operation.name)
         case ResumeSchedule():
-            changed = _resume(group, operation.name)
+            changed = _resume(work, operation.name)
         case RemoveSchedule():
-            changed = group.tx.write("remove_schedule", name=operation.name)
+            changed = work.tx.write("remove_schedule", name=operation.name)
         case _:
             message = f"{type(operation).__name__} is not an operation on a schedule"
             raise TypeError(message)
-    found = changed or group.tx.read("schedule_by_name", name=operation.name)
+    found = changed or work.tx.read("schedule_by_name", name=operation.name)
     if not found:
         return refuse(Refusal.NOT_FOUND, None, f"there is no schedule {operation.name!r}")
     return TransitionResult(ok=True, repeated=not changed)
 
 
-def _resume(group: Group, name: str) -> list[Row]:
+def _resume(work: UnitOfWork, name: str) -> list[Row]:
     changed: list[Row] = []
-    for row in group.tx.read("schedule_by_name", name=name):
-        now = group.tx.read("now")[0]["now"]
+    for row in work.tx.read("schedule_by_name", name=name):
+        now = work.tx.read("now")[0]["now"]
         upcoming = first_after(row["cron"], row["zone"], now)
-        changed += group.tx.write(
+        changed += work.tx.write(
             "resume_schedule", name=name, from_version=row["version"], upcoming=upcoming
         )
     if changed:
-        group.wake()
+        work.wake()
     return changed
 
 
-def fire(group: Group, ticks: Sequence[Tick]) -> list[Fired]:
-    moved = group.tx.write(
+def fire(work: UnitOfWork, ticks: Sequence[Tick]) -> list[Fired]:
+    moved = work.tx.write(
         "fire_schedules",
         rows=[
             (tick.name, tick.version, max(tick.ticks, default=None), tick.next_at, tick.problem)
@@ -225,25 +225,25 @@ def fire(group: Group, ticks: Sequence[Tick]) -> list[Fired]:
         ],
     )
     rows = {row["name"]: row for row in moved}
-    fired = _start(group, [(tick, rows[tick.name]) for tick in ticks if tick.name in rows])
+    fired = _start(work, [(tick, rows[tick.name]) for tick in ticks if tick.name in rows])
     problems = [(name, each.problem) for name, each in sorted(fired.items()) if each.problem]
     if problems:
-        group.tx.run("note_schedule_errors", rows=problems)
+        work.tx.run("note_schedule_errors", rows=problems)
     if late := sorted({tick.name for tick in ticks} - rows.keys()):
         # Of a run that an older release has ended, which knows of no schedules.
-        owners = group.tx.read("schedule_owners", names=late)
-        group.closed += [row["id"] for row in owners if row["status"] != "running"]
+        owners = work.tx.read("schedule_owners", names=late)
+        work.scheduled_runs_ended += [row["id"] for row in owners if row["status"] != "running"]
     return [fired.get(tick.name, Fired()) for tick in ticks]
 
 
-def tear_down(group: Group) -> None:
+def tear_down(work: UnitOfWork) -> None:
     """Take away what went with the runs that have ended in this group."""
-    if group.closed:
-        closed, group.closed = sorted(set(group.closed)), []
-        group.tx.run("remove_schedules_of_runs", ids=closed)
+    if work.scheduled_runs_ended:
+        closed, work.scheduled_runs_ended = sorted(set(work.scheduled_runs_ended)), []
+        work.tx.run("remove_schedules_of_runs", ids=closed)
 
 
-def _start(group: Group, ticks: Sequence[tuple[Tick, Row]]) -> dict[str, Fired]:
+def _start(work: UnitOfWork, ticks: Sequence[tuple[Tick, Row]]) -> dict[str, Fired]:
     """Start what schedules are for, once for each tick; the last problem is the one to tell."""
     fired = {tick.name: Fired(problem=tick.problem) for tick, _ in ticks}
     tasks: list[tuple[str, CreateTasks]] = []
@@ -253,14 +253,14 @@ def _start(group: Group, ticks: Sequence[tuple[Tick, Row]]) -> dict[str, Fired]:
             for moment in tick.ticks:
                 key = f"{SCHEDULE_PREFIX}{tick.name}:{tell_tick(moment)}"
                 if row["workflow"] is None:
-                    tasks.append((tick.name, _task(group, row, key)))
+                    tasks.append((tick.name, _task(work, row, key)))
                 else:
-                    runs.append((tick.name, _run(group, row, key)))
+                    runs.append((tick.name, _run(work, row, key)))
         except UNREADABLE as error:
             fired[tick.name] = Fired(problem=tell_problem(error))
     replies: list[list[Created] | Created | HoldfastError] = [
-        *creation.create_tasks(group, [order for _, order in tasks]),
-        *creation.start_runs(group, [order for _, order in runs]),
+        *creation.create_tasks(work, [order for _, order in tasks]),
+        *creation.start_runs(work, [order for _, order in runs]),
     ]
     names = [name for name, _ in (*tasks, *runs)]
     for name, reply in zip(names, replies, strict=True):
@@ -275,18 +275,18 @@ def _add(fired: Fired, reply: list[Created] | Created | HoldfastError) -> Fired:
     return replace(fired, started=fired.started + tuple(each.id for each in made if each.created))
 
 
-def _task(group: Group, row: Row, key: str) -> CreateTasks:
+def _task(work: UnitOfWork, row: Row, key: str) -> CreateTasks:
     template = json.loads(row["template"])
-    task = TaskRow(**template, id=group.ids.task(), payload=row["input"], key=key)
+    task = TaskRow(**template, id=work.ids.task(), payload=row["input"], key=key)
     return CreateTasks(
         tasks=(replace(task, body_digest=validation.body(task)),),
         actor=SCHEDULE_PREFIX + row["name"],
     )
 
 
-def _run(group: Group, row: Row, key: str) -> StartRun:
+def _run(work: UnitOfWork, row: Row, key: str) -> StartRun:
     name, version = row["workflow"], row["workflow_version"]
-    (kept,) = group.tx.read("workflow_definition", name=name, version=version)
+    (kept,) = work.tx.read("workflow_definition", name=name, version=version)
     run = NewRun(
         workflow=read_workflow(kept["definition"]),
         input=json.loads(row["input"]),
@@ -294,7 +294,7 @@ def _run(group: Group, row: Row, key: str) -> StartRun:
     )
     # It was small enough when it was put.
     enough, actor = len(row["input"].encode()), SCHEDULE_PREFIX + row["name"]
-    return validation.new_run(run, group.ids, max_payload=enough, actor_name=actor, tick=key)
+    return validation.new_run(run, work.ids, max_payload=enough, actor_name=actor, tick=key)
 
 
 # The key of what a tick starts is this name and more, and a key has at most 200 characters.
@@ -377,37 +377,37 @@ log = logging.getLogger("holdfast.schedules")
 class Schedules:
     """Cron for tasks and runs: each tick is fired once, however many processes look."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: EngineContext) -> None:
+        self._context = context
 
     @operation
     def put(self, schedule: NewSchedule) -> Future[Schedule]:
         """Keep a schedule; the same again changes nothing, another of the name replaces it."""
-        limit = self._desk.settings.max_payload
-        return self._desk.submit(
-            new_schedule(schedule, self._desk.ids, max_payload=limit, now=self._desk.now)
+        limit = self._context.settings.max_payload
+        return self._context.submit(
+            new_schedule(schedule, self._context.ids, max_payload=limit, now=self._context.now)
         )
 
     @operation
     def pause(self, name: str) -> Future[TransitionResult]:
         """Fire no more ticks; those of the pause are not made up for."""
-        return self._desk.submit(PauseSchedule(name=clean_schedule_name(name)))
+        return self._context.submit(PauseSchedule(name=clean_schedule_name(name)))
 
     @operation
     def resume(self, name: str) -> Future[TransitionResult]:
         """Go on with the next tick from now."""
-        return self._desk.submit(ResumeSchedule(name=clean_schedule_name(name)))
+        return self._context.submit(ResumeSchedule(name=clean_schedule_name(name)))
 
     @operation
     def remove(self, name: str) -> Future[TransitionResult]:
         """Forget a schedule; what it has started stays."""
-        return self._desk.submit(RemoveSchedule(name=clean_schedule_name(name)))
+        return self._context.submit(RemoveSchedule(name=clean_schedule_name(name)))
 
     @reading
     def get(self, name: str) -> Schedule:
         """A schedule as it stands now."""
         known = clean_schedule_name(name)
-        rows = self._desk.view(lambda tx: tx.read("schedule_by_name", name=known))
+        rows = self._context.view(lambda tx: tx.read("schedule_by_name", name=known))
         if not rows:
             raise NotFound(known, "schedule")
         return read_schedule(rows[0])
@@ -416,23 +416,23 @@ class Schedules:
     def list(self, *, limit: int = PAGE, after: str | None = None) -> Page[Schedule]:
         """Schedules by name, at most 1,000; `after` the last name of a page comes the next."""
         count, start = read_limit(limit), "" if after is None else clean_schedule_name(after)
-        rows = self._desk.view(lambda tx: tx.read("list_schedules", count=count, after=start))
+        rows = self._context.view(lambda tx: tx.read("list_schedules", count=count, after=start))
         return [read_schedule(row) for row in rows]
 
     @reading
     def preview(self, cron: str, zone: str = "UTC", count: int = 5) -> Page[datetime]:
         """The next ticks of a cron expression from now, as times of its zone."""
         rule, place = check_cron(cron, zone)
-        number, now = read_limit(count, "count"), self._desk.now()
+        number, now = read_limit(count, "count"), self._context.now()
         first_after(rule, place, now)
         ticks = islice(ticks_after(rule, place, now), number)
         return [tell_local(tick, place) for tick in ticks]
 
     def fire(self) -> None:
         """Fire every tick that is due; what cannot be started is told, and holds up no other."""
-        rows = self._desk.view(lambda tx: tx.read("due_schedules", count=DUE_AT_ONCE))
+        rows = self._context.view(lambda tx: tx.read("due_schedules", count=DUE_AT_ONCE))
         ticks = [_reckon(row) for row in rows]
-        for tick, future in zip(ticks, self._desk.submit_many(ticks), strict=True):
+        for tick, future in zip(ticks, self._context.submit_many(ticks), strict=True):
             fired = self._settle(tick, future)
             if fired.problem is not None:
                 log.warning("schedule %s: %s", tick.name, fired.problem)
@@ -445,7 +445,7 @@ class Schedules:
         except Exception as error:
             log.exception("schedule %s cannot start what it is for", tick.name)
             passed = replace(tick, ticks=(), problem=tell_problem(error))
-            moved: Fired = self._desk.submit(passed).result()
+            moved: Fired = self._context.submit(passed).result()
             return moved
 
 

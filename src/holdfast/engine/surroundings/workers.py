@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from holdfast.engine.core.context import Desk
+from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.operation import Keys, Operation, Report
 from holdfast.engine.core.sync_async import operation, reading
-from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
 from holdfast.engine.read.pages import Page
 from holdfast.engine.read.report_refusals import refuse
@@ -74,20 +74,20 @@ class NoteStop(Report):
 KEPT = 86_400_000_000
 
 
-def carry_out(group: Group, operations: Sequence[WorkerOperation]) -> list[object]:
+def carry_out(work: UnitOfWork, operations: Sequence[WorkerOperation]) -> list[object]:
     """In the order of their names, whatever order they were asked for in."""
     places = sorted(range(len(operations)), key=lambda place: operations[place].name)
-    given = {place: _carry_out(group, operations[place]) for place in places}
+    given = {place: _carry_out(work, operations[place]) for place in places}
     return [given[place] for place in range(len(operations))]
 
 
-def _carry_out(group: Group, operation: WorkerOperation) -> object:
+def _carry_out(work: UnitOfWork, operation: WorkerOperation) -> object:
     match operation:
         case RegisterWorker():
-            return _register(group, operation)
+            return _register(work, operation)
         case AnnounceWorker():
             return _first(
-                group.tx.write(
+                work.tx.write(
                     "announce_worker",
                     name=operation.name,
                     started=operation.started_at,
@@ -96,21 +96,19 @@ def _carry_out(group: Group, operation: WorkerOperation) -> object:
                 )
             )
         case TellWorker():
-            told = group.tx.write("tell_worker", name=operation.name, told=operation.told)
+            told = work.tx.write("tell_worker", name=operation.name, told=operation.told)
             return _answer(told, operation.name)
         case ForgetWorker():
-            gone = group.tx.write(
-                "forget_worker", name=operation.name, started=operation.started_at
-            )
+            gone = work.tx.write("forget_worker", name=operation.name, started=operation.started_at)
             return _answer(gone, operation.name)
         case _:
             raise TypeError(f"{operation!r} is not about a worker")
 
 
-def _register(group: Group, operation: RegisterWorker) -> Row | None:
-    group.tx.run("forget_dead_workers", kept=KEPT)
+def _register(work: UnitOfWork, operation: RegisterWorker) -> Row | None:
+    work.tx.run("forget_dead_workers", kept=KEPT)
     return _first(
-        group.tx.write(
+        work.tx.write(
             "register_worker",
             name=operation.name,
             agents=operation.agents,
@@ -122,9 +120,9 @@ def _register(group: Group, operation: RegisterWorker) -> Row | None:
     )
 
 
-def note_stops(group: Group, reports: Sequence[NoteStop]) -> list[TransitionResult]:
+def note_stops(work: UnitOfWork, reports: Sequence[NoteStop]) -> list[TransitionResult]:
     rows = [(r.task_id, r.fence, r.ended, r.left) for r in reports]
-    noted = {row["task_id"] for row in group.tx.write("note_stops", rows=rows)}
+    noted = {row["task_id"] for row in work.tx.write("note_stops", rows=rows)}
     return [
         TransitionResult(ok=True)
         if report.task_id in noted
@@ -149,9 +147,9 @@ MOST = 2**31 - 1
 class Workers:
     """Which workers live, and what they are told."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._reports = Reports(desk)
+    def __init__(self, context: EngineContext) -> None:
+        self._context = context
+        self._reports = Reports(context)
 
     @operation
     def register(
@@ -167,7 +165,7 @@ class Workers:
 
         The `process` is for others on its machine, who can tell by it that it is dead.
         """
-        return self._desk.submit(
+        return self._context.submit(
             RegisterWorker(
                 name=clean_name("name", name),
                 agents=json.dumps(validation.agents(agents)),
@@ -187,7 +185,7 @@ class Workers:
         While it claims nothing, `pausing` says why.
         """
         chosen, why = clean_name("name", name), _text("pausing", pausing)
-        return self._desk.submit(
+        return self._context.submit(
             AnnounceWorker(name=chosen, started_at=started_at, ttl=self._ttl, pausing=why)
         )
 
@@ -195,24 +193,24 @@ class Workers:
     def forget(self, name: str, started_at: int) -> Future[TransitionResult]:
         """Say that a worker has left."""
         chosen = clean_name("name", name)
-        return self._desk.submit(ForgetWorker(name=chosen, started_at=started_at))
+        return self._context.submit(ForgetWorker(name=chosen, started_at=started_at))
 
     @operation
     def drain(self, name: str) -> Future[TransitionResult]:
         """Have a worker claim nothing more, finish what it runs, and leave."""
-        return self._desk.submit(TellWorker(name=clean_name("name", name), told=DRAIN))
+        return self._context.submit(TellWorker(name=clean_name("name", name), told=DRAIN))
 
     @operation
     def evict(self, name: str) -> Future[TransitionResult]:
         """Have a worker give back at once what it can stop, keep no lease, and leave."""
-        return self._desk.submit(TellWorker(name=clean_name("name", name), told=EVICT))
+        return self._context.submit(TellWorker(name=clean_name("name", name), told=EVICT))
 
     @operation
     def note_stop(
         self, task_id: str, token: str, *, ended: int, left: int = 0
     ) -> Future[TransitionResult]:
         """Say that nothing of an attempt runs any more, whatever became of the attempt."""
-        return self._desk.submit(
+        return self._context.submit(
             NoteStop(
                 **self._reports.fenced(task_id, token),
                 ended=validation.number("ended", ended, least=0, most=MOST),
@@ -223,11 +221,11 @@ class Workers:
     @reading
     def list(self) -> Page[LiveWorker]:
         """Every worker that said it lives, and has not been silent for longer than a lease."""
-        return [_read(row) for row in self._desk.view(lambda tx: tx.read("list_workers"))]
+        return [_read(row) for row in self._context.view(lambda tx: tx.read("list_workers"))]
 
     @property
     def _ttl(self) -> int:
-        return positive_microseconds("lease", self._desk.settings.lease)
+        return positive_microseconds("lease", self._context.settings.lease)
 
 
 def _text(field: str, value: str | None) -> str | None:

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from holdfast.engine.core.context import Desk
+from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.operation import Keys, Operation
 from holdfast.engine.core.sync_async import operation
-from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
 from holdfast.model.workflow.graph import Workflow
 
@@ -33,26 +33,26 @@ class AddWorkflow(Operation):
         return len(self.definition) + sum(len(each[2]) for each in self.called)
 
 
-def add_workflows(group: Group, operations: Sequence[AddWorkflow]) -> list[bool]:
+def add_workflows(work: UnitOfWork, operations: Sequence[AddWorkflow]) -> list[bool]:
     """Keep definitions, each as what its name means; of each whether it was not known before."""
     rows = {(each.workflow, each.workflow_version, each.definition) for each in operations}
     rows |= {called for each in operations for called in each.called}
-    added = group.tx.write("add_workflows", rows=sorted(rows))
+    added = work.tx.write("add_workflows", rows=sorted(rows))
     new = {(row["name"], row["version"]) for row in added}
     chosen = {(each.workflow, each.workflow_version) for each in operations}
-    group.tx.run("choose_workflows", rows=sorted(chosen))
+    work.tx.run("choose_workflows", rows=sorted(chosen))
     return [(each.workflow, each.workflow_version) in new for each in operations]
 
 
 class Workflows:
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: EngineContext) -> None:
+        self._context = context
 
     @operation
     def add(self, workflow: Workflow) -> Future[bool]:
         """Keep one version of a workflow; whether it was not known before."""
         chosen = validation.instance("workflow", workflow, Workflow)
-        return self._desk.submit(
+        return self._context.submit(
             AddWorkflow(
                 workflow=chosen.name,
                 workflow_version=chosen.version,

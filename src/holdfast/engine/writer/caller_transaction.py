@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from holdfast.engine.core.context import Commits, Desk, Joining
+from holdfast.engine.core.context import Commits, EngineContext, Joining
 from holdfast.engine.core.operation import Operation
 from holdfast.engine.core.sync_async import gather, then
 from holdfast.engine.runs import Runs
@@ -38,25 +38,25 @@ class Joined:
     expectations: Expectations
 
 
-def join(desk: Desk, connection: object) -> Joined:
-    return join_by(desk, partial(desk.joining.ask, connection=connection))
+def join(context: EngineContext, connection: object) -> Joined:
+    return join_by(context, partial(context.joining.ask, connection=connection))
 
 
-def join_by(desk: Desk, ask: Ask) -> Joined:
+def join_by(context: EngineContext, ask: Ask) -> Joined:
     """What can be asked where each operation is written at once, in one's own way."""
-    return _join(desk, _Commits(ask))
+    return _join(context, _Commits(ask))
 
 
 @contextmanager
-def join_group(desk: Desk, connection: object) -> Iterator[Joined]:
+def join_group(context: EngineContext, connection: object) -> Iterator[Joined]:
     """What is submitted in the block is written as one group when it ends, and answered then."""
-    group = _Group(desk.joining, connection)
-    yield _join(desk, group)
+    group = _Group(context.joining, connection)
+    yield _join(context, group)
     group.write()
 
 
-def _join(desk: Desk, commits: Commits) -> Joined:
-    inside = replace(desk, commits=commits)
+def _join(context: EngineContext, commits: Commits) -> Joined:
+    inside = replace(context, commits=commits)
     return Joined(
         tasks=Tasks(inside),
         runs=Runs(inside),

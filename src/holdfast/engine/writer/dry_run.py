@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from holdfast.engine.core.context import Desk
+from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.operation import Operation
 from holdfast.engine.writer.caller_transaction import Joined, join_by
 from holdfast.engine.writer.writer import Writer
@@ -63,7 +63,9 @@ class Noting:
         self._tx.run(query, rows=rows, **parameters)
 
 
-def rehearse(desk: Desk, writer: Callable[[], Writer], work: Callable[[Rehearsal], T]) -> T:
+def rehearse(
+    context: EngineContext, writer: Callable[[], Writer], work: Callable[[Rehearsal], T]
+) -> T:
     """Give what `work` gives; nobody is woken, told or handed anything, and nothing stays."""
 
     def inside(tx: Transaction) -> T:
@@ -78,6 +80,6 @@ def rehearse(desk: Desk, writer: Callable[[], Writer], work: Callable[[Rehearsal
                 answer.set_result(reply)
             return answer
 
-        return work(Rehearsal(asked=join_by(desk, ask), tx=noting))
+        return work(Rehearsal(asked=join_by(context, ask), tx=noting))
 
-    return desk.database.rehearse(inside)
+    return context.database.rehearse(inside)

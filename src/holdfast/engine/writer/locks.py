@@ -22,7 +22,7 @@ from holdfast.engine.core.operation import (
     StartPlanning,
     TaskOperation,
 )
-from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.state import superseded_needs
 from holdfast.engine.state.durable import SendSignal
 from holdfast.engine.surroundings.leases import AcquireLease, ReleaseLease, RenewLease
@@ -34,11 +34,11 @@ from holdfast.store.database import Contended
 ROLLING = (ResetTask, ReopenTask, RetryTask, ReorderPlan, FinalizePlan, StartPlanning)
 
 
-def lock(group: Group, operations: Sequence[Operation]) -> None:
+def lock(work: UnitOfWork, operations: Sequence[Operation]) -> None:
     """Runs, then tasks, then schedules and named leases, each in the order of their ids."""
     if any(isinstance(o, BlockTask | FinalizePlan | AdvancePlan) for o in operations):
         # Two new needs can close a circle together without touching one common row.
-        group.tx.run("lock_needs")
+        work.tx.run("lock_needs")
     tasks = {
         o.task_id
         for o in operations
@@ -50,28 +50,28 @@ def lock(group: Group, operations: Sequence[Operation]) -> None:
     runs |= {key for o in operations if isinstance(o, RemoveRuns) for key in o.runs}
     schedules = sorted(o.name for o in operations if isinstance(o, ScheduleOperation))
     if schedules:
-        runs |= _owners(group, operations, schedules)
-    covered = {task: run for task in tasks if (run := group.facts.run_of(task)) is not None}
+        runs |= _owners(work, operations, schedules)
+    covered = {task: run for task in tasks if (run := work.run_cache.run_of(task)) is not None}
     runs.update(covered.values())
     if tasks or runs:
-        group.tx.run("lock_runs", tasks=sorted(tasks - covered.keys()), runs=sorted(runs))
-    _lock_tasks(group, operations, tasks, covered.keys())
+        work.tx.run("lock_runs", tasks=sorted(tasks - covered.keys()), runs=sorted(runs))
+    _lock_tasks(work, operations, tasks, covered.keys())
     if schedules:
-        _lock_schedules(group, schedules, runs)
+        _lock_schedules(work, schedules, runs)
     kinds = (AcquireLease, RenewLease, ReleaseLease)
     if leases := {o.key for o in operations if isinstance(o, kinds)}:
-        group.tx.run("lock_leases", keys=sorted(leases))
+        work.tx.run("lock_leases", keys=sorted(leases))
 
 
 def _lock_tasks(
-    group: Group, operations: Sequence[Operation], tasks: set[str], covered: AbstractSet[str]
+    work: UnitOfWork, operations: Sequence[Operation], tasks: set[str], covered: AbstractSet[str]
 ) -> None:
     """Lock tasks and what stands around them; those `covered` by the lock of their run, alone."""
     beside = {o.task_id for o in operations if isinstance(o, ClaimById)}
     beside |= {need for o in operations if isinstance(o, BlockTask) for need in o.on}
     beside |= {key for o in operations if isinstance(o, RemoveTasks) for key in o.keys}
     if looked := [o.task_id for o in operations if isinstance(o, AdvancePlan)]:
-        beside |= superseded_needs.around(group, looked)
+        beside |= superseded_needs.around(work, looked)
     if tasks or beside:
         beside |= _related(operations)
     # Who claims in turn waits for no task: it skips what another transaction has locked.
@@ -80,28 +80,28 @@ def _lock_tasks(
     undone = {o.task_id for o in operations if isinstance(o, ROLLING)}
     trees = {o.task_id for o in operations if isinstance(o, CancelTask)}
     if undone or trees:
-        _lock_reached(group, tasks, beside, {"undone": sorted(undone), "trees": sorted(trees)})
+        _lock_reached(work, tasks, beside, {"undone": sorted(undone), "trees": sorted(trees)})
         return
     if not beside and tasks <= covered:
         # What one statement changes by itself, it changes in the order of the ids.
         if not all(isinstance(o, Complete) for o in operations if isinstance(o, TaskOperation)):
-            group.tx.run("lock_tasks", tasks=(), beside=sorted(tasks))
+            work.tx.run("lock_tasks", tasks=(), beside=sorted(tasks))
         return
     # Twice: what came to need one of them while the first waited, only the second sees.
     chosen = {"tasks": sorted(tasks - covered), "beside": sorted(beside | covered)}
-    group.tx.run("lock_tasks", **chosen)
-    group.tx.run("lock_tasks", **chosen)
+    work.tx.run("lock_tasks", **chosen)
+    work.tx.run("lock_tasks", **chosen)
 
 
 def _lock_reached(
-    group: Group, tasks: set[str], beside: set[str], moved: dict[str, list[str]]
+    work: UnitOfWork, tasks: set[str], beside: set[str], moved: dict[str, list[str]]
 ) -> None:
     """Lock what a rollback or a cancel reaches, until nothing new is found behind it."""
     locked: set[str] = set()
     while True:
-        reached = {row["id"] for row in group.tx.read("reached_tasks", **moved)}
+        reached = {row["id"] for row in work.tx.read("reached_tasks", **moved)}
         chosen = {"tasks": sorted(tasks), "beside": sorted(beside | reached)}
-        found = {row["id"] for row in group.tx.read("lock_tasks", **chosen)}
+        found = {row["id"] for row in work.tx.read("lock_tasks", **chosen)}
         if found == locked:
             return
         locked = found
@@ -114,14 +114,14 @@ def _related(operations: Sequence[Operation]) -> set[str]:
     return related | {task.parent_id for task in new if task.parent_id is not None}
 
 
-def _owners(group: Group, operations: Sequence[Operation], schedules: list[str]) -> set[str]:
+def _owners(work: UnitOfWork, operations: Sequence[Operation], schedules: list[str]) -> set[str]:
     """The runs that schedules go with: who ends a run removes its schedules without waiting."""
     wanted = {o.run_id for o in operations if isinstance(o, PutSchedule) and o.run_id is not None}
-    return wanted | {row["id"] for row in group.tx.read("schedule_owners", names=schedules)}
+    return wanted | {row["id"] for row in work.tx.read("schedule_owners", names=schedules)}
 
 
-def _lock_schedules(group: Group, schedules: list[str], runs: set[str]) -> None:
-    locked = group.tx.read("lock_schedules", names=schedules)
+def _lock_schedules(work: UnitOfWork, schedules: list[str], runs: set[str]) -> None:
+    locked = work.tx.read("lock_schedules", names=schedules)
     if {row["run_id"] for row in locked} - runs - {None}:
         message = "a schedule was given to another run meanwhile"
         raise Contended(message)

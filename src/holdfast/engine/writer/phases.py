@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.engine.claims import picker
-from holdfast.engine.core.batch import Handler, Phase, each
+from holdfast.engine.core.batch import OperationHandler, Phase, each
 from holdfast.engine.core.operation import (
     AdvanceRun,
     Claim,
@@ -23,7 +23,7 @@ from holdfast.engine.core.operation import (
     StartRun,
     Sweep,
 )
-from holdfast.engine.core.unit_of_work import Group
+from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.state import (
     advance,
     creation,
@@ -61,28 +61,28 @@ from holdfast.model.result import TransitionResult
 LIMITS_AT_ONCE = 1_000
 
 
-def conclude(group: Group) -> None:
+def conclude(work: UnitOfWork) -> None:
     """Let all follow from the group's transitions, and from the ends among them what goes there."""
-    advance.follow(group)
-    schedules.tear_down(group)
-    hooks.fire(group)
+    advance.follow(work)
+    schedules.tear_down(work)
+    hooks.fire(work)
 
 
-def sweep(group: Group, _: Sweep) -> None:
-    picker.mark_due(group)
-    group.change_tasks("lift_limits", count=LIMITS_AT_ONCE)
-    usage_limits.look(group)
-    slots.sweep(group)
+def sweep(work: UnitOfWork, _: Sweep) -> None:
+    picker.mark_due(work)
+    work.change_tasks("lift_limits", count=LIMITS_AT_ONCE)
+    usage_limits.look(work)
+    slots.sweep(work)
     # Who is held no more may call a workflow, and no claim does that.
-    conclude(group)
+    conclude(work)
 
 
-def and_derive(handle: Callable[[Group, Any], TransitionResult]) -> Handler:
+def and_derive(handle: Callable[[UnitOfWork, Any], TransitionResult]) -> OperationHandler:
     """Let an operation's consequences stand before the next, as if it had been written alone."""
 
-    def derived(group: Group, operation: object) -> TransitionResult:
-        reply = handle(group, operation)
-        advance.derive(group)
+    def derived(work: UnitOfWork, operation: object) -> TransitionResult:
+        reply = handle(work, operation)
+        advance.derive(work)
         return reply
 
     return each(derived)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import inf
 
 from holdfast.engine.claims import picker
-from holdfast.engine.claims.standing_claims import Handed, Takers
+from holdfast.engine.claims.standing_claims import HandOver, StandingClaims
 from holdfast.engine.core.batch import Batch
 from holdfast.engine.core.kept_totals import Bounds
 from holdfast.engine.core.operation import (
@@ -17,9 +17,9 @@ from holdfast.engine.core.operation import (
     Pull,
     Sweep,
 )
-from holdfast.engine.core.run_cache import Facts
-from holdfast.engine.core.unit_of_work import Group
-from holdfast.engine.core.workflow_cache import Graphs
+from holdfast.engine.core.run_cache import RunCache
+from holdfast.engine.core.unit_of_work import UnitOfWork
+from holdfast.engine.core.workflow_cache import WorkflowCache
 from holdfast.engine.state import advance, durable, slots, usage_limits
 from holdfast.engine.writer import locks, phases
 from holdfast.ids import Ids
@@ -42,95 +42,95 @@ class Writer:
         dialect: Dialect,
         ids: Ids,
         bounds: Bounds,
-        takers: Takers | None = None,
+        standing_claims: StandingClaims | None = None,
         name: str = "",
     ) -> None:
         self._secret = secret
         self._name = name
-        self._takers = takers or Takers()
+        self._standing_claims = standing_claims or StandingClaims()
         self._dialect = dialect
         self._ids = ids
         self._bounds = bounds
-        self._graphs = Graphs()
-        self._facts = Facts()
+        self._workflow_cache = WorkflowCache()
+        self._run_cache = RunCache()
         # Keys with more to park than one group does.
         self._crowded: set[str] = set()
         # Whether tasks may be parked, as far as this process can tell: others' are the sweep's.
         self._parked = True
         self._hinted = -inf
         self._owes = False
-        self.last: Group | None = None
-        self.handed: Handed = []
+        self.last: UnitOfWork | None = None
+        self.handed: HandOver = []
 
     def apply(self, tx: Transaction, operations: Sequence[Operation]) -> list[object]:
-        group = Group(
+        work = UnitOfWork(
             tx=tx,
             secret=self._secret,
             ids=self._ids,
-            graphs=self._graphs,
-            facts=self._facts,
+            workflow_cache=self._workflow_cache,
+            run_cache=self._run_cache,
             bounds=self._bounds,
         )
-        group.crowded |= self._crowded
+        work.keys_to_withdraw |= self._crowded
         batch = Batch(operations)
         if self._dialect == "postgresql":
-            locks.lock(group, operations)
-        batch.carry_out(group, phases.SURROUNDINGS)
-        batch.carry_out(group, phases.REPORTS)
+            locks.lock(work, operations)
+        batch.carry_out(work, phases.SURROUNDINGS)
+        batch.carry_out(work, phases.REPORTS)
         if batch.only(HANDED_ON):
-            group.offer = self._takers.offer()
-        advance.derive(group)
-        batch.carry_out(group, phases.CONTROL)
-        advance.follow(group)
-        batch.carry_out(group, phases.SIGNALS)
-        durable.wake(group)
-        batch.carry_out(group, phases.NEW_WORK)
-        phases.conclude(group)
-        batch.carry_out(group, phases.KEPT_IN_ORDER)
+            work.direct_start = self._standing_claims.direct_start()
+        advance.derive(work)
+        batch.carry_out(work, phases.CONTROL)
+        advance.follow(work)
+        batch.carry_out(work, phases.SIGNALS)
+        durable.wake(work)
+        batch.carry_out(work, phases.NEW_WORK)
+        phases.conclude(work)
+        batch.carry_out(work, phases.KEPT_IN_ORDER)
         # What is steered may have been parked while something else held it, where none was seen.
         steered = batch.has(Controlled, ControlledRun)
-        looks = self._parked or steered or group.room
-        self._parked = looks and slots.unpark(group)
-        usage_limits.hold_limited_tasks(group)
-        batch.carry_out(group, phases.CLAIMS)
-        self.handed = self._takers.serve(group, batch.of(Pull))
-        parked = slots.park(group)
-        self._parked |= parked > 0 or group.room
-        self._crowded = group.crowded if parked == slots.PARKED_AT_ONCE else set()
-        usage_limits.keep(group)
-        batch.carry_out(group, phases.LIFTED)
-        group.settle()
+        looks = self._parked or steered or work.room
+        self._parked = looks and slots.unpark(work)
+        usage_limits.hold_limited_tasks(work)
+        batch.carry_out(work, phases.CLAIMS)
+        self.handed = self._standing_claims.serve(work, batch.of(Pull))
+        parked = slots.park(work)
+        self._parked |= parked > 0 or work.room
+        self._crowded = work.keys_to_withdraw if parked == slots.PARKED_AT_ONCE else set()
+        usage_limits.keep(work)
+        batch.carry_out(work, phases.LIFTED)
+        work.settle()
         # Last of all that another process may be waited for: nothing is locked after it.
-        picker.keep(group)
-        self._tell_others(group, swept=batch.has(Sweep))
-        self.last = group
+        picker.keep(work)
+        self._tell_others(work, swept=batch.has(Sweep))
+        self.last = work
         return batch.replies
 
-    def note_commit(self, group: Group) -> None:
+    def note_commit(self, work: UnitOfWork) -> None:
         """Remember whether others were told of a group, or are to be told later."""
-        if group.hinted:
+        if work.notified:
             self._hinted, self._owes = self._ids.clock.monotonic(), False
         elif self._dialect == "postgresql":
-            self._owes |= group.wakes
+            self._owes |= work.wakes
 
     def owed(self) -> float:
         """In how many seconds others are to hear of what they were not told at once."""
         return self._quiet() if self._owes else inf
 
-    def _tell_others(self, group: Group, *, swept: bool) -> None:
-        if self._dialect == "postgresql" and self._is_news(group, swept=swept):
-            group.tx.run("send_hint", sender=self._name)
-            group.hinted = True
+    def _tell_others(self, work: UnitOfWork, *, swept: bool) -> None:
+        if self._dialect == "postgresql" and self._is_news(work, swept=swept):
+            work.tx.run("send_hint", sender=self._name)
+            work.notified = True
 
-    def _is_news(self, group: Group, *, swept: bool) -> bool:
+    def _is_news(self, work: UnitOfWork, *, swept: bool) -> bool:
         """Whether other processes are to hear of a group: each hint wakes every one of them.
 
         What was ready and is taken is nothing to them, but for those who show how things go on or
         wait for a step: they hear of it a little later, with the next hint or a sweep.
         """
-        if group.tells or group.unsure or group.ready:
+        if work.notify or work.maybe_ready or work.ready:
             return True
-        return (group.wakes or (swept and self._owes)) and self._quiet() <= 0
+        return (work.wakes or (swept and self._owes)) and self._quiet() <= 0
 
     def _quiet(self) -> float:
         return self._hinted + SHOWN_EVERY - self._ids.clock.monotonic()

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.engine.claims.picker import Claimed
-from holdfast.engine.claims.standing_claims import Taker
+from holdfast.engine.claims.standing_claims import StandingClaim
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError
 from holdfast.model.task import Assignment
@@ -45,7 +45,7 @@ class Waiter:
         self.kept = ask.request is not None
         self._work = engine.work
         self._given_up = False
-        self.taker: Taker = engine.work.taker(
+        self.standing_claim: StandingClaim = engine.work.standing_claim(
             offer.worker,
             agents=offer.served,
             tags=offer.tags,
@@ -53,21 +53,26 @@ class Waiter:
             passing=lambda: ask.passing,
             deliver=self._deliver,
         )
-        self.taker.lease = engine.work.lease(offer.lease)
-        self.taker.most = ask.most
-        self.taker.request = ask.request
-        self.taker.bare = ask.bare
+        self.standing_claim.lease = engine.work.lease(offer.lease)
+        self.standing_claim.most = ask.most
+        self.standing_claim.request = ask.request
+        self.standing_claim.bare = ask.bare
         # Its worker is elsewhere, and is told all there is.
-        self.taker.look = None
+        self.standing_claim.look = None
         self.leave: Callable[[], None] | None = None
         self._served = False
 
     @property
     def kind(self) -> Kind:
-        return self.taker.agents, self.taker.tags, self.taker.passed(), self.taker.bare
+        return (
+            self.standing_claim.agents,
+            self.standing_claim.tags,
+            self.standing_claim.passed(),
+            self.standing_claim.bare,
+        )
 
     def _room(self) -> int:
-        return 0 if self._served else self.taker.most
+        return 0 if self._served else self.standing_claim.most
 
     def _deliver(self, claimed: Claimed) -> None:
         """Called by the writer, which must neither wait nor fail."""
@@ -134,7 +139,7 @@ class WaitingRoom:
             if not waiter.arrived.done() and waiter.leave is not None:
                 # Written after whatever was on its way when it left.
                 with suppress(HoldfastError):
-                    await self._engine.work.pull.aio(waiter.taker)
+                    await self._engine.work.pull.aio(waiter.standing_claim)
         except asyncio.CancelledError:
             self._leave(waiter, line)
             waiter.give_up()
@@ -158,7 +163,7 @@ class WaitingRoom:
         while line.behind and len(line.standing) < STANDING:
             waiter = line.behind.popleft()
             line.standing.add(waiter)
-            waiter.leave = self._engine.work.take(waiter.taker)
+            waiter.leave = self._engine.work.take(waiter.standing_claim)
             stood = True
         if stood:
             self._ask(line)
@@ -180,11 +185,11 @@ class WaitingRoom:
 
     def _ask(self, line: Line) -> None:
         for waiter in line.standing:
-            waiter.taker.hungry = True
+            waiter.standing_claim.may_have_more = True
         first = next(iter(line.standing), None)
         if first is not None:
             with suppress(HoldfastError):
-                self._engine.work.pull.submit(first.taker)
+                self._engine.work.pull.submit(first.standing_claim)
 
     def _hint(self) -> None:
         """Another process, or a commit that could not serve, may have made something ready."""

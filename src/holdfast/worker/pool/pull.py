@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Container
 from concurrent.futures import Future
 
-from holdfast.engine.claims.standing_claims import Taker
+from holdfast.engine.claims.standing_claims import StandingClaim
 from holdfast.errors import HoldfastError, ShuttingDown
 from holdfast.model.task import Assignment
 from holdfast.worker.pool.worker_options import WorkerOptions
@@ -42,7 +42,7 @@ class Asking:
         self._asked_at = engine.clock.monotonic()
         self.hinted = True
 
-    def ask(self, taker: Taker, *, hinted: bool = False) -> bool:
+    def ask(self, standing_claim: StandingClaim, *, hinted: bool = False) -> bool:
         """Ask after a hint, or when it was long ago; whether it did."""
         poll, now = self._engine.settings.poll, self._engine.clock.monotonic()
         with self._lock:
@@ -53,7 +53,7 @@ class Asking:
             if waits or not wanted or not self._may():
                 return False
             self.hinted, self._asked_at = False, now
-            self._asked = asked = self._engine.work.pull.submit(taker)
+            self._asked = asked = self._engine.work.pull.submit(standing_claim)
         asked.add_done_callback(self._hear)
         return True
 

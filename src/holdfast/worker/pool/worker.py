@@ -115,7 +115,7 @@ class Worker(Startable):
         # Before its first step says anything.
         log.info("%s has started", self)
         threads = self._engine.threads
-        self._taker = self._engine.work.taker(
+        self._standing_claim = self._engine.work.standing_claim(
             self._options.named,
             agents=self._options.agents,
             tags=self._options.tags,
@@ -123,10 +123,10 @@ class Worker(Startable):
             passing=self._versions.passed,
             deliver=self._deliver,
         )
-        self._taker.most = min(MOST, self._options.share)
-        self._taker.bare = self._versions.bare
+        self._standing_claim.most = min(MOST, self._options.share)
+        self._standing_claim.bare = self._versions.bare
         self._unsubscribe: Sequence[Callable[[], None]] = (
-            self._engine.work.take(self._taker),
+            self._engine.work.take(self._standing_claim),
             self._engine.on_hint(self._hint, served=False),
             self._engine.on_leave(self._end_others),
             self._engine.on_gone(self._obey),
@@ -215,7 +215,7 @@ class Worker(Startable):
         with self._lock:
             self._busy += len(claimed)
         # There may be more; where every place is taken, the report that frees one brings it.
-        self._asking.hinted |= self._taker.hungry and self._taker.free > 0
+        self._asking.hinted |= self._standing_claim.may_have_more and self._standing_claim.free > 0
         # Whoever is free begins at once; the worker's own thread is one more to wait for.
         taken = self._runner.offer(arrival, free=writes_own() and self._runner.is_thread_of_step())
         if not taken:
@@ -230,7 +230,7 @@ class Worker(Startable):
         # Whoever brings the news asks: the worker's own thread is one more to wait for.
         asked = False
         with suppress(HoldfastError):
-            asked = self._asking.ask(self._taker)
+            asked = self._asking.ask(self._standing_claim)
         # It may be about what runs here, too.
         if not asked or self._running:
             self._wake.set()
@@ -258,7 +258,7 @@ class Worker(Startable):
             self._unsubscribe[0]()
             try:
                 # Written after whatever was on its way when it went.
-                self._engine.work.pull(self._taker)
+                self._engine.work.pull(self._standing_claim)
             except HoldfastError as error:
                 log.warning("%s: what may be on its way to it waits for its lease: %s", self, error)
         return not self._busy
@@ -270,8 +270,8 @@ class Worker(Startable):
             self._obey(self._presence.step(self._disk.look()))
             self._begin_now()
             if not self._stopping.is_set():
-                full = self._taker.hungry or not self._may_ask()
-                self._asking.ask(self._taker, hinted=self._versions.lift(full=full))
+                full = self._standing_claim.may_have_more or not self._may_ask()
+                self._asking.ask(self._standing_claim, hinted=self._versions.lift(full=full))
             pause = self._look()
         except ShuttingDown:
             self._stopping.set()

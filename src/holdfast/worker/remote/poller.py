@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.engine.claims.picker import Claimed
-from holdfast.engine.claims.standing_claims import Taker
+from holdfast.engine.claims.standing_claims import StandingClaim
 from holdfast.errors import HoldfastError, InvalidInput, StoreUnreachable
 from holdfast.model.retry import MICROSECONDS
 from holdfast.model.task import Assignment
@@ -47,10 +47,12 @@ class Unreadable(StoreUnreachable):
 class Poller:
     """One standing claim, in a thread of its own."""
 
-    def __init__(self, client: Client, sending: Sending, taker: Taker, threads: Threads) -> None:
+    def __init__(
+        self, client: Client, sending: Sending, standing_claim: StandingClaim, threads: Threads
+    ) -> None:
         self._client = client
         self._sending = sending
-        self._taker = taker
+        self._standing_claim = standing_claim
         self._stopping = threads.event()
         # What kind of trouble was told of: each is told once, until the server has answered.
         self._troubled: set[type[Exception]] = set()
@@ -60,7 +62,7 @@ class Poller:
         # Why nothing more will ever come: the server does not take this worker's token.
         self.refused: TokenRefused | None = None
         # Leases count from before a request, so that it may wait for a part of one alone.
-        self._longest = min(LONGEST, taker.lease / MICROSECONDS / 3)
+        self._longest = min(LONGEST, standing_claim.lease / MICROSECONDS / 3)
         self._running = threads.start("holdfast-poll", self._poll)
 
     @property
@@ -85,7 +87,7 @@ class Poller:
                 self._wait(error)
 
     def _take(self) -> None:
-        free = min(self._taker.room(), self._taker.most)
+        free = min(self._standing_claim.room(), self._standing_claim.most)
         if free <= 0:
             self._stopping.wait(LOOK_EVERY)
             return
@@ -110,17 +112,17 @@ class Poller:
         self._stopping.wait(PAUSE)
 
     def _ask(self, free: int) -> dict[str, Any]:
-        taker = self._taker
+        standing_claim = self._standing_claim
         return {
-            "worker": taker.worker,
+            "worker": standing_claim.worker,
             "process": self._sending.process,
-            "agents": list(taker.agents),
-            "tags": json.loads(taker.tags),
+            "agents": list(standing_claim.agents),
+            "tags": json.loads(standing_claim.tags),
             "max": free,
             "wait_seconds": self._longest,
-            "lease_seconds": taker.lease / MICROSECONDS,
+            "lease_seconds": standing_claim.lease / MICROSECONDS,
             "request_id": self._request,
-            "passing": list(taker.passed()),
+            "passing": list(standing_claim.passed()),
             "whole": True,
         }
 
@@ -152,7 +154,7 @@ class Poller:
             self._sending.held.add(assignment, around)
         rows: list[Row] = [{} for _ in read]
         assignments = [assignment for assignment, _ in read]
-        self._taker.deliver(
+        self._standing_claim.deliver(
             Received(secret=b"", rows=rows, given={}, runs={}, around={}, assignments=assignments)
         )
 

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.engine.claims.picker import Claimed
-from holdfast.engine.claims.standing_claims import Taker
+from holdfast.engine.claims.standing_claims import StandingClaim
 from holdfast.engine.core.operation import Operation
 from holdfast.engine.core.sync_async import operation, reading
 from holdfast.engine.input import validation
@@ -71,7 +71,7 @@ class RemoteWork:
         self._pollers: dict[int, Poller] = {}
         self.reports = RemoteReports(ports)
 
-    def taker(  # noqa: PLR0913 - all that a worker says of itself
+    def standing_claim(  # noqa: PLR0913 - all that a worker says of itself
         self,
         worker: str,
         *,
@@ -80,8 +80,8 @@ class RemoteWork:
         room: Callable[[], int],
         passing: Callable[[], tuple[str, ...]],
         deliver: Callable[[Claimed], None],
-    ) -> Taker:
-        return Taker(
+    ) -> StandingClaim:
+        return StandingClaim(
             worker=clean_name("worker", worker),
             agents=validation.agents(agents),
             tags=validation.tags(tags),
@@ -91,16 +91,16 @@ class RemoteWork:
             deliver=deliver,
         )
 
-    def take(self, taker: Taker) -> Callable[[], None]:
-        poller = Poller(self._client, self._sending, taker, self._ports.threads)
-        self._pollers[id(taker)] = poller
+    def take(self, standing_claim: StandingClaim) -> Callable[[], None]:
+        poller = Poller(self._client, self._sending, standing_claim, self._ports.threads)
+        self._pollers[id(standing_claim)] = poller
         return poller.stop
 
     @operation
-    def pull(self, taker: Taker) -> Future[None]:
+    def pull(self, standing_claim: StandingClaim) -> Future[None]:
         """Nothing to ask for: it is asked for all the time. Who has left waits for the last."""
         done: Future[None] = Future()
-        poller = self._pollers[id(taker)]
+        poller = self._pollers[id(standing_claim)]
         if poller.stopping:
             poller.join()
         if poller.refused is not None and not poller.stopping:

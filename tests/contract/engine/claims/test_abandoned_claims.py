@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.engine.claims.picker import Claimed
-from holdfast.engine.claims.standing_claims import Taker
+from holdfast.engine.claims.standing_claims import StandingClaim
 from holdfast.engine.engine import Engine
 from holdfast.service.protocol.long_polls import Ask, Waiter, WaitingRoom
 from holdfast.service.protocol.protocol import Offer
@@ -40,7 +40,7 @@ def test_a_task_delivered_to_a_cancelled_waiter_is_given_back(
 
     async def leave() -> tuple[str, Callable[[Claimed], None]]:
         room, waiter = WaitingRoom(engine), _waiter(engine)
-        deliver, waiter.taker.deliver = waiter.taker.deliver, held.append
+        deliver, waiter.standing_claim.deliver = waiter.standing_claim.deliver, held.append
         waiting, _ = _enter(room, waiter)
         await _seen(lambda: room.waiting == 1)
         task_id = await asyncio.to_thread(create, engine)
@@ -64,15 +64,15 @@ def test_a_task_delivered_to_a_cancelled_waiter_is_given_back(
 class HeldPull:
     """Pulls of which one, that of a taker, ends when a test says so."""
 
-    def __init__(self, engine: Engine, taker: Taker) -> None:
+    def __init__(self, engine: Engine, taker: StandingClaim) -> None:
         self._pull = engine.work.pull
         self.submit = self._pull.submit
-        self._taker = taker
+        self._standing_claim = taker
         self.begun, self.free = asyncio.Event(), asyncio.Event()
 
-    async def aio(self, taker: Taker) -> None:
+    async def aio(self, taker: StandingClaim) -> None:
         await self._pull.aio(taker)
-        if taker is self._taker:
+        if taker is self._standing_claim:
             self.begun.set()
             await self.free.wait()
 
@@ -84,7 +84,7 @@ def test_a_waiter_slow_to_leave_an_empty_line_leaves_the_next_waiter_alone(
     async def story() -> None:
         room = WaitingRoom(engine)
         quick, slow, later = (_waiter(engine) for _ in range(3))
-        held = HeldPull(engine, slow.taker)
+        held = HeldPull(engine, slow.standing_claim)
         monkeypatch.setattr(engine.work, "pull", held)
         first, second = _enter(room, quick), _enter(room, slow)
         await _seen(lambda: room.waiting == 2)

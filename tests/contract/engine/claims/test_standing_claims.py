@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from holdfast import StoreError
-from holdfast.engine.claims.standing_claims import Taker
+from holdfast.engine.claims.standing_claims import StandingClaim
 from holdfast.engine.core.operation import CreateTasks
 from holdfast.engine.engine import Engine
 from holdfast.engine.input import validation
@@ -33,7 +33,7 @@ class Hand:
         self.room = room
         self.trouble: Exception | None = None
         self.held: list[Assignment] = []
-        self.taker: Taker = engine.work.taker(
+        self.standing_claim: StandingClaim = engine.work.standing_claim(
             "anna",
             agents=["default"],
             tags=[],
@@ -41,8 +41,8 @@ class Hand:
             passing=self._passing,
             deliver=lambda claimed: self.held.extend(claimed.read()),
         )
-        self.taker.bare = bare
-        self.let_go = engine.work.take(self.taker)
+        self.standing_claim.bare = bare
+        self.let_go = engine.work.take(self.standing_claim)
 
     def left(self) -> int:
         return self.room - len(self.held)
@@ -154,11 +154,11 @@ def test_a_worker_that_found_nothing_is_asked_again_only_when_something_may_be_r
     quiet.commits.step()
     hand.complete()
     quiet.commits.step()
-    assert not hand.taker.hungry
+    assert not hand.standing_claim.may_have_more
     hand.trouble = RuntimeError("asked in vain")
     quiet.runs.advance.submit("r_01jxt21q003hd76a96tg")
     quiet.commits.step()
-    pulled = quiet.work.pull.submit(hand.taker)
+    pulled = quiet.work.pull.submit(hand.standing_claim)
     quiet.commits.step()
     assert pulled.exception() is hand.trouble
 
@@ -167,12 +167,12 @@ def test_a_claim_that_fails_costs_nobody_else_anything(quiet: Engine) -> None:
     hand = Hand(quiet, room=2)
     hand.trouble = RuntimeError("nobody can tell what to pass by")
     created = [quiet.tasks.create.submit(NewTask(title=title)) for title in ("one", "two")]
-    pulled = quiet.work.pull.submit(hand.taker)
+    pulled = quiet.work.pull.submit(hand.standing_claim)
     quiet.commits.step()
     assert all(each.result().created for each in created)
     assert pulled.exception() is hand.trouble
     hand.trouble = None
-    quiet.work.pull.submit(hand.taker)
+    quiet.work.pull.submit(hand.standing_claim)
     quiet.commits.step()
     assert hand.titles == ["one", "two"]
     create(quiet, "three")
@@ -196,7 +196,7 @@ def test_a_worker_that_cannot_tell_its_room_is_given_nothing_and_stops_nobody(
     quiet: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
     hand = Hand(quiet, room=1)
-    hand.taker.room = lambda: int("many")
+    hand.standing_claim.room = lambda: int("many")
     created = quiet.tasks.create.submit(NewTask(title="one"))
     quiet.commits.step()
     assert created.result().created
@@ -230,12 +230,12 @@ def test_a_place_is_free_only_in_the_group_of_the_report_that_gives_it_up(quiet:
     answers: list[object] = []
 
     def returns_just_now() -> int:
-        hand.taker.room = hand.left
+        hand.standing_claim.room = hand.left
         quiet.work.tell(Courier(report, Listener(answers), last=True), hand.held.clear)
         return 0
 
-    hand.taker.room = returns_just_now
-    quiet.work.pull.submit(hand.taker)
+    hand.standing_claim.room = returns_just_now
+    quiet.work.pull.submit(hand.standing_claim)
     quiet.commits.step()
     assert (hand.held, answers) == ([], [])
     quiet.commits.step()

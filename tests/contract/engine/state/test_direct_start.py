@@ -69,7 +69,7 @@ def test_a_worker_that_takes_bare_tasks_too_is_handed_no_step_past_them(
     quiet: Engine,
 ) -> None:
     chain = Chain(quiet)
-    chain.hand.taker.bare = True
+    chain.hand.standing_claim.bare = True
     quiet.tasks.create.submit(NewTask(title="bare", priority=1))
     quiet.commits.step()
     chain.report()
@@ -159,7 +159,7 @@ def test_a_worker_that_leaves_during_a_report_is_given_the_step_that_was_started
         chain.hand.let_go()
         return ()
 
-    chain.hand.taker.passed = leaves
+    chain.hand.standing_claim.passed = leaves
     chain.report()
     assert [each.step for each in chain.hand.held] == ["work"]
     assert chain.history() == HANDED_ON
@@ -169,7 +169,7 @@ def test_a_worker_that_leaves_during_a_report_is_given_the_step_that_was_started
 def test_a_report_is_written_though_nothing_can_be_handed_on(quiet: Engine, trouble: str) -> None:
     chain = Chain(quiet)
     if trouble == "lease":
-        chain.hand.taker.lease = 2**63 - 1
+        chain.hand.standing_claim.lease = 2**63 - 1
     else:
         chain.hand.trouble = RuntimeError("nobody can tell what to pass by")
     chain.report()
@@ -183,7 +183,7 @@ def test_a_worker_of_several_lines_or_with_a_request_gets_the_next_step_by_a_cla
 ) -> None:
     chain = Chain(quiet)
     for name, value in change.items():
-        setattr(chain.hand.taker, name, value)
+        setattr(chain.hand.standing_claim, name, value)
     chain.report()
     assert [each.step for each in chain.hand.held] == ["work"]
     assert chain.history() == IN_TURN
@@ -191,7 +191,7 @@ def test_a_worker_of_several_lines_or_with_a_request_gets_the_next_step_by_a_cla
 
 def test_a_worker_that_passes_a_task_by_gets_the_next_step_by_a_claim(quiet: Engine) -> None:
     chain = Chain(quiet)
-    chain.hand.taker.passed = lambda: ("t_" + "0" * 20,)
+    chain.hand.standing_claim.passed = lambda: ("t_" + "0" * 20,)
     chain.report()
     assert chain.history() == IN_TURN
 
@@ -209,7 +209,7 @@ class Play:
         self.chance = random.Random(seed)  # noqa: S311 - a play that can be repeated
         self.engine = engine
         self.hand = Hand(engine, room=self.chance.randint(1, 3), bare=False)
-        self.hand.taker.agents = agents
+        self.hand.standing_claim.agents = agents
         self.numbers: dict[str | None, int] = {}
         for number in range(4):
             new = NewRun(workflow=self._workflow(), priority=self.chance.choice((0, 0, 1)))

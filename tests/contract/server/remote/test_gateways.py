@@ -179,7 +179,7 @@ def test_an_error_that_nobody_foresaw_does_not_end_the_asking(
             raise error
         return 1 - len(got)
 
-    taker = office.work.taker(
+    taker = office.work.standing_claim(
         "far",
         agents=["default"],
         tags=[],

@@ -27,7 +27,7 @@ class Full:
         self.got: list[Assignment] = []
         self.full = Event()
         office.workers.register("far", process="this one")
-        self._taker = office.work.taker(
+        self._standing_claim = office.work.standing_claim(
             "far",
             agents=["default"],
             tags=[],
@@ -35,7 +35,7 @@ class Full:
             passing=tuple,
             deliver=self._deliver,
         )
-        self._leave = office.work.take(self._taker)
+        self._leave = office.work.take(self._standing_claim)
 
     def _deliver(self, claimed: Claimed) -> None:
         self.got += claimed.read()
@@ -49,7 +49,7 @@ class Full:
 
     def leave(self) -> None:
         self._leave()
-        self.office.work.pull(self._taker)
+        self.office.work.pull(self._standing_claim)
 
 
 @contextmanager

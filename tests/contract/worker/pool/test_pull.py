@@ -29,14 +29,14 @@ def test_a_hint_is_followed_by_whoever_brings_it_and_one_meanwhile_is_not_lost(
 ) -> None:
     hand, again = Hand(quiet, room=1), list[None]()
     asking = asking_of(quiet, lambda: True, lambda: again.append(None))
-    assert asking.ask(hand.taker)
-    assert not asking.ask(hand.taker)
+    assert asking.ask(hand.standing_claim)
+    assert not asking.ask(hand.standing_claim)
     asking.hinted = True
-    assert not asking.ask(hand.taker)
+    assert not asking.ask(hand.standing_claim)
     assert not again
     assert quiet.commits.step() == 1
     assert again
-    assert asking.ask(hand.taker)
+    assert asking.ask(hand.standing_claim)
     assert quiet.commits.step() == 1
     assert len(again) == 1
 
@@ -44,9 +44,9 @@ def test_a_hint_is_followed_by_whoever_brings_it_and_one_meanwhile_is_not_lost(
 def test_a_worker_that_takes_no_work_asks_for_none_and_keeps_the_hint(quiet: Engine) -> None:
     hand, takes = Hand(quiet, room=1), [False, True]
     asking = asking_of(quiet, lambda: takes.pop(0), lambda: None)
-    assert not asking.ask(hand.taker)
+    assert not asking.ask(hand.standing_claim)
     assert asking.hinted
     quiet.tasks.create.submit(NewTask(title="one"))
-    assert asking.ask(hand.taker)
+    assert asking.ask(hand.standing_claim)
     quiet.commits.step()
     assert hand.titles == ["one"]

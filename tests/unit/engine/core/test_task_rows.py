@@ -65,6 +65,6 @@ def test_a_task_is_ripe_that_needs_nothing_and_no_claim() -> None:
     sheet.add_run(draw_run(RICH, place(0), ids()), "me", 0)
     first, asked, each = (row[0] for row in sheet.rows[:3])
     assert sheet.ready == [first, asked, each]
-    assert sheet.ripe == [asked, each]
+    assert sheet.to_evaluate == [asked, each]
     assert sheet.slots == {"task:k": 3}
     assert sheet.wakes
