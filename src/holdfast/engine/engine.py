@@ -129,7 +129,7 @@ class Engine:
             self.settings,
             self.clock,
             on_commit=self._committed,
-            on_take=standing_claims.look,
+            on_take=standing_claims.note_room,
         )
         self.outcomes = Outcomes(self.database, self.threads)
         self.database.on_gone(self.outcomes.give_up)
@@ -278,8 +278,8 @@ class Engine:
         self._writer.note_commit(work)
         handed, self._writer.handed = self._writer.handed, []
         hand_over_claimed_tasks(handed)
-        if work.wakes or work.notify or not work.served:
-            self.notifier.notify(served=work.served)
+        if work.wakes or work.notify or not work.claims_served:
+            self.notifier.notify(served=work.claims_served)
         self._grants.tell(work.granted)
         self._commits_told.tell((None,))
         self._leaves.tell(work.attempts_ended)

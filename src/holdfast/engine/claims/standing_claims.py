@@ -43,7 +43,7 @@ class StandingClaim:
     may_have_more: bool = True
     free: int = 0
 
-    def direct_start(self) -> DirectStartRoom | None:
+    def direct_start_room(self) -> DirectStartRoom | None:
         """The room for what is unblocked: of one who takes what one agent does, in turn."""
         if self.free <= 0 or len(self.agents) != 1 or self.bare:
             return None
@@ -104,7 +104,7 @@ class StandingClaims:
 
         return remove
 
-    def look(self) -> None:
+    def note_room(self) -> None:
         """Note the room of each: a place is free in the group of the report that gives it up."""
         for standing_claim in self._standing_claims:
             try:
@@ -113,7 +113,7 @@ class StandingClaims:
                 standing_claim.free = 0
                 log.exception("%s cannot tell how many tasks it takes", standing_claim.worker)
 
-    def direct_start(self) -> DirectStartRoom | None:
+    def choose_direct_start(self) -> DirectStartRoom | None:
         """Offer the room of the first who has any; to a group that is written again, none."""
         failed, self._direct_start_claim = self._direct_start_claim is not None, None
         if failed:
@@ -121,9 +121,9 @@ class StandingClaims:
         for standing_claim in self._standing_claims:
             # Who cannot tell what it passes by is found out where it claims.
             with suppress(Exception):
-                if (offer := standing_claim.direct_start()) is not None:
+                if (room := standing_claim.direct_start_room()) is not None:
                     self._direct_start_claim = standing_claim
-                    return offer
+                    return room
         return None
 
     def serve(self, work: UnitOfWork, pulls: Collection[Pull]) -> HandOver:
@@ -135,9 +135,9 @@ class StandingClaims:
         else's operation is to fail for it.
         """
         asked = {pull.standing_claim for pull in pulls}
-        work.served = not self._failing
-        hopeful = self._hopeful(work) if work.served else []
-        started = work.direct_start.given if work.direct_start else []
+        work.claims_served = not self._failing
+        hopeful = self._hopeful(work) if work.claims_served else []
+        started = work.direct_start.started if work.direct_start else []
         if not asked and not hopeful and not started:
             self._direct_start_claim = None
             return []
@@ -184,9 +184,9 @@ class StandingClaims:
 
     def _all(self) -> Iterator[StandingClaim]:
         """Those that are served, and who has left since its room was offered."""
-        takers = self._standing_claims
-        yield from takers
-        if self._direct_start_claim is not None and self._direct_start_claim not in takers:
+        standing_claims = self._standing_claims
+        yield from standing_claims
+        if self._direct_start_claim is not None and self._direct_start_claim not in standing_claims:
             yield self._direct_start_claim
 
     def _hopeful(self, work: UnitOfWork) -> list[StandingClaim]:

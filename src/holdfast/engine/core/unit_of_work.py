@@ -24,7 +24,7 @@ class DirectStartRoom:
     tags: str
     lease: int
     room: int
-    given: list[Row] = field(default_factory=list)
+    started: list[Row] = field(default_factory=list)
 
 
 @dataclass(kw_only=True)
@@ -46,7 +46,7 @@ class UnitOfWork:
     slots: set[str] = field(default_factory=set)
     keys_to_withdraw: set[str] = field(default_factory=set)
     # Whether there is room under a key that tasks may wait for, and nobody has looked for them.
-    room: bool = False
+    may_readmit_tasks: bool = False
     ended: list[str] = field(default_factory=list)
     scheduled_runs_ended: list[str] = field(default_factory=list)
     groups_to_settle: set[str] = field(default_factory=set)
@@ -79,7 +79,7 @@ class UnitOfWork:
     notify: bool = False
     # Whether other processes are told of it.
     notified: bool = False
-    served: bool = False
+    claims_served: bool = False
 
     def change_tasks(
         self, query: str, *, rows: Rows | None = None, **parameters: object

@@ -29,7 +29,7 @@ def unblock(work: UnitOfWork, done: Sequence[str]) -> list[Row]:
         log.warning("the group is written again, and nothing is handed on in it: %r", error)
         raise Contended(str(error)) from error
     started = [row for row in rows if row["status"] == "running"]
-    offer.given += started
+    offer.started += started
     offer.room -= len(started)
     # It was ready for a moment, and others show how a run goes on.
     work.wakes |= bool(started)

@@ -56,7 +56,7 @@ def _let_in(work: UnitOfWork, key: str, count: int) -> None:
     if key.startswith(RUN_PREFIX):
         admit(work, key, count)
     else:
-        work.room = True
+        work.may_readmit_tasks = True
 
 
 def unpark(work: UnitOfWork) -> bool:
@@ -65,7 +65,7 @@ def unpark(work: UnitOfWork) -> bool:
     The first of each line, because there may be no worker for the one that has waited longest of
     all; and once in a group, because whoever is let in and not claimed is parked again by its end.
     """
-    work.room = False
+    work.may_readmit_tasks = False
     rows = work.tx.read("parked_keys")
     for row in rows:
         if row["room"] > 0:

@@ -114,7 +114,7 @@ REPORTS: Phase = {
 }
 CONTROL: Phase = {
     Expect: each(expected_version.expect),
-    Controlled: and_derive(lambda group, operation: control(operation, group)),
+    Controlled: and_derive(lambda work, operation: control(operation, work)),
     ControlledRun: and_derive(run_control.control_run),
 }
 SIGNALS: Phase = {SendSignal: durable.send, TakeSignal: each(durable.take)}

@@ -78,7 +78,7 @@ class Writer:
         batch.carry_out(work, phases.SURROUNDINGS)
         batch.carry_out(work, phases.REPORTS)
         if batch.only(HANDED_ON):
-            work.direct_start = self._standing_claims.direct_start()
+            work.direct_start = self._standing_claims.choose_direct_start()
         advance.derive(work)
         batch.carry_out(work, phases.CONTROL)
         advance.follow(work)
@@ -89,13 +89,13 @@ class Writer:
         batch.carry_out(work, phases.KEPT_IN_ORDER)
         # What is steered may have been parked while something else held it, where none was seen.
         steered = batch.has(Controlled, ControlledRun)
-        looks = self._parked or steered or work.room
+        looks = self._parked or steered or work.may_readmit_tasks
         self._parked = looks and slots.unpark(work)
         usage_limits.hold_limited_tasks(work)
         batch.carry_out(work, phases.CLAIMS)
         self.handed = self._standing_claims.serve(work, batch.of(Pull))
         parked = slots.park(work)
-        self._parked |= parked > 0 or work.room
+        self._parked |= parked > 0 or work.may_readmit_tasks
         self._crowded = work.keys_to_withdraw if parked == slots.PARKED_AT_ONCE else set()
         usage_limits.keep(work)
         batch.carry_out(work, phases.LIFTED)
