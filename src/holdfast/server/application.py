@@ -11,7 +11,6 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from holdfast.engine.engine import Engine
 from holdfast.server import problems, route_table
 from holdfast.server.fast_router import Direct
 from holdfast.server.gate import Gate, Rules
@@ -30,7 +29,7 @@ from holdfast.server.schemas.examples import illustrate
 from holdfast.server.schemas.responses import Problem
 from holdfast.server.server_state import Serving
 from holdfast.service.admin.health import own_version
-from holdfast.service.project.project import Place
+from holdfast.service.service import Service
 from holdfast.tracing import Span, read_header, tracer
 
 
@@ -73,13 +72,12 @@ TABLES = (
 class Application:
     """What a server serves, through its `gate`; `app` has the routes."""
 
-    def __init__(self, engine: Engine, place: Place, rules: Rules | None = None) -> None:
+    def __init__(self, service: Service, rules: Rules | None = None) -> None:
         chosen = rules or Rules()
         self.limits = chosen.connections
         self.is_proxy = chosen.proxies.holds
         self.serving = Serving(
-            engine=engine,
-            place=place,
+            service=service,
             max_body=chosen.max_body,
             max_streams=chosen.connections.streams,
         )

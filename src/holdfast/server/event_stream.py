@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import anyio.to_thread
 
-from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError
 from holdfast.server.open_calls import OpenCalls
 from holdfast.server.problems import Problem
-from holdfast.service.queries.history import Cursor, History, Told
+from holdfast.service.queries.history import Cursor, Told
+from holdfast.service.service import Service
 
 PAGE = 1_000
 # Between two looks, so that a busy store is read in pages, and not event by event; and for each
@@ -104,9 +104,9 @@ class Reader:
 class Hub:
     """Looks at the history when something was committed; its readers share what it finds."""
 
-    def __init__(self, engine: Engine, history: History, calls: OpenCalls) -> None:
-        self._engine = engine
-        self._history = history
+    def __init__(self, service: Service, calls: OpenCalls) -> None:
+        self._poll = service.settings.poll
+        self._history = service.history
         self._calls = calls
         self._loop = asyncio.get_running_loop()
         self._readers: set[Reader] = set()
@@ -115,7 +115,7 @@ class Hub:
         self._hinted = asyncio.Event()
         self._closed = False
         self._beginning = asyncio.Lock()
-        self._unsubscribe = engine.on_hint(self._hint)
+        self._unsubscribe = service.on_change(self._hint)
         self._looking: asyncio.Task[None] | None = None
 
     @property
@@ -194,7 +194,7 @@ class Hub:
             if cursor.after < start.after:
                 if not told:
                     # One gap more would have to be forgotten: what is under way has to end first.
-                    await asyncio.sleep(self._engine.settings.poll)
+                    await asyncio.sleep(self._poll)
                     yield STILL
             elif len(told) < PAGE or told[-1].event["seq"] >= start.after:
                 return
@@ -202,7 +202,7 @@ class Hub:
     async def _look(self) -> None:
         while not self._closed:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._hinted.wait(), self._engine.settings.poll)
+                await asyncio.wait_for(self._hinted.wait(), self._poll)
             self._hinted.clear()
             try:
                 await self._look_once()

@@ -98,7 +98,7 @@ class Gate:
         self._serving = serving
         self._rules = rules
         self._under_way: Counter[str] = Counter()
-        self._asked = Limiter(rules.rate, serving.engine.clock.monotonic)
+        self._asked = Limiter(rules.rate, serving.service.clock.monotonic)
         self._tries = Tries(serving.tokens, rules.failures)
         self._recognition = Recognition(serving.tokens, self._tries)
 

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from starlette.requests import Request
 from starlette.types import Receive, Scope
 
-from holdfast.engine.engine import Engine
 from holdfast.model.task import Assignment
 from holdfast.server.gate import LOOK_AGAIN, SHOWN
 from holdfast.server.server_state import Serving
+from holdfast.service.async_service import Swift
 from holdfast.service.protocol.long_polls import Waiter
 
 Call = tuple[Scope, Receive]
@@ -34,25 +34,23 @@ async def wait_for_work(
     found = [] if claimed is None else claimed.read()
     if not found:
         return None if ended.done() else found
-    with given_back_unless_told(serving.engine, found, kept=waiter.kept):
+    with given_back_unless_told(serving.swift, found, kept=waiter.kept):
         good = await scope[LOOK_AGAIN]() is not None
     if good:
         return found
     for each in found:
-        await serving.engine.work.release.aio(each.task_id, each.token)
+        await serving.swift.release(each)
     return None
 
 
 @contextmanager
-def given_back_unless_told(
-    engine: Engine, found: list[Assignment], *, kept: bool
-) -> Iterator[None]:
+def given_back_unless_told(swift: Swift, found: list[Assignment], *, kept: bool) -> Iterator[None]:
     """Have nobody hold what is answered with an error; a request that has a name is made again."""
     try:
         yield
     except BaseException:
         if not kept:
-            engine.work.give_back(found)
+            swift.give_back(found)
         raise
 
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 
 from anyio.to_thread import run_sync
 
-from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError
+from holdfast.service.service import Service
 
 # For so many seconds a token that was revoked elsewhere goes on where no hint of that comes.
 LOOK = 0.5
@@ -23,15 +23,15 @@ log = logging.getLogger("holdfast.server")
 class OpenCalls:
     """One look at the store is for all of them, however many there are; to be used on one loop."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, service: Service) -> None:
+        self._tokens = service.tokens
         self._loop = asyncio.get_running_loop()
         self._open: dict[str, set[asyncio.Future[None]]] = {}
         self._hinted = asyncio.Event()
         self._looking: asyncio.Task[None] | None = None
         self._leave = (
-            engine.on_hint(self._hint),
-            engine.on_grant(self._hear),
+            service.on_change(self._hint),
+            self._tokens.on_grant(self._hear),
         )
 
     @contextmanager
@@ -80,7 +80,7 @@ class OpenCalls:
 
     async def _look_once(self) -> None:
         digests = [*self._open]
-        good = await run_sync(self._engine.access.good_among, digests)
+        good = await run_sync(self._tokens.good_among, digests)
         for digest in {*digests} - good:
             for call in self._open.get(digest, ()):
                 if not call.done():

@@ -14,7 +14,6 @@ from holdfast.model.token import Access
 from holdfast.server.gate import ABOUT, ACCESS
 from holdfast.server.server_state import Serving
 from holdfast.service.async_service import Swift
-from holdfast.service.service import Service
 
 
 class Door:
@@ -24,12 +23,11 @@ class Door:
         self._scope = scope
         self.serving = serving
         self.access = access
-        self.engine = serving.engine
-        self.service = Service(serving.place, serving.engine, actor=access.name, access=access)
+        self.service = serving.service.acting_as(access)
 
     @property
     def swift(self) -> Swift:
-        return Swift(self.engine, self.service, self.serving.looks)
+        return Swift(self.service, self.serving.looks)
 
     def note(self, *about: object) -> None:
         """Have the audit say what this was about, where the path does not."""

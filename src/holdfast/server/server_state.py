@@ -1,4 +1,4 @@
-"""What one server has open as long as it serves: the engine, the waiting room, the stream."""
+"""What one server has open as long as it serves: the service, the waiting room, the stream."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from anyio.to_thread import run_sync
 
-from holdfast.engine.engine import Engine
 from holdfast.server.auth.audit_throttle import Strangers
 from holdfast.server.auth.known_tokens import KnownTokens
 from holdfast.server.event_stream import Hub
 from holdfast.server.open_calls import OpenCalls
 from holdfast.service.admin.metrics import Meter
-from holdfast.service.async_service import Looks
-from holdfast.service.project.project import Place
+from holdfast.service.async_service import Looks, Swift
 from holdfast.service.protocol.long_polls import WaitingRoom
 from holdfast.service.protocol.remote_presence import Visitors
 from holdfast.service.service import Service
@@ -37,8 +35,7 @@ THREADS = 40
 class Serving:
     """Begun on the loop of the server, and ended there before it closes its connections."""
 
-    engine: Engine
-    place: Place
+    service: Service
     closing: bool = False
     refused: Counter[str] = field(default_factory=Counter)
     visitors: Visitors = field(init=False)
@@ -47,6 +44,7 @@ class Serving:
     strangers: Strangers = field(init=False)
     threads: ThreadPoolExecutor = field(init=False)
     looks: Looks = field(init=False)
+    swift: Swift = field(init=False)
     _room: WaitingRoom | None = None
     _hub: Hub | None = None
     _open_calls: OpenCalls | None = None
@@ -56,12 +54,13 @@ class Serving:
     max_streams: int = 100
 
     def __post_init__(self) -> None:
-        self.visitors = Visitors(self.engine)
-        self.meter = Meter(self.engine)
-        self.tokens = KnownTokens(self.engine)
-        self.strangers = Strangers(self.engine.clock.monotonic)
+        self.visitors = self.service.remote_presence()
+        self.meter = self.service.meter()
+        self.tokens = KnownTokens(self.service)
+        self.strangers = Strangers(self.service.clock.monotonic)
         self.threads = ThreadPoolExecutor(THREADS, "holdfast-call")
-        self.looks = Looks(Service(self.place, self.engine).queries, self.in_thread)
+        self.looks = Looks(self.service.queries, self.in_thread)
+        self.swift = Swift(self.service, self.looks)
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Have a thread do what waits for the store, in the context of whoever asks."""
@@ -71,7 +70,7 @@ class Serving:
     @property
     def room(self) -> WaitingRoom:
         if self._room is None:
-            self._room = WaitingRoom(self.engine)
+            self._room = self.service.long_polls()
         return self._room
 
     @property
@@ -82,14 +81,13 @@ class Serving:
     @property
     def hub(self) -> Hub:
         if self._hub is None:
-            history = Service(self.place, self.engine).history
-            self._hub = Hub(self.engine, history, self.open_calls)
+            self._hub = Hub(self.service, self.open_calls)
         return self._hub
 
     @property
     def open_calls(self) -> OpenCalls:
         if self._open_calls is None:
-            self._open_calls = OpenCalls(self.engine)
+            self._open_calls = OpenCalls(self.service)
         return self._open_calls
 
     @property

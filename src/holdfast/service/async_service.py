@@ -10,9 +10,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
 
-from holdfast.engine.engine import Engine
-from holdfast.model.task import NewTask, Result
+from holdfast.model.task import Assignment, NewTask, Result
 from holdfast.service.commands.request_errors import accepted
+from holdfast.service.protocol.long_polls import Ask
+from holdfast.service.protocol.protocol import Offer
 from holdfast.service.queries.queries import Queries
 from holdfast.service.queries.views import View
 from holdfast.service.service import Service
@@ -74,8 +75,8 @@ class Looks:
 class Swift:
     """Commands and reports as the service has them; what is not usual is left to that to tell."""
 
-    def __init__(self, engine: Engine, service: Service, looks: Looks) -> None:
-        self._engine = engine
+    def __init__(self, service: Service, looks: Looks) -> None:
+        self._engine = service.engine
         self._service = service
         self._looks = looks
 
@@ -88,6 +89,27 @@ class Swift:
         if seen is None:
             return await self._looks.in_thread(partial(self._service.commands.tell, made))
         return {**seen, "created": True}
+
+    async def claim(self, offer: Offer, ask: Ask) -> list[Assignment]:
+        """Lease what is ready now, at most as many tasks as asked for."""
+        return await self._engine.work.claim.aio(
+            offer.worker,
+            agents=offer.served,
+            tags=offer.tags,
+            count=ask.most,
+            lease=offer.lease,
+            passing=ask.passing,
+            bare=ask.bare,
+            request=ask.request,
+        )
+
+    async def release(self, assignment: Assignment) -> None:
+        """Give one back, and wait until that is written."""
+        await self._engine.work.release.aio(assignment.task_id, assignment.token)
+
+    def give_back(self, assignments: list[Assignment]) -> None:
+        """Give back what nobody will hear of, without waiting for that."""
+        self._engine.work.give_back(assignments)
 
     async def complete(self, result: Result) -> View:
         task_id = result.task_id

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from holdfast.clock import SystemClock
-from holdfast.errors import InvalidInput
+from holdfast.clock import Clock, SystemClock
+from holdfast.errors import InvalidInput, StoreGone
 from holdfast.randomness import SystemRandomness
 from holdfast.service.project.project import Place
 from holdfast.service.queries.queries import Queries
@@ -23,13 +23,16 @@ if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
     from holdfast.model.token import Access
     from holdfast.model.workflow.graph import Workflow
+    from holdfast.service.admin.browser_links import Links
     from holdfast.service.admin.bus import Buses, ParkedMessages
+    from holdfast.service.admin.metrics import Meter
     from holdfast.service.admin.tokens import Tokens
     from holdfast.service.commands.commands import Commands
     from holdfast.service.commands.previews import Previews
     from holdfast.service.commands.token_scope import TokenScope
-    from holdfast.service.protocol.long_polls import OwnRoom
+    from holdfast.service.protocol.long_polls import OwnRoom, WaitingRoom
     from holdfast.service.protocol.protocol import Protocol
+    from holdfast.service.protocol.remote_presence import Visitors
     from holdfast.service.queries.addresses import Addresses
     from holdfast.service.queries.history import History
     from holdfast.service.queries.wording import Typed
@@ -71,7 +74,8 @@ class Service:
         return Settings(url=self.place.url, patience=PATIENCE)
 
     @property
-    def _engine(self) -> Engine:
+    def engine(self) -> Engine:
+        """For the parts of the service; a front end asks these parts and never the engine."""
         if self._given is not None:
             return self._given
         if self._opened is None:
@@ -83,7 +87,7 @@ class Service:
     @property
     def _writer(self) -> Engine:
         """The engine with its writer running."""
-        engine = self._engine
+        engine = self.engine
         if not self._writes:
             self._writes = True
             engine.commits.start()
@@ -92,7 +96,7 @@ class Service:
     def _view(self, work: Callable[[Transaction], T]) -> T:
         """Look at the store, by the engine where there is one."""
         if self._given is not None or self._opened is not None:
-            return self._engine.database.view(work)
+            return self.engine.database.view(work)
         if self._database is None:
             self._database = open_database(
                 self.place.url,
@@ -104,29 +108,49 @@ class Service:
             self._database.upgrade()
         return self._database.view(work)
 
-    def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call back whenever something was committed, here or elsewhere; returns the way out."""
-        engine = self._engine
+    @property
+    def settings(self) -> Settings:
+        """The settings that the engine of the store works by."""
+        return self.engine.settings
+
+    @property
+    def clock(self) -> Clock:
+        return self.engine.clock
+
+    def acting_as(self, access: Access) -> Service:
+        """The service on the same engine, in the name of a token and with what that may do."""
+        return Service(self.place, self.engine, actor=access.name, access=access)
+
+    def on_change(self, callback: Callable[[], None], *, served: bool = True) -> Callable[[], None]:
+        """Call back whenever something was committed, here or elsewhere; returns the way out.
+
+        With `served` false not after commits of this process whose ready tasks were claimed here.
+        """
+        engine = self.engine
         if not self._listens:
             self._listens = True
             engine.notifier.start()
-        return engine.on_hint(callback)
+        return engine.on_hint(callback, served=served)
+
+    def on_gone(self, callback: Callable[[StoreGone], None]) -> Callable[[], None]:
+        """Call back once when the store's file is gone; returns the way out."""
+        return self.engine.on_gone(callback)
 
     @cached_property
     def queries(self) -> Queries:
-        return Queries(self._view, lambda: self._engine)
+        return Queries(self._view, lambda: self.engine)
 
     @cached_property
     def addresses(self) -> Addresses:
         from holdfast.service.queries.addresses import Addresses
 
-        return Addresses(self._engine)
+        return Addresses(self.engine)
 
     @cached_property
     def previews(self) -> Previews:
         from holdfast.service.commands.previews import Previews
 
-        return Previews(self._engine, self.actor)
+        return Previews(self.engine, self.actor)
 
     @cached_property
     def commands(self) -> Commands:
@@ -145,13 +169,31 @@ class Service:
     def scope(self) -> TokenScope:
         from holdfast.service.commands.token_scope import TokenScope
 
-        return TokenScope(self._access, self._engine)
+        return TokenScope(self._access, self.engine)
 
     @cached_property
     def room(self) -> OwnRoom:
         from holdfast.service.protocol.long_polls import OwnRoom
 
         return OwnRoom(self._writer)
+
+    def long_polls(self) -> WaitingRoom:
+        """A waiting room for the callers of a server, made on the loop of that."""
+        from holdfast.service.protocol.long_polls import WaitingRoom
+
+        return WaitingRoom(self._writer)
+
+    def remote_presence(self) -> Visitors:
+        """The workers that ask one server, seen by it from now on."""
+        from holdfast.service.protocol.remote_presence import Visitors
+
+        return Visitors(self._writer)
+
+    def meter(self) -> Meter:
+        """Counts of what goes on in the store from now on."""
+        from holdfast.service.admin.metrics import Meter
+
+        return Meter(self._writer)
 
     def buses(self, url: str | None = None) -> Buses:
         """The bus of the store, or the Redis at a URL; close it before this."""
@@ -163,13 +205,19 @@ class Service:
     def parked(self) -> ParkedMessages:
         from holdfast.service.admin.bus import ParkedMessages
 
-        return ParkedMessages(self._engine)
+        return ParkedMessages(self.engine)
 
     @cached_property
     def tokens(self) -> Tokens:
         from holdfast.service.admin.tokens import Tokens
 
         return Tokens(self._writer)
+
+    @cached_property
+    def links(self) -> Links:
+        from holdfast.service.admin.browser_links import Links
+
+        return Links(self._writer)
 
     @cached_property
     def history(self) -> History:
@@ -182,6 +230,12 @@ class Service:
 
         return count(self._view)
 
+    def effects(self, task_id: str, after: str | None, limit: int) -> View:
+        """A page of what a task remembers: `{effects, next}`, oldest first."""
+        from holdfast.service.queries.history import page_of_effects
+
+        return page_of_effects(self.engine, task_id, after, limit)
+
     def why(
         self,
         identifier: str,
@@ -191,12 +245,18 @@ class Service:
     ) -> View:
         from holdfast.service.queries.explanations import explain
 
-        return explain(self._engine, identifier, agents=agents, tags=tags, typed=self._typed)
+        return explain(self.engine, identifier, agents=agents, tags=tags, typed=self._typed)
 
     def doctor(self, project: Project | None = None) -> View:
         from holdfast.service.admin.health import examine
 
-        return examine(self._engine, self.place, project or Project(), self._typed)
+        return examine(self.engine, self.place, project or Project(), self._typed)
+
+    def check_ready(self) -> None:
+        """Read the store and have its writer write; raises what stands in the way."""
+        from holdfast.service.admin.health import check_ready
+
+        check_ready(self._writer)
 
     def heal(self, *, dry_run: bool = False) -> View:
         from holdfast.service.admin.health import heal

@@ -18,6 +18,7 @@ from holdfast.server.http_server import HttpServer
 from holdfast.server.listen_address import Bind
 from holdfast.service.admin.tokens import Tokens
 from holdfast.service.project.project import Place
+from holdfast.service.service import Service
 
 ROLES = ("viewer", "operator", "worker", "admin")
 API = "/api/v1"
@@ -38,7 +39,7 @@ class Served:
         self.hf = hf
         self.url = server.url
         self.drain = server.stop
-        self.home = application.serving.place.home
+        self.home = application.serving.service.place.home
         self.application = application
         self.tokens = tokens or _make_tokens(hf)
         self._clients = {role: self.client(token) for role, token in self.tokens.items()}
@@ -85,7 +86,7 @@ def served(
     """A server on a store; at the end it drains, and the doctor finds nothing."""
     with Holdfast(url, **settings) as hf:
         place = Place(url=url, home=folder, settled=True)
-        application = Application(hf.engine, place, rules)
+        application = Application(Service(place, hf.engine), rules)
         server = HttpServer(application, Bind(port=0))
         thread = threading.Thread(target=server.run)
         thread.start()

@@ -85,7 +85,7 @@ def test_a_call_does_not_wait_for_a_look_at_a_token_that_is_only_doubted(
     assert viewer.get("/runs").status_code == 200
     found, go_on = tokens.at_hand(server.tokens["viewer"]), threading.Event()
     assert found is not None
-    whole = tokens.engine.access.find
+    whole = tokens.service.engine.access.find
 
     def find(secret: str) -> Access | None:
         assert go_on.wait(30)
@@ -93,10 +93,10 @@ def test_a_call_does_not_wait_for_a_look_at_a_token_that_is_only_doubted(
 
     monkeypatch.setattr(known_tokens, "GOOD_FOR", 3_600.0)
     monkeypatch.setattr(known_tokens, "REST", 0.0)
-    monkeypatch.setattr(tokens.engine.access, "find", find)
+    monkeypatch.setattr(tokens.service.engine.access, "find", find)
     with opened(store_url) as other:
         other.access.revoke("viewer")
-        tokens.engine.notifier.notify()
+        tokens.service.engine.notifier.notify()
         # The look is under way, and whoever asks meanwhile is answered.
         assert [viewer.get("/runs").status_code for _ in range(3)] == [200] * 3
         go_on.set()
@@ -111,7 +111,7 @@ def test_a_token_that_was_found_good_is_looked_at_again_after_a_second_whatever_
     found = tokens.at_hand(quick_server.tokens["viewer"])
     assert found is not None
     later = found.at + known_tokens.GOOD_FOR
-    monkeypatch.setattr(tokens.engine.clock, "monotonic", lambda: later)
+    monkeypatch.setattr(tokens.service.engine.clock, "monotonic", lambda: later)
     assert tokens.at_hand(quick_server.tokens["viewer"]) is None
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -15,10 +16,10 @@ from urllib.parse import unquote
 from holdfast.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from holdfast.engine.engine import Engine
+    from holdfast.api.holdfast import Holdfast
     from holdfast.service.project.project import Place
     from holdfast.service.service import Service
-    from holdfast.settings import Project
+    from holdfast.settings import Keep, Project
 
 chosen_store: ContextVar[str | None] = ContextVar("chosen_store", default=None)
 called_command: ContextVar[str | None] = ContextVar("called_command", default=None)
@@ -86,11 +87,30 @@ def begun() -> Iterator[Service]:
 
 
 @contextmanager
-def serving(found: Place, engine: Engine | None = None) -> Iterator[Service]:
+def serving(found: Place) -> Iterator[Service]:
     from holdfast.service.service import Service
 
-    with Service(found, engine, actor=actor(), typed=with_store) as service:
+    with Service(found, actor=actor(), typed=with_store) as service:
         yield service
+
+
+@contextmanager
+def serving_program(found: Place, program: Holdfast) -> Iterator[Service]:
+    """The service on the store of a program that has begun, by the engine of that."""
+    from holdfast.service.service import Service
+
+    where = replace(found, url=program.settings.url)
+    with Service(where, program.engine, actor=actor(), typed=with_store) as service:
+        yield service
+
+
+@contextmanager
+def upkeep_of(program: Holdfast, keep: Keep, *, hear: bool) -> Iterator[None]:
+    """Have a program take part in the upkeep of its store, and of the bus that was chosen."""
+    from holdfast.service.admin.bus import upkeep
+
+    with chosen_bus() as redis, upkeep(program.engine, keep, redis, hear=hear):
+        yield
 
 
 def actor() -> str:

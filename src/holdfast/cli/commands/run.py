@@ -15,7 +15,14 @@ import typer
 
 from holdfast.cli.app.command_registry import command
 from holdfast.cli.app.options import Inputs, Json, WorkflowName, read_pairs, read_value
-from holdfast.cli.app.session import chosen_store, opened, place, serving, with_store
+from holdfast.cli.app.session import (
+    chosen_store,
+    opened,
+    place,
+    serving,
+    serving_program,
+    with_store,
+)
 from holdfast.cli.app.terminal import escape, note, say, say_json
 from holdfast.errors import InvalidInput
 from holdfast.model.units import parse_duration
@@ -160,7 +167,7 @@ def _on_store_of(program: Holdfast) -> Iterator[Service]:
     own, usual = program.settings.url, place()
     if not same_store(own, usual.url):
         chosen_store.set(own)
-    with program, serving(replace(usual, url=own), program.engine) as service:
+    with program, serving_program(usual, program) as service:
         yield service
 
 

@@ -12,7 +12,6 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,14 +23,15 @@ from holdfast.cli.app.session import (
     INSTALL_SERVER,
     actor,
     begun,
-    chosen_bus,
     chosen_server,
     chosen_store,
     of_attempt,
     opened,
     place,
     project,
+    serving_program,
     shown_url,
+    upkeep_of,
     with_store,
 )
 from holdfast.cli.app.terminal import escape, is_terminal, note, say, say_json, say_table
@@ -41,11 +41,11 @@ from holdfast.service.queries.views import View, read_time
 
 if TYPE_CHECKING:
     from holdfast.api.holdfast import Holdfast
-    from holdfast.engine.engine import Engine
     from holdfast.server.gate import Rules
     from holdfast.server.http_server import HttpServer
     from holdfast.server.listen_address import Bind
     from holdfast.service.admin.tokens import Tokens
+    from holdfast.service.service import Service
 
 log = logging.getLogger("holdfast.server")
 # What the server imports that a bare installation does not bring.
@@ -111,8 +111,8 @@ def serve(
     rules = _rules(bind, allow_host, allow_origin, rate, proxy, connections)
     with (
         _store(None, hear=hear) as program,
-        _listening(program, bind, rules) as server,
-        ended_by_loss(program.engine, server.stop),
+        _listening(program, bind, rules) as (server, service),
+        ended_by_loss(service, server.stop),
     ):
         until_signalled(server)
 
@@ -152,15 +152,15 @@ def up(
     chosen = {each: value for each, value in options.items() if value is not None}
     with (
         _store(app, hear=hear) as program,
-        _listening(program, bind, rules) as server,
+        _listening(program, bind, rules) as (server, service),
         program.worker(**chosen) as worker,
-        ended_by_loss(program.engine, server.stop),
+        ended_by_loss(service, server.stop),
     ):
         until_signalled(server, worker.drain)
 
 
 @contextmanager
-def ended_by_loss(engine: Engine, stop: Callable[[], None]) -> Iterator[None]:
+def ended_by_loss(service: Service, stop: Callable[[], None]) -> Iterator[None]:
     """Stop what runs in the block when the store's file is gone, and raise that afterwards."""
     told: list[StoreGone] = []
 
@@ -168,7 +168,7 @@ def ended_by_loss(engine: Engine, stop: Callable[[], None]) -> Iterator[None]:
         told.append(error)
         stop()
 
-    remove = engine.on_gone(end)
+    remove = service.on_gone(end)
     yield
     remove()
     if told:
@@ -217,35 +217,31 @@ def _rules(
 @contextmanager
 def _store(app: str | None, *, hear: bool) -> Iterator[Holdfast]:
     from holdfast.cli.commands.workers import program_of
-    from holdfast.service.admin.bus import upkeep
 
     with program_of(app, None) as program:
         announce(f"store {shown_url(program.settings.url)}")
-        keep = project().keep
-        with chosen_bus() as redis, upkeep(program.engine, keep, redis, hear=hear):
+        with upkeep_of(program, project().keep, hear=hear):
             yield program
 
 
 @contextmanager
-def _listening(program: Holdfast, bind: Bind, rules: Rules) -> Iterator[HttpServer]:
+def _listening(program: Holdfast, bind: Bind, rules: Rules) -> Iterator[tuple[HttpServer, Service]]:
     from holdfast.server.application import Application
     from holdfast.server.http_server import HttpServer
     from holdfast.service.admin.audit import keep_audit
-    from holdfast.service.admin.tokens import Tokens, token_path
+    from holdfast.service.admin.tokens import token_path
     from holdfast.service.project.server_address import announced
 
-    engine = program.engine
-    where = replace(place(), url=program.settings.url)
-    server = HttpServer(Application(engine, where, rules), bind)
-    keep_audit(program.settings.url)
-    tokens = Tokens(engine)
-    tokens.own()
-    with announced(program.settings.url, server.url):
-        say(server.url)
-        own = token_path(program.settings.url)
-        announce(f"token {own}   ({with_store('holdfast token')} prints it)")
-        _say_way_in(server.url, tokens)
-        yield server
+    with serving_program(place(), program) as service:
+        server = HttpServer(Application(service, rules), bind)
+        keep_audit(program.settings.url)
+        service.tokens.own()
+        with announced(program.settings.url, server.url):
+            say(server.url)
+            own = token_path(program.settings.url)
+            announce(f"token {own}   ({with_store('holdfast token')} prints it)")
+            _say_way_in(server.url, service.tokens)
+            yield server, service
     log.info("ended: nothing is under way here any more")
 
 

@@ -14,13 +14,13 @@ from holdfast.cli.app.command_registry import Store, command, group
 from holdfast.cli.app.log_output import LogJson, announce, show_logs
 from holdfast.cli.app.options import Agents, Hear, Json, Tags, read_lease
 from holdfast.cli.app.session import (
-    chosen_bus,
     chosen_server,
     chosen_store,
     opened,
     place,
     project,
     shown_url,
+    upkeep_of,
     with_store,
 )
 from holdfast.cli.app.terminal import escape, note, say, say_json, say_table
@@ -121,11 +121,9 @@ def worker(
         work_for(server, chosen, lease, told)
         return
     with program_of(app, lease) as program:
-        from holdfast.service.admin.bus import upkeep
-
         announce(f"store {shown_url(program.settings.url)}")
         given = {each: value for each, value in options.items() if value is not None}
-        with chosen_bus() as redis, upkeep(program.engine, said.keep, redis, hear=hear):
+        with upkeep_of(program, said.keep, hear=hear):
             program.worker(**given).run()
 
 

@@ -28,7 +28,7 @@ class Tries:
     """Who fails too often is looked up no more, unless what they show is among what is good."""
 
     def __init__(self, tokens: KnownTokens, failures: Rate | None) -> None:
-        self._now = tokens.engine.clock.monotonic
+        self._now = tokens.service.clock.monotonic
         self._tokens = tokens
         self._one = Limiter(failures, self._now)
         self._all = Limiter(OF_ALL if failures is not None else None, self._now)
@@ -91,5 +91,5 @@ class Tries:
 
     async def _read(self) -> None:
         began, grants = self._now(), self._tokens.grants
-        self._good = await run_sync(self._tokens.engine.access.good_digests)
+        self._good = await run_sync(self._tokens.service.tokens.good_digests)
         self._read_at, self._grants = began, grants

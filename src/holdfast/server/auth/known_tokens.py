@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import anyio.to_thread
 
-from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError
 from holdfast.model.token import Access
+from holdfast.service.service import Service
 
 # However much or little is heard of other processes, what was found is good for so many seconds.
 GOOD_FOR = 1.0
@@ -36,8 +36,8 @@ class KnownTokens:
     this process grants and revokes is known at once.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
+    def __init__(self, service: Service) -> None:
+        self.service = service
         self._doubts = 0
         # How often this process has granted or revoked one.
         self.grants = 0
@@ -45,8 +45,8 @@ class KnownTokens:
         self._looks: dict[str, tuple[int, asyncio.Future[Access | None]]] = {}
         self._again: asyncio.Future[None] | None = None
         self._leave = (
-            engine.on_hint(self._doubt, served=False),
-            engine.on_grant(self._hear),
+            service.on_change(self._doubt, served=False),
+            service.tokens.on_grant(self._hear),
         )
 
     def at_hand(self, secret: str) -> Found | None:
@@ -54,7 +54,7 @@ class KnownTokens:
         found = self._found.get(secret)
         if found is None or found.grants != self.grants:
             return None
-        return found if self.engine.clock.monotonic() < found.at + GOOD_FOR else None
+        return found if self.service.clock.monotonic() < found.at + GOOD_FOR else None
 
     async def recall(self, secret: str) -> Access | None:
         """What a token may do; who has to wait for the store is who comes with a new one."""
@@ -62,7 +62,7 @@ class KnownTokens:
         if found is None:
             return await self.look(secret)
         doubted = found.doubts != self._doubts and secret not in self._looks
-        if doubted and self.engine.clock.monotonic() >= found.at + REST:
+        if doubted and self.service.clock.monotonic() >= found.at + REST:
             self._again = asyncio.ensure_future(self._look_again(secret))
         return found.access
 
@@ -91,8 +91,8 @@ class KnownTokens:
 
     def find(self, secret: str) -> Access | None:
         """What a token may do, as the store says now."""
-        grants, doubts, at = self.grants, self._doubts, self.engine.clock.monotonic()
-        access = self.engine.access.find(secret)
+        grants, doubts, at = self.grants, self._doubts, self.service.clock.monotonic()
+        access = self.service.tokens.find(secret)
         if access is None:
             self._found.pop(secret, None)
         elif access.expires_at is None:

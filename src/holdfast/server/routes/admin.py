@@ -64,7 +64,7 @@ def add_schedule(body: request_bodies.NewSchedule, asks: AsksAs) -> Answer:
     """Start a run or a task at each tick of a cron expression."""
     if (body.workflow is None) == (body.task is None):
         raise InvalidInput("workflow", "say what it starts: either a workflow or a task")
-    commands, settings = asks.service.commands, asks.engine.settings
+    commands, settings = asks.service.commands, asks.service.settings
     starts: NewTask | NewRun
     if body.task is not None:
         starts = read_new_task(body.task.given(), settings)

@@ -9,7 +9,6 @@ from urllib.parse import parse_qs
 from fastapi import Query, Request
 from starlette.responses import HTMLResponse, Response
 
-from holdfast.clock import MICROSECONDS
 from holdfast.errors import InvalidInput
 from holdfast.server.auth.recognition import Session, write_cookie
 from holdfast.server.gate import ACCESS, SESSION, TRY
@@ -20,7 +19,7 @@ from holdfast.server.route_table import ANYONE, LOOKERS, PREFIX, Table
 from holdfast.server.schemas import responses
 from holdfast.server.schemas.responses import PROBLEMS
 from holdfast.server.server_state import Serving
-from holdfast.service.admin.browser_links import PATH, Entered, Links, proof_of
+from holdfast.service.admin.browser_links import PATH, Entered, proof_of
 from holdfast.service.queries.views import present, tell_time
 
 table = Table(tag="browsers", prefix="")
@@ -51,7 +50,7 @@ async def enter(request: Request) -> Response:
     """Use up the code of a link, and get the cookie of a browser. It needs no token."""
     (code, *_) = parse_qs((await request.body()).decode(errors="replace")).get("code", [""])
     serving: Serving = request.app.state.serving
-    links = Links(serving.engine)
+    links = serving.service.links
     entered: Entered | None = await request.scope[TRY](code, partial(in_thread, links.follow, code))
     known = None if entered is None else await in_thread(links.who, entered.secret)
     if entered is None or known is None:
@@ -59,7 +58,7 @@ async def enter(request: Request) -> Response:
         raise Problem(401, "unauthorized", said)
     request.scope[ACCESS] = known
     answer = let_in()
-    seconds = (entered.ends_at - serving.engine.clock.now()) // MICROSECONDS
+    seconds = links.seconds_left(entered)
     host = request.headers["host"]
     answer.headers["Set-Cookie"] = write_cookie(request.scope, host, entered, seconds)
     return answer
@@ -76,7 +75,7 @@ async def show_front(request: Request, asks: AsksAs) -> Page:
 @table.route("POST", f"{PREFIX}/links", LOOKERS, answers=responses.Link, status=201)
 def make_link(asks: AsksAs) -> Answer:
     """Make a link that lets one browser in, once, with what this token may do."""
-    return Answer(Links(asks.engine).make(asks.access.name), 201)
+    return Answer(asks.service.links.make(asks.access.name), 201)
 
 
 @table.route("GET", f"{PREFIX}/session", ANYONE, answers=responses.Session)
@@ -97,6 +96,6 @@ async def leave(request: Request, asks: AsksAs) -> Answer:
     session: Session | None = request.scope.get(SESSION)
     if session is None:
         raise InvalidInput("session", "is for browsers; a token is ended by DELETE /tokens/{name}")
-    answer = Answer(await in_thread(Links(asks.engine).leave, session.secret))
+    answer = Answer(await in_thread(asks.service.links.leave, session.secret))
     answer.headers["Set-Cookie"] = write_cookie(request.scope, request.headers["host"], None)
     return answer

@@ -9,7 +9,6 @@ from functools import partial
 
 from fastapi import Request
 
-from holdfast.engine.state.effects import EFFECTS
 from holdfast.errors import InvalidInput
 from holdfast.model.effect import Wait
 from holdfast.model.task import Assignment, Renewal, Result
@@ -27,7 +26,7 @@ from holdfast.server.schemas import responses
 from holdfast.service.commands import request_bodies
 from holdfast.service.commands.request_errors import renamed
 from holdfast.service.commands.task_fields import read_moment
-from holdfast.service.protocol.long_polls import Ask, Waiter
+from holdfast.service.protocol.long_polls import Ask
 from holdfast.service.protocol.protocol import Offer, request_key, view_assignment
 from holdfast.service.queries.views import View, present
 
@@ -67,11 +66,11 @@ async def claim(body: request_bodies.Claim, request: Request, asks: AsksAs) -> A
             asks.note(body.worker, *(each.task_id for each in found[:SHOWN]))
         else:
             asks.changed_nothing()
-    with given_back_unless_told(asks.engine, found, kept=known is not None):
+    with given_back_unless_told(asks.swift, found, kept=known is not None):
         assignments = await _tell(asks, found, whole=bool(body.whole and body.task_id is None))
         gone = bool(found) and known is None and await is_gone(call)
     if gone:
-        asks.engine.work.give_back(found)
+        asks.swift.give_back(found)
     return Answer(present(assignments=assignments, told=told))
 
 
@@ -91,20 +90,11 @@ async def _take(
 ) -> list[Assignment]:
     """What is ready, or becomes ready while the call waits."""
     with renamed(lease="lease_seconds"):
-        found = await asks.engine.work.claim.aio(
-            offer.worker,
-            agents=offer.served,
-            tags=offer.tags,
-            count=ask_for.most,
-            lease=offer.lease,
-            passing=ask_for.passing,
-            bare=ask_for.bare,
-            request=ask_for.request,
-        )
+        found = await asks.swift.claim(offer, ask_for)
     seconds, call = waits
     if found or not seconds or asks.serving.closing:
         return found
-    waiter = Waiter(asks.engine, offer, ask_for)
+    waiter = asks.serving.room.waiter(offer, ask_for)
     waited = await wait_for_work(asks.serving, waiter, seconds, call)
     if waited is None:
         raise Problem(401, "unauthorized", GONE)
@@ -235,8 +225,7 @@ def effect(task_id: TaskId, body: request_bodies.Effect, asks: AsksAs) -> Answer
     """
     protocol = asks.service.protocol
     if body.name is None:
-        limit = EFFECTS if body.limit is None else body.limit
-        return Answer(protocol.effects(task_id, body.token, body.after, limit))
+        return Answer(protocol.effects(task_id, body.token, body.after, body.limit))
     return Answer(protocol.record_effect(task_id, body.token, body.name, body.value))
 
 

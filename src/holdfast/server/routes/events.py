@@ -56,7 +56,6 @@ def list_events(
 @table.route("GET", "/runs/{run_id}/events", LOOKERS, answers=responses.Events)
 def events_of_run(run_id: RunId, asks: AsksAs, limit: Limit = 100, after: After = None) -> Answer:
     """The history of a run and all its tasks."""
-    asks.engine.runs.get(run_id)
     return _page(asks, run_id, limit, after)
 
 
@@ -65,11 +64,11 @@ def events_of_task(
     task_id: TaskId, asks: AsksAs, limit: Limit = 100, after: After = None
 ) -> Answer:
     """The history of a task."""
-    asks.engine.tasks.get(task_id)
     return _page(asks, task_id, limit, after)
 
 
 def _page(asks: Door, identifier: str, limit: int, after: str | None) -> Answer:
+    asks.service.queries.require(identifier)
     if after is not None and not _NUMBER.fullmatch(after):
         raise InvalidInput("after", "is no cursor; pass what `next` said, as it was")
     page = asks.service.queries.events(identifier, after=int(after or 0), limit=limit)
@@ -91,6 +90,6 @@ async def stream(
     cursor = None if begun is None else Cursor.read(begun)
     known = None if run is None else known_run_id(run)
     if known is not None:
-        await in_thread(asks.engine.runs.get, known)
+        await in_thread(asks.service.queries.require, known)
     asked = Asked(after=cursor, run_id=known, digest=request.scope[SHOWN])
     return EventStream(asks, asked)

@@ -23,7 +23,6 @@ from holdfast.server.problems import Answer, Problem
 from holdfast.server.request_context import AsksAs
 from holdfast.server.route_table import ANYONE, LOOKERS, Table
 from holdfast.server.schemas import responses
-from holdfast.service.admin.health import check_ready
 from holdfast.service.admin.metrics import BOUNDS, Reading, Waits
 from holdfast.service.queries.views import View
 
@@ -160,21 +159,20 @@ def ready(asks: AsksAs) -> Answer:
     """That the store can be read and written, and that the server is not about to stop."""
     if asks.serving.closing:
         raise Problem(503, "shutting_down", "this server is going", {"Retry-After": "1"})
-    asks.engine.workers.list()
-    check_ready(asks.engine)
+    asks.service.check_ready()
     return Answer({"ok": True})
 
 
 @table.route("GET", "/metrics", LOOKERS, kind=PlainTextResponse)
 def metrics(asks: AsksAs) -> Response:
     """Counts for Prometheus."""
-    serving, commits = asks.serving, asks.engine.commits
+    serving = asks.serving
     counts = Counts(
         stored=asks.service.statistics(),
         reading=serving.meter.read(),
         refused=dict(serving.refused),
-        groups=dict(commits.sizes),
-        operations=commits.written,
+        groups=serving.meter.groups,
+        operations=serving.meter.operations,
         waiting=serving.waiting,
         readers=serving.readers,
     )

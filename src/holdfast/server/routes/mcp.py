@@ -16,7 +16,7 @@ from holdfast.server.request_context import AsksAs, Door
 from holdfast.server.route_table import ANYONE, LOOKERS, Table
 from holdfast.server.schemas.responses import PROBLEMS, Reply
 from holdfast.service.commands.token_scope import Forbidden
-from holdfast.service.protocol.long_polls import Ask, Waiter
+from holdfast.service.protocol.long_polls import Ask
 from holdfast.service.protocol.protocol import Offer
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Spoken(Response):
         access = self._door.access
 
         async def wait(offer: Offer, ask: Ask, seconds: float) -> list[Assignment]:
-            waiter = Waiter(self._door.engine, offer, ask)
+            waiter = self._door.serving.room.waiter(offer, ask)
             found = await wait_for_work(self._door.serving, waiter, seconds, (scope, receive))
             if found is None:
                 raise Forbidden(GONE)

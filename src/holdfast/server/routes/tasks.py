@@ -22,7 +22,6 @@ from holdfast.server.schemas import responses
 from holdfast.service.commands import request_bodies
 from holdfast.service.commands.commands import Commands
 from holdfast.service.commands.task_fields import read_changes, read_new_task
-from holdfast.service.queries.history import page_of_effects
 from holdfast.service.queries.views import View
 
 table = Table(tag="tasks")
@@ -57,7 +56,7 @@ async def make(
 
 def _wanted(asks: Door, body: request_bodies.NewTask, plan: str | None) -> NewTask:
     own = {} if plan is None else {"parent": plan, "enqueue": False}
-    wanted = read_new_task({**body.given(), **own}, asks.engine.settings)
+    wanted = read_new_task({**body.given(), **own}, asks.service.settings)
     return wanted if plan is None else replace(wanted, part=True)
 
 
@@ -139,7 +138,7 @@ def read_logs(
 def list_effects(task_id: TaskId, asks: AsksAs, limit: Limit = 100, after: After = None) -> Answer:
     """What it remembers in its present epoch, by name, oldest first."""
     asks.service.queries.task(task_id)
-    return Answer(page_of_effects(asks.engine, task_id, after, limit))
+    return Answer(asks.service.effects(task_id, after, limit))
 
 
 def _steer(verb: str, change: Callable[[Commands, str], View], said: str) -> None:

@@ -8,12 +8,14 @@ import hmac
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from holdfast.clock import MICROSECONDS
 from holdfast.errors import NotFound
 from holdfast.model.token import Access
 from holdfast.service.queries.views import View, tell_time
 
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
+    from holdfast.engine.surroundings.browser_sessions import Browser
 
 PATH = "/enter"
 _BYTES = 32
@@ -47,8 +49,16 @@ class Links:
 
     def who(self, secret: str) -> Access | None:
         """What a browser may do that shows this."""
-        found = self._engine.browsers.find(secret)
+        found = self.find(secret)
         return None if found is None else found.access
+
+    def find(self, secret: str) -> Browser | None:
+        """The session of a browser that shows this; None if it is not good, or not any more."""
+        return self._engine.browsers.find(secret)
+
+    def seconds_left(self, entered: Entered) -> int:
+        """For how many seconds what a browser is to show stays good."""
+        return (entered.ends_at - self._engine.clock.now()) // MICROSECONDS
 
     def leave(self, secret: str) -> View:
         """Have what a browser shows be good for nothing from now on."""

@@ -62,7 +62,8 @@ def examine(engine: Engine, place: Place, project: Project, typed: Typed = str) 
 
 
 def check_ready(engine: Engine) -> None:
-    """Have the writer write a group, if only an empty one; raises what stands in its way."""
+    """Read, and have the writer write, if only an empty group; raises what stands in the way."""
+    engine.workers.list()
     within = min(READY_WITHIN, engine.settings.patience)
     try:
         engine.commits.submit(Sweep()).result(within)

@@ -74,6 +74,16 @@ class Meter:
             self._place, self._told = self._engine.database.view(self._look)
             return self._told
 
+    @property
+    def groups(self) -> dict[int, int]:
+        """How many groups this process has written, by the bits of the number of operations."""
+        return dict(self._engine.commits.sizes)
+
+    @property
+    def operations(self) -> int:
+        """How many operations this process has written."""
+        return self._engine.commits.written
+
     def _look(self, tx: Transaction) -> tuple[_Place, Reading]:
         newest = _newest(tx)
         after, seen = self._place.counted, int(newest["event"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,6 +85,22 @@ class Tokens:
 
     def list(self) -> View:
         return {"items": [view_access(each) for each in self._engine.access.list()]}
+
+    def find(self, secret: str) -> Access | None:
+        """What the token with this secret may do, as the store says now; None if it is not good."""
+        return self._engine.access.find(secret)
+
+    def good_digests(self) -> frozenset[str]:
+        """The digests of all that is good to show: of tokens, links and sessions of browsers."""
+        return self._engine.access.good_digests()
+
+    def good_among(self, digests: Sequence[str]) -> frozenset[str]:
+        """Those of some digests whose token or session is good."""
+        return self._engine.access.good_among(digests)
+
+    def on_grant(self, callback: Callable[[Sequence[str]], None]) -> Callable[[], None]:
+        """Call back with the tokens that this process grants or revokes; returns the way out."""
+        return self._engine.on_grant(callback)
 
     def _secret(self) -> str:
         raw = self._engine.randomness.token_bytes(_BYTES)

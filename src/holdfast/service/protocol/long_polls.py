@@ -125,6 +125,10 @@ class WaitingRoom:
     def waiting(self) -> int:
         return sum(len(line.standing) + len(line.behind) for line in [*self._lines.values()])
 
+    def waiter(self, offer: Offer, ask: Ask) -> Waiter:
+        """Who waits for what a worker asks for."""
+        return Waiter(self._engine, offer, ask)
+
     async def wait(
         self, waiter: Waiter, seconds: float, gone: asyncio.Future[None]
     ) -> Claimed | None:

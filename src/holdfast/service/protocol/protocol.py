@@ -342,13 +342,13 @@ class Protocol:
         return self.tell(task_id, may_act(task_id, self._engine.work.guard(task_id, token)))
 
     def effects(
-        self, task_id: str, token: str, after: str | None = None, limit: int = EFFECTS
+        self, task_id: str, token: str, after: str | None = None, limit: int | None = None
     ) -> View:
         """A page of what an attempt that may still act finds remembered; what its signals said."""
         self._scope.check_tasks([task_id])
         accepted(task_id, self._engine.work.check_write(task_id, token))
         signals = hear(self._engine, task_id, token) if after is None else None
-        page = page_of_effects(self._engine, task_id, after, limit)
+        page = page_of_effects(self._engine, task_id, after, EFFECTS if limit is None else limit)
         return page | present(signals=signals or None)
 
     def record_effect(self, task_id: str, token: str, name: str, value: object) -> View:

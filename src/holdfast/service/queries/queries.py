@@ -123,6 +123,11 @@ class Queries:
 
         return self._view(read)
 
+    def require(self, identifier: str) -> None:
+        """Raise `NotFound` where there is no run or task of this id."""
+        engine = self._engine()
+        (engine.tasks if identifier.startswith("t_") else engine.runs).get(identifier)
+
     def tombstone(self, identifier: str) -> View | None:
         """What is left of a run or task that was removed."""
         rows = self._view(lambda tx: tx.read("tombstone_of", entity=identifier))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,8 @@ from holdfast.server.auth.known_tokens import KnownTokens
 from holdfast.server.auth.rate_limits import Rate
 from holdfast.server.problems import Problem
 from holdfast.service.admin.tokens import Tokens
+from holdfast.service.project.project import Place
+from holdfast.service.service import Service
 from tests.engines import opened
 
 ADDRESS = "10.0.0.9"
@@ -29,7 +32,8 @@ class Shown:
     """What somebody shows who may fail once, and then not for a long time."""
 
     def __init__(self, engine: Engine) -> None:
-        self._known = KnownTokens(engine)
+        place = Place(url=engine.settings.url, home=Path(), settled=True)
+        self._known = KnownTokens(Service(place, engine))
         self.tries = Tries(self._known, Rate(often=0.001, burst=1))
 
     async def show(self, secret: str) -> bool | None:

@@ -26,7 +26,7 @@ CLAIM = {"name": "claim", "arguments": {}}
 
 def _send_and_hang_up(server: Served, path: str, body: dict[str, Any]) -> None:
     """A call of somebody who is gone as soon as all of it was sent."""
-    application = Application(server.hf.engine, server.application.serving.place)
+    application = Application(server.application.serving.service)
     messages: list[Message] = [
         {"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}
     ]

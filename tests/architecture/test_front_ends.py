@@ -1,0 +1,81 @@
+"""Front ends go through the service: none of them reaches the engine or the store by itself."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src/holdfast"
+FRONT_ENDS = ("server", "mcp", "cli")
+BEHIND_THE_SERVICE = ("holdfast.engine", "holdfast.store")
+ENGINE_ATTRIBUTES = {"engine", "_engine", "database", "commits", "notifier"}
+# The places that put a program together, each with its reason.
+ALLOWED_READS = {
+    ("cli/app/session.py", "serving_program"): "puts the engine of a program behind the service",
+    (
+        "cli/app/session.py",
+        "upkeep_of",
+    ): "hands the engine of a program to the upkeep of the service",
+}
+
+
+def _reaches(tree: ast.AST) -> Iterator[tuple[str | None, int, str]]:
+    """The function, the line and the text of each attribute or import behind the service."""
+    for parent in ast.walk(tree):
+        for node in ast.iter_child_nodes(parent):
+            name = parent.name if isinstance(parent, ast.FunctionDef) else None
+            vars(node)["function"] = name or getattr(parent, "function", None)
+    for node in ast.walk(tree):
+        function = getattr(node, "function", None)
+        if isinstance(node, ast.Attribute) and node.attr in ENGINE_ATTRIBUTES:
+            yield function, node.lineno, ast.unparse(node)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "getattr":
+            names = [each.value for each in node.args if isinstance(each, ast.Constant)]
+            if ENGINE_ATTRIBUTES.intersection(names):
+                yield function, node.lineno, ast.unparse(node)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            modules = [each.name for each in node.names]
+            if isinstance(node, ast.ImportFrom):
+                modules = [f"{node.module}.{each}" for each in modules]
+            if any(
+                f"{module}.".startswith(f"{room}.")
+                for module in modules
+                for room in BEHIND_THE_SERVICE
+            ):
+                yield function, node.lineno, ast.unparse(node)
+
+
+@pytest.mark.parametrize("front_end", FRONT_ENDS)
+def test_front_ends_go_through_the_service(front_end: str) -> None:
+    found = [
+        f"{module}:{line}: {text}"
+        for path in sorted((SOURCE / front_end).rglob("*.py"))
+        for module in [path.relative_to(SOURCE).as_posix()]
+        for function, line, text in _reaches(ast.parse(path.read_text()))
+        if (module, function) not in ALLOWED_READS
+    ]
+    assert found == [], "\n".join(found)
+
+
+def test_each_exception_for_a_front_end_is_still_needed() -> None:
+    for module, function in ALLOWED_READS:
+        found = [each for each, _, _ in _reaches(ast.parse((SOURCE / module).read_text()))]
+        assert function in found, (module, function)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "asks.engine.runs.get(run_id)",
+        "self._tokens.engine.access",
+        "getattr(service, 'engine')",
+        "def f():\n    from holdfast.store.database import Row",
+        "import holdfast.engine.engine",
+        "from holdfast import engine",
+    ],
+)
+def test_a_reach_around_the_service_is_seen(text: str) -> None:
+    assert len(list(_reaches(ast.parse(text)))) == 1
