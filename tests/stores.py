@@ -11,7 +11,7 @@ import psycopg
 
 from holdfast.clock import SystemClock
 from holdfast.engine.engine import Engine
-from holdfast.engine.explain.doctor import Diagnosis, examine_within
+from holdfast.engine.explain.doctor import Diagnosis, examine_transaction
 from holdfast.store.postgresql.connection import Address, ConnectionLost
 from holdfast.store.postgresql.session import Session
 from holdfast.store.postgresql.transaction import PostgresqlTransaction
@@ -85,7 +85,7 @@ class _KeptStore:
         # None of the checks asks for the time.
         known = queries.load("postgresql")
         with self._transaction():
-            return examine_within(PostgresqlTransaction(self._session, known, SystemClock()))
+            return examine_transaction(PostgresqlTransaction(self._session, known, SystemClock()))
 
     def close(self) -> None:
         self._cleanup.close()

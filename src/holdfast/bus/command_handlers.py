@@ -19,7 +19,7 @@ from holdfast.bus.offers import AT_ONCE
 from holdfast.bus.replies import Replies, Reply, answer_to, need_reply_to
 from holdfast.engine.core.sync_async import then
 from holdfast.engine.engine import Engine
-from holdfast.engine.state.expected_version import Meant
+from holdfast.engine.state.expected_version import VersionedCommand
 from holdfast.engine.writer.caller_transaction import Joined
 from holdfast.errors import InvalidInput, KeyConflict, NotFound
 from holdfast.model.frozen_record import show_moment
@@ -102,8 +102,8 @@ def _is_expected(engine: Engine, envelope: Envelope, connection: object, *, pati
     target = _target(envelope)
     if expected is None or target is None:
         return True
-    meant = Meant(
-        asked=envelope.type,
+    meant = VersionedCommand(
+        name=envelope.type,
         expected_version=expected,
         actor=ACTOR,
         message_id=envelope.message_id,

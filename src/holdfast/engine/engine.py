@@ -18,10 +18,10 @@ from holdfast.engine.claims.standing_claims import StandingClaims, hand_over_cla
 from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.kept_totals import Bounds
 from holdfast.engine.core.sync_async import reading
-from holdfast.engine.explain.doctor import Diagnosis, examine
+from holdfast.engine.explain.doctor import Diagnosis, examine_store
 from holdfast.engine.explain.explanation import Explanation
 from holdfast.engine.explain.why_run import RunExplanation, explain_run
-from holdfast.engine.explain.why_task import explain
+from holdfast.engine.explain.why_task import explain_task
 from holdfast.engine.input.task_template import Calling
 from holdfast.engine.runs import Runs
 from holdfast.engine.state.durable import Signals
@@ -249,7 +249,7 @@ class Engine:
         tags: Sequence[str] | None = None,
     ) -> Explanation:
         """Explain, clause by clause, why a task is not claimed, or what it does instead."""
-        return explain(self.database, task_id, agents=agents, tags=tags)
+        return explain_task(self.database, task_id, agents=agents, tags=tags)
 
     @reading
     def why_run(
@@ -265,7 +265,7 @@ class Engine:
     @reading
     def doctor(self) -> Diagnosis:
         """Check every invariant of the store, as it stands now."""
-        return examine(self.database)
+        return examine_store(self.database)
 
     def now(self) -> int:
         """The time that decides: the database's, in microseconds."""

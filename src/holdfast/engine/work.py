@@ -21,8 +21,8 @@ from holdfast.engine.input import validation
 from holdfast.engine.read.records import read_child, read_given
 from holdfast.engine.read.report_refusals import answer_guard, answer_write
 from holdfast.engine.state.durable import Spawn, TakeSignal
-from holdfast.engine.state.effects import Effects
-from holdfast.engine.state.reports import Reports, small, used
+from holdfast.engine.state.effects import EffectOperations
+from holdfast.engine.state.reports import Reports, encode_small, encode_usage
 from holdfast.errors import NotFound, ShuttingDown
 from holdfast.model.effect import Child, Recorded, Wait
 from holdfast.model.result import TransitionResult
@@ -64,13 +64,13 @@ def take_back(
 MAX_CLAIM = 1_000
 
 
-class Work(Effects):
+class Work(EffectOperations):
     """What a worker asks and tells; every report carries the token of its attempt."""
 
     def __init__(self, context: EngineContext) -> None:
         self._context = context
         self.reports = Reports(context)
-        self._held = self.reports.fenced
+        self._held = self.reports.read_token
 
     @operation
     def claim(  # noqa: PLR0913 - all that a worker says of itself
@@ -206,8 +206,8 @@ class Work(Effects):
         return lambda each: Renew(
             **self._held(each.task_id, each.token),
             lease=duration,
-            progress=small("progress", each.progress),
-            usage=used(each.usage),
+            progress=encode_small("progress", each.progress),
+            usage=encode_usage(each.usage),
         )
 
     @operation

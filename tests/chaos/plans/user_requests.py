@@ -25,7 +25,11 @@ from holdfast.engine.core.operation import (
     UnholdRun,
     UnholdTask,
 )
-from holdfast.engine.state.expected_version import ExpectRun, ExpectTask, Meant
+from holdfast.engine.state.expected_version import (
+    ExpectRunVersion,
+    ExpectTaskVersion,
+    VersionedCommand,
+)
 from holdfast.model.run import NewRun
 from holdfast.model.status import Hold
 from holdfast.model.workflow.graph import Concurrency, Step, Workflow
@@ -209,10 +213,13 @@ def advance_a_run_that_was_left_blocked(world: World) -> Sequence[Operation]:
     return [AdvanceRun(run_id=run)]
 
 
-@group_of(ExpectRun, ExpectTask)
+@group_of(ExpectRunVersion, ExpectTaskVersion)
 def tell_of_commands_for_other_versions(world: World) -> Sequence[Operation]:
     run = world.run(*CHAIN)
     world.start("plan")
-    meant = Meant(asked="task.cancel", expected_version=1, actor=ACTOR)
-    later = Meant(asked="run.pause", expected_version=9, actor=ACTOR, message_id="m1")
-    return [ExpectTask(task_id=world.ids["plan"], meant=meant), ExpectRun(run_id=run, meant=later)]
+    meant = VersionedCommand(name="task.cancel", expected_version=1, actor=ACTOR)
+    later = VersionedCommand(name="run.pause", expected_version=9, actor=ACTOR, message_id="m1")
+    return [
+        ExpectTaskVersion(task_id=world.ids["plan"], command=meant),
+        ExpectRunVersion(run_id=run, command=later),
+    ]

@@ -14,7 +14,7 @@ from holdfast.engine.core.operation import (
     RetryRun,
     SettleTask,
 )
-from holdfast.engine.state.durable import Ask
+from holdfast.engine.state.durable import AskQuestion
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.workflow.graph import OnFailure, Step
 from tests.chaos.plans.registry import group_of
@@ -172,12 +172,14 @@ def settle_two_approvals(world: World) -> Sequence[Operation]:
     ]
 
 
-def ask(world: World, name: str) -> Ask:
+def ask(world: World, name: str) -> AskQuestion:
     noted = (("ask asked", '"which?"'),)
-    return Ask(task_id=world.ids[name], fence=world.fences[name], question='"which?"', notes=noted)
+    return AskQuestion(
+        task_id=world.ids[name], fence=world.fences[name], question='"which?"', notes=noted
+    )
 
 
-@group_of(Ask, AnswerTask, Claim)
+@group_of(AskQuestion, AnswerTask, Claim)
 def ask_one_question_and_answer_another(world: World) -> Sequence[Operation]:
     shared = world.concurrency(2)
     for name in ("asking", "asked"):

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from holdfast.engine.core.operation import EditTask, HoldRun
-from holdfast.engine.state.expected_version import ExpectRun, ExpectTask, Meant
+from holdfast.engine.state.expected_version import (
+    ExpectRunVersion,
+    ExpectTaskVersion,
+    VersionedCommand,
+)
 from holdfast.model.status import Hold
 from holdfast.model.workflow.graph import Step
 from tests.race.explorer import Plans, Stage
 from tests.race.worlds import World
 
 
-def _meant(version: int) -> Meant:
-    return Meant(asked="run.pause", expected_version=version, actor="bus")
+def _meant(version: int) -> VersionedCommand:
+    return VersionedCommand(name="run.pause", expected_version=version, actor="bus")
 
 
 def _told(world_state: tuple[object, ...]) -> int:
@@ -39,7 +43,7 @@ def test_a_version_that_is_expected_against_a_change_of_the_run(stage: Stage) ->
     def scenario(world: World) -> Plans:
         run = world.run(Step(id="only"))
         pause = HoldRun(run_id=run, actor="user", reason=Hold.PAUSED)
-        return [ExpectRun(run_id=run, meant=_meant(1))], [pause]
+        return [ExpectRunVersion(run_id=run, command=_meant(1))], [pause]
 
     before, after = stage.explore(scenario)
     assert (before.first[0].met, _told(before.state)) == (True, 0)
@@ -49,7 +53,7 @@ def test_a_version_that_is_expected_against_a_change_of_the_run(stage: Stage) ->
 def test_a_version_that_is_expected_against_a_cancel_is_never_told_over_it(stage: Stage) -> None:
     def scenario(world: World) -> Plans:
         world.run(Step(id="only"))
-        expected = ExpectTask(task_id=world.ids["only"], meant=_meant(1))
+        expected = ExpectTaskVersion(task_id=world.ids["only"], command=_meant(1))
         return [expected], [world.cancel("run")]
 
     before, after = stage.explore(scenario)
@@ -67,7 +71,9 @@ def test_an_expected_version_that_has_passed_is_a_conflict_and_makes_none_for_th
     def scenario(world: World) -> Plans:
         run = world.run(Step(id="only"))
         world.engine.runs.pause(run)
-        return [ExpectRun(run_id=run, meant=_meant(1))], [ExpectRun(run_id=run, meant=_meant(2))]
+        return [ExpectRunVersion(run_id=run, command=_meant(1))], [
+            ExpectRunVersion(run_id=run, command=_meant(2))
+        ]
 
     for outcome in stage.explore(scenario):
         assert (outcome.first[0].met, outcome.second[0].met) == (False, True)

@@ -12,7 +12,7 @@ from holdfast.engine.core.operation import (
     RetryRun,
     SettleTask,
 )
-from holdfast.engine.state.durable import Ask
+from holdfast.engine.state.durable import AskQuestion
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Hold
 from holdfast.model.workflow.graph import OnFailure, Step
@@ -29,8 +29,8 @@ def settle(world: World, name: str, *, approved: bool) -> SettleTask:
     return SettleTask(task_id=world.ids[name], actor="user", approved=approved)
 
 
-def ask(world: World, name: str) -> Ask:
-    return Ask(task_id=world.ids[name], fence=world.fences[name], question='"which?"')
+def ask(world: World, name: str) -> AskQuestion:
+    return AskQuestion(task_id=world.ids[name], fence=world.fences[name], question='"which?"')
 
 
 @pytest.mark.parametrize("in_item", [False, True])

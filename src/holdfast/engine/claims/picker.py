@@ -121,7 +121,7 @@ def _started(work: UnitOfWork, rows: list[Row], look: Look | None) -> Taken:
 def claim_by_id(work: UnitOfWork, claims: Sequence[ClaimById]) -> list[Claimed]:
     mark_due(work)
     named = work.tx.read("keys_of_tasks", ids=[each.task_id for each in claims])
-    slots.hold(work, {row["concurrency_key"] for row in named})
+    slots.lock_slots(work, {row["concurrency_key"] for row in named})
     return _gather(work, [_take(work, each) for each in claims])
 
 
@@ -149,7 +149,7 @@ def mark_due(work: UnitOfWork) -> None:
 
 def _claim(work: UnitOfWork, request: Claim) -> list[Row]:
     if work.limits:
-        request = replace(request, agents=usage_limits.but_for(work, request.agents))
+        request = replace(request, agents=usage_limits.agents_below_limit(work, request.agents))
     if len(request.agents) == 1 and not request.bare and not work.slots:
         # Gives nothing while tasks wait that have a key or tags: those want more care.
         plain = Line(request.agents[0], PLAIN)
@@ -163,7 +163,7 @@ def _claim(work: UnitOfWork, request: Claim) -> list[Row]:
         keys = {row["concurrency_key"] for row in first if row["concurrency_key"]}
         new = keys - work.slots
         # Before a start is recorded, so that the events count right at every prefix.
-        slots.hold(work, new)
+        slots.lock_slots(work, new)
         taken = [
             row
             for line, count in Counter(map(_line, first)).items()
@@ -192,7 +192,7 @@ def first_now(tx: Transaction, agents: Sequence[str], tags: str, *, bare: bool) 
 
 def _lines(tx: Transaction, agents: Sequence[str], tags: str, *, bare: bool) -> list[Line]:
     found = tx.read("lines", agents=list(agents), tags=tags)
-    halves = slots.HALVES if bare else (False,)
+    halves = slots.BARE_AND_NOT if bare else (False,)
     return [Line(row["agent"], row["tags"], half) for row in found for half in halves]
 
 
@@ -242,7 +242,7 @@ def _claim_from(
         worker=request.worker,
         lease=request.lease,
     )
-    slots.take(work, rows)
+    slots.take_slots(work, rows)
     return rows
 
 
@@ -250,12 +250,12 @@ def _claim_by_id(work: UnitOfWork, request: ClaimById) -> list[Row]:
     rows = work.change_tasks(
         "claim_task_by_id",
         task_id=request.task_id,
-        agents=usage_limits.but_for(work, request.agents),
+        agents=usage_limits.agents_below_limit(work, request.agents),
         tags=request.tags,
         worker=request.worker,
         lease=request.lease,
     )
-    slots.take(work, rows)
+    slots.take_slots(work, rows)
     return rows
 
 

@@ -80,12 +80,12 @@ class Diagnosis:
         return "\n".join([*found, _ADVICE])
 
 
-def examine(database: Database) -> Diagnosis:
+def examine_store(database: Database) -> Diagnosis:
     """Run every check on one snapshot."""
-    return database.view(examine_within)
+    return database.view(examine_transaction)
 
 
-def examine_within(tx: Transaction) -> Diagnosis:
+def examine_transaction(tx: Transaction) -> Diagnosis:
     """Run every check on what a transaction sees."""
     return Diagnosis(
         checks=tuple(

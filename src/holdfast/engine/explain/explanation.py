@@ -25,7 +25,7 @@ class TakenBy(StrEnum):
     CLAIMANT = "claimant"
 
 
-def who_takes(tx: Transaction, row: Row) -> TakenBy:
+def find_taker(tx: Transaction, row: Row) -> TakenBy:
     if row["step"] is None:
         return TakenBy.CLAIMANT
     runs = tx.read("run_by_id", run_id=row["run_id"]) if row["run_id"] and is_step(row) else []
@@ -40,7 +40,7 @@ def who_takes(tx: Transaction, row: Row) -> TakenBy:
     return TakenBy.PROGRAM if workflow.declared is None else TakenBy.CLAIMANT
 
 
-def tell_left(task: Task, taken_by: TakenBy) -> str | None:
+def describe_no_worker(task: Task, taken_by: TakenBy) -> str | None:
     """Why no worker runs it, though one may serve its agent."""
     if taken_by is not TakenBy.CLAIMANT:
         return None
@@ -48,7 +48,7 @@ def tell_left(task: Task, taken_by: TakenBy) -> str | None:
     return f"{lacks}: no worker runs it, and whoever claims it does"
 
 
-def tell_taker(task: Task, taken_by: TakenBy) -> str:
+def describe_taker(task: Task, taken_by: TakenBy) -> str:
     """The call that takes it."""
     offer = f"agents={json.dumps([task.agent])}"
     offer += f", tags={json.dumps(task.tags)}" if task.tags else ""
@@ -57,7 +57,7 @@ def tell_taker(task: Task, taken_by: TakenBy) -> str:
     return f"hf.worker({offer}).run()"
 
 
-_FREE = "Nothing stands in its way: the next worker that serves it may take it."
+_NOTHING_IN_THE_WAY = "Nothing stands in its way: the next worker that serves it may take it."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,7 +77,7 @@ class Explanation:
     clauses: tuple[Clause, ...]
     fix: str = ""
     # How the attempt ended that the next one follows.
-    last: str | None = None
+    last_outcome: str | None = None
     taken_by: TakenBy = TakenBy.WORKER
 
     @property
@@ -90,19 +90,23 @@ class Explanation:
             for clause in self.clauses
         ]
         if self.claimable:
-            marks.append(f"Nothing stands in its way; {self.left}." if self.left else _FREE)
+            marks.append(
+                f"Nothing stands in its way; {self.no_worker}."
+                if self.no_worker
+                else _NOTHING_IN_THE_WAY
+            )
         fixes = dict.fromkeys([*(clause.fix for clause in self.clauses), self.fix])
         return "\n".join([self.summary, *marks, *(f"Fix:   {fix}" for fix in fixes if fix)])
 
     @property
-    def left(self) -> str | None:
+    def no_worker(self) -> str | None:
         """Why every worker leaves it to whoever claims it, if they do."""
-        return tell_left(self.task, self.taken_by)
+        return describe_no_worker(self.task, self.taken_by)
 
     @property
     def given_back(self) -> bool:
         """Whether it is ready again because a worker let it go; the log of that may say why."""
-        return self.claimable and self.last == "released"
+        return self.claimable and self.last_outcome == "released"
 
     @property
     def own_fixes(self) -> list[str]:
@@ -117,7 +121,7 @@ class Explanation:
         return [each.fix for each in own if each.name in names and each.fix]
 
     @property
-    def line(self) -> str:
+    def one_line(self) -> str:
         """How the task stands, and what holds it up, in one line."""
         reasons = [each.detail for each in self.clauses if not each.ok and each.name != "status"]
         if self.task.terminal or self.task.status is Status.RUNNING or not reasons:

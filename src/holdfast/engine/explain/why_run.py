@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from holdfast.clock import MICROSECONDS
 from holdfast.engine.explain.explanation import Explanation
-from holdfast.engine.explain.why_missing import retry_for_values_of
-from holdfast.engine.explain.why_slot import explain_turn
-from holdfast.engine.explain.why_task import TaskReading
+from holdfast.engine.explain.why_missing_value import retry_for_value_of_rows
+from holdfast.engine.explain.why_slot import explain_place_in_key_queue
+from holdfast.engine.explain.why_task import TaskExplainer
 from holdfast.engine.input import validation
 from holdfast.engine.read.records import read_run
 from holdfast.engine.read.spending import tell_budget, tell_limit
@@ -36,7 +36,7 @@ class RunExplanation:
     fix: str = ""
 
     def __str__(self) -> str:
-        lines = [f"  {each.task.id}  {each.line}" for each in self.tasks]
+        lines = [f"  {each.task.id}  {each.one_line}" for each in self.tasks]
         if self.more:
             lines.append(f'  and {self.more} more: hf.runs.tasks("{self.run.id}")')
         fixes = dict.fromkeys([self.fix, *(fix for each in self.tasks for fix in each.own_fixes)])
@@ -66,31 +66,35 @@ def explain_run(
         run = read_run(rows[0])
         return RunExplanation(
             run=run,
-            summary=_summary(tx, run) + _caller(tx, run) + _bounds(tx, rows[0], run),
-            tasks=tuple(TaskReading(tx, row, serves, offered).explain() for row in shown),
+            summary=_describe_run(tx, run)
+            + _describe_caller(tx, run)
+            + _describe_bounds(tx, rows[0], run),
+            tasks=tuple(TaskExplainer(tx, row, serves, offered).explain() for row in shown),
             more=len(open_tasks) - len(shown),
-            fix=_fix(tx, run, open_tasks) or _raise(tx, run) or _wait(tx, run)[1],
+            fix=_retry_or_resume(tx, run, open_tasks)
+            or _raise_budget(tx, run)
+            or _explain_wait(tx, run)[1],
         )
 
     return database.view(read)
 
 
-def _summary(tx: Transaction, run: Run) -> str:
+def _describe_run(tx: Transaction, run: Run) -> str:
     done, total = count_done(tx, [run.id]).get(run.id, (0, 0))
     holds = f", hold: {', '.join(run.holds.names)}" if run.holds else ""
     why = "" if run.error is None else f": {tell_error(run.error)}"
     return f"{run.workflow} {run.id} is {run.status}{why}, {done} of {total} tasks done{holds}"
 
 
-def _caller(tx: Transaction, run: Run) -> str:
+def _describe_caller(tx: Transaction, run: Run) -> str:
     rows = tx.read("callers_of", ids=[run.id]) if run.parent_id is not None else []
     called = [f", called by {row['step']!r} of {row['workflow']} {row['run_id']}" for row in rows]
     return "".join(called)
 
 
-def _bounds(tx: Transaction, row: Row, run: Run) -> str:
+def _describe_bounds(tx: Transaction, row: Row, run: Run) -> str:
     """Who has the place it waits for, what it has used of what it may, how long it has yet."""
-    told = [_wait(tx, run)[0]]
+    told = [_explain_wait(tx, run)[0]]
     told += [] if run.budget is None else [tell_budget(tx, row)[0]]
     if run.deadline is not None and not run.terminal:
         left = max(0, run.deadline - tx.read("now")[0]["now"])
@@ -98,19 +102,23 @@ def _bounds(tx: Transaction, row: Row, run: Run) -> str:
     return "".join(f", {each}" for each in told if each)
 
 
-def _wait(tx: Transaction, run: Run) -> tuple[str, str]:
-    return explain_turn(tx, run.id) if run.holds & Hold.SLOT and not run.terminal else ("", "")
+def _explain_wait(tx: Transaction, run: Run) -> tuple[str, str]:
+    return (
+        explain_place_in_key_queue(tx, run.id)
+        if run.holds & Hold.SLOT and not run.terminal
+        else ("", "")
+    )
 
 
-def _raise(tx: Transaction, run: Run) -> str:
+def _raise_budget(tx: Transaction, run: Run) -> str:
     return tell_limit(tx, run.id)[1] if run.holds & Hold.BUDGET and not run.terminal else ""
 
 
-def _fix(tx: Transaction, run: Run, rows: Sequence[Row]) -> str:
+def _retry_or_resume(tx: Transaction, run: Run, rows: Sequence[Row]) -> str:
     if run.status in {RunStatus.FAILED, RunStatus.CANCELLED} or run.holds & Hold.FAILING:
         failed = [row for row in rows if row["status"] == "failed"]
-        again = retry_for_values_of(tx, failed) or f'hf.runs.retry("{run.id}")'
-        return child_run_refusals.fix(tx, run.id, again)
+        again = retry_for_value_of_rows(tx, failed) or f'hf.runs.retry("{run.id}")'
+        return child_run_refusals.fix_or_retry(tx, run.id, again)
     if run.holds & Hold.PAUSED:
         return f'hf.runs.resume("{run.id}")'
     return ""

@@ -15,7 +15,7 @@ from holdfast.store.database import Transaction
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Link:
+class KeyWait:
     """A run that has a place of a key, and one that it called, near or far, that waits."""
 
     holder: str
@@ -30,7 +30,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Circle:
-    links: tuple[Link, ...]
+    links: tuple[KeyWait, ...]
 
     def __str__(self) -> str:
         return f"they wait for each other in a circle: {'; '.join(map(str, self.links))}"
@@ -44,17 +44,17 @@ class Circle:
 
 def find_circle(tx: Transaction, key: str) -> Circle | None:
     """The circle in which the wait for a key ends, if it does."""
-    return _Keys(tx).circle(key)
+    return _KeyWaits(tx).circle(key)
 
 
 def find_circles(tx: Transaction) -> list[Circle]:
     """All circles, each once."""
-    keys = _Keys(tx)
+    keys = _KeyWaits(tx)
     found = {frozenset(circle.links): circle for key in keys.wanted if (circle := keys.circle(key))}
     return list(found.values())
 
 
-class _Keys:
+class _KeyWaits:
     """Who has the places of keys, and what each of those waits for, read as it is asked for."""
 
     def __init__(self, tx: Transaction) -> None:
@@ -63,11 +63,11 @@ class _Keys:
         for row in tx.read("called_waits"):
             self._waits.setdefault(row["holder"], []).append((row["id"], row["key"]))
         self.wanted = sorted({key for waits in self._waits.values() for _, key in waits})
-        self._known: dict[str, list[list[Link]]] = {}
+        self._known: dict[str, list[list[KeyWait]]] = {}
 
     def circle(self, key: str) -> Circle | None:
         stuck = self._stuck(key)
-        path: dict[str, Link] = {}
+        path: dict[str, KeyWait] = {}
         while key in stuck and key not in path:
             path[key] = next(link for link in self._holders(key)[0] if link.wanted in stuck)
             key = path[key].wanted
@@ -90,7 +90,7 @@ class _Keys:
         waits = [any(link.wanted in stuck for link in links) for links in self._holders(key)]
         return not waits or not all(waits)
 
-    def _holders(self, key: str) -> list[list[Link]]:
+    def _holders(self, key: str) -> list[list[KeyWait]]:
         """For each who has a place of a key, what it waits for; nobody where there is room."""
         if key not in self._known:
             slots = self._tx.read("slot_by_key", key=key)
@@ -99,10 +99,10 @@ class _Keys:
             self._known[key] = [self._links(row["id"], key) for row in holders]
         return self._known[key]
 
-    def _links(self, holder: str, key: str) -> list[Link]:
+    def _links(self, holder: str, key: str) -> list[KeyWait]:
         waits = self._waits.get(holder, ())
         return [
-            Link(holder=holder, key=key, waiting=waiting, wanted=wanted)
+            KeyWait(holder=holder, key=key, waiting=waiting, wanted=wanted)
             for waiting, wanted in waits
         ]
 
@@ -122,7 +122,7 @@ def explain_slot(tx: Transaction, key: str) -> tuple[str, str]:
     return told, f'hf.why("{held[0]}")' if full and held else ""
 
 
-def explain_turn(tx: Transaction, run_id: str) -> tuple[str, str]:
+def explain_place_in_key_queue(tx: Transaction, run_id: str) -> tuple[str, str]:
     """What a run waits for that has no place of its key yet."""
     (run,) = tx.read("run_by_id", run_id=run_id)
     return explain_slot(tx, run["concurrency_key"]) if run["concurrency_key"] else ("", "")

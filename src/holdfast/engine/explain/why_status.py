@@ -5,10 +5,10 @@ What a plan waits for: to be finalized, or the children that hold it up.
 
 from __future__ import annotations
 
-from holdfast.engine.explain.why_missing import retry_for_values
+from holdfast.engine.explain.why_missing_value import retry_for_value
 from holdfast.engine.read.task_state import look_at
 from holdfast.engine.state import child_run_refusals
-from holdfast.engine.state.control_refusals import tell_over
+from holdfast.engine.state.control_refusals import describe_superseded
 from holdfast.model.status import Hold, Kind, PlanningPhase, Status
 from holdfast.model.task import Task
 from holdfast.store.database import Transaction
@@ -18,9 +18,9 @@ SHOWN = 5
 
 def explain_plan(tx: Transaction, plan: Task) -> tuple[str, str]:
     """How an open plan stands, and what would bring it on."""
-    children = _children(tx, plan)
+    children = _read_children(tx, plan)
     if plan.planning_phase is PlanningPhase.ACTIVE:
-        return _being_made(plan, children)
+        return _explain_open_plan(plan, children)
     if (waits := explain_wait(tx, plan.id)) is not None:
         return waits
     broken = [each for each in children if each.status in {Status.FAILED, Status.CANCELLED}]
@@ -42,7 +42,7 @@ def explain_wait(tx: Transaction, task_id: str) -> tuple[str, str] | None:
     return f"it waits until {title} {plan} is finalized", f'hf.tasks.finalize_plan("{plan}")'
 
 
-def _being_made(plan: Task, children: list[Task]) -> tuple[str, str]:
+def _explain_open_plan(plan: Task, children: list[Task]) -> tuple[str, str]:
     ready = [each for each in children if each.status is Status.IDLE]
     if not ready:
         fix = f'hf.tasks.create(NewTask(title=…, parent="{plan.id}", enqueue=False))'
@@ -52,7 +52,7 @@ def _being_made(plan: Task, children: list[Task]) -> tuple[str, str]:
     return detail, f'hf.tasks.finalize_plan("{plan.id}")'
 
 
-def _children(tx: Transaction, plan: Task) -> list[Task]:
+def _read_children(tx: Transaction, plan: Task) -> list[Task]:
     return look_at(tx, tx.read("children_in_order", parent_id=plan.id))
 
 
@@ -62,7 +62,7 @@ def _next_step(tx: Transaction, shown: list[Task]) -> str:
         if child.status in {Status.FAILED, Status.CANCELLED}:
             return f'hf.tasks.retry("{child.id}")'
         if child.planning_phase is PlanningPhase.ACTIVE:
-            return _being_made(child, _children(tx, child))[1]
+            return _explain_open_plan(child, _read_children(tx, child))[1]
         if child.status is Status.IDLE and child.planning_phase is PlanningPhase.NONE:
             return f'hf.tasks.enqueue("{child.id}")'
     return f'hf.why("{shown[0].id}")' if shown else ""
@@ -72,15 +72,17 @@ def explain_status(tx: Transaction, task: Task) -> tuple[str, str]:
     if is_open_plan(task):
         return explain_plan(tx, task)
     if task.superseded:
-        return tell_over(tx, task.id, task.run_id)
+        return describe_superseded(tx, task.id, task.run_id)
     match task.status:
         case Status.IDLE:
             return _explain_idle(tx, task)
         case Status.RUNNING:
             return f"attempt {task.attempt} is running", ""
         case Status.FAILED | Status.CANCELLED:
-            again = retry_for_values(tx, [task]) or f'hf.tasks.retry("{task.id}")'
-            return f"it has ended {task.status}", child_run_refusals.fix(tx, task.run_id, again)
+            again = retry_for_value(tx, [task]) or f'hf.tasks.retry("{task.id}")'
+            return f"it has ended {task.status}", child_run_refusals.fix_or_retry(
+                tx, task.run_id, again
+            )
         case _:
             return f"it is {task.status}", ""
 

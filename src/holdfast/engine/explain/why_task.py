@@ -11,12 +11,12 @@ from holdfast.engine.explain.explanation import (
     Clause,
     Explanation,
     TakenBy,
-    tell_left,
-    tell_taker,
-    who_takes,
+    describe_no_worker,
+    describe_taker,
+    find_taker,
 )
-from holdfast.engine.explain.why_missing import retry_for_values, retry_for_values_of
-from holdfast.engine.explain.why_slot import explain_slot, explain_turn
+from holdfast.engine.explain.why_missing_value import retry_for_value, retry_for_value_of_rows
+from holdfast.engine.explain.why_slot import explain_place_in_key_queue, explain_slot
 from holdfast.engine.explain.why_status import explain_status, is_open_plan
 from holdfast.engine.input import validation
 from holdfast.engine.read.spending import explain_budget
@@ -31,10 +31,10 @@ from holdfast.model.status import Hold, Kind, RunStatus, Status
 from holdfast.model.units import tell_duration
 from holdfast.store.database import Database, Row, Transaction
 
-_ENDS = {"released": "was given back", "lost": "was lost: its worker fell silent"}
+_OUTCOMES = {"released": "was given back", "lost": "was lost: its worker fell silent"}
 
 
-def explain(
+def explain_task(
     database: Database,
     task_id: AnyId,
     *,
@@ -50,12 +50,12 @@ def explain(
         rows = tx.read("task_by_id", task_id=identifier)
         if not rows:
             raise NotFound(identifier)
-        return TaskReading(tx, rows[0], serves, offered).explain()
+        return TaskExplainer(tx, rows[0], serves, offered).explain()
 
     return database.view(read)
 
 
-class TaskReading:
+class TaskExplainer:
     def __init__(
         self, tx: Transaction, row: Row, agents: tuple[str, ...] | None, tags: str | None
     ) -> None:
@@ -74,22 +74,22 @@ class TaskReading:
         found = self._tx.read(
             "claim_tasks_clauses", task_id=self._task.id, agent=agent, tags=self._tags
         )[0]
-        clauses = tuple(self._clause(name, ok=bool(ok)) for name, ok in found.items())
+        clauses = tuple(self._build_clause(name, ok=bool(ok)) for name, ok in found.items())
         broken = [clause.name for clause in clauses if not clause.ok]
-        last = self._last()
+        last = self._last_outcome()
         return Explanation(
             task=self._task,
-            summary=self._summary(broken, last),
+            summary=self._summarize(broken, last),
             clauses=clauses,
             # A process that lives would have taken back what nobody vouches for any more.
-            fix="" if broken and not self._is_lost else self._serve(),
-            last=last,
+            fix="" if broken and not self._is_lost else self._describe_taker(),
+            last_outcome=last,
             taken_by=self._taken_by,
         )
 
-    def _clause(self, name: str, *, ok: bool) -> Clause:
+    def _build_clause(self, name: str, *, ok: bool) -> Clause:
         # A time that has come is only written down by the next claim; it does not hold anyone up.
-        if name == "due" and not ok and (self._has_come() or self._follows()):
+        if name == "due" and not ok and (self._has_come() or self._awaits_evaluation()):
             ok = True
         if ok:
             return Clause(name=name, ok=True)
@@ -101,18 +101,18 @@ class TaskReading:
     def _explain_clause(self, name: str) -> tuple[str, str]:
         words: dict[str, Callable[[], tuple[str, str]]] = {
             "status": lambda: explain_status(self._tx, self._task),
-            "kind": self._kind,
-            "needs": self._needs,
-            "holds": lambda: self._holds(Hold(self._row["holds"]), self._task.id),
-            "run": self._run,
-            "due": self._due,
-            "agent": lambda: (f"it is for agent {self._task.agent!r}", self._serve()),
+            "kind": self._explain_kind,
+            "needs": self._explain_needs,
+            "holds": lambda: self._explain_holds(Hold(self._row["holds"]), self._task.id),
+            "run": self._explain_run,
+            "due": self._explain_due,
+            "agent": lambda: (f"it is for agent {self._task.agent!r}", self._describe_taker()),
             "tags": lambda: (
                 f"it needs a worker with the tags {', '.join(self._task.tags)}",
-                self._serve(),
+                self._describe_taker(),
             ),
-            "usage": self._limit,
-            "slot": self._slot,
+            "usage": self._explain_limit,
+            "slot": self._explain_slot,
         }
         return words[name]()
 
@@ -123,10 +123,10 @@ class TaskReading:
             return False
         return task.lease.expires_at <= self._now
 
-    def _summary(self, broken: Sequence[str], last: str | None) -> str:
+    def _summarize(self, broken: Sequence[str], last: str | None) -> str:
         task, name = self._task, self._name
         if task.status is Status.RUNNING and task.lease is not None:
-            left = f"for {self._seconds(task.lease.expires_at)} more"
+            left = f"for {self._describe_time_to(task.lease.expires_at)} more"
             lost = "but has expired; the first worker or server that lives takes it back"
             until = f"leased by {task.lease.owner} {lost if self._is_lost else left}"
             return f"{name} is running: attempt {task.attempt}, {until}"
@@ -136,21 +136,21 @@ class TaskReading:
         if is_open_plan(task):
             return f"{name} is {task.state}"
         state = {(): "ready", ("slot",): "waiting for a slot"}.get(tuple(broken), task.state)
-        ended = None if broken else _ENDS.get(last or "")
+        ended = None if broken else _OUTCOMES.get(last or "")
         before = "" if ended is None else f"; attempt {task.attempt} {ended}"
         return f"{name} is {task.status}, not running ({state}){before}"
 
-    def _last(self) -> str | None:
+    def _last_outcome(self) -> str | None:
         task = self._task
         if not task.attempt or task.status is not Status.QUEUED:
             return None
         (row,) = self._tx.read("attempt_records", rows=[(task.id, task.attempt)])
         return read_outcome(row["type"], read_data(row["data"]))
 
-    def _kind(self) -> tuple[str, str]:
+    def _explain_kind(self) -> tuple[str, str]:
         task = self._task
         if task.calls is not None:
-            return self._call()
+            return self._explain_call()
         if task.kind is Kind.GROUP:
             parts = "its items" if task.item is None and task.run_id is not None else "its children"
             return f"no worker runs it: it ends with {parts}", ""
@@ -158,37 +158,37 @@ class TaskReading:
         asked = tell_asked(self._tx, [self._row])[task.id]
         return f"a person settles it: {asked}", f'hf.approve("{task.id}")' if free else ""
 
-    def _call(self) -> tuple[str, str]:
+    def _explain_call(self) -> tuple[str, str]:
         task = self._task
         if task.waits_for is None:
-            return self._uncalled()
+            return self._explain_uncalled()
         found = self._tx.read("run_by_id", run_id=task.waits_for)
         status = found[0]["status"] if found else "gone"
         detail = f"no worker runs it: it ends with {task.calls} {task.waits_for} ({status})"
         look = f'hf.why("{task.waits_for}")'
         if status != RunStatus.RUNNING or not found[0]["holds"] & Hold.SLOT:
             return detail, look
-        told, fix = explain_turn(self._tx, task.waits_for)
+        told, fix = explain_place_in_key_queue(self._tx, task.waits_for)
         return f"{detail}, {told}", fix or look
 
-    def _uncalled(self) -> tuple[str, str]:
+    def _explain_uncalled(self) -> tuple[str, str]:
         known = self._tx.read("child_runs", ids=[self._task.id])
         if not known:
             return f"no worker runs it: it will be a run of {self._task.calls}", ""
         name = f"{self._task.calls} {known[0]['id']} ({known[0]['status']})"
         return f"no worker runs it: it has called {name}, and will take that up again", ""
 
-    def _needs(self) -> tuple[str, str]:
+    def _explain_needs(self) -> tuple[str, str]:
         unmet = self._tx.read("unmet_needs", ids=[self._task.id])
         broken = [row for row in unmet if row["status"] in {"failed", "cancelled"}]
         if not broken:
-            return f"waits for {self._names(unmet)}", self._start_first(unmet)
+            return f"waits for {self._describe_tasks(unmet)}", self._start_first(unmet)
         again = self._give_values(broken) or f'hf.tasks.retry("{broken[0]["id"]}")'
-        return f"waits for {self._names(unmet)}", self._retry(again)
+        return f"waits for {self._describe_tasks(unmet)}", self._retry(again)
 
     def _give_values(self, broken: Sequence[Row]) -> str:
         rows = self._tx.read("tasks_by_id", ids=[row["id"] for row in broken])
-        return retry_for_values_of(self._tx, sorted(rows, key=lambda row: str(row["id"])))
+        return retry_for_value_of_rows(self._tx, sorted(rows, key=lambda row: str(row["id"])))
 
     def _start_first(self, unmet: Sequence[Row]) -> str:
         """What has the first of what it needs begin that nobody has put in the queue."""
@@ -198,9 +198,9 @@ class TaskReading:
         return next((fix for each in ordered if (fix := explain_status(self._tx, each)[1])), "")
 
     def _retry(self, retry: str) -> str:
-        return child_run_refusals.fix(self._tx, self._task.run_id, retry)
+        return child_run_refusals.fix_or_retry(self._tx, self._task.run_id, retry)
 
-    def _names(self, rows: Sequence[Row]) -> str:
+    def _describe_tasks(self, rows: Sequence[Row]) -> str:
         """Others by what to call them and how they stand; those without a run by id too."""
         names = name_tasks(self._tx, [row["id"] for row in rows])
         apart = self._task.run_id is None
@@ -209,30 +209,30 @@ class TaskReading:
             for row in rows
         )
 
-    def _run(self) -> tuple[str, str]:
+    def _explain_run(self) -> tuple[str, str]:
         run_id = self._task.run_id
         holds = self._task.run_holds
         if run_id is None:
             broken = self._tx.read("failed_around", task_id=self._task.id)
             retry = f'hf.tasks.retry("{broken[0]["id"]}")' if broken else ""
-            return f"its plan is failing: {self._names(broken)}", retry
+            return f"its plan is failing: {self._describe_tasks(broken)}", retry
         if holds & Hold.FAILING:
             broken = self._tx.read("failed_in_run", run_id=run_id)
             again = self._give_values(broken) or f'hf.runs.retry("{run_id}")'
-            return f"its run is failing: {self._names(broken)}", self._retry(again)
-        return self._holds(holds, run_id)
+            return f"its run is failing: {self._describe_tasks(broken)}", self._retry(again)
+        return self._explain_holds(holds, run_id)
 
-    def _holds(self, holds: Hold, identifier: str) -> tuple[str, str]:
+    def _explain_holds(self, holds: Hold, identifier: str) -> tuple[str, str]:
         names, turn = ", ".join(holds.names), ""
         if holds & Hold.SLOT and identifier != self._task.id:
-            told, turn = explain_turn(self._tx, identifier)
+            told, turn = explain_place_in_key_queue(self._tx, identifier)
             names += f", {told}"
         if holds & Hold.LIMIT and self._row["held_until"] is not None:
-            names += f", lifts in {self._seconds(self._row['held_until'])}"
+            names += f", lifts in {self._describe_time_to(self._row['held_until'])}"
         if holds & Hold.VERSION:
-            return self._version(names)
+            return self._explain_version_hold(names)
         if holds & (Hold.APPROVAL | Hold.QUESTION) and identifier == self._task.id:
-            return self._person(holds, names)
+            return self._explain_person_hold(holds, names)
         if self._task.kind is Kind.APPROVAL and identifier == self._task.id:
             # Its own holds keep nobody from settling it.
             return f"hold: {names}", ""
@@ -242,13 +242,13 @@ class TaskReading:
             return f"hold: {names}", self._lift_limit()
         return f"hold: {names}", _lift_paused(identifier) if holds & Hold.PAUSED else turn
 
-    def _person(self, holds: Hold, names: str) -> tuple[str, str]:
+    def _explain_person_hold(self, holds: Hold, names: str) -> tuple[str, str]:
         task = self._task
         details, fixes = [f"hold: {names}"], []
         if holds & Hold.APPROVAL:
             details += [] if task.error is None else [f"it ended with {tell_error(task.error)}"]
             # Without the value that it lacked it would only ask again.
-            again = retry_for_values(self._tx, [task])
+            again = retry_for_value(self._tx, [task])
             fixes.append(again or f'hf.approve("{task.id}")')
         if holds & Hold.QUESTION:
             details += (
@@ -261,39 +261,39 @@ class TaskReading:
             fixes.append(_lift_paused(task.id))
         return "; ".join(details), "; ".join(fixes)
 
-    def _version(self, names: str) -> tuple[str, str]:
+    def _explain_version_hold(self, names: str) -> tuple[str, str]:
         task = self._task
         lift = f'hf.tasks.unhold("{task.id}", "version")'
-        if left := tell_left(task, self._taken_by):
+        if left := describe_no_worker(task, self._taken_by):
             return f"hold: {names}; {left}", lift
         found = self._tx.read("run_by_id", run_id=task.run_id or "")
         of = f" of {found[0]['workflow']}@{found[0]['workflow_version'][:8]}" if found else ""
         detail = f"hold: {names}; the worker that claimed it has no function {task.step!r}{of}"
         if self._taken_by is TakenBy.PROGRAM:
-            return f"{detail}: start one from the program that defines it", self._serve()
+            return f"{detail}: start one from the program that defines it", self._describe_taker()
         return detail, lift
 
     def _has_come(self) -> bool:
         return self._task.scheduled_for is not None and self._task.scheduled_for <= self._now
 
-    def _follows(self) -> bool:
+    def _awaits_evaluation(self) -> bool:
         """Whether it is looked at when nothing else stops it, and has no time of its own."""
         task = self._task
         stopped = task.blocked or task.holds or task.run_holds or task.status is not Status.QUEUED
         return bool(stopped) and task.scheduled_for is None and task.waits_for is None
 
-    def _due(self) -> tuple[str, str]:
+    def _explain_due(self) -> tuple[str, str]:
         task = self._task
         if task.waits_for is not None:
-            return self._awaited(task.waits_for)
+            return self._explain_awaited(task.waits_for)
         if task.scheduled_for is None:
             return "it has all it needs, and is still to be looked at", ""
-        left = self._seconds(task.scheduled_for)
+        left = self._describe_time_to(task.scheduled_for)
         if self._sleeps_until(task.scheduled_for):
             # Put first in line it would find that it has not slept long enough, and sleep on.
             return f"it sleeps for {left} more", ""
         detail = f"its time comes in {left}"
-        if self._last() == "failed" and task.error is not None:
+        if self._last_outcome() == "failed" and task.error is not None:
             tries = task.retry.max_attempts - task.failures
             detail += (
                 f"; attempt {task.attempt} failed with {tell_error(task.error)}, "
@@ -305,23 +305,25 @@ class TaskReading:
         asked = {"task_id": self._task.id, "value": str(moment)}
         return bool(self._tx.read("effect_valued", **asked))
 
-    def _awaited(self, awaited: str) -> tuple[str, str]:
+    def _explain_awaited(self, awaited: str) -> tuple[str, str]:
         if self._task.calls is not None:
             return f"it waits for {awaited}", ""
         target, signals, children = read_awaited(awaited)
         parts = [f"for the signal {name!r}" for name in signals]
         parts += ["until its children have ended"] if children else []
         if self._task.scheduled_for is not None:
-            parts.append(f"for its time, which comes in {self._seconds(self._task.scheduled_for)}")
+            parts.append(
+                f"for its time, which comes in {self._describe_time_to(self._task.scheduled_for)}"
+            )
         fixes = [f'hf.signal("{target}", "{name}", …)' for name in signals]
         return f"it waits {' or '.join(parts)}", "; ".join(fixes)
 
-    def _limit(self) -> tuple[str, str]:
+    def _explain_limit(self) -> tuple[str, str]:
         agent = self._task.agent
         found = self._tx.read("limit_of_agent", agent=agent)
         if not found:
             return f"the usage limit of agent {agent!r} has just lifted", ""
-        lifts = self._seconds(found[0]["until"])
+        lifts = self._describe_time_to(found[0]["until"])
         detail = f"agent {agent!r} has reached its usage limit, as {found[0]['task_id']} told"
         return f"{detail}; it lifts in {lifts}", self._lift_limit()
 
@@ -330,19 +332,19 @@ class TaskReading:
             return f'hf.tasks.lift_limit("{self._task.agent}")'
         return f'hf.tasks.unhold("{self._task.id}", "limit")'
 
-    def _slot(self) -> tuple[str, str]:
+    def _explain_slot(self) -> tuple[str, str]:
         return explain_slot(self._tx, self._task.concurrency_key or "")
 
     @cached_property
     def _taken_by(self) -> TakenBy:
-        found = who_takes(self._tx, self._row)
+        found = find_taker(self._tx, self._row)
         # Whoever claims takes back nothing that was lost.
         return TakenBy.WORKER if self._is_lost and found is TakenBy.CLAIMANT else found
 
-    def _serve(self) -> str:
-        return tell_taker(self._task, self._taken_by)
+    def _describe_taker(self) -> str:
+        return describe_taker(self._task, self._taken_by)
 
-    def _seconds(self, moment: int) -> str:
+    def _describe_time_to(self, moment: int) -> str:
         left = max(0, moment - self._now)
         return tell_duration(round(left / MICROSECONDS) * MICROSECONDS)
 

@@ -14,55 +14,55 @@ from holdfast.model.status import Hold
 log = logging.getLogger("holdfast.advance")
 
 
-def follow(work: UnitOfWork) -> None:
+def advance_and_free_slots(work: UnitOfWork) -> None:
     """Unblock, hold, settle and free whatever the group's transitions made possible."""
-    derive(work)
+    advance_to_fixpoint(work)
     # Who is let in may have nothing to do, or call a workflow, and so on.
     while work.freed:
-        slots.free(work)
-        derive(work)
+        slots.free_slots(work)
+        advance_to_fixpoint(work)
 
 
-def derive(work: UnitOfWork) -> set[str]:
+def advance_to_fixpoint(work: UnitOfWork) -> set[str]:
     """What must be so before the next operation of the group looks at the same run.
 
     The answer is the runs that completed.
     """
-    child_runs.abandon(work)
-    grow(work)
-    completed = settle(work)
+    child_runs.cancel_abandoned_runs(work)
+    propagate(work)
+    completed = settle_runs(work)
     while work.callers_to_abandon or work.called_runs_ended:
-        child_runs.abandon(work)
-        child_runs.hear(work)
-        grow(work)
-        completed |= settle(work)
-    usage_limits.hold_spent(work)
+        child_runs.cancel_abandoned_runs(work)
+        child_runs.end_calling_tasks(work)
+        propagate(work)
+        completed |= settle_runs(work)
+    usage_limits.hold_spent_runs(work)
     return completed
 
 
-def grow(work: UnitOfWork) -> None:
+def propagate(work: UnitOfWork) -> None:
     """Follow every end and every met need as far as it leads."""
     while work.runs_with_failure or work.done or work.groups_to_settle or work.to_evaluate:
-        _hold_failing(work)
-        _unblock(work)
-        _settle_parents(work)
+        _hold_failing_runs(work)
+        _unblock_dependents(work)
+        _settle_groups(work)
         if work.to_evaluate:
             ripe, work.to_evaluate = work.to_evaluate, []
-            loops.consider(work, ripe)
+            loops.evaluate_tasks(work, ripe)
 
 
-def _hold_failing(work: UnitOfWork) -> None:
+def _hold_failing_runs(work: UnitOfWork) -> None:
     if work.runs_with_failure:
         broken, work.runs_with_failure = sorted(work.runs_with_failure), set()
         if work.change_runs("mark_failing", ids=broken):
             work.change_tasks("copy_run_holds", ids=broken)
 
 
-def _unblock(work: UnitOfWork) -> None:
+def _unblock_dependents(work: UnitOfWork) -> None:
     if work.done:
         done, work.done = work.done, []
-        unblocked = direct_start.unblock(work, done)
-        reopen.consider(work, unblocked)
+        unblocked = direct_start.unblock_dependents(work, done)
+        reopen.note_tasks_to_evaluate(work, unblocked)
         work.keys_to_withdraw.update(
             row["concurrency_key"] for row in unblocked if row["concurrency_key"]
         )
@@ -73,14 +73,14 @@ def _unblock(work: UnitOfWork) -> None:
         }
 
 
-def _settle_parents(work: UnitOfWork) -> None:
+def _settle_groups(work: UnitOfWork) -> None:
     """Wake who waits for its children, end groups whose children are done, start their next."""
     if work.groups_to_settle:
         parents, work.groups_to_settle = sorted(work.groups_to_settle), set()
         work.change_tasks("wake_parents", ids=parents)
         work.change_tasks("settle_groups", ids=parents)
         _settle_plans(work, parents)
-        loops.refill(work, parents)
+        loops.start_next_items(work, parents)
 
 
 def _settle_plans(work: UnitOfWork, parents: list[str]) -> None:
@@ -90,7 +90,7 @@ def _settle_plans(work: UnitOfWork, parents: list[str]) -> None:
         work.change_tasks("settle_plans", ids=plans, output=None, error=None)
 
 
-def settle(work: UnitOfWork) -> set[str]:
+def settle_runs(work: UnitOfWork) -> set[str]:
     """End the runs whose tasks say so; the answer is those that completed."""
     if not work.runs_to_settle:
         return set()
@@ -101,11 +101,11 @@ def settle(work: UnitOfWork) -> set[str]:
     return {row["entity"] for row in rows if row["status"] == "completed"}
 
 
-def advance(work: UnitOfWork, operations: Sequence[AdvanceRun]) -> list[AdvanceResult]:
-    return [_advance(work, operation.run_id) for operation in operations]
+def advance_runs(work: UnitOfWork, operations: Sequence[AdvanceRun]) -> list[AdvanceResult]:
+    return [_advance_run(work, operation.run_id) for operation in operations]
 
 
-def _advance(work: UnitOfWork, run_id: str) -> AdvanceResult:
+def _advance_run(work: UnitOfWork, run_id: str) -> AdvanceResult:
     if odd := work.tx.read("odd_statuses", run_id=run_id):
         for row in odd:
             log.warning("task %s has the unexpected status %r", row["id"], row["status"])
@@ -118,9 +118,9 @@ def _advance(work: UnitOfWork, run_id: str) -> AdvanceResult:
     work.groups_to_settle |= {row["id"] for row in work.tx.read("open_groups", run_id=run_id)}
     work.callers_to_abandon |= {row["id"] for row in work.tx.read("calls_of_run", run_id=run_id)}
     work.called_runs_ended |= {row["id"] for row in work.tx.read("returned_in_run", run_id=run_id)}
-    child_runs.hear(work)
-    grow(work)
+    child_runs.end_calling_tasks(work)
+    propagate(work)
     work.runs_to_settle.add(run_id)
-    completed = derive(work)
-    slots.free(work)
+    completed = advance_to_fixpoint(work)
+    slots.free_slots(work)
     return AdvanceResult(advanced=bool(unblocked), completed=run_id in completed)

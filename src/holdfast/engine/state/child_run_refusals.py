@@ -10,23 +10,23 @@ from holdfast.store.database import Row, Transaction
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Way:
+class EndedCall:
     """How the caller of an ended run stands, and the call that has the run, or another, go on."""
 
     status: str
     detail: str
     fix: str = ""
     # The run with which it is tried again, because it has failed with that.
-    through: str | None = None
+    retry_run_id: str | None = None
 
 
-def find(tx: Transaction, run_id: str | None) -> Way | None:
+def find_ended_call(tx: Transaction, run_id: str | None) -> EndedCall | None:
     """None for a run that has not ended, or that nobody has called."""
-    caller = None if run_id is None else _caller(tx, run_id)
-    return None if caller is None else _find(tx, *caller)
+    caller = None if run_id is None else _find_caller(tx, run_id)
+    return None if caller is None else _describe_call(tx, *caller)
 
 
-def _caller(tx: Transaction, run_id: str) -> tuple[Row, str] | None:
+def _find_caller(tx: Transaction, run_id: str) -> tuple[Row, str] | None:
     """The task that has called a run, and its place, if that run has ended."""
     rows = tx.read("callers_of", ids=[run_id])
     if not rows or rows[0]["ended"] is None:
@@ -35,57 +35,57 @@ def _caller(tx: Transaction, run_id: str) -> tuple[Row, str] | None:
     return rows[0], name
 
 
-def retry_step(tx: Transaction, run_id: str, place: str) -> str:
+def retry_step(tx: Transaction, run_id: str, address: str) -> str:
     """The call that does a step again; in an ended call, the step that has called it."""
-    while (above := _caller(tx, run_id)) is not None:
-        run_id, place = above[0]["run_id"], above[1]
-    return f'hf.runs.retry("{run_id}", step="{place}")'
+    while (above := _find_caller(tx, run_id)) is not None:
+        run_id, address = above[0]["run_id"], above[1]
+    return f'hf.runs.retry("{run_id}", step="{address}")'
 
 
-def fix(tx: Transaction, run_id: str | None, retry: str) -> str:
+def fix_or_retry(tx: Transaction, run_id: str | None, retry: str) -> str:
     """What has a failed part of a run go on: a retry, or what stands for it in an ended call."""
-    way = find(tx, run_id)
-    return retry if way is None or way.through is not None else way.fix
+    call = find_ended_call(tx, run_id)
+    return retry if call is None or call.retry_run_id is not None else call.fix
 
 
-def _find(tx: Transaction, caller: Row, name: str) -> Way:
+def _describe_call(tx: Transaction, caller: Row, name: str) -> EndedCall:
     who = f"{name!r} of {caller['run_id']}"
     if caller["superseded"]:
         detail = f"it was called by {who} in an epoch that is over, and counts no more"
-        return Way(status=caller["ended"], detail=detail)
+        return EndedCall(status=caller["ended"], detail=detail)
     if caller["status"] == "done":
-        return _gone_on(tx, caller, name)
+        return _describe_continued_caller(tx, caller, name)
     if caller["present"] and caller["status"] in TERMINAL:
-        return _ended_too(tx, caller, who)
+        return _describe_ended_caller(tx, caller, who)
     if caller["present"] and caller["holds"] & Hold.APPROVAL:
         approve = f'hf.approve("{caller["task_id"]}")'
-        detail = f"its caller {who} waits for approval; {approve} {_again(caller)}"
-        return Way(status=caller["ended"], detail=detail, fix=approve)
+        detail = f"its caller {who} waits for approval; {approve} {_describe_retry(caller)}"
+        return EndedCall(status=caller["ended"], detail=detail, fix=approve)
     stands = "has not gone on from its end yet" if caller["present"] else "has begun anew"
     look = f'hf.why("{caller["task_id"]}")'
     detail = f"its caller {who} {stands}; {look} says how it stands"
-    return Way(status=caller["ended"], detail=detail, fix=look)
+    return EndedCall(status=caller["ended"], detail=detail, fix=look)
 
 
-def _again(caller: Row) -> str:
+def _describe_retry(caller: Row) -> str:
     return "calls it anew" if caller["ended"] == "completed" else "takes it up where it failed"
 
 
-def _ended_too(tx: Transaction, caller: Row, who: str) -> Way:
-    run, above = caller["run_id"], find(tx, caller["run_id"])
+def _describe_ended_caller(tx: Transaction, caller: Row, who: str) -> EndedCall:
+    run, above = caller["run_id"], find_ended_call(tx, caller["run_id"])
     if above is not None:
         return replace(above, detail=f"its caller is part of {run}: {above.detail}")
     retry = f'hf.runs.retry("{run}")'
-    detail = f"its caller {who} has ended with it; {retry} {_again(caller)}"
-    return Way(status=caller["ended"], detail=detail, fix=retry, through=run)
+    detail = f"its caller {who} has ended with it; {retry} {_describe_retry(caller)}"
+    return EndedCall(status=caller["ended"], detail=detail, fix=retry, retry_run_id=run)
 
 
-def _gone_on(tx: Transaction, caller: Row, name: str) -> Way:
-    run, above = caller["run_id"], find(tx, caller["run_id"])
+def _describe_continued_caller(tx: Transaction, caller: Row, name: str) -> EndedCall:
+    run, above = caller["run_id"], find_ended_call(tx, caller["run_id"])
     detail = f"it was called by {name!r} of {run}, which has gone on from its end"
     if above is not None:
         # Only once that run goes on can it be called anew.
         detail = f"{detail}, and {run} has ended: {above.detail}"
-        return Way(status=caller["ended"], detail=detail, fix=above.fix)
+        return EndedCall(status=caller["ended"], detail=detail, fix=above.fix)
     anew = f'hf.runs.retry("{run}", step="{name}")'
-    return Way(status=caller["ended"], detail=f"{detail}; {anew} calls it anew", fix=anew)
+    return EndedCall(status=caller["ended"], detail=f"{detail}; {anew} calls it anew", fix=anew)

@@ -26,14 +26,14 @@ CANCELLED = '"its run was cancelled"'
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Call:
+class CallingTask:
     """A task whose turn it is, and the texts of its step."""
 
     row: Row
     script: Script
 
 
-def begin(work: UnitOfWork, calls: Sequence[Call]) -> dict[str, str]:
+def start_called_runs(work: UnitOfWork, calls: Sequence[CallingTask]) -> dict[str, str]:
     """Start the run of each, or take up the one that ended without success.
 
     The answer is what cannot be started, with the reason.
@@ -45,7 +45,7 @@ def begin(work: UnitOfWork, calls: Sequence[Call]) -> dict[str, str]:
     for call in calls:
         if call.row["id"] not in known:
             try:
-                starts[call.row["id"]] = _start(work, call)
+                starts[call.row["id"]] = _build_called_run(work, call)
             except (HoldfastError, Unresolved) as error:
                 problem = f"step {call.script.scripted.step.id!r}: {error}"
                 refused[call.row["id"]] = json.dumps(problem)
@@ -57,26 +57,26 @@ def begin(work: UnitOfWork, calls: Sequence[Call]) -> dict[str, str]:
         creation.start_runs(work, new)
     for task in called:
         if task in known:
-            _take_up(work, known[task])
+            _continue_called_run(work, known[task])
     return refused
 
 
-def _take_up(work: UnitOfWork, run: Row) -> None:
+def _continue_called_run(work: UnitOfWork, run: Row) -> None:
     """Go on with a run that has ended; what held it then holds it no more, as nothing does us."""
     if run["status"] not in reopen.ENDED_BADLY:
         work.called_runs_ended.add(run["id"])
         return
-    reopen.retry_alone(work, run["id"], ACTOR)
+    reopen.retry_run_itself(work, run["id"], ACTOR)
     if held := run["holds"] & ~int(Hold.SLOT | Hold.FAILING):
         rows = work.change_runs("unhold_run", run_id=run["id"], reason=held, actor=ACTOR)
         work.change_tasks("copy_run_holds", ids=[row["entity"] for row in rows])
 
 
-def _start(work: UnitOfWork, call: Call) -> StartRun:
+def _build_called_run(work: UnitOfWork, call: CallingTask) -> StartRun:
     script, row = call.script, call.row
     depth = script.run.depth + 1
     declared = script.call(row["feedback"], row["generation"])
-    workflow = _workflow(work, declared)
+    workflow = _called_workflow(work, declared)
     if depth > MAX_DEPTH:
         message = f"{workflow.name} would be called {depth} deep, and {MAX_DEPTH} is the most"
         raise Unresolved(f"{message}; do these workflows call each other in a circle?")
@@ -84,10 +84,12 @@ def _start(work: UnitOfWork, call: Call) -> StartRun:
     start = validation.new_run(run, work.ids, max_payload=MAX_RENDERED, actor_name=ACTOR)
     root = script.run.root_id or script.run.id
     caller = Caller(task_id=row["id"], epoch=row["epoch"], root_id=root, depth=depth)
-    return replace(start, caller=caller, concurrency_key=_key(work, start, script.run.id))
+    return replace(
+        start, caller=caller, concurrency_key=_concurrency_key(work, start, script.run.id)
+    )
 
 
-def _key(work: UnitOfWork, start: StartRun, caller: str) -> str | None:
+def _concurrency_key(work: UnitOfWork, start: StartRun, caller: str) -> str | None:
     """What a run is to wait for: not what its callers hold, who end only when it has ended."""
     key = start.concurrency_key
     if key is None:
@@ -96,7 +98,7 @@ def _key(work: UnitOfWork, start: StartRun, caller: str) -> str | None:
     return None if key in held else key
 
 
-def _workflow(work: UnitOfWork, declared: Work) -> Workflow:
+def _called_workflow(work: UnitOfWork, declared: Work) -> Workflow:
     name, version = str(declared.workflow), declared.version
     if version is None:
         newest = work.tx.read("newest_version", name=name)
@@ -107,7 +109,7 @@ def _workflow(work: UnitOfWork, declared: Work) -> Workflow:
     return work.workflow_cache.workflow(work.tx, name, version)
 
 
-def abandon(work: UnitOfWork) -> None:
+def cancel_abandoned_runs(work: UnitOfWork) -> None:
     """Cancel the runs that nobody waits for any more, with all that they have called."""
     # Again with what was below them, for another process may just have let one of them call.
     while work.callers_to_abandon:
@@ -117,42 +119,42 @@ def abandon(work: UnitOfWork) -> None:
             work.change_tasks("cancel_run_tasks", ids=cancelled, actor=ACTOR)
 
 
-def hear(work: UnitOfWork) -> None:
+def end_calling_tasks(work: UnitOfWork) -> None:
     """End the tasks whose runs have ended, as those did."""
     if not work.called_runs_ended:
         return
     returned, work.called_runs_ended = sorted(work.called_runs_ended), set()
     rows = work.tx.read("returned_runs", ids=returned)
     completed = [row["child"] for row in rows if row["status"] == "completed"]
-    outputs = _outputs(work, completed) if completed else {}
+    outputs = _read_outputs(work, completed) if completed else {}
     given: list[tuple[str, str, str]] = []
     for row in rows:
-        problem = _problem(work, row, outputs.get(row["child"]))
+        problem = _find_problem(work, row, outputs.get(row["child"]))
         if problem is None:
             given.append((row["id"], row["child"], outputs[row["child"]]))
         else:
-            _break(work, row, problem)
+            _fail_call(work, row, problem)
     if given:
         work.change_tasks("finish_calls", rows=given)
     # What is failing ends with the last of its runs, however that one ends.
     work.runs_to_settle |= {row["run_id"] for row in rows}
 
 
-def _outputs(work: UnitOfWork, runs: Sequence[str]) -> dict[str, str]:
+def _read_outputs(work: UnitOfWork, runs: Sequence[str]) -> dict[str, str]:
     """What runs gave, as JSON: the output of the last step, or of the last steps by name."""
     found: dict[str, dict[str, str]] = {run: {} for run in runs}
     for row in work.tx.read("outputs_of_runs", ids=runs):
         found[row["run_id"]][row["step"]] = row["output"] or "null"
-    return {run: _join(outputs) for run, outputs in found.items()}
+    return {run: _join_outputs(outputs) for run, outputs in found.items()}
 
 
-def _join(outputs: dict[str, str]) -> str:
+def _join_outputs(outputs: dict[str, str]) -> str:
     if len(outputs) == 1:
         return next(iter(outputs.values()))
     return "{" + ",".join(f"{json.dumps(step)}:{text}" for step, text in outputs.items()) + "}"
 
 
-def _problem(work: UnitOfWork, row: Row, output: str | None) -> str | None:
+def _find_problem(work: UnitOfWork, row: Row, output: str | None) -> str | None:
     """Why a task failed whose run has ended; None where that gave what the step declares."""
     if output is None:
         return str(row["error"] or CANCELLED)
@@ -164,7 +166,7 @@ def _problem(work: UnitOfWork, row: Row, output: str | None) -> str | None:
     return json.dumps("; ".join(misfits)) if misfits else None
 
 
-def _break(work: UnitOfWork, row: Row, problem: str) -> None:
+def _fail_call(work: UnitOfWork, row: Row, problem: str) -> None:
     named = (row["id"], row["child"], problem)
     if row["on_failure"] == "goto":
         step = work.workflow_cache.step(
@@ -172,6 +174,6 @@ def _break(work: UnitOfWork, row: Row, problem: str) -> None:
         )
         plan = step.on_failure
         if work.change_tasks("turn_back_calls", rows=[(*named, plan.max_rounds)]):
-            verdicts.go_to(work, row, str(plan.step), problem)
+            verdicts.go_back_to_step(work, row, str(plan.step), problem)
             return
     work.change_tasks("break_calls", rows=[named])

@@ -31,27 +31,27 @@ from holdfast.model.status import TERMINAL, Hold, Kind, PlanningPhase
 from holdfast.model.task import Task
 from holdfast.store.database import Row, Transaction
 
-OVER = "it was made in an epoch that is over, and counts no more"
+SUPERSEDED = "it was made in an epoch that is over, and counts no more"
 
 
-def tell_over(tx: Transaction, task_id: str, run_id: str | None) -> tuple[str, str]:
+def describe_superseded(tx: Transaction, task_id: str, run_id: str | None) -> tuple[str, str]:
     """That a task counts no more, with who stands in its place, and the call that tells of that."""
     if run_id is None:
-        return OVER, ""
-    place = name_tasks(tx, [task_id])[task_id]
-    found = seek(tx, run_id, place).found
+        return SUPERSEDED, ""
+    address = name_tasks(tx, [task_id])[task_id]
+    found = seek(tx, run_id, address).found
     if found is None or found["superseded"]:
-        return OVER, ""
-    instead = f"{run_id}:{place} {found['id']} ({found['status']}) stands in its place"
-    return f"{OVER}; {instead}", f'hf.why("{found["id"]}")'
+        return SUPERSEDED, ""
+    instead = f"{run_id}:{address} {found['id']} ({found['status']}) stands in its place"
+    return f"{SUPERSEDED}; {instead}", f'hf.why("{found["id"]}")'
 
 
-_ASKED = Hold.APPROVAL | Hold.QUESTION
-MOST_NEEDING = 1_000
-_BROUGHT_BACK = frozenset({"task.retried", "task.reopened"})
+_HOLDS_FOR_PEOPLE = Hold.APPROVAL | Hold.QUESTION
+MAX_DEPENDENTS = 1_000
+_RETURN_EVENTS = frozenset({"task.retried", "task.reopened"})
 
 
-def _is_so(work: UnitOfWork, operation: Controlled, task: Row) -> bool:
+def _is_there_already(work: UnitOfWork, operation: Controlled, task: Row) -> bool:
     """Whether a task stands already where it was asked to."""
     status, planned = task["status"], task["planning_phase"] == PlanningPhase.FINALIZED
     match operation:
@@ -62,24 +62,24 @@ def _is_so(work: UnitOfWork, operation: Controlled, task: Row) -> bool:
         case ResetTask():
             return bool(status == "idle" and not planned)
         case RetryTask():
-            return _came_back(work, task, ENDED_BADLY)
+            return _has_returned(work, task, ENDED_BADLY)
         case ReopenTask(follow_up=None):
-            return _came_back(work, task, TERMINAL)
+            return _has_returned(work, task, TERMINAL)
         case _:
             return False
 
 
-def _came_back(work: UnitOfWork, task: Row, ended: Collection[str]) -> bool:
+def _has_returned(work: UnitOfWork, task: Row, ended: Collection[str]) -> bool:
     """Whether a task has come back from such an end, and nothing but a claim has moved it since.
 
     What an attempt left behind, or a person has to say, is no answer to who wants it tried again.
     """
-    if task["status"] in TERMINAL or task["holds"] & _ASKED:
+    if task["status"] in TERMINAL or task["holds"] & _HOLDS_FOR_PEOPLE:
         return False
     moves = work.tx.read("last_moves", task_id=task["id"])
     if task["status"] == "running":
         del moves[:1]
-    return any(row["type"] in _BROUGHT_BACK and row["from_status"] in ended for row in moves[:1])
+    return any(row["type"] in _RETURN_EVENTS and row["from_status"] in ended for row in moves[:1])
 
 
 def refuse_task(
@@ -89,42 +89,42 @@ def refuse_task(
     reason, status = Refusal.INVALID_TRANSITION, task["status"]
     match operation:
         case CancelTask() if status in TERMINAL:
-            reason, detail = Refusal.ALREADY_TERMINAL, ended(work, task)
+            reason, detail = Refusal.ALREADY_TERMINAL, describe_ended(work, task)
         case _ if task["superseded"]:
-            detail = _over(work, task)
+            detail = _describe_superseded(work, task)
         case ResetTask() if status not in {"idle", "running"}:
-            reason, detail = Refusal.STARTED_DEPENDENTS, _too_late_to_reset(work, task)
+            reason, detail = Refusal.STARTED_DEPENDENTS, _describe_too_late_to_reset(work, task)
         case ResetTask():
-            detail = _not_reset(task)
+            detail = _describe_not_reset(task)
         case EnqueueTask() | RunNow():
-            detail = _not_queued(task)
+            detail = _describe_not_queued(task)
         case RetryTask():
-            detail = _not_retried(work, task)
+            detail = _describe_not_retried(work, task)
         case ReopenTask() if status not in TERMINAL:
             detail = _describe_live_task(work, task) or f"it has not ended; it is {status}"
         case BlockTask() | UnblockTask():
             how = f"it has ended {status}" if status in TERMINAL else "it has begun"
             detail = f"{how}, and waits for nothing more"
         case EditTask():
-            detail = _not_edited(work, operation, task)
+            detail = _describe_not_edited(work, operation, task)
         case _:
             detail = f"invalid transition {status} → {target}"
-    return refuse(reason, status, detail, repeated=_is_so(work, operation, task))
+    return refuse(reason, status, detail, repeated=_is_there_already(work, operation, task))
 
 
-def ended(work: UnitOfWork, task: Row) -> str:
+def describe_ended(work: UnitOfWork, task: Row) -> str:
     if task["superseded"]:
-        return _over(work, task)
+        return _describe_superseded(work, task)
     again = f'hf.tasks.reopen("{task["id"]}") does it and all that needs it again'
     return f"the task has ended {task['status']}; {again}"
 
 
-def _over(work: UnitOfWork, task: Row) -> str:
-    detail, look = tell_over(work.tx, task["id"], task["run_id"])
+def _describe_superseded(work: UnitOfWork, task: Row) -> str:
+    detail, look = describe_superseded(work.tx, task["id"], task["run_id"])
     return f"{detail}: {look}" if look else detail
 
 
-def _not_queued(task: Row) -> str:
+def _describe_not_queued(task: Row) -> str:
     """Why a task is neither enqueued nor put first."""
     named, status = task["id"], task["status"]
     if status in TERMINAL:
@@ -141,7 +141,7 @@ def _not_queued(task: Row) -> str:
     return "it is in the queue already" if status == "queued" else f"it is {status}"
 
 
-def _not_retried(work: UnitOfWork, task: Row) -> str:
+def _describe_not_retried(work: UnitOfWork, task: Row) -> str:
     """Why a task is not tried again: it has not failed."""
     if task["status"] == "done":
         return f'it is done; hf.tasks.reopen("{task["id"]}") does it again'
@@ -166,7 +166,7 @@ def _failed_last(work: UnitOfWork, task: Row) -> bool:
     return bool(row["type"] == "task.retrying")
 
 
-def _not_edited(work: UnitOfWork, operation: EditTask, task: Row) -> str:
+def _describe_not_edited(work: UnitOfWork, operation: EditTask, task: Row) -> str:
     """Why a task is not changed: it has begun, or what is asked does not go with how it stands."""
     named, status = task["id"], task["status"]
     reset = f'hf.tasks.reset("{named}")'
@@ -174,7 +174,7 @@ def _not_edited(work: UnitOfWork, operation: EditTask, task: Row) -> str:
         cancel = f'hf.tasks.cancel("{named}")'
         return f"it has started; {cancel} ends that, and after {reset} it can be changed"
     if status in TERMINAL:
-        if _is_built_upon(work, task):
+        if _has_begun_dependents(work, task):
             again = f'hf.tasks.reopen("{named}") does it and all that needs it again'
             return f"it has ended {status}; {again}, and until it starts it can be changed"
         return f"it has ended {status}; after {reset} it can be changed"
@@ -185,12 +185,12 @@ def _not_edited(work: UnitOfWork, operation: EditTask, task: Row) -> str:
     return "it is given a time once its condition was looked at, when all it needs is done"
 
 
-def _is_built_upon(work: UnitOfWork, task: Row) -> bool:
+def _has_begun_dependents(work: UnitOfWork, task: Row) -> bool:
     """Whether a reset would be refused: others have gone on from what it gave."""
     around = work.tx.read("task_by_id", task_id=task["parent_id"] or "")
     if around and around[0]["kind"] == Kind.GROUP and around[0]["status"] == "done":
         return True
-    found = work.tx.read("kept_for", task_id=task["id"], count=MOST_NEEDING)
+    found = work.tx.read("kept_for", task_id=task["id"], count=MAX_DEPENDENTS)
     needing = work.tx.read("tasks_by_id", ids=[row["id"] for row in found])
     return any(_has_begun(row) for row in needing if row["parent_id"] != task["id"])
 
@@ -203,7 +203,7 @@ def _has_begun(task: Row) -> bool:
     return bool(task["attempt"] or under_way or task["status"] not in {"idle", "queued"})
 
 
-def _not_reset(task: Row) -> str:
+def _describe_not_reset(task: Row) -> str:
     """Why a task that is idle or running is not reset."""
     cancel = f'hf.tasks.cancel("{task["id"]}")'
     if task["status"] == "running":
@@ -215,7 +215,7 @@ def _not_reset(task: Row) -> str:
     return "it is idle already"
 
 
-def _too_late_to_reset(work: UnitOfWork, task: Row) -> str:
+def _describe_too_late_to_reset(work: UnitOfWork, task: Row) -> str:
     """Why a task that is in the queue or has ended is not reset: others have gone on from it."""
     around = work.tx.read("task_by_id", task_id=task["parent_id"] or "")
     if around and around[0]["kind"] == Kind.GROUP and around[0]["status"] == "done":
@@ -228,7 +228,7 @@ def _too_late_to_reset(work: UnitOfWork, task: Row) -> str:
     return "tasks that need it have started; retry from it instead"
 
 
-def not_waiting(task: Task, *, answered: bool) -> str:
+def describe_not_waiting(task: Task, *, answered: bool) -> str:
     """Why a task takes no answer, or neither approval nor rejection, as it stands now."""
     if task.terminal:
         return f"it has ended {task.status}, and waits for nobody"

@@ -30,7 +30,7 @@ def create_tasks(work: UnitOfWork, operations: Sequence[CreateTasks]) -> Replies
     related |= {task.parent_id for task in wanted if task.parent_id is not None}
     found = work.tx.read("lock_needed", ids=sorted(related)) if related else []
     known = {row["id"]: row for row in found}
-    keys = Keys(work, "tasks_by_key", [task.key for task in wanted])
+    keys = IdempotencyKeys(work, "tasks_by_key", [task.key for task in wanted])
     replies: Replies = []
     accepted: list[tuple[TaskRow, str]] = []
     for operation in operations:
@@ -38,7 +38,7 @@ def create_tasks(work: UnitOfWork, operations: Sequence[CreateTasks]) -> Replies
         replies.append(reply)
         if isinstance(reply, list):
             accepted += [
-                (_placed(task, known) if known else task, operation.actor)
+                (_append_to_plan(task, known) if known else task, operation.actor)
                 for task, each in zip(operation.tasks, reply, strict=True)
                 if each.created
             ]
@@ -53,12 +53,12 @@ def create_tasks(work: UnitOfWork, operations: Sequence[CreateTasks]) -> Replies
     if finalized := sorted(
         each for each in parents if known[each]["planning_phase"] == "finalized"
     ):
-        plans.pass_on(work, finalized, "advance")
+        plans.inherit_needs(work, finalized, "advance")
     return replies
 
 
 def _settle_keys(
-    keys: Keys, operation: CreateTasks, known: dict[str, Row]
+    keys: IdempotencyKeys, operation: CreateTasks, known: dict[str, Row]
 ) -> list[Created] | HoldfastError:
     try:
         claimed = [keys.claim(task.key, task.body_digest, task.id) for task in operation.tasks]
@@ -80,7 +80,7 @@ def _check_related(task: TaskRow, known: dict[str, Row]) -> None:
             raise InvalidInput("needs", f"{need} is not a task of this store")
         if known[need]["run_id"] != task.run_id:
             raise InvalidInput("needs", f"{need} belongs to another run")
-        superseded_needs.refuse_lost(known[need])
+        superseded_needs.refuse_superseded_need(known[need])
     if task.parent_id is not None:
         _check_parent(task, known.get(task.parent_id))
 
@@ -99,10 +99,10 @@ def _check_parent(task: TaskRow, parent: Row | None) -> None:
     if parent["planning_phase"] == "finalized" and task.status == "idle":
         raise InvalidNow("parent", _TOO_LATE.format(id=task.parent_id), status)
     if parent["planning_phase"] == "none" and task.part:
-        raise InvalidNow("parent", _no_plan(task.parent_id, status), status)
+        raise InvalidNow("parent", _describe_no_plan(task.parent_id, status), status)
 
 
-def _no_plan(parent_id: str | None, status: str) -> str:
+def _describe_no_plan(parent_id: str | None, status: str) -> str:
     """What has begun, or may at any time, is done by a worker: no part of it would ever start."""
     if status == "idle":
         begin = f'hf.tasks.start_planning("{parent_id}") begins one'
@@ -110,7 +110,7 @@ def _no_plan(parent_id: str | None, status: str) -> str:
     return f"{parent_id} is no plan and is {status}; only an idle task can be planned"
 
 
-def _placed(task: TaskRow, known: dict[str, Row]) -> TaskRow:
+def _append_to_plan(task: TaskRow, known: dict[str, Row]) -> TaskRow:
     """Last in the plan that it is added to, unless it was given a place."""
     parent = known.get(task.parent_id or "")
     if parent is None or parent["last"] is None or task.placed:
@@ -127,17 +127,17 @@ def insert_tasks(
 ) -> None:
     sheet = Sheet()
     for task, actor in tasks:
-        sheet.add(task, actor, waits=_waits(task, known), run_holds=run_holds)
-    _insert(work, sheet)
+        sheet.add(task, actor, waits=_has_open_needs(task, known), run_holds=run_holds)
+    _insert_task_rows(work, sheet)
 
 
-def _insert(work: UnitOfWork, sheet: Sheet) -> None:
+def _insert_task_rows(work: UnitOfWork, sheet: Sheet) -> None:
     if not sheet.rows:
         return
     _define_slots(work, sheet.slots)
     work.keys_to_withdraw.update(sheet.slots)
     work.insert("insert_tasks", sheet.rows, keyed=bool(sheet.keys))
-    _check_buried(work, "task", sheet.keys)
+    _check_buried_keys(work, "task", sheet.keys)
     work.wakes = work.wakes or sheet.wakes
     work.ready.update(sheet.ready)
     work.to_evaluate += sheet.to_evaluate
@@ -145,14 +145,14 @@ def _insert(work: UnitOfWork, sheet: Sheet) -> None:
         work.tx.run("insert_needs", rows=sheet.needs)
 
 
-def _waits(task: TaskRow, known: dict[str, Row]) -> bool:
+def _has_open_needs(task: TaskRow, known: dict[str, Row]) -> bool:
     if not task.needs:
         return False
     return any(need not in known or known[need]["status"] != "done" for need in task.needs)
 
 
 def start_runs(work: UnitOfWork, operations: Sequence[StartRun]) -> list[Created | HoldfastError]:
-    keys = Keys(work, "runs_by_key", [operation.key for operation in operations])
+    keys = IdempotencyKeys(work, "runs_by_key", [operation.key for operation in operations])
     replies: list[Created | HoldfastError] = []
     new: list[StartRun] = []
     for operation in operations:
@@ -188,7 +188,7 @@ def _insert_runs(work: UnitOfWork, new: Sequence[StartRun]) -> None:
                 run.priority,
                 run.concurrency_key,
                 run.actor,
-                *_called(run.caller),
+                *_caller_columns(run.caller),
                 run.bounds.usd,
                 run.bounds.usd_per_attempt,
                 run.bounds.attempts,
@@ -198,27 +198,27 @@ def _insert_runs(work: UnitOfWork, new: Sequence[StartRun]) -> None:
         ],
         keyed=bool(keys),
     )
-    _check_buried(work, "run", keys)
+    _check_buried_keys(work, "run", keys)
     _insert_traces(work, [(run.run_id, run.trace) for run in new if run.trace])
     sheet = Sheet()
     for run in new:
         sheet.add_run(run.tasks, run.actor, _first_holds(run))
-    _insert(work, sheet)
+    _insert_task_rows(work, sheet)
     capacities = [(run.concurrency_key, run.capacity) for run in new]
     _define_slots(work, {key: most for key, most in capacities if key is not None})
     for key, _ in capacities:
         if key is not None:
-            slots.admit(work, key, 1)
+            slots.admit_runs(work, key, 1)
 
 
-def _check_buried(work: UnitOfWork, kind: str, keys: set[str]) -> None:
+def _check_buried_keys(work: UnitOfWork, kind: str, keys: set[str]) -> None:
     """Begin again where a key came free only now: who removes its holder keeps the key."""
     if keys and work.tx.read("buried_keys", kind=kind, keys=sorted(keys)):
         message = "the holder of a key was removed by another process"
         raise Contended(message)
 
 
-def _called(caller: Caller | None) -> tuple[str | None, int | None, str | None, int]:
+def _caller_columns(caller: Caller | None) -> tuple[str | None, int | None, str | None, int]:
     if caller is None:
         return (None, None, None, 0)
     return (caller.task_id, caller.epoch, caller.root_id, caller.depth)
@@ -241,7 +241,7 @@ def _define_slots(work: UnitOfWork, capacities: Mapping[str, int]) -> None:
         work.tx.run("define_slots", rows=sorted(capacities.items()))
 
 
-class Keys:
+class IdempotencyKeys:
     """Who holds which key, in the store and in this group."""
 
     def __init__(self, work: UnitOfWork, query: str, wanted: Sequence[str | None]) -> None:

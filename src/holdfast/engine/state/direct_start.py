@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 log = logging.getLogger("holdfast.engine")
 
 
-def unblock(work: UnitOfWork, done: Sequence[str]) -> list[Row]:
+def unblock_dependents(work: UnitOfWork, done: Sequence[str]) -> list[Row]:
     """Unblock what needed some finished tasks, and start as much of it as there is room for."""
     offer = work.direct_start
-    runs = _locked(work) if offer and offer.room > 0 and _is_last(work) else []
+    runs = _locked_runs(work) if offer and offer.room > 0 and _nothing_may_come_first(work) else []
     if not offer or not runs:
         return work.change_tasks("unblock_dependents", ids=done)
     try:
-        rows = _hand_on(work, offer, done, runs)
+        rows = _start_dependents(work, offer, done, runs)
     except Contended:
         raise
     except Exception as error:
@@ -36,7 +36,7 @@ def unblock(work: UnitOfWork, done: Sequence[str]) -> list[Row]:
     return rows
 
 
-def _hand_on(
+def _start_dependents(
     work: UnitOfWork, offer: DirectStartRoom, done: Sequence[str], runs: Sequence[str]
 ) -> list[Row]:
     return work.change_tasks(
@@ -51,12 +51,12 @@ def _hand_on(
     )
 
 
-def _is_last(work: UnitOfWork) -> bool:
+def _nothing_may_come_first(work: UnitOfWork) -> bool:
     """Whether nothing more follows of which somebody may come that stands before them in line."""
     return not work.freed and not work.groups_to_settle
 
 
-def _locked(work: UnitOfWork) -> list[str]:
+def _locked_runs(work: UnitOfWork) -> list[str]:
     """The runs that the reports of a group have locked; none if one of them concerns others."""
     runs = work.run_cache.of(work.tx, work.runs_with_usage).values()
     return sorted(run.id for run in runs) if all(run.stands_alone for run in runs) else []

@@ -33,7 +33,7 @@ Notes = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ask(Report):
+class AskQuestion(Report):
     """Give the task back until somebody answers; `notes` are remembered with it."""
 
     question: str
@@ -107,30 +107,34 @@ class SendSignal(Operation):
         return (self.payload,)
 
 
-_SIGNAL = '{"signal":*}'
-_ANOTHER = "use another key, or send the same payload to have it counted once"
+_SIGNAL_TEMPLATE = '{"signal":*}'
+_KEY_ADVICE = "use another key, or send the same payload to have it counted once"
 
 
-def record(work: UnitOfWork, reports: Sequence[RecordEffect]) -> list[Recorded | HoldfastError]:
+def record_effects(
+    work: UnitOfWork, reports: Sequence[RecordEffect]
+) -> list[Recorded | HoldfastError]:
     effects = [(r.task_id, r.fence, r.name, r.value, r.beside) for r in reports]
     kept = keep(work.tx, work.bounds, effects)
     return [
         Recorded(answer=TransitionResult(ok=True, status="running"), value=json.loads(r.value))
         if (r.task_id, r.name) in kept
-        else _unkept(work, r)
+        else _explain_unkept(work, r)
         for r in reports
     ]
 
 
-def _unkept(work: UnitOfWork, report: RecordEffect) -> Recorded | HoldfastError:
-    known = _known(work, report)
+def _explain_unkept(work: UnitOfWork, report: RecordEffect) -> Recorded | HoldfastError:
+    known = _find_effect(work, report)
     if known.found or not known.answer.ok:
         return known
     effect, size = (report.task_id, report.fence, report.name), len(report.value.encode())
     return refusal(work.tx, work.bounds, effect, size + report.beside) or known
 
 
-def note(work: UnitOfWork, reports: Sequence[Ask] | Sequence[Suspend]) -> dict[str, HoldfastError]:
+def record_notes(
+    work: UnitOfWork, reports: Sequence[AskQuestion] | Sequence[Suspend]
+) -> dict[str, HoldfastError]:
     """Remember what is to be known when a function runs again; for which task there is no room."""
     effects = [(r.task_id, r.fence, name, value, 0) for r in reports for name, value in r.notes]
     kept = keep(work.tx, work.bounds, effects) if effects else set()
@@ -144,8 +148,10 @@ def note(work: UnitOfWork, reports: Sequence[Ask] | Sequence[Suspend]) -> dict[s
     return refused
 
 
-def suspend(work: UnitOfWork, reports: Sequence[Suspend]) -> list[TransitionResult | HoldfastError]:
-    refused = note(work, reports)
+def suspend_tasks(
+    work: UnitOfWork, reports: Sequence[Suspend]
+) -> list[TransitionResult | HoldfastError]:
+    refused = record_notes(work, reports)
     changed = work.change_tasks(
         "suspend_tasks",
         rows=[
@@ -161,19 +167,23 @@ def suspend(work: UnitOfWork, reports: Sequence[Suspend]) -> list[TransitionResu
     return [
         TransitionResult(ok=True, status="queued")
         if r.task_id in suspended
-        else refused.get(r.task_id) or answer_report(r, _attempt(work, r))
+        else refused.get(r.task_id) or answer_report(r, _attempt_record(work, r))
         for r in reports
     ]
 
 
-def send(work: UnitOfWork, signals: Sequence[SendSignal]) -> list[TransitionResult | HoldfastError]:
+def send_signals(
+    work: UnitOfWork, signals: Sequence[SendSignal]
+) -> list[TransitionResult | HoldfastError]:
     rows = [(s.id, s.target, s.signal, s.payload, s.key, s.actor) for s in signals]
     sent = {row["id"] for row in work.tx.write("send_signals", rows=rows)}
-    work.awaited |= _awaited(work, {(s.target, s.signal) for s in signals if s.id in sent})
-    return [TransitionResult(ok=True) if s.id in sent else _unsent(work, s) for s in signals]
+    work.awaited |= _find_awaited(work, {(s.target, s.signal) for s in signals if s.id in sent})
+    return [
+        TransitionResult(ok=True) if s.id in sent else _explain_unsent(work, s) for s in signals
+    ]
 
 
-def _awaited(work: UnitOfWork, sent: set[tuple[str, str]]) -> set[tuple[str, str, str]]:
+def _find_awaited(work: UnitOfWork, sent: set[tuple[str, str]]) -> set[tuple[str, str, str]]:
     """What whoever waits for one of these signals waits for: it alone, or several things."""
     targets = sorted({target for target, _ in sent})
     rows = work.tx.read("several_awaited", targets=targets) if targets else []
@@ -187,13 +197,13 @@ def _awaited(work: UnitOfWork, sent: set[tuple[str, str]]) -> set[tuple[str, str
     }
 
 
-def take(work: UnitOfWork, report: TakeSignal) -> Recorded:
+def take_signal(work: UnitOfWork, report: TakeSignal) -> Recorded:
     """Give the attempt the oldest signal of the name, or what it took under this name before."""
-    known = _known(work, report)
+    known = _find_effect(work, report)
     if known.found or not known.answer.ok:
         return known
     # What the signal says is not known before it is taken, and nothing is taken to be lost.
-    _demand_room(work, report, work.bounds.max_payload + len(_SIGNAL))
+    _require_room(work, report, work.bounds.max_payload + len(_SIGNAL_TEMPLATE))
     taken = work.tx.write(
         "take_signal",
         task_id=report.task_id,
@@ -204,25 +214,25 @@ def take(work: UnitOfWork, report: TakeSignal) -> Recorded:
     )
     if not taken:
         return known
-    value = _SIGNAL.replace("*", taken[0]["payload"], 1)
+    value = _SIGNAL_TEMPLATE.replace("*", taken[0]["payload"], 1)
     keep(work.tx, work.bounds, [(report.task_id, report.fence, report.name, value, 0)])
     return replace(known, value=json.loads(value), found=True)
 
 
-def wake(work: UnitOfWork) -> None:
+def wake_for_signals(work: UnitOfWork) -> None:
     """Make due whatever waits for a signal that is there."""
     if work.awaited:
         awaited, work.awaited = sorted(work.awaited), set()
         work.change_tasks("wake_for_signals", rows=awaited)
 
 
-def spawn(work: UnitOfWork, report: Spawn) -> Recorded:
-    known = _known(work, report)
+def spawn_tasks(work: UnitOfWork, report: Spawn) -> Recorded:
+    known = _find_effect(work, report)
     if known.found or not known.answer.ok:
         return known
     ids = [task.id for task in report.tasks]
     value = json.dumps(ids)
-    _demand_room(work, report, len(value) + report.size)
+    _require_room(work, report, len(value) + report.size)
     parent = work.tx.read("live_attempts", rows=[(report.task_id, report.fence)])[0]
     tasks = [
         replace(task, parent_id=parent["id"], parent_epoch=parent["epoch"], run_id=parent["run_id"])
@@ -237,27 +247,27 @@ def spawn(work: UnitOfWork, report: Spawn) -> Recorded:
     return replace(known, value=ids, found=True)
 
 
-def _known(work: UnitOfWork, report: RecordEffect | TakeSignal | Spawn) -> Recorded:
+def _find_effect(work: UnitOfWork, report: RecordEffect | TakeSignal | Spawn) -> Recorded:
     """What the task has under that name already, if the attempt may still act."""
     if not work.tx.read("live_attempts", rows=[(report.task_id, report.fence)]):
-        return Recorded(answer=answer_renewal(report, _attempt(work, report)), found=False)
+        return Recorded(answer=answer_renewal(report, _attempt_record(work, report)), found=False)
     for row in work.tx.read("effect_named", task_id=report.task_id, name=report.name):
         answer = TransitionResult(ok=True, repeated=True, status="running")
         return Recorded(answer=answer, value=json.loads(row["value"]))
     return Recorded(answer=TransitionResult(ok=True, status="running"), found=False)
 
 
-def _demand_room(work: UnitOfWork, report: TakeSignal | Spawn, size: int) -> None:
+def _require_room(work: UnitOfWork, report: TakeSignal | Spawn, size: int) -> None:
     no_room = refusal(work.tx, work.bounds, (report.task_id, report.fence, report.name), size)
     if no_room is not None:
         raise no_room
 
 
-def _attempt(work: UnitOfWork, report: Report) -> Row:
+def _attempt_record(work: UnitOfWork, report: Report) -> Row:
     return work.tx.read("attempt_records", rows=[(report.task_id, report.fence)])[0]
 
 
-def _unsent(work: UnitOfWork, signal: SendSignal) -> TransitionResult | HoldfastError:
+def _explain_unsent(work: UnitOfWork, signal: SendSignal) -> TransitionResult | HoldfastError:
     """Nothing was kept: the same key was sent before, or nobody is there to receive it."""
     rows = work.tx.read("signal_target", target=signal.target)
     if not rows:
@@ -272,7 +282,7 @@ def _unsent(work: UnitOfWork, signal: SendSignal) -> TransitionResult | Holdfast
     if signal.key is None or not sent:
         return refuse(Refusal.ALREADY_TERMINAL, status, "it waits for nothing any more")
     if sent[0]["payload"] != signal.payload:
-        advice = f"to which {signal.signal!r} was sent under it with another payload; {_ANOTHER}"
+        advice = f"to which {signal.signal!r} was sent under it with another payload; {_KEY_ADVICE}"
         return KeyConflict(signal.key, signal.target, advice)
     return TransitionResult(ok=True, repeated=True, status=status)
 

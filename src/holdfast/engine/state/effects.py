@@ -12,22 +12,22 @@ from holdfast.engine.core.kept_totals import Bounds, refusal
 from holdfast.engine.core.sync_async import operation, reading
 from holdfast.engine.input import validation
 from holdfast.engine.state.durable import RecordEffect
-from holdfast.engine.state.reports import Held
+from holdfast.engine.state.reports import HeldTask
 from holdfast.errors import InvalidInput
 from holdfast.model.effect import Recorded
 from holdfast.model.text import clean_key, encode_json
 from holdfast.store.database import Row, Transaction
 
 # How many effects are read at once.
-EFFECTS = 500
+EFFECTS_AT_ONCE = 500
 
 
-class Effects:
+class EffectOperations:
     """The part of the worker's protocol that is about effects."""
 
     _context: EngineContext
     # The task and the fence that a token proves.
-    _held: Callable[[str, str], Held]
+    _held: Callable[[str, str], HeldTask]
 
     @operation
     def record_effect(
@@ -52,14 +52,14 @@ class Effects:
         known, after = dict[str, Any](), None
         while page := self.effects_page(task_id, after):
             known |= page
-            after = next(reversed(page)) if len(page) == EFFECTS else None
+            after = next(reversed(page)) if len(page) == EFFECTS_AT_ONCE else None
             if after is None:
                 break
         return known
 
     @reading
     def effects_page(
-        self, task_id: str, after: str | None = None, limit: int = EFFECTS
+        self, task_id: str, after: str | None = None, limit: int = EFFECTS_AT_ONCE
     ) -> dict[str, Any]:
         """So many of them, oldest first, behind the one of a name."""
         identifier = validation.task_id(task_id)

@@ -25,75 +25,75 @@ from holdfast.store.database import Row
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Meant:
+class VersionedCommand:
     """A command by its name, the version it is for, who gave it, and the message it came with.
 
     Who is `patient` waits for a version that has not come yet, and nothing is told of it.
     """
 
-    asked: str
+    name: str
     expected_version: int
     actor: str
     message_id: str | None = None
     patient: bool = False
 
 
-class Expect:
+class ExpectVersion:
     """An operation that has a run or task held still at a version, or tells that it is at another.
 
     With no fields of its own: each is an operation on a run or on a task besides.
     """
 
     __slots__ = ()
-    meant: Meant
+    command: VersionedCommand
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ExpectTask(TaskOperation, Expect):
-    meant: Meant
+class ExpectTaskVersion(TaskOperation, ExpectVersion):
+    command: VersionedCommand
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ExpectRun(RunOperation, Expect):
-    meant: Meant
+class ExpectRunVersion(RunOperation, ExpectVersion):
+    command: VersionedCommand
 
 
 _ENDED = frozenset({*TERMINAL, *RUN_TERMINAL})
 
 
-def expect(work: UnitOfWork, operation: Expect) -> Expectation:
+def check_expected_version(work: UnitOfWork, operation: ExpectVersion) -> Expectation:
     """The row is locked: what is seen here is so until the transaction has ended."""
-    row, meant = _find(work, operation), operation.meant
-    early = row["version"] < meant.expected_version
-    if not early and not _has_changed(work, row["id"], meant.expected_version):
+    row, command = _find_row(work, operation), operation.command
+    early = row["version"] < command.expected_version
+    if not early and not _has_changed(work, row["id"], command.expected_version):
         return Expectation(met=True, version=row["version"], status=row["status"])
     early &= row["status"] not in _ENDED
-    if not (early and meant.patient):
-        tell(work, row, meant)
+    if not (early and command.patient):
+        record_conflict(work, row, command)
     return Expectation(met=False, early=early, version=row["version"], status=row["status"])
 
 
-def tell(work: UnitOfWork, row: Row, meant: Meant) -> None:
+def record_conflict(work: UnitOfWork, row: Row, command: VersionedCommand) -> None:
     """Tell of it in the run, unless that or the task has ended; a lone task has none."""
     told: dict[str, object] = {
-        "asked": meant.asked,
-        "expected_version": meant.expected_version,
+        "asked": command.name,
+        "expected_version": command.expected_version,
         "version": row["version"],
     }
     run_id = row["id"]
     if "run_id" in row:
         run_id, told["task_id"] = row["run_id"], row["id"]
-    if meant.message_id is not None:
-        told["message_id"] = meant.message_id
+    if command.message_id is not None:
+        told["message_id"] = command.message_id
     if run_id is not None and row["status"] not in _ENDED:
-        work.change_runs("tell_conflict", run_id=run_id, told=json.dumps(told), actor=meant.actor)
+        work.change_runs("tell_conflict", run_id=run_id, told=json.dumps(told), actor=command.actor)
 
 
-def _find(work: UnitOfWork, operation: Expect) -> Row:
+def _find_row(work: UnitOfWork, operation: ExpectVersion) -> Row:
     match operation:
-        case ExpectTask(task_id=entity):
+        case ExpectTaskVersion(task_id=entity):
             found = work.tx.read("task_by_id", task_id=entity)
-        case ExpectRun(run_id=entity):
+        case ExpectRunVersion(run_id=entity):
             found = work.tx.read("run_by_id", run_id=entity)
         case _:
             raise TypeError(f"{operation!r} expects nothing of a run or task")
@@ -112,9 +112,13 @@ class Expectations:
         self._context = context
 
     @operation
-    def check(self, target: str, meant: Meant) -> Future[Expectation]:
+    def check(self, target: str, command: VersionedCommand) -> Future[Expectation]:
         """Whether a run or task is at the version that a command is for; if not, tell of it."""
-        validation.number("expected_version", meant.expected_version, least=1)
+        validation.number("expected_version", command.expected_version, least=1)
         if target.startswith("r_"):
-            return self._context.submit(ExpectRun(run_id=validation.run_id(target), meant=meant))
-        return self._context.submit(ExpectTask(task_id=validation.task_id(target), meant=meant))
+            return self._context.submit(
+                ExpectRunVersion(run_id=validation.run_id(target), command=command)
+            )
+        return self._context.submit(
+            ExpectTaskVersion(task_id=validation.task_id(target), command=command)
+        )

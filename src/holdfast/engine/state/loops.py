@@ -27,24 +27,26 @@ from holdfast.store.database import Contended, Row
 ITEMS_AT_ONCE = 2_000
 
 
-def consider(work: UnitOfWork, ids: Iterable[str]) -> None:
+def evaluate_tasks(work: UnitOfWork, ids: Iterable[str]) -> None:
     """Let start, skip or expand the tasks whose needs are all done."""
     rows = work.tx.read("ripe_tasks", ids=sorted(set(ids)))
-    written = _scripts(work, rows)
+    written = _read_scripts(work, rows)
     titles: list[tuple[str, str]] = []
     starting: list[str] = []
     skipped: list[str] = []
     loops: list[tuple[str, int]] = []
-    called: list[child_runs.Call] = []
-    broken: dict[str, str] = {}
+    called: list[child_runs.CallingTask] = []
+    unresolved: dict[str, str] = {}
     for row in rows:
         step = step_texts.step_of(work, row)
         try:
-            wanted = step.when is None or _holds(step_texts.resolve(work, row, step.when))
-            listed = _list(work, row, step) if wanted and step.for_each is not None else None
+            wanted = step.when is None or _is_met(step_texts.resolve(work, row, step.when))
+            listed = (
+                _resolve_list(work, row, step) if wanted and step.for_each is not None else None
+            )
             title = written[row["id"]].try_out() if wanted and row["id"] in written else None
         except Unresolved as error:
-            broken[row["id"]] = json.dumps(_told(step, error))
+            unresolved[row["id"]] = json.dumps(_describe_problem(step, error))
             continue
         if not wanted:
             skipped.append(row["id"])
@@ -54,20 +56,20 @@ def consider(work: UnitOfWork, ids: Iterable[str]) -> None:
             if listed is not None:
                 loops.append((row["id"], len(listed)))
             if step.calls is not None:
-                called.append(child_runs.Call(row=row, script=written[row["id"]]))
-    _apply(work, starting, skipped)
+                called.append(child_runs.CallingTask(row=row, script=written[row["id"]]))
+    _start_and_skip(work, starting, skipped)
     if titles:
         work.change_tasks("tell_titles", rows=titles)
     if called:
-        broken |= child_runs.begin(work, called)
+        unresolved |= child_runs.start_called_runs(work, called)
     for loop_id, total in loops:
         if work.change_tasks("expand_loop", task_id=loop_id, total=total):
             work.groups_to_settle.add(loop_id)
     # Last, for who goes back takes along what has just begun.
-    _break(work, [row for row in rows if row["id"] in broken], broken)
+    _end_unresolved(work, [row for row in rows if row["id"] in unresolved], unresolved)
 
 
-def _scripts(work: UnitOfWork, rows: list[Row]) -> dict[str, Script]:
+def _read_scripts(work: UnitOfWork, rows: list[Row]) -> dict[str, Script]:
     """The texts of those that are steps of a workflow file, to see whether they can be told."""
     found = []
     for row in rows:
@@ -78,60 +80,60 @@ def _scripts(work: UnitOfWork, rows: list[Row]) -> dict[str, Script]:
     return gather(work.tx, found)
 
 
-def _told(step: Step, error: Unresolved) -> str:
+def _describe_problem(step: Step, error: Unresolved) -> str:
     return f"{'step' if step.for_each is None else 'loop'} {step.id!r}: {error}"
 
 
-def _break(work: UnitOfWork, rows: list[Row], problems: dict[str, str]) -> None:
+def _end_unresolved(work: UnitOfWork, rows: list[Row], problems: dict[str, str]) -> None:
     """Go back, or end what cannot begin, as its step says."""
     for row in rows:
         problem, plan = problems[row["id"]], step_texts.step_of(work, row).on_failure
         if row["on_failure"] == "goto" and work.change_tasks(
             "turn_back_unresolved", rows=[(row["id"], problem, plan.max_rounds)]
         ):
-            verdicts.go_to(work, row, str(plan.step), problem)
+            verdicts.go_back_to_step(work, row, str(plan.step), problem)
             del problems[row["id"]]
     if problems:
         ended = work.change_tasks("fail_unresolved", rows=sorted(problems.items()))
-        verdicts.leave_out(work, ended)
+        verdicts.skip_unaccepted_work(work, ended)
 
 
-def _apply(work: UnitOfWork, starting: list[str], skipped: list[str]) -> None:
+def _start_and_skip(work: UnitOfWork, starting: list[str], skipped: list[str]) -> None:
     if skipped:
         work.change_tasks("skip_tasks", ids=skipped)
     if starting:
         work.change_tasks("let_tasks_start", ids=starting)
 
 
-def refill(work: UnitOfWork, ids: Iterable[str]) -> None:
+def start_next_items(work: UnitOfWork, ids: Iterable[str]) -> None:
     """Start the next items of loops that have room; make more of them when they run out."""
     for row in work.tx.read("loops_with_room", ids=sorted(set(ids))):
         step = step_texts.step_of(work, row)
         room = step.parallel - row["active"]
-        started = _start(work, row, room)
+        started = _start_items(work, row, room)
         while len(started) < room and row["made"] < row["total"]:
-            if (values := _list_as_noted(work, row, step)) is None:
+            if (values := _list_if_unchanged(work, row, step)) is None:
                 started = started if _await_list(work, row, step) else []
                 break
             _make_items(work, row, step, values)
-            started += _start(work, row, room - len(started))
-        bodies = [task for item in started for task in _body(work, row, step, item)]
+            started += _start_items(work, row, room - len(started))
+        bodies = [task for item in started for task in _draw_body(work, row, step, item)]
         creation.insert_tasks(
             work, [(task, "advance") for task in bodies], {}, run_holds=row["run_holds"]
         )
 
 
-def _start(work: UnitOfWork, loop: Row, count: int) -> list[Row]:
+def _start_items(work: UnitOfWork, loop: Row, count: int) -> list[Row]:
     if count > 0:
         asked = {"loop_id": loop["id"], "first": loop["first"], "count": count}
         rows = work.change_tasks("start_items", **asked)
     else:
-        rows = _let_in(work, loop)
+        rows = _start_needed_items(work, loop)
     # RETURNING has no order; the ids of what is made next follow that of the list.
     return sorted(rows, key=lambda row: int(row["item"]))
 
 
-def _let_in(work: UnitOfWork, loop: Row) -> list[Row]:
+def _start_needed_items(work: UnitOfWork, loop: Row) -> list[Row]:
     """Start the items without which nobody leaves a loop that is full.
 
     Who has their place was told to wait for them while they were done; then they began again.
@@ -140,27 +142,27 @@ def _let_in(work: UnitOfWork, loop: Row) -> list[Row]:
     ids = [
         row["id"]
         for row in needed
-        if superseded_needs.waits_for_itself(work, row["id"], loop["id"])
+        if superseded_needs.loop_waits_for_item(work, row["id"], loop["id"])
     ]
     return work.change_tasks("let_items_in", ids=ids) if ids else []
 
 
-def _list_as_noted(work: UnitOfWork, loop: Row, step: Step) -> list[Any] | None:
+def _list_if_unchanged(work: UnitOfWork, loop: Row, step: Step) -> list[Any] | None:
     """The list of a loop under way; None where it has gone since, or is another by now."""
     try:
-        values = _list(work, loop, step)
+        values = _resolve_list(work, loop, step)
     except Unresolved:
         return None
     if len(values) != loop["total"]:
         return None
-    source = _source(work, loop, step) if loop["made"] else None
+    source = _list_source(work, loop, step) if loop["made"] else None
     if source is None:
         return values
     asked = {"task_id": source["id"], "loop_id": loop["id"]}
     return None if work.tx.read("done_since_expanded", **asked) else values
 
 
-def _source(work: UnitOfWork, loop: Row, step: Step) -> Row | None:
+def _list_source(work: UnitOfWork, loop: Row, step: Step) -> Row | None:
     """The step that gives a loop its list."""
     over = step.for_each
     if over is None or over.step is None:
@@ -173,17 +175,17 @@ def _await_list(work: UnitOfWork, loop: Row, step: Step) -> bool:
 
     It needs whatever gives its list no more by somebody's word alone: that word is taken back.
     """
-    source = _source(work, loop, step)
+    source = _list_source(work, loop, step)
     if source is not None and source["status"] != "done":
         judges = work.tx.read("verifiers_of", run_id=loop["run_id"], task_id=source["id"])
         needs = sorted([source["id"], *(row["id"] for row in judges)])
-        if superseded_needs.tell(work, loop["id"], needs) is None:
+        if superseded_needs.describe_cycle(work, loop["id"], needs) is None:
             named = {"task_id": loop["id"], "ids": needs, "linked": None, "actor": "advance"}
             (row,) = work.change_tasks("block_task", **named)
             added = [(loop["id"], need, row["version"]) for need in needs]
             work.tx.run("insert_needs", rows=added)
             return True
-    reopen.reopen_within(work, loop["id"], "advance", ("queued",), reopen.WHOLE)
+    reopen.reopen_task_within_run(work, loop["id"], "advance", ("queued",), reopen.NO_LIMIT)
     return False
 
 
@@ -202,7 +204,8 @@ def _make_items(work: UnitOfWork, loop: Row, step: Step, values: list[Any]) -> N
             item=first + place,
             position=first + place,
             step=loop["step"],
-            title=_title(run, step, value) or f"{loop['step']}.{number_of_item(first + place)}",
+            title=_item_title(run, step, value)
+            or f"{loop['step']}.{number_of_item(first + place)}",
             agent="default",
             status="idle",
             priority=loop["priority"],
@@ -223,37 +226,39 @@ def _make_items(work: UnitOfWork, loop: Row, step: Step, values: list[Any]) -> N
     loop["made"] = first + len(items)
 
 
-def _body(work: UnitOfWork, loop: Row, step: Step, item: Row) -> tuple[TaskRow, ...]:
+def _draw_body(work: UnitOfWork, loop: Row, step: Step, item: Row) -> tuple[TaskRow, ...]:
     place = Place(
         run_id=loop["run_id"],
         priority=loop["priority"] - step.priority,
         parent_id=item["entity"],
         parent_epoch=item["epoch"],
         item=item["item"],
-        scope=lambda: _scope(step_texts.facts_of(work, loop), _value(work, item["entity"])),
+        scope=lambda: _item_variables(
+            step_texts.facts_of(work, loop), _item_value(work, item["entity"])
+        ),
     )
     return draw(step.steps, place, work.ids)
 
 
-def _value(work: UnitOfWork, item_id: str) -> object:
+def _item_value(work: UnitOfWork, item_id: str) -> object:
     return read_value(work.tx.read("items_around", ids=[item_id])[0]["payload"])
 
 
-def _scope(run: RunFacts, item: object) -> dict[str, Any]:
+def _item_variables(run: RunFacts, item: object) -> dict[str, Any]:
     """What is known of an item before any step of it is done."""
     return {"input": run.value, "run": tell_run(run.id, run.workflow, run.key), "item": item}
 
 
-def _title(run: RunFacts, step: Step, item: object) -> str | None:
+def _item_title(run: RunFacts, step: Step, item: object) -> str | None:
     """What people read of an item; its place where that cannot be told."""
     if step.title is None:
         return None
     with suppress(Unresolved):
-        return render_title(step, _scope(run, item))
+        return render_title(step, _item_variables(run, item))
     return None
 
 
-def _list(work: UnitOfWork, row: Row, step: Step) -> list[Any]:
+def _resolve_list(work: UnitOfWork, row: Row, step: Step) -> list[Any]:
     found = None if step.for_each is None else step_texts.resolve(work, row, step.for_each)
     if found is SKIPPED:
         return []
@@ -262,5 +267,5 @@ def _list(work: UnitOfWork, row: Row, step: Step) -> list[Any]:
     return found
 
 
-def _holds(value: object) -> bool:
+def _is_met(value: object) -> bool:
     return value is not SKIPPED and bool(value)

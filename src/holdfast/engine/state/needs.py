@@ -21,20 +21,20 @@ from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import Kind, PlanningPhase
 from holdfast.store.database import Row
 
-_WAITING = frozenset({"idle", "queued"})
+_WAITING_STATUSES = frozenset({"idle", "queued"})
 
 
-def block(operation: BlockTask, work: UnitOfWork) -> TransitionResult:
-    task = _task(work, operation.task_id)
+def block_task(operation: BlockTask, work: UnitOfWork) -> TransitionResult:
+    task = _find_task(work, operation.task_id)
     if task is None:
         return refuse(Refusal.NOT_FOUND, None)
     _check_needs(work, operation, task)
     known = {row["need_id"] for row in work.tx.read("needs_of", task_id=operation.task_id)}
     new = [need for need in operation.on if need not in known]
-    if not new and task["status"] in _WAITING:
-        return _so_already(task)
+    if not new and task["status"] in _WAITING_STATUSES:
+        return _answer_unchanged(task)
     if task["planning_phase"] == PlanningPhase.ACTIVE:
-        plans.refuse_parts(work, operation.task_id, new)
+        plans.refuse_needs_on_parts(work, operation.task_id, new)
     rows = work.change_tasks(
         "block_task",
         task_id=operation.task_id,
@@ -44,9 +44,9 @@ def block(operation: BlockTask, work: UnitOfWork) -> TransitionResult:
     )
     if not rows:
         return control_refusals.refuse_task(work, operation, task, str(task["status"]))
-    _link(work, task, new, rows[0]["version"])
+    _insert_links(work, task, new, rows[0]["version"])
     if task["planning_phase"] == PlanningPhase.FINALIZED:
-        plans.pass_on(work, [operation.task_id], operation.actor)
+        plans.inherit_needs(work, [operation.task_id], operation.actor)
     return TransitionResult(ok=True, status=rows[0]["status"])
 
 
@@ -56,8 +56,10 @@ def _check_needs(work: UnitOfWork, operation: BlockTask, task: Row) -> None:
     for need in operation.on:
         if needed[need]["run_id"] != task["run_id"]:
             raise InvalidInput("needs", f"{need} belongs to another run than {task['id']}")
-        superseded_needs.refuse_lost(needed[need])
-    if (reason := superseded_needs.tell(work, operation.task_id, operation.on)) is not None:
+        superseded_needs.refuse_superseded_need(needed[need])
+    if (
+        reason := superseded_needs.describe_cycle(work, operation.task_id, operation.on)
+    ) is not None:
         raise InvalidInput("needs", reason)
 
 
@@ -67,7 +69,7 @@ def _refuse_unknown(needs: Sequence[str], known: Collection[str]) -> None:
             raise InvalidInput("needs", f"{need} is not a task of this store")
 
 
-def _link(work: UnitOfWork, task: Row, needs: Sequence[str], version: int) -> None:
+def _insert_links(work: UnitOfWork, task: Row, needs: Sequence[str], version: int) -> None:
     """Note since when a task needs others: the event of that version says that it is by hand.
 
     A lone one that has never run needed them from the beginning: no plan that is reset forgets it.
@@ -80,8 +82,8 @@ def _link(work: UnitOfWork, task: Row, needs: Sequence[str], version: int) -> No
         work.runs_to_settle.add(task["run_id"])
 
 
-def unblock(operation: UnblockTask, work: UnitOfWork) -> TransitionResult:
-    task = _task(work, operation.task_id)
+def unblock_task(operation: UnblockTask, work: UnitOfWork) -> TransitionResult:
+    task = _find_task(work, operation.task_id)
     if task is None:
         return refuse(Refusal.NOT_FOUND, None)
     if operation.on:
@@ -89,34 +91,36 @@ def unblock(operation: UnblockTask, work: UnitOfWork) -> TransitionResult:
         _refuse_unknown(operation.on, {row["id"] for row in known})
     links = work.tx.read("links_of", task_id=operation.task_id)
     asked = [row for row in links if operation.on is None or row["need_id"] in operation.on]
-    kept = [row for row in asked if not _may_go(work, task, row)] if operation.by_hand else []
+    kept = (
+        [row for row in asked if not _may_be_removed(work, task, row)] if operation.by_hand else []
+    )
     gone = [row["need_id"] for row in asked if row not in kept]
     if operation.on is None:
         # Asked for all, and of the others nothing is waited for.
         kept = [] if gone else [row for row in kept if row["status"] != "done"]
-    if kept and task["status"] in _WAITING:
-        detail = _not_by_hand(work, task, min(kept, key=lambda row: row["status"] == "done"))
+    if kept and task["status"] in _WAITING_STATUSES:
+        detail = _describe_kept_link(work, task, min(kept, key=lambda row: row["status"] == "done"))
         return refuse(Refusal.INVALID_TRANSITION, task["status"], detail)
-    return _unlink(operation, work, task, gone)
+    return _delete_links(operation, work, task, gone)
 
 
-def _unlink(
+def _delete_links(
     operation: UnblockTask, work: UnitOfWork, task: Row, gone: Sequence[str]
 ) -> TransitionResult:
-    if not gone and task["status"] in _WAITING:
-        return _so_already(task)
+    if not gone and task["status"] in _WAITING_STATUSES:
+        return _answer_unchanged(task)
     named = {"task_id": operation.task_id, "ids": gone}
     rows = work.change_tasks("unblock_task", actor=operation.actor, **named)
     if not rows:
         return control_refusals.refuse_task(work, operation, task, "queued")
     work.tx.run("delete_needs", **named)
     if task["run_id"] is not None:
-        reopen.lift_run(work, task["run_id"], operation.actor)
-    reopen.consider(work, rows)
+        reopen.lift_failing_run(work, task["run_id"], operation.actor)
+    reopen.note_tasks_to_evaluate(work, rows)
     return TransitionResult(ok=True, status=task["status"])
 
 
-def _may_go(work: UnitOfWork, task: Row, link: Row) -> bool:
+def _may_be_removed(work: UnitOfWork, task: Row, link: Row) -> bool:
     """Whether somebody linked two tasks by hand, or what is needed could never be done.
 
     A lone task was given by hand what it needs from the beginning; a plan's order came later.
@@ -125,15 +129,15 @@ def _may_go(work: UnitOfWork, task: Row, link: Row) -> bool:
         return True
     if task["run_id"] is None and link["since"] == 1:
         return True
-    return superseded_needs.tell(work, task["id"], [link["need_id"]]) is not None
+    return superseded_needs.describe_cycle(work, task["id"], [link["need_id"]]) is not None
 
 
-def _not_by_hand(work: UnitOfWork, task: Row, link: Row) -> str:
+def _describe_kept_link(work: UnitOfWork, task: Row, link: Row) -> str:
     """Whose word it is that a task needs another, and what would help instead."""
     need = link["need_id"]
     whose = "plan" if task["run_id"] is None else "workflow"
     told = f"its {whose} has it wait for {name_tasks(work.tx, [need])[need]} {need}"
-    if link["kind"] == Kind.APPROVAL and link["status"] in _WAITING:
+    if link["kind"] == Kind.APPROVAL and link["status"] in _WAITING_STATUSES:
         if link["blocked"] or link["run_holds"]:
             return f'{told}; hf.why("{need}") says when that can be settled'
         return f'{told}; hf.approve("{need}") or hf.reject("{need}") settles that'
@@ -144,10 +148,10 @@ def _not_by_hand(work: UnitOfWork, task: Row, link: Row) -> str:
     return f'{told}; hf.why("{need}") says how that stands'
 
 
-def _so_already(task: Row) -> TransitionResult:
+def _answer_unchanged(task: Row) -> TransitionResult:
     return TransitionResult(ok=True, repeated=True, status=task["status"])
 
 
-def _task(work: UnitOfWork, task_id: str) -> Row | None:
+def _find_task(work: UnitOfWork, task_id: str) -> Row | None:
     rows = work.tx.read("task_by_id", task_id=task_id)
     return rows[0] if rows else None

@@ -19,19 +19,19 @@ from holdfast.model.status import PlanningPhase
 from holdfast.model.text import digest
 from holdfast.store.database import Row
 
-_UNPLANNED = {
+_WHY_NOT_PLANNED = {
     PlanningPhase.NONE: "only an idle task without a run can be planned",
     PlanningPhase.ACTIVE: "it is being planned already; hf.tasks.finalize_plan(…) ends that",
     PlanningPhase.FINALIZED: "it has been planned, and its children are in the queue",
 }
 
 
-def start(operation: StartPlanning, work: UnitOfWork) -> TransitionResult:
+def start_planning(operation: StartPlanning, work: UnitOfWork) -> TransitionResult:
     found = work.tx.read("task_by_id", task_id=operation.task_id)
     phase = PlanningPhase(found[0]["planning_phase"]) if found else PlanningPhase.NONE
     rows = work.change_tasks("start_planning", task_id=operation.task_id, actor=operation.actor)
     if not rows:
-        refused = _refused(work, operation.task_id, _UNPLANNED[phase])
+        refused = _refuse(work, operation.task_id, _WHY_NOT_PLANNED[phase])
         again = phase is PlanningPhase.ACTIVE and refused.status == "idle"
         return replace(refused, repeated=again)
     if phase is PlanningPhase.FINALIZED:
@@ -39,13 +39,13 @@ def start(operation: StartPlanning, work: UnitOfWork) -> TransitionResult:
     return TransitionResult(ok=True, status="idle")
 
 
-def reorder(operation: ReorderPlan, work: UnitOfWork) -> TransitionResult:
+def reorder_plan(operation: ReorderPlan, work: UnitOfWork) -> TransitionResult:
     """Put the children of an open plan in another order; all of them are named, each once."""
     found = work.tx.read("task_by_id", task_id=operation.task_id)
     if not found or found[0]["planning_phase"] != "active":
-        return _refused(work, operation.task_id, "only a plan that is being made can be reordered")
+        return _refuse(work, operation.task_id, "only a plan that is being made can be reordered")
     children = work.tx.read("plan_children", task_id=operation.task_id)
-    _check_order(operation.order, _not_begun(children))
+    _check_order(operation.order, _idle_children(children))
     places = [(child, place) for place, child in enumerate(operation.order)]
     named = {"task_id": operation.task_id, "actor": operation.actor}
     work.change_tasks("reorder_children", rows=places, **named)
@@ -61,10 +61,10 @@ def _check_order(order: Sequence[str], children: Sequence[str]) -> None:
         raise InvalidInput("order", reason)
 
 
-def take_back(work: UnitOfWork, plan_id: str, actor: str) -> None:
+def reset_tasks_below(work: UnitOfWork, plan_id: str, actor: str) -> None:
     """Bring all below a plan that was reset back to where it was before it was finalized."""
     rows = work.change_tasks("reset_below", task_id=plan_id, actor=actor)
-    reopen.supersede(work, rows, actor)
+    reopen.supersede_children(work, rows, actor)
     _forget_order(work, plan_id, actor)
     work.change_tasks("block_children", ids=[plan_id], actor=actor)
     work.change_tasks("block_dependents", ids=[row["entity"] for row in rows], actor=actor)
@@ -76,17 +76,17 @@ def _forget_order(work: UnitOfWork, plan_id: str, actor: str) -> None:
     work.change_tasks("unblock_children", task_id=plan_id, actor=actor)
 
 
-def finalize(operation: FinalizePlan, work: UnitOfWork) -> TransitionResult:
+def finalize_plan(operation: FinalizePlan, work: UnitOfWork) -> TransitionResult:
     named = {"task_id": operation.task_id, "actor": operation.actor}
     found = work.tx.read("task_by_id", task_id=operation.task_id)
     if not found or found[0]["planning_phase"] != PlanningPhase.ACTIVE:
-        return _finalized_before(work, operation)
-    refuse_parts(work, operation.task_id, _needs_of(work, operation.task_id))
+        return _answer_not_finalized(work, operation)
+    refuse_needs_on_parts(work, operation.task_id, _read_needs(work, operation.task_id))
     children = work.tx.read("plan_children", task_id=operation.task_id)
-    needs = _needs(operation, children)
-    _refuse_cycle(work, [*needs, *_waits_before(work, operation.task_id, children)])
-    if not work.change_tasks("finalize_plan", shape=_shape(operation), **named):
-        return _finalized_before(work, operation)
+    needs = _needs_to_insert(operation, children)
+    _refuse_cycle(work, [*needs, *_existing_waits(work, operation.task_id, children)])
+    if not work.change_tasks("finalize_plan", shape=_name_shape(operation), **named):
+        return _answer_not_finalized(work, operation)
     if needs:
         # A child may have run before it was planned: it needs them from the time it is queued.
         versions = {row["id"]: row["version"] for row in children}
@@ -94,24 +94,24 @@ def finalize(operation: FinalizePlan, work: UnitOfWork) -> TransitionResult:
         work.tx.run("insert_needs", rows=since)
     work.tx.run("inherit_needs", ids=[operation.task_id])
     work.change_tasks("queue_children", **named)
-    pass_on(work, [operation.task_id], operation.actor)
+    inherit_needs(work, [operation.task_id], operation.actor)
     return TransitionResult(ok=True, status="idle")
 
 
-def advance(operation: AdvancePlan, work: UnitOfWork) -> TransitionResult:
+def advance_plan(operation: AdvancePlan, work: UnitOfWork) -> TransitionResult:
     """Look again at a plan, or at who waits: nothing below may be open, or its signal be there.
 
     Or what it needs counts no more.
     """
     found = work.tx.read("task_by_id", task_id=operation.task_id)
-    if not found or not _look_again(work, found[0], operation.actor):
-        return _refused(work, operation.task_id, "it is no plan; its run, or its worker, moves it")
+    if not found or not _look_again_at(work, found[0], operation.actor):
+        return _refuse(work, operation.task_id, "it is no plan; its run, or its worker, moves it")
     return TransitionResult(ok=True, status=found[0]["status"])
 
 
-def _look_again(work: UnitOfWork, task: Row, actor: str) -> bool:
-    freed = superseded_needs.look_again(work, task["id"], actor)
-    reopen.consider(work, freed or ())
+def _look_again_at(work: UnitOfWork, task: Row, actor: str) -> bool:
+    freed = superseded_needs.replace_needs_of(work, task["id"], actor)
+    reopen.note_tasks_to_evaluate(work, freed or ())
     awaited = read_awaited(task["waits_for"] or "")
     work.awaited |= {(task["waits_for"], awaited.target, name) for name in awaited.signals}
     below = awaited.children or task["planning_phase"] != PlanningPhase.NONE
@@ -120,25 +120,25 @@ def _look_again(work: UnitOfWork, task: Row, actor: str) -> bool:
     return below or bool(awaited.signals) or freed is not None
 
 
-def pass_on(work: UnitOfWork, plans: Sequence[str], actor: str) -> None:
+def inherit_needs(work: UnitOfWork, plans: Sequence[str], actor: str) -> None:
     """Let all below some plans wait for what those wait for, and stand still if they fail."""
     work.tx.run("inherit_needs", ids=plans)
     work.change_tasks("block_children", ids=plans, actor=actor)
     work.groups_to_settle.update(plans)
 
 
-def refuse_parts(work: UnitOfWork, plan_id: str, needs: Sequence[str]) -> None:
+def refuse_needs_on_parts(work: UnitOfWork, plan_id: str, needs: Sequence[str]) -> None:
     """Refuse that a plan needs what is below it: all below it would wait for that, itself too."""
     for row in work.tx.read("parts_among", task_id=plan_id, ids=needs) if needs else ():
         told = f"{row['part_id']} is a part of {plan_id}, which waits for its parts without a need"
         raise InvalidInput("needs", f"{told}: that is a cycle")
 
 
-def _needs_of(work: UnitOfWork, task_id: str) -> list[str]:
+def _read_needs(work: UnitOfWork, task_id: str) -> list[str]:
     return [row["need_id"] for row in work.tx.read("needs_of", task_id=task_id)]
 
 
-def rerun(work: UnitOfWork, task_id: str, actor: str) -> bool:
+def rerun_plan(work: UnitOfWork, task_id: str, actor: str) -> bool:
     """Run a plan that has ended again, with all below it and all that needs any of it.
 
     Those around it go on. A part that needs another begins again with whoever needs that.
@@ -146,29 +146,29 @@ def rerun(work: UnitOfWork, task_id: str, actor: str) -> bool:
     rows = work.change_tasks("rerun_plan", task_id=task_id, actor=actor)
     if not rows:
         return False
-    around = reopen.reopen_around(work, [task_id], actor)
+    around = reopen.reopen_groups_around(work, [task_id], actor)
     parts = [row["id"] for row in work.tx.read("ended_parts", task_id=task_id)]
-    reopen.reopen_behind(work, [task_id, *around, *parts], actor)
+    reopen.reopen_dependents(work, [task_id, *around, *parts], actor)
     again = work.change_tasks("rerun_parts", ids=parts, actor=actor)
-    reopen.supersede(work, again, actor)
+    reopen.supersede_children(work, again, actor)
     work.change_tasks("lift_failing_below", ids=[task_id], actor=actor)
     # All that was in it may have been deleted.
     work.groups_to_settle.add(task_id)
     if rows[0]["parent_id"] is not None:
-        reopen.retry_tree(work, task_id, actor, rows)
+        reopen.retry_task_tree(work, task_id, actor, rows)
     return True
 
 
-def _not_begun(children: Sequence[Row]) -> list[str]:
+def _idle_children(children: Sequence[Row]) -> list[str]:
     return [row["id"] for row in children if row["status"] == "idle"]
 
 
-def _needs(operation: FinalizePlan, children: Sequence[Row]) -> list[tuple[str, str]]:
+def _needs_to_insert(operation: FinalizePlan, children: Sequence[Row]) -> list[tuple[str, str]]:
     """Each child that has not begun needs the one before it, or what the graph says."""
     if operation.graph is None:
-        return list(_chain(children))
+        return list(_chain_needs(children))
     known = {row["id"] for row in children}
-    waiting = set(_not_begun(children))
+    waiting = set(_idle_children(children))
     for child, need in operation.graph:
         for each in (child, need):
             if each not in known:
@@ -178,7 +178,7 @@ def _needs(operation: FinalizePlan, children: Sequence[Row]) -> list[tuple[str, 
     return list(operation.graph)
 
 
-def _chain(children: Sequence[Row]) -> Iterator[tuple[str, str]]:
+def _chain_needs(children: Sequence[Row]) -> Iterator[tuple[str, str]]:
     """Who has begun did so by itself: it stands for nothing before it, which is waited for too."""
     unfinished: list[str] = []
     before: str | None = None
@@ -192,7 +192,7 @@ def _chain(children: Sequence[Row]) -> Iterator[tuple[str, str]]:
         before = child
 
 
-def _waits_before(work: UnitOfWork, plan: str, children: Sequence[Row]) -> list[tuple[str, str]]:
+def _existing_waits(work: UnitOfWork, plan: str, children: Sequence[Row]) -> list[tuple[str, str]]:
     """Who waits for whom already, in the plan and outside it.
 
     A plan waits for its children, and they will wait for whatever it needs.
@@ -204,7 +204,12 @@ def _waits_before(work: UnitOfWork, plan: str, children: Sequence[Row]) -> list[
     return [
         *before,
         *((plan, row["id"]) for row in children if row["status"] != "done"),
-        *((child, need) for child in _not_begun(children) for need in inherited if child != need),
+        *(
+            (child, need)
+            for child in _idle_children(children)
+            for need in inherited
+            if child != need
+        ),
     ]
 
 
@@ -216,11 +221,11 @@ def _refuse_cycle(work: UnitOfWork, graph: Sequence[tuple[str, str]]) -> None:
     while ready := {name for name, needs in waiting.items() if not needs}:
         waiting = {name: needs - ready for name, needs in waiting.items() if name not in ready}
     if waiting:
-        told = _tell_cycle(work, _cycle(waiting))
+        told = _describe_cycle(work, _find_cycle(waiting))
         raise InvalidInput("graph", f"the needs form a cycle: {told}")
 
 
-def _cycle(waiting: dict[str, set[str]]) -> list[str]:
+def _find_cycle(waiting: dict[str, set[str]]) -> list[str]:
     """Of tasks of which each waits for another one of them, some that wait for each other."""
     path = [min(waiting)]
     while (following := min(waiting[path[-1]])) not in path:
@@ -228,29 +233,31 @@ def _cycle(waiting: dict[str, set[str]]) -> list[str]:
     return path[path.index(following) :]
 
 
-def _tell_cycle(work: UnitOfWork, cycle: Sequence[str]) -> str:
+def _describe_cycle(work: UnitOfWork, cycle: Sequence[str]) -> str:
     titles = name_tasks(work.tx, cycle)
     first, *rest = [f"{titles[each]} {each}" for each in cycle]
     awaited = ", which waits for ".join([*rest, first]) if rest else "itself"
     return f"{first} waits for {awaited}"
 
 
-def _finalized_before(work: UnitOfWork, operation: FinalizePlan) -> TransitionResult:
+def _answer_not_finalized(work: UnitOfWork, operation: FinalizePlan) -> TransitionResult:
     found = work.tx.read("task_by_id", task_id=operation.task_id)
     if found and found[0]["planning_phase"] == "finalized":
-        return _finalized_alike(work, operation, found[0]["status"])
+        return _answer_finalized_before(work, operation, found[0]["status"])
     if found and found[0]["planning_phase"] == "active":
         detail = "there is no idle child in it; create some with it as their parent first"
     else:
         detail = f'it is not being planned; hf.tasks.start_planning("{operation.task_id}") begins'
-    return _refused(work, operation.task_id, detail)
+    return _refuse(work, operation.task_id, detail)
 
 
-def _finalized_alike(work: UnitOfWork, operation: FinalizePlan, status: str) -> TransitionResult:
+def _answer_finalized_before(
+    work: UnitOfWork, operation: FinalizePlan, status: str
+) -> TransitionResult:
     """That the same was asked for before; of an imported plan nobody knows what was."""
     found = work.tx.read("last_planned", task_id=operation.task_id)
     shape = read_data(found[0]["data"]).get("shape") if found else None
-    if shape in {None, _shape(operation)}:
+    if shape in {None, _name_shape(operation)}:
         return TransitionResult(ok=True, repeated=True, status=status)
     kind, _, needs = str(shape).partition(" ")
     told = "a chain" if kind == "chain" else f"a graph of {needs.partition(' ')[0]} needs"
@@ -259,7 +266,7 @@ def _finalized_alike(work: UnitOfWork, operation: FinalizePlan, status: str) -> 
     return refuse(Refusal.INVALID_TRANSITION, status, detail)
 
 
-def _shape(operation: FinalizePlan) -> str:
+def _name_shape(operation: FinalizePlan) -> str:
     """A short name of what is asked for, the same for the same needs in another order."""
     if operation.graph is None:
         return "chain"
@@ -267,7 +274,7 @@ def _shape(operation: FinalizePlan) -> str:
     return f"graph {len(pairs)} {digest(*chain.from_iterable(pairs))}"
 
 
-def _refused(work: UnitOfWork, task_id: str, detail: str) -> TransitionResult:
+def _refuse(work: UnitOfWork, task_id: str, detail: str) -> TransitionResult:
     found: list[Row] = work.tx.read("task_by_id", task_id=task_id)
     if not found:
         return refuse(Refusal.NOT_FOUND, None)

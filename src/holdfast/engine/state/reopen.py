@@ -22,14 +22,14 @@ from holdfast.store.database import Row, Transaction
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LastWord:
+class LastRejection:
     """What is to be done otherwise, and the places of a loop's items that are meant, or all."""
 
     feedback: Any = None
     items: tuple[int, ...] = ()
 
 
-def write(verdict: Verdict, task: Row) -> str:
+def write_rejection(verdict: Verdict, task: Row) -> str:
     """A verdict as the error of its verifier, with the epoch of the loop that the places are of."""
     said = {"rounds": task["max_rounds"], "feedback": verdict.feedback}
     if verdict.items:
@@ -37,38 +37,38 @@ def write(verdict: Verdict, task: Row) -> str:
     return json.dumps(said)
 
 
-def read(tx: Transaction, verifier: Row) -> LastWord:
+def read_last_rejection(tx: Transaction, verifier: Row) -> LastRejection:
     """What a verifier without rounds has said; of a loop that has begun anew, all is meant."""
-    said = _verdict(verifier["error"]) or _before(tx, verifier["id"])
+    said = _parse_verdict(verifier["error"]) or _read_earlier_verdict(tx, verifier["id"])
     items = said.get("items", ())
     # Whoever may write an error may write anything into it.
     known = said.get("epoch") == verifier["subject_epoch"] and items_mistake(items) is None
-    return LastWord(feedback=said.get("feedback"), items=tuple(items) if known else ())
+    return LastRejection(feedback=said.get("feedback"), items=tuple(items) if known else ())
 
 
-def _before(tx: Transaction, task_id: str) -> dict[str, Any]:
+def _read_earlier_verdict(tx: Transaction, task_id: str) -> dict[str, Any]:
     """The verdict in whose place another error stands by now: a person's word."""
     for event in reversed(tx.read("entity_events", entity=task_id)):
         told = json.loads(event["data"] or "null")
-        if isinstance(told, dict) and (said := _verdict(json.dumps(told.get("error")))):
+        if isinstance(told, dict) and (said := _parse_verdict(json.dumps(told.get("error")))):
             return said
     return {}
 
 
-def _verdict(error: str | None) -> dict[str, Any]:
+def _parse_verdict(error: str | None) -> dict[str, Any]:
     said = json.loads(error or "null")
     return said if isinstance(said, dict) and "rounds" in said and "feedback" in said else {}
 
 
 ENDED_BADLY = ("failed", "cancelled")
-MOST_ASKED = 1_000
+MAX_TASKS_FOR_PEOPLE = 1_000
 # The tasks that are named, those behind whom all begins again, and in which statuses that may be.
-Chosen = dict[str, Sequence[str]]
-STARTED = ("queued", "running", "done", "failed", "cancelled")
+ChosenTasks = dict[str, Sequence[str]]
+STARTED_STATUSES = ("queued", "running", "done", "failed", "cancelled")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Scope:
+class ReopenExtent:
     """How far a re-open goes: up to what a verifier needs, leaving one task out.
 
     The `feedback` is for all that is done again, what follows up for the task `told` alone. Where a
@@ -83,26 +83,26 @@ class Scope:
     renewed: bool = False
 
 
-WHOLE = Scope()
+NO_LIMIT = ReopenExtent()
 
 
 def retry_run(
     work: UnitOfWork, run_id: str, actor: str, named: str | None = None
 ) -> TransitionResult:
     """Try again what failed in a run; one that was called ends with its caller, and so begins."""
-    way = child_run_refusals.find(work.tx, run_id)
-    if way is None:
-        return retry_alone(work, run_id, actor, named)
-    if way.through is None:
-        return refuse_ended_call(way)
-    return retry_alone(work, way.through, actor)
+    call = child_run_refusals.find_ended_call(work.tx, run_id)
+    if call is None:
+        return retry_run_itself(work, run_id, actor, named)
+    if call.retry_run_id is None:
+        return refuse_ended_call(call)
+    return retry_run_itself(work, call.retry_run_id, actor)
 
 
-def refuse_ended_call(way: child_run_refusals.Way) -> TransitionResult:
-    return refuse(Refusal.PART_OF_RUN, way.status, way.detail)
+def refuse_ended_call(call: child_run_refusals.EndedCall) -> TransitionResult:
+    return refuse(Refusal.PART_OF_RUN, call.status, call.detail)
 
 
-def retry_alone(
+def retry_run_itself(
     work: UnitOfWork, run_id: str, actor: str, named: str | None = None
 ) -> TransitionResult:
     """Re-open every failed or cancelled task of a run, and the run if it had ended.
@@ -112,29 +112,29 @@ def retry_alone(
     reopened = work.change_runs("reopen_run", run_id=run_id, statuses=ENDED_BADLY, actor=actor)
     rows = _retry_tasks(work, run_id, actor, named)
     if not rows and not reopened:
-        return _nothing_to_retry(work, run_id, named)
+        return _refuse_empty_retry(work, run_id, named)
     if rows:
         completed = (RunStatus.COMPLETED,)
         reopened += work.change_runs("reopen_run", run_id=run_id, statuses=completed, actor=actor)
-    _restart(work, run_id, actor, reopened)
+    _continue_run(work, run_id, actor, reopened)
     return TransitionResult(ok=True, status="running")
 
 
 def _retry_tasks(work: UnitOfWork, run_id: str, actor: str, named: str | None = None) -> list[Row]:
     """Retry what failed; a verifier out of rounds begins again with what it verifies."""
     for verifier in work.tx.read("spent_verifiers", run_id=run_id):
-        reopen_rejected(work, verifier, actor)
+        reopen_rejected_work(work, verifier, actor)
     rows = work.change_tasks("retry_run_tasks", run_id=run_id, named=named, actor=actor)
-    consider(work, rows)
+    note_tasks_to_evaluate(work, rows)
     return rows
 
 
-def retry_from(work: UnitOfWork, run_id: str, step: str, actor: str) -> TransitionResult:
+def retry_from_step(work: UnitOfWork, run_id: str, step: str, actor: str) -> TransitionResult:
     """Re-open a step and everything that needs it, whatever became of them."""
     if not work.tx.read("run_by_id", run_id=run_id):
         return refuse(Refusal.NOT_FOUND, None)
-    if (way := child_run_refusals.find(work.tx, run_id)) is not None:
-        return refuse_ended_call(way)
+    if (call := child_run_refusals.find_ended_call(work.tx, run_id)) is not None:
+        return refuse_ended_call(call)
     sought = addresses.seek(work.tx, run_id, step)
     if (task := sought.found) is None:
         detail = addresses.tell_unknown(work.tx, run_id, step, sought)
@@ -144,27 +144,31 @@ def retry_from(work: UnitOfWork, run_id: str, step: str, actor: str) -> Transiti
         detail = f"it is a step of {own}, which was called; "
         detail += f'hf.runs.retry("{own}", step="{named}") begins again there'
         return refuse(Refusal.PART_OF_RUN, task["status"], detail)
-    if not reopen(work, task["id"], actor, STARTED):
+    if not reopen_task(work, task["id"], actor, STARTED_STATUSES):
         detail = f"step {step!r} is {task['status']} and cannot be started again"
         return refuse(Refusal.INVALID_TRANSITION, task["status"], detail)
     return TransitionResult(ok=True, status="running")
 
 
-def reopen(
-    work: UnitOfWork, task_id: str, actor: str, statuses: Sequence[str], scope: Scope = WHOLE
+def reopen_task(
+    work: UnitOfWork,
+    task_id: str,
+    actor: str,
+    statuses: Sequence[str],
+    extent: ReopenExtent = NO_LIMIT,
 ) -> list[Row]:
     """Re-open a task and what needs it; a run that had ended badly comes back whole."""
-    rows = reopen_within(work, task_id, actor, statuses, replace(scope, renewed=True))
+    rows = reopen_task_within_run(work, task_id, actor, statuses, replace(extent, renewed=True))
     if rows and rows[0]["run_id"] is not None:
-        bring_back(work, rows[0]["run_id"], actor, retry_failed=True)
-    _let_trees_go_on(work, rows, actor)
+        reopen_run(work, rows[0]["run_id"], actor, retry_failed=True)
+    _lift_failing_trees(work, rows, actor)
     named = [row for row in rows if row["entity"] == task_id]
     if named and named[0]["run_id"] is None and named[0]["parent_id"] is not None:
-        retry_tree(work, task_id, actor, named)
+        retry_task_tree(work, task_id, actor, named)
     return named
 
 
-def retry_tree(
+def retry_task_tree(
     work: UnitOfWork, task_id: str, actor: str, reopened: Sequence[Row] = ()
 ) -> list[Row]:
     """Without a run, the topmost parent stands for it: what failed below it is tried again."""
@@ -186,29 +190,29 @@ def lift_failing(work: UnitOfWork, task_id: str, actor: str) -> None:
         work.groups_to_settle.add(row["parent_id"])
 
 
-def _let_trees_go_on(work: UnitOfWork, rows: Iterable[Row], actor: str) -> None:
+def _lift_failing_trees(work: UnitOfWork, rows: Iterable[Row], actor: str) -> None:
     """Lift, without a run, what held the other parts of plans because of what came back."""
     alone = (row["parent_id"] for row in rows if row["run_id"] is None)
     for parent in sorted({each for each in alone if each is not None}):
         lift_failing(work, parent, actor)
 
 
-def reopen_behind(work: UnitOfWork, ids: Sequence[str], actor: str) -> None:
+def reopen_dependents(work: UnitOfWork, ids: Sequence[str], actor: str) -> None:
     """Re-open what needs some tasks without a run that begin again, and all that needs that."""
-    behind: Chosen = {"ids": [], "beyond": ids, "statuses": STARTED}
-    rows, _ = _reopen_all(work, behind, actor, Scope(renewed=True))
-    _let_trees_go_on(work, rows, actor)
+    behind: ChosenTasks = {"ids": [], "beyond": ids, "statuses": STARTED_STATUSES}
+    rows, _ = _reopen_all(work, behind, actor, ReopenExtent(renewed=True))
+    _lift_failing_trees(work, rows, actor)
 
 
-def reopen_within(
-    work: UnitOfWork, task_id: str, actor: str, statuses: Sequence[str], scope: Scope
+def reopen_task_within_run(
+    work: UnitOfWork, task_id: str, actor: str, statuses: Sequence[str], extent: ReopenExtent
 ) -> list[Row]:
     """Re-open a task and what needs it, the groups around all of that and what needs those."""
     chosen = {"ids": [task_id], "beyond": [], "statuses": statuses}
-    return _reopen_all(work, chosen, actor, scope)[0]
+    return _reopen_all(work, chosen, actor, extent)[0]
 
 
-def reopen_around(work: UnitOfWork, ids: Sequence[str], actor: str) -> list[str]:
+def reopen_groups_around(work: UnitOfWork, ids: Sequence[str], actor: str) -> list[str]:
     """Bring back the groups around tasks that were taken out of their end."""
     rows = work.change_tasks("reopen_above", ids=ids, actor=actor)
     around = [row["entity"] for row in rows]
@@ -217,46 +221,46 @@ def reopen_around(work: UnitOfWork, ids: Sequence[str], actor: str) -> list[str]
 
 
 def reopen_subject(
-    work: UnitOfWork, verifier: Row, items: Sequence[int], said: Scope, actor: str
+    work: UnitOfWork, verifier: Row, items: Sequence[int], said: ReopenExtent, actor: str
 ) -> None:
     """Begin again with what was verified, up to the verifier; of a loop, with the items meant.
 
     What needs any of it beside the verifier, by somebody's word, waits for it again.
     """
     subject = verifier["verifies"]
-    scope = replace(said, until=verifier["id"], apart=verifier["id"])
+    extent = replace(said, until=verifier["id"], apart=verifier["id"])
     found: list[Row] = []
     if verifier["subject_kind"] == Kind.GROUP:
         found = _reopen_items(work, verifier, items, said.feedback, actor)
     begun = [subject, *(row["entity"] for row in found)]
     if found:
-        supersede(work, found, actor)
-        reopen_around(work, begun[1:2], actor)
+        supersede_children(work, found, actor)
+        reopen_groups_around(work, begun[1:2], actor)
         work.groups_to_settle.add(subject)
-        chosen: Chosen = {"ids": [], "beyond": begun, "statuses": STARTED}
+        chosen: ChosenTasks = {"ids": [], "beyond": begun, "statuses": STARTED_STATUSES}
     else:
-        chosen = {"ids": [subject], "beyond": [], "statuses": STARTED}
-    rows, around = _reopen_all(work, chosen, actor, scope)
+        chosen = {"ids": [subject], "beyond": [], "statuses": STARTED_STATUSES}
+    rows, around = _reopen_all(work, chosen, actor, extent)
     again = [*begun, *around, *(row["entity"] for row in rows)]
     work.change_tasks("block_dependents", ids=again, actor=actor)
 
 
-def reopen_rejected(work: UnitOfWork, verifier: Row, actor: str) -> None:
+def reopen_rejected_work(work: UnitOfWork, verifier: Row, actor: str) -> None:
     """Begin again with what a verifier rejected with its last round, and hears of that again."""
-    said = read(work.tx, verifier)
-    scope = Scope(feedback=json.dumps(said.feedback))
-    reopen_subject(work, verifier, said.items, scope, actor)
+    said = read_last_rejection(work.tx, verifier)
+    extent = ReopenExtent(feedback=json.dumps(said.feedback))
+    reopen_subject(work, verifier, said.items, extent, actor)
 
 
-def reopen_left_out(
-    work: UnitOfWork, rows: Sequence[Row], actor: str, reopened: Scope = WHOLE
+def reopen_unaccepted_work(
+    work: UnitOfWork, rows: Sequence[Row], actor: str, reopened: ReopenExtent = NO_LIMIT
 ) -> None:
     """Begin again with what verifiers that begin again had left out: what it gave is gone.
 
     What follows up may be for a task between the two, which is re-opened once more.
     """
     ids = [row["entity"] for row in rows]
-    said = Scope(follow_up=reopened.follow_up, told=reopened.told)
+    said = ReopenExtent(follow_up=reopened.follow_up, told=reopened.told)
     for verifier in work.tx.read("left_out", ids=ids) if ids else ():
         reopen_subject(work, verifier, (), said, actor)
 
@@ -276,45 +280,49 @@ def _reopen_items(
 
 
 def _reopen_all(
-    work: UnitOfWork, chosen: Chosen, actor: str, scope: Scope
+    work: UnitOfWork, chosen: ChosenTasks, actor: str, extent: ReopenExtent
 ) -> tuple[list[Row], list[str]]:
     """Re-open tasks and what needs them; the groups around all of it come back, and so on."""
-    found = rows = _reopen_tasks(work, chosen, actor, scope)
+    found = rows = _reopen_tasks(work, chosen, actor, extent)
     groups: list[str] = []
     while found:
-        around = reopen_around(work, [row["entity"] for row in found], actor)
+        around = reopen_groups_around(work, [row["entity"] for row in found], actor)
         groups += around
-        beyond: Chosen = {"ids": [], "beyond": around, "statuses": chosen["statuses"]}
-        found = _reopen_tasks(work, beyond, actor, scope) if around else []
+        beyond: ChosenTasks = {"ids": [], "beyond": around, "statuses": chosen["statuses"]}
+        found = _reopen_tasks(work, beyond, actor, extent) if around else []
         rows = rows + found
-    reopen_left_out(work, rows, actor, scope)
+    reopen_unaccepted_work(work, rows, actor, extent)
     return rows, groups
 
 
-def _reopen_tasks(work: UnitOfWork, chosen: Chosen, actor: str, scope: Scope) -> list[Row]:
+def _reopen_tasks(
+    work: UnitOfWork, chosen: ChosenTasks, actor: str, extent: ReopenExtent
+) -> list[Row]:
     rows = work.change_tasks(
         "reopen_tasks",
         **chosen,
-        until=scope.until,
-        apart=scope.apart,
-        feedback=scope.feedback,
-        follow_up=scope.follow_up,
-        told=scope.told,
-        renewed=scope.renewed,
+        until=extent.until,
+        apart=extent.apart,
+        feedback=extent.feedback,
+        follow_up=extent.follow_up,
+        told=extent.told,
+        renewed=extent.renewed,
         actor=actor,
     )
-    supersede(work, rows, actor)
-    consider(work, rows)
+    supersede_children(work, rows, actor)
+    note_tasks_to_evaluate(work, rows)
     return rows
 
 
-def let_go(work: UnitOfWork, task_id: str, actor: str) -> None:
+def unblock_task_gone_back(work: UnitOfWork, task_id: str, actor: str) -> None:
     """Unblock a task that went back to what, by somebody's word, it needs no more."""
     if not work.tx.read("unmet_needs", ids=[task_id]):
-        consider(work, work.change_tasks("unblock_task", task_id=task_id, ids=[], actor=actor))
+        note_tasks_to_evaluate(
+            work, work.change_tasks("unblock_task", task_id=task_id, ids=[], actor=actor)
+        )
 
 
-def consider(work: UnitOfWork, rows: Iterable[Row]) -> None:
+def note_tasks_to_evaluate(work: UnitOfWork, rows: Iterable[Row]) -> None:
     """Look at conditions, lists, items and calls of what came back, or has all it needs now."""
     for row in rows:
         if row["kind"] == Kind.GROUP and row.get("begun", True):
@@ -325,55 +333,55 @@ def consider(work: UnitOfWork, rows: Iterable[Row]) -> None:
             work.to_evaluate.append(row["entity"])
 
 
-def supersede(work: UnitOfWork, rows: list[Row], actor: str) -> None:
+def supersede_children(work: UnitOfWork, rows: list[Row], actor: str) -> None:
     """End for good whatever the tasks of a new epoch had made in the one before."""
     if rows:
         ids = [row["entity"] for row in rows]
         over = work.change_tasks("supersede_children", ids=ids, actor=actor)
         if lost := [row["entity"] for row in over if row["status"] != "done"]:
-            consider(work, superseded_needs.pass_on(work, lost, actor))
+            note_tasks_to_evaluate(work, superseded_needs.replace_needs(work, lost, actor))
 
 
-def bring_back(work: UnitOfWork, run_id: str, actor: str, *, retry_failed: bool = False) -> None:
+def reopen_run(work: UnitOfWork, run_id: str, actor: str, *, retry_failed: bool = False) -> None:
     """Let a run whose task was taken out of its end go on."""
     statuses = sorted(RUN_TERMINAL)
     reopened = work.change_runs("reopen_run", run_id=run_id, statuses=statuses, actor=actor)
     if retry_failed:
         _retry_tasks(work, run_id, actor)
-    _restart(work, run_id, actor, reopened)
+    _continue_run(work, run_id, actor, reopened)
 
 
-def lift_run(work: UnitOfWork, run_id: str, actor: str) -> None:
+def lift_failing_run(work: UnitOfWork, run_id: str, actor: str) -> None:
     """Let a run go on in which nothing is failed any more, because all that was is done again."""
     if work.change_runs("lift_failing", run_id=run_id, actor=actor):
         work.change_tasks("copy_run_holds", ids=[run_id])
 
 
-def _restart(work: UnitOfWork, run_id: str, actor: str, reopened: list[Row]) -> None:
+def _continue_run(work: UnitOfWork, run_id: str, actor: str, reopened: list[Row]) -> None:
     work.change_runs("lift_failing", run_id=run_id, actor=actor)
     work.change_tasks("copy_run_holds", ids=[run_id])
     work.runs_to_settle.add(run_id)
     work.runs_with_failure.add(run_id)
     work.runs_with_usage.add(run_id)
     if reopened and reopened[0]["concurrency_key"]:
-        slots.admit(work, reopened[0]["concurrency_key"], 1)
+        slots.admit_runs(work, reopened[0]["concurrency_key"], 1)
 
 
-def _nothing_to_retry(work: UnitOfWork, run_id: str, named: str | None) -> TransitionResult:
+def _refuse_empty_retry(work: UnitOfWork, run_id: str, named: str | None) -> TransitionResult:
     """That nothing of a run has failed: it may have come back from its end before."""
     found = work.tx.read("run_by_id", run_id=run_id)
     if not found:
         return refuse(Refusal.NOT_FOUND, None)
     status = found[0]["status"]
     again = named is None and status == RunStatus.RUNNING and found[0]["generation"] > 1
-    detail = _asked_about(work, run_id) if status == RunStatus.RUNNING else ""
+    detail = _describe_task_for_approval(work, run_id) if status == RunStatus.RUNNING else ""
     told = detail or "nothing of this run has failed or been cancelled"
     return refuse(Refusal.INVALID_TRANSITION, status, told, repeated=again and not detail)
 
 
-def _asked_about(work: UnitOfWork, run_id: str) -> str:
+def _describe_task_for_approval(work: UnitOfWork, run_id: str) -> str:
     """Which task of a run has failed and waits for a person, whom no retry spares the word."""
-    for row in work.tx.read("tasks_of_run_for_people", run_id=run_id, count=MOST_ASKED):
+    for row in work.tx.read("tasks_of_run_for_people", run_id=run_id, count=MAX_TASKS_FOR_PEOPLE):
         if row["holds"] & Hold.APPROVAL:
             named = f"{name_tasks(work.tx, [row['id']])[row['id']]} {row['id']}"
             return f'{named} has failed, and waits for approval: hf.approve("{row["id"]}")'

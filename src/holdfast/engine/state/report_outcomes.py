@@ -12,38 +12,40 @@ from holdfast.engine.core.operation import Complete, Fail, Lose, Release, Renew,
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.read.report_refusals import answer_renewal, answer_report, refuse
 from holdfast.engine.state import durable, usage_limits, verdicts
-from holdfast.engine.state.durable import Ask
+from holdfast.engine.state.durable import AskQuestion
 from holdfast.errors import HoldfastError
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.store.database import Row
 
-R = TypeVar("R", bound=Report)
+AnyReport = TypeVar("AnyReport", bound=Report)
 _TASK_ID = attrgetter("task_id")
 
 
-def complete(work: UnitOfWork, reports: Sequence[Complete]) -> list[TransitionResult]:
-    changed = _complete(work, reports)
+def complete_tasks(work: UnitOfWork, reports: Sequence[Complete]) -> list[TransitionResult]:
+    changed = _write_completions(work, reports)
     done = {row["entity"] for row in changed}
     left = [report for report in reports if report.task_id not in done]
-    looked = verdicts.check(work, left) if left else {}
+    looked = verdicts.check_outputs(work, left) if left else {}
     if not looked:
-        return _answer(work, reports, changed, answer_report, _judge)
+        return _answer_reports(work, reports, changed, answer_report, _conclude_verifier)
     fitting = [report for report in left if looked.get(report.task_id, report) is None]
-    changed += _complete(work, fitting, checked=True)
-    broken = _break(work, [each for each in looked.values() if each is not None])
+    changed += _write_completions(work, fitting, checked=True)
+    broken = _fail_misfits(work, [each for each in looked.values() if each is not None])
     sound = [report for report in reports if report.task_id not in broken]
-    answers = _answer(work, sound, changed, answer_report, _judge)
+    answers = _answer_reports(work, sound, changed, answer_report, _conclude_verifier)
     by_task = dict(zip((report.task_id for report in sound), answers, strict=True)) | broken
     return [by_task[report.task_id] for report in reports]
 
 
-def _complete(work: UnitOfWork, reports: Sequence[Complete], *, checked: bool = False) -> list[Row]:
+def _write_completions(
+    work: UnitOfWork, reports: Sequence[Complete], *, checked: bool = False
+) -> list[Row]:
     if not reports:
         return []
     changed = work.change_tasks(
         "complete_tasks",
         rows=[
-            (r.task_id, r.fence, r.output, r.digest, r.usage, verdicts.accepts(r), checked)
+            (r.task_id, r.fence, r.output, r.digest, r.usage, verdicts.is_acceptance(r), checked)
             # In the order in which every process locks tasks.
             for r in sorted(reports, key=_TASK_ID)
         ],
@@ -56,34 +58,34 @@ def _complete(work: UnitOfWork, reports: Sequence[Complete], *, checked: bool = 
     return changed
 
 
-def _break(work: UnitOfWork, failures: list[Fail]) -> dict[str, TransitionResult]:
+def _fail_misfits(work: UnitOfWork, failures: list[Fail]) -> dict[str, TransitionResult]:
     """Fail the attempts that gave something else than their steps declare."""
-    answers = fail(work, failures) if failures else []
+    answers = fail_tasks(work, failures) if failures else []
     return {
         each.task_id: refuse(Refusal.INVALID_OUTPUT, answer.status, json.loads(each.error))
         for each, answer in zip(failures, answers, strict=True)
     }
 
 
-def _judge(work: UnitOfWork, report: Complete, task: Row) -> TransitionResult:
-    reply = verdicts.judge(work, report, task)
+def _conclude_verifier(work: UnitOfWork, report: Complete, task: Row) -> TransitionResult:
+    reply = verdicts.conclude_verifier(work, report, task)
     if isinstance(reply, Fail):
-        (failed,) = fail(work, [reply])
+        (failed,) = fail_tasks(work, [reply])
         return refuse(Refusal.INVALID_OUTPUT, failed.status, json.loads(reply.error))
     return reply
 
 
-def fail(work: UnitOfWork, reports: Sequence[Fail]) -> list[TransitionResult]:
+def fail_tasks(work: UnitOfWork, reports: Sequence[Fail]) -> list[TransitionResult]:
     changed = work.change_tasks(
         "fail_tasks",
         rows=[
             (r.task_id, r.fence, r.error, r.digest, r.retryable, r.jitter, r.usage) for r in reports
         ],
     )
-    return _answer(work, reports, changed, answer_report, verdicts.give_up)
+    return _answer_reports(work, reports, changed, answer_report, verdicts.conclude_failure)
 
 
-def release(work: UnitOfWork, reports: Sequence[Release]) -> list[TransitionResult]:
+def release_tasks(work: UnitOfWork, reports: Sequence[Release]) -> list[TransitionResult]:
     changed = work.change_tasks(
         "release_tasks", rows=[(r.task_id, r.fence, r.until, r.usage) for r in reports]
     )
@@ -93,24 +95,26 @@ def release(work: UnitOfWork, reports: Sequence[Release]) -> list[TransitionResu
         for row in changed
         if row["entity"] in reached
     ]
-    return _answer(work, reports, changed, answer_report)
+    return _answer_reports(work, reports, changed, answer_report)
 
 
-def ask(work: UnitOfWork, reports: Sequence[Ask]) -> list[TransitionResult | HoldfastError]:
-    refused = durable.note(work, reports)
+def ask_questions(
+    work: UnitOfWork, reports: Sequence[AskQuestion]
+) -> list[TransitionResult | HoldfastError]:
+    refused = durable.record_notes(work, reports)
     rows = [(r.task_id, r.fence, r.question) for r in reports if r.task_id not in refused]
     changed = work.change_tasks("ask_tasks", rows=rows)
-    answers = _answer(work, reports, changed, answer_report)
+    answers = _answer_reports(work, reports, changed, answer_report)
     return [refused.get(r.task_id) or told for r, told in zip(reports, answers, strict=True)]
 
 
-def renew(work: UnitOfWork, reports: Sequence[Renew]) -> list[TransitionResult]:
+def renew_leases(work: UnitOfWork, reports: Sequence[Renew]) -> list[TransitionResult]:
     renewed = work.tx.write(
         "renew_leases",
         rows=[(r.task_id, r.fence, r.lease, r.progress, r.usage) for r in reports],
     )
     changed = [{"entity": row["id"], "status": "running"} for row in renewed]
-    answers = _answer(work, reports, changed, answer_renewal)
+    answers = _answer_reports(work, reports, changed, answer_renewal)
     told = {report.task_id for report in reports if report.usage is not None}
     if not told:
         return answers
@@ -123,8 +127,8 @@ def renew(work: UnitOfWork, reports: Sequence[Renew]) -> list[TransitionResult]:
 
 def _end_overspent(work: UnitOfWork, reports: Sequence[Renew]) -> dict[str, TransitionResult]:
     """Fail the attempts that tell of more than one of them may use; their workers are to stop."""
-    failures = usage_limits.overspent(work, reports)
-    answers = fail(work, failures) if failures else []
+    failures = usage_limits.find_overspent_attempts(work, reports)
+    answers = fail_tasks(work, failures) if failures else []
     return {
         each.task_id: refuse(
             Refusal.ALREADY_TERMINAL,
@@ -135,17 +139,17 @@ def _end_overspent(work: UnitOfWork, reports: Sequence[Renew]) -> dict[str, Tran
     }
 
 
-def lose(work: UnitOfWork, reports: Sequence[Lose]) -> list[TransitionResult]:
+def lose_tasks(work: UnitOfWork, reports: Sequence[Lose]) -> list[TransitionResult]:
     changed = work.change_tasks(
         "lose_tasks", rows=[(r.task_id, r.fence, r.problem) for r in reports]
     )
     if len(changed) < len(reports):
         work.tx.write("shorten_leases", ids=[r.task_id for r in reports])
-    return _answer(work, reports, changed, answer_report, _lose_for_good)
+    return _answer_reports(work, reports, changed, answer_report, _conclude_loss)
 
 
-def _lose_for_good(work: UnitOfWork, report: Lose, task: Row) -> TransitionResult | None:
-    return verdicts.give_up(work, report, task) if task["expired"] else None
+def _conclude_loss(work: UnitOfWork, report: Lose, task: Row) -> TransitionResult | None:
+    return verdicts.conclude_failure(work, report, task) if task["expired"] else None
 
 
 @lru_cache(maxsize=10)
@@ -153,18 +157,18 @@ def _accepted(status: str) -> TransitionResult:
     return TransitionResult(ok=True, status=status)
 
 
-def _answer(
+def _answer_reports(
     work: UnitOfWork,
-    reports: Sequence[R],
+    reports: Sequence[AnyReport],
     changed: list[Row],
-    explain: Callable[[R, Row], TransitionResult],
-    conclude: Callable[[UnitOfWork, R, Row], TransitionResult | None] | None = None,
+    explain: Callable[[AnyReport, Row], TransitionResult],
+    conclude: Callable[[UnitOfWork, AnyReport, Row], TransitionResult | None] | None = None,
 ) -> list[TransitionResult]:
     """RETURNING is the answer; what it leaves out is concluded otherwise, or looked up."""
     accepted = {row["entity"]: _accepted(row["status"]) for row in changed}
     refused = [report for report in reports if report.task_id not in accepted]
     if refused and conclude is not None:
-        accepted |= _conclude(work, refused, conclude)
+        accepted |= _conclude_refused(work, refused, conclude)
         refused = [report for report in refused if report.task_id not in accepted]
     if refused:
         found = work.tx.read("attempt_records", rows=[(r.task_id, r.fence) for r in refused])
@@ -173,10 +177,10 @@ def _answer(
     return [accepted[report.task_id] for report in reports]
 
 
-def _conclude(
+def _conclude_refused(
     work: UnitOfWork,
-    refused: Sequence[R],
-    conclude: Callable[[UnitOfWork, R, Row], TransitionResult | None],
+    refused: Sequence[AnyReport],
+    conclude: Callable[[UnitOfWork, AnyReport, Row], TransitionResult | None],
 ) -> dict[str, TransitionResult]:
     """Those that run under their fence, and whose end is not for one statement to decide."""
     rows = work.tx.read("task_judged", rows=[(r.task_id, r.fence) for r in refused])

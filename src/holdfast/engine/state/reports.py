@@ -7,7 +7,7 @@ from typing import Protocol, TypedDict
 
 from holdfast.engine.core.operation import FORGED, Complete, Fail, Release
 from holdfast.engine.input import validation
-from holdfast.engine.state.durable import Ask, Notes, Suspend
+from holdfast.engine.state.durable import AskQuestion, Notes, Suspend
 from holdfast.errors import InvalidInput
 from holdfast.model.budget import check_usage
 from holdfast.model.effect import Wait, write_awaited
@@ -19,20 +19,20 @@ from holdfast.randomness import Randomness
 from holdfast.settings import Settings
 
 # A time that was misread would else stop an agent for ever.
-MOST_LIMIT = 7 * 24 * 60 * 60 * MICROSECONDS
+LONGEST_LIMIT = 7 * 24 * 60 * 60 * MICROSECONDS
 
 
-class Held(TypedDict):
+class HeldTask(TypedDict):
     """The task that a worker holds, and by which attempt."""
 
     task_id: str
     fence: int
 
 
-Told = Complete | Fail | Release | Ask | Suspend
+FinalReport = Complete | Fail | Release | AskQuestion | Suspend
 
 
-class Surroundings(Protocol):
+class ReportContext(Protocol):
     """What reports are made with."""
 
     @property
@@ -46,20 +46,20 @@ class Surroundings(Protocol):
 
 
 class Reports:
-    def __init__(self, context: Surroundings) -> None:
+    def __init__(self, context: ReportContext) -> None:
         self._context = context
 
-    def complete(self, held: Held, output: object = None, *, usage: object = None) -> Complete:
+    def complete(self, held: HeldTask, output: object = None, *, usage: object = None) -> Complete:
         text = encode_json("output", output, limit=self._context.settings.max_output)
         return Complete(
             **held,
             output=text,
             digest=digest(text),
-            usage=used(usage),
+            usage=encode_usage(usage),
         )
 
     def fail(
-        self, held: Held, error: object, *, retryable: bool = True, usage: object = None
+        self, held: HeldTask, error: object, *, retryable: bool = True, usage: object = None
     ) -> Fail:
         text = encode_json("error", error, limit=self._context.settings.max_output)
         return Fail(
@@ -68,33 +68,37 @@ class Reports:
             digest=digest(text),
             retryable=validation.flag("retryable", retryable),
             jitter=self._context.randomness.random(),
-            usage=used(usage),
+            usage=encode_usage(usage),
         )
 
-    def release(self, held: Held, *, until: Moment | None = None, usage: object = None) -> Release:
+    def release(
+        self, held: HeldTask, *, until: Moment | None = None, usage: object = None
+    ) -> Release:
         chosen = None if until is None else parse_moment("until", until, self._context.now)
-        return Release(**held, until=chosen, usage=used(usage))
+        return Release(**held, until=chosen, usage=encode_usage(usage))
 
-    def reach_limit(self, held: Held, until: Moment, usage: object = None) -> Release:
+    def reach_limit(self, held: HeldTask, until: Moment, usage: object = None) -> Release:
         lifts = parse_moment("until", until, self._context.now)
-        if lifts > self._context.now() + MOST_LIMIT:
+        if lifts > self._context.now() + LONGEST_LIMIT:
             raise InvalidInput(
                 "until", "a usage limit lifts at most 7 days ahead; tell it again then"
             )
-        return Release(**held, limit=lifts, usage=used(usage))
+        return Release(**held, limit=lifts, usage=encode_usage(usage))
 
-    def ask(self, held: Held, question: object, *, notes: Sequence[tuple[str, object]] = ()) -> Ask:
+    def ask(
+        self, held: HeldTask, question: object, *, notes: Sequence[tuple[str, object]] = ()
+    ) -> AskQuestion:
         text = encode_json("question", question, limit=validation.JSON_SCALAR_LIMIT)
-        return Ask(**held, question=text, notes=self._notes(notes))
+        return AskQuestion(**held, question=text, notes=self._notes(notes))
 
     def suspend(
-        self, held: Held, wait: Wait, *, notes: Sequence[tuple[str, object]] = ()
+        self, held: HeldTask, wait: Wait, *, notes: Sequence[tuple[str, object]] = ()
     ) -> Suspend:
         until = wait.until
         return Suspend(
             **held,
             until=None if until is None else parse_moment("until", until, self._context.now),
-            awaited=_awaited(wait),
+            awaited=_encode_awaited(wait),
             notes=self._notes(notes),
         )
 
@@ -105,7 +109,7 @@ class Reports:
             for name, value in notes
         )
 
-    def fenced(self, task_id: str, token: str) -> Held:
+    def read_token(self, task_id: str, token: str) -> HeldTask:
         """What a token proves."""
         identifier = validation.task_id(task_id)
         text = clean_text("token", token)
@@ -116,19 +120,19 @@ class Reports:
         }
 
 
-def small(field: str, value: object) -> str | None:
+def encode_small(field: str, value: object) -> str | None:
     if value is None:
         return None
     return encode_json(field, value, limit=validation.JSON_SCALAR_LIMIT)
 
 
-def used(usage: object) -> str | None:
+def encode_usage(usage: object) -> str | None:
     """What an attempt has used, as JSON."""
     check_usage(usage)
-    return small("usage", usage)
+    return encode_small("usage", usage)
 
 
-def _awaited(wait: Wait) -> str | None:
+def _encode_awaited(wait: Wait) -> str | None:
     if wait == Wait():
         raise InvalidInput("wait", "say until when, for which signal, or for the children")
     signals = [clean_name("signal", each) for each in wait.signals]

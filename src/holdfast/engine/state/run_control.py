@@ -37,7 +37,7 @@ def control_run(work: UnitOfWork, operation: ControlledRun) -> TransitionResult:
         case RetryRun(step=None):
             return reopen.retry_run(work, operation.run_id, operation.actor)
         case RetryRun(step=str() as step):
-            return reopen.retry_from(work, operation.run_id, step, operation.actor)
+            return reopen.retry_from_step(work, operation.run_id, step, operation.actor)
         case _:
             message = f"{type(operation).__name__} is not an operation on a run"
             raise TypeError(message)
@@ -46,7 +46,7 @@ def control_run(work: UnitOfWork, operation: ControlledRun) -> TransitionResult:
 def _cancel(work: UnitOfWork, operation: CancelRun) -> TransitionResult:
     rows = work.change_runs("cancel_run", run_id=operation.run_id, actor=operation.actor)
     if not rows:
-        return _refused(work, operation)
+        return _refuse(work, operation)
     work.change_tasks("cancel_run_tasks", ids=[operation.run_id], actor=operation.actor)
     return TransitionResult(ok=True, status="cancelled")
 
@@ -60,7 +60,7 @@ def _expire(work: UnitOfWork, operation: ExpireRun) -> TransitionResult:
         "expire_run", run_id=operation.run_id, problem=problem, actor=operation.actor
     )
     if not rows:
-        return _refused(work, operation)
+        return _refuse(work, operation)
     work.change_tasks("cancel_run_tasks", ids=[operation.run_id], actor=operation.actor)
     return TransitionResult(ok=True, status="failed")
 
@@ -72,7 +72,7 @@ def _hold(work: UnitOfWork, operation: HoldRun | UnholdRun) -> TransitionResult:
         reason=int(operation.reason),
         actor=operation.actor,
     )
-    return _pass_on(work, operation, rows)
+    return _copy_holds_to_tasks(work, operation, rows)
 
 
 def _raise_budget(work: UnitOfWork, operation: RaiseBudget) -> TransitionResult:
@@ -83,30 +83,32 @@ def _raise_budget(work: UnitOfWork, operation: RaiseBudget) -> TransitionResult:
         attempts=operation.attempts,
         actor=operation.actor,
     )
-    return _pass_on(work, operation, rows)
+    return _copy_holds_to_tasks(work, operation, rows)
 
 
-def _pass_on(work: UnitOfWork, operation: ControlledRun, rows: Sequence[Row]) -> TransitionResult:
+def _copy_holds_to_tasks(
+    work: UnitOfWork, operation: ControlledRun, rows: Sequence[Row]
+) -> TransitionResult:
     """Have the tasks of a run know its holds, if those changed."""
     if not rows:
-        return _refused(work, operation)
+        return _refuse(work, operation)
     work.change_tasks("copy_run_holds", ids=[row["entity"] for row in rows])
     return TransitionResult(ok=True, status="running")
 
 
-def _refused(work: UnitOfWork, operation: ControlledRun) -> TransitionResult:
+def _refuse(work: UnitOfWork, operation: ControlledRun) -> TransitionResult:
     found: list[Row] = work.tx.read("run_by_id", run_id=operation.run_id)
     if not found:
         return refuse(Refusal.NOT_FOUND, None)
     status = found[0]["status"]
     if status in RUN_TERMINAL:
-        detail = f"the run has ended {status}; {_again(operation.run_id, status)}"
+        detail = f"the run has ended {status}; {_describe_retry(operation.run_id, status)}"
         again = isinstance(operation, CancelRun) and status == RunStatus.CANCELLED
         return refuse(Refusal.ALREADY_TERMINAL, status, detail, repeated=again)
     if isinstance(operation, RaiseBudget):
         detail = "its workflow has no such limit: that can be raised only where a budget sets it"
         return refuse(Refusal.INVALID_TRANSITION, status, detail)
-    if _wants_on(operation) and found[0]["holds"] & Hold.BUDGET:
+    if _is_resume(operation) and found[0]["holds"] & Hold.BUDGET:
         used, call = tell_limit(work.tx, operation.run_id)
         if call:
             detail = f"its budget holds it, {used}; {call} lets it go on"
@@ -114,11 +116,11 @@ def _refused(work: UnitOfWork, operation: ControlledRun) -> TransitionResult:
     return TransitionResult(ok=True, repeated=True, status=status)
 
 
-def _wants_on(operation: ControlledRun) -> bool:
+def _is_resume(operation: ControlledRun) -> bool:
     return isinstance(operation, UnholdRun) and operation.reason is Hold.PAUSED
 
 
-def _again(run_id: str, status: str) -> str:
+def _describe_retry(run_id: str, status: str) -> str:
     if status == RunStatus.COMPLETED:
         return f'hf.runs.retry("{run_id}", step=…) does a step and all that needs it again'
     return f'hf.runs.retry("{run_id}") tries again what failed or was cancelled'

@@ -9,12 +9,12 @@ from holdfast.engine.core.task_rows import RUN_PREFIX
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.store.database import Contended, Row
 
-PARKED_AT_ONCE = 2_000
+WITHDRAWN_AT_ONCE = 2_000
 # Of each line, those that workers run, and those that are bare.
-HALVES = (False, True)
+BARE_AND_NOT = (False, True)
 
 
-def take(work: UnitOfWork, claimed: Iterable[Row]) -> None:
+def take_slots(work: UnitOfWork, claimed: Iterable[Row]) -> None:
     """Count claimed tasks against their keys, whose counters this transaction holds already."""
     wanted = Counter(row["concurrency_key"] for row in claimed if row["concurrency_key"])
     work.keys_to_withdraw.update(wanted)
@@ -23,7 +23,7 @@ def take(work: UnitOfWork, claimed: Iterable[Row]) -> None:
         raise Contended(message)
 
 
-def hold(work: UnitOfWork, keys: Iterable[str]) -> None:
+def lock_slots(work: UnitOfWork, keys: Iterable[str]) -> None:
     """Lock counters for the rest of the transaction; wait for one only in the order of keys.
 
     Behind a key that sorts later, waiting could close a circle: rather begin again.
@@ -38,28 +38,28 @@ def hold(work: UnitOfWork, keys: Iterable[str]) -> None:
     work.slots.update(new)
 
 
-def free(work: UnitOfWork) -> None:
+def free_slots(work: UnitOfWork) -> None:
     """Give back what ended tasks and runs held, and let the oldest waiting runs in."""
     if not work.freed:
         return
     freed, work.freed = work.freed, Counter()
     keys = sorted(freed)
-    hold(work, keys)
+    lock_slots(work, keys)
     work.tx.write("free_slots", rows=sorted(freed.items()))
     work.wake()
     for key in keys:
-        _let_in(work, key, freed[key])
+        _admit_waiting(work, key, freed[key])
 
 
-def _let_in(work: UnitOfWork, key: str, count: int) -> None:
+def _admit_waiting(work: UnitOfWork, key: str, count: int) -> None:
     """Let those on who have waited longest for a key that has room: runs now, tasks in the end."""
     if key.startswith(RUN_PREFIX):
-        admit(work, key, count)
+        admit_runs(work, key, count)
     else:
         work.may_readmit_tasks = True
 
 
-def unpark(work: UnitOfWork) -> bool:
+def readmit_tasks(work: UnitOfWork) -> bool:
     """Let on whoever is parked though its key has room; whether anybody waits for a key at all.
 
     The first of each line, because there may be no worker for the one that has waited longest of
@@ -69,33 +69,33 @@ def unpark(work: UnitOfWork) -> bool:
     rows = work.tx.read("parked_keys")
     for row in rows:
         if row["room"] > 0:
-            _unpark(work, row["key"], row["room"])
+            _readmit_tasks_of_key(work, row["key"], row["room"])
     return bool(rows)
 
 
-def _unpark(work: UnitOfWork, key: str, count: int) -> None:
+def _readmit_tasks_of_key(work: UnitOfWork, key: str, count: int) -> None:
     found = work.tx.read("parked_lines", key=key)
-    lines = [(row["agent"], row["tags"], half) for row in found for half in HALVES]
-    if lines and work.tx.write("unpark_tasks", rows=lines, key=key, count=count):
+    ready_lines = [(row["agent"], row["tags"], half) for row in found for half in BARE_AND_NOT]
+    if ready_lines and work.tx.write("unpark_tasks", rows=ready_lines, key=key, count=count):
         work.wake()
         # There may be more of them now than there is room.
         work.keys_to_withdraw.add(key)
 
 
-def park(work: UnitOfWork) -> int:
+def withdraw_tasks(work: UnitOfWork) -> int:
     """Take out of the line who waits for a key that this group filled or added to.
 
-    So no claim walks past them; the answer is how many, at most `PARKED_AT_ONCE`.
+    So no claim walks past them; the answer is how many, at most `WITHDRAWN_AT_ONCE`.
     """
     if not work.keys_to_withdraw:
         return 0
     keys = sorted(work.keys_to_withdraw)
-    return len(work.tx.write("park_tasks", keys=keys, count=PARKED_AT_ONCE))
+    return len(work.tx.write("park_tasks", keys=keys, count=WITHDRAWN_AT_ONCE))
 
 
-def admit(work: UnitOfWork, key: str, count: int) -> None:
+def admit_runs(work: UnitOfWork, key: str, count: int) -> None:
     """Lift hold slot from the oldest runs that wait for a key, as far as there is room."""
-    hold(work, [key])
+    lock_slots(work, [key])
     for row in work.tx.read("waiting_runs", key=key, count=count):
         if not work.tx.write("take_slots", rows=[(key, 1)]):
             return
@@ -103,6 +103,6 @@ def admit(work: UnitOfWork, key: str, count: int) -> None:
         work.change_tasks("copy_run_holds", ids=[row["id"]])
 
 
-def sweep(work: UnitOfWork) -> None:
+def admit_where_room(work: UnitOfWork) -> None:
     for row in work.tx.read("keys_with_room"):
-        _let_in(work, row["key"], row["room"])
+        _admit_waiting(work, row["key"], row["room"])

@@ -16,13 +16,13 @@ from holdfast.errors import InvalidInput
 from holdfast.store.database import Row
 
 
-def tell(work: UnitOfWork, task_id: str, needs: Sequence[str]) -> str | None:
+def describe_cycle(work: UnitOfWork, task_id: str, needs: Sequence[str]) -> str | None:
     """Why a task cannot need some others: they wait for it already, or for a turn after it."""
-    found = _waiting(work, task_id, needs, ())
+    found = _read_waiting(work, task_id, needs, ())
     if circle := [row["id"] for row in found if row["id"] in needs]:
         through = "" if task_id in needs else f" through {min(circle)}"
         return f"{task_id} would need itself{through}: that is a cycle"
-    waiting, _ = _behind(work, task_id, needs, found)
+    waiting, _ = _find_waiting_in_full_loops(work, task_id, needs, found)
     behind = [row["id"] for row in waiting if row["id"] in needs]
     if not behind:
         return None
@@ -30,12 +30,15 @@ def tell(work: UnitOfWork, task_id: str, needs: Sequence[str]) -> str | None:
     return f"{told}: that is a cycle"
 
 
-def waits_for_itself(work: UnitOfWork, item_id: str, loop_id: str) -> bool:
+def loop_waits_for_item(work: UnitOfWork, item_id: str, loop_id: str) -> bool:
     """Whether those who have all the places in a loop wait for an item of it that has none."""
-    return loop_id in _behind(work, item_id, (), _waiting(work, item_id, (), ()))[1]
+    return (
+        loop_id
+        in _find_waiting_in_full_loops(work, item_id, (), _read_waiting(work, item_id, (), ()))[1]
+    )
 
 
-def _behind(
+def _find_waiting_in_full_loops(
     work: UnitOfWork, task_id: str, needs: Sequence[str], found: list[Row]
 ) -> tuple[list[Row], set[str]]:
     """What waits for a task, also because nobody who has a place in a loop gives it up before.
@@ -45,80 +48,82 @@ def _behind(
     so until one is not. The answer names those that are.
     """
     places: dict[str, int] = {}
-    while fresh := _begun(found).keys() - places.keys():
-        places |= _places(work, fresh)
-        found = _waiting(work, task_id, needs, places)
+    while fresh := _count_begun_items(found).keys() - places.keys():
+        places |= _read_parallel(work, fresh)
+        found = _read_waiting(work, task_id, needs, places)
     full = set(places)
-    while loose := {loop for loop in full if _begun(found)[loop] < places[loop]}:
+    while loose := {loop for loop in full if _count_begun_items(found)[loop] < places[loop]}:
         full -= loose
-        found = _waiting(work, task_id, needs, full)
+        found = _read_waiting(work, task_id, needs, full)
     return found, full
 
 
-def _waiting(
+def _read_waiting(
     work: UnitOfWork, task_id: str, needs: Sequence[str], full: Collection[str]
 ) -> list[Row]:
     asked = {"task_id": task_id, "ids": needs, "loops": sorted(full)}
     return work.tx.read("reachable_needs", **asked)
 
 
-def _begun(found: Sequence[Row]) -> Counter[str]:
+def _count_begun_items(found: Sequence[Row]) -> Counter[str]:
     """How many of the items that wait have begun, by their loops."""
     return Counter(row["loop_id"] for row in found if row["loop_id"] is not None)
 
 
-def _places(work: UnitOfWork, loops: Collection[str]) -> dict[str, int]:
+def _read_parallel(work: UnitOfWork, loops: Collection[str]) -> dict[str, int]:
     """How many items of some loops may be under way at once."""
     rows = work.tx.read("tasks_by_id", ids=sorted(loops))
     return {row["id"]: step_texts.step_of(work, row).parallel for row in rows}
 
 
-def refuse_lost(need: Row) -> None:
+def refuse_superseded_need(need: Row) -> None:
     """Refuse a need that nothing can meet any more."""
     if need["superseded"] and need["status"] != "done":
         reason = f"{need['id']} counts no more: what it was a part of has begun again; need that"
         raise InvalidInput("needs", reason)
 
 
-def pass_on(work: UnitOfWork, lost: Sequence[str], actor: str) -> list[Row]:
+def replace_needs(work: UnitOfWork, lost: Sequence[str], actor: str) -> list[Row]:
     """Let who needs some tasks need what begins again around those; the answer is who is free."""
-    return _pass_on(work, work.tx.read("lost_needs", ids=lost), actor)
+    return _replace_rows(work, work.tx.read("lost_needs", ids=lost), actor)
 
 
-def look_again(work: UnitOfWork, task_id: str, actor: str) -> list[Row] | None:
+def replace_needs_of(work: UnitOfWork, task_id: str, actor: str) -> list[Row] | None:
     """Pass on what an older release has left one task to need; None where there is nothing."""
-    rows = [row for row in _left_to(work, [task_id]) if row["task_id"] == task_id]
-    return _pass_on(work, rows, actor) if rows else None
+    rows = [row for row in _superseded_needs_of(work, [task_id]) if row["task_id"] == task_id]
+    return _replace_rows(work, rows, actor) if rows else None
 
 
-def around(work: UnitOfWork, tasks: Sequence[str]) -> set[str]:
+def find_replacements(work: UnitOfWork, tasks: Sequence[str]) -> set[str]:
     """What some tasks will need in place of what counts no more."""
-    return {row["heir_id"] for row in _left_to(work, tasks)}
+    return {row["heir_id"] for row in _superseded_needs_of(work, tasks)}
 
 
-def _left_to(work: UnitOfWork, tasks: Sequence[str]) -> list[Row]:
+def _superseded_needs_of(work: UnitOfWork, tasks: Sequence[str]) -> list[Row]:
     lost = [row["id"] for row in work.tx.read("lost_needs_of", ids=tasks)]
     return work.tx.read("lost_needs", ids=lost) if lost else []
 
 
-def _pass_on(work: UnitOfWork, rows: Sequence[Row], actor: str) -> list[Row]:
+def _replace_rows(work: UnitOfWork, rows: Sequence[Row], actor: str) -> list[Row]:
     """Nothing is passed on to who would wait for itself: what made a task may have waited for it.
 
     What begins again is waited for; what an older release had left may be done by now.
     """
     freed: list[Row] = []
-    for task_id, left in groupby(rows, key=itemgetter("task_id")):
-        needs = list(left)
+    for task_id, moved in groupby(rows, key=itemgetter("task_id")):
+        needs = list(moved)
         found = {row["heir_id"]: row["heir_status"] for row in needs}
-        heirs = [each for each in sorted(found) if tell(work, task_id, [each]) is None]
+        replacements = [
+            each for each in sorted(found) if describe_cycle(work, task_id, [each]) is None
+        ]
         gone = [row["need_id"] for row in needs]
-        if any(found[each] != "done" for each in heirs):
-            asked = {"task_id": task_id, "ids": heirs, "linked": None}
+        if any(found[each] != "done" for each in replacements):
+            asked = {"task_id": task_id, "ids": replacements, "linked": None}
             work.change_tasks("block_task", actor=actor, **asked)
         else:
             freed += work.change_tasks("unblock_task", task_id=task_id, ids=gone, actor=actor)
-        if heirs:
+        if replacements:
             since = needs[0]["since"]
-            work.tx.run("insert_needs", rows=[(task_id, each, since) for each in heirs])
+            work.tx.run("insert_needs", rows=[(task_id, each, since) for each in replacements])
         work.tx.run("delete_needs", task_id=task_id, ids=gone)
     return freed

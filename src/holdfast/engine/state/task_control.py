@@ -31,7 +31,7 @@ from holdfast.engine.state import (
     plans,
     reopen,
 )
-from holdfast.engine.state.expected_version import Meant
+from holdfast.engine.state.expected_version import VersionedCommand
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import TERMINAL, Kind, PlanningPhase
 from holdfast.store.database import Row
@@ -52,102 +52,102 @@ EDITABLE = (
 
 
 @singledispatch
-def control(operation: Controlled, work: UnitOfWork) -> TransitionResult:
+def control_task(operation: Controlled, work: UnitOfWork) -> TransitionResult:
     message = f"{type(operation).__name__} is not an operation on a task, asked in {work}"
     raise TypeError(message)
 
 
-control.register(needs.block)
-control.register(needs.unblock)
-control.register(plans.start)
-control.register(plans.reorder)
-control.register(plans.finalize)
-control.register(plans.advance)
+control_task.register(needs.block_task)
+control_task.register(needs.unblock_task)
+control_task.register(plans.start_planning)
+control_task.register(plans.reorder_plan)
+control_task.register(plans.finalize_plan)
+control_task.register(plans.advance_plan)
 
 
-@control.register
+@control_task.register
 def _enqueue(operation: EnqueueTask, work: UnitOfWork) -> TransitionResult:
     rows = work.change_tasks("enqueue_task", task_id=operation.task_id, actor=operation.actor)
-    reopen.consider(work, rows)
-    return _answer(work, operation, rows, "queued")
+    reopen.note_tasks_to_evaluate(work, rows)
+    return _answer_operation(work, operation, rows, "queued")
 
 
-@control.register
+@control_task.register
 def _run_now(operation: RunNow, work: UnitOfWork) -> TransitionResult:
     rows = work.change_tasks("run_now", task_id=operation.task_id, actor=operation.actor)
-    reopen.consider(work, rows)
-    return _answer(work, operation, rows, "queued")
+    reopen.note_tasks_to_evaluate(work, rows)
+    return _answer_operation(work, operation, rows, "queued")
 
 
-@control.register
+@control_task.register
 def _cancel(operation: CancelTask, work: UnitOfWork) -> TransitionResult:
     rows = work.change_tasks("cancel_tasks", ids=[operation.task_id], actor=operation.actor)
     if any(row["entity"] == operation.task_id for row in rows):
         return TransitionResult(ok=True, status="cancelled")
-    return _answer(work, operation, [], "cancelled")
+    return _answer_operation(work, operation, [], "cancelled")
 
 
-@control.register
+@control_task.register
 def _reset(operation: ResetTask, work: UnitOfWork) -> TransitionResult:
-    if (refusal := _ended_call(work, operation.task_id)) is not None:
+    if (refusal := _refuse_ended_call(work, operation.task_id)) is not None:
         return refusal
     rows = work.change_tasks("reset_task", task_id=operation.task_id, actor=operation.actor)
     if not rows:
-        return _answer(work, operation, [], "idle")
-    reopen.supersede(work, rows, operation.actor)
+        return _answer_operation(work, operation, [], "idle")
+    reopen.supersede_children(work, rows, operation.actor)
     if rows[0]["planning_phase"] == PlanningPhase.ACTIVE:
-        plans.take_back(work, operation.task_id, operation.actor)
-    reopen.consider(work, rows)
-    reopen.reopen_around(work, [operation.task_id], operation.actor)
-    reopen.reopen_left_out(work, rows, operation.actor)
+        plans.reset_tasks_below(work, operation.task_id, operation.actor)
+    reopen.note_tasks_to_evaluate(work, rows)
+    reopen.reopen_groups_around(work, [operation.task_id], operation.actor)
+    reopen.reopen_unaccepted_work(work, rows, operation.actor)
     if rows[0]["previous"] == "done":
         work.change_tasks("block_dependents", ids=[operation.task_id], actor=operation.actor)
     if rows[0]["run_id"] is not None:
-        reopen.bring_back(work, rows[0]["run_id"], operation.actor)
+        reopen.reopen_run(work, rows[0]["run_id"], operation.actor)
     elif rows[0]["previous"] in reopen.ENDED_BADLY:
         reopen.lift_failing(work, operation.task_id, operation.actor)
     return TransitionResult(ok=True, status="idle")
 
 
-@control.register
+@control_task.register
 def _retry(operation: RetryTask, work: UnitOfWork) -> TransitionResult:
-    task = _task(work, operation.task_id)
+    task = _find_task(work, operation.task_id)
     if task is None or task["superseded"] or task["status"] not in {"failed", "cancelled"}:
-        return _answer(work, operation, [], "queued")
+        return _answer_operation(work, operation, [], "queued")
     if task["run_id"] is not None:
         return reopen.retry_run(work, task["run_id"], operation.actor, operation.task_id)
-    rows = reopen.retry_tree(work, operation.task_id, operation.actor)
+    rows = reopen.retry_task_tree(work, operation.task_id, operation.actor)
     named = [row for row in rows if row["entity"] == operation.task_id]
-    return _answer(work, operation, named, "queued")
+    return _answer_operation(work, operation, named, "queued")
 
 
-@control.register
+@control_task.register
 def _reopen(operation: ReopenTask, work: UnitOfWork) -> TransitionResult:
-    if (refusal := _ended_call(work, operation.task_id)) is not None:
+    if (refusal := _refuse_ended_call(work, operation.task_id)) is not None:
         return refusal
     if operation.follow_up is not None:
-        refusal = _no_work(work, operation.task_id)
+        refusal = _refuse_follow_up(work, operation.task_id)
         if refusal is not None:
             return refusal
-    if plans.rerun(work, operation.task_id, operation.actor):
+    if plans.rerun_plan(work, operation.task_id, operation.actor):
         return TransitionResult(ok=True, status="idle")
     ended = tuple(sorted(TERMINAL))
-    scope = reopen.Scope(follow_up=operation.follow_up, told=operation.task_id)
-    rows = reopen.reopen(work, operation.task_id, operation.actor, ended, scope)
+    extent = reopen.ReopenExtent(follow_up=operation.follow_up, told=operation.task_id)
+    rows = reopen.reopen_task(work, operation.task_id, operation.actor, ended, extent)
     # A loop whose verifier is tried again too may have begun again without the item that was named.
-    task = _task(work, operation.task_id) if rows else None
-    return _answer(work, operation, [] if task is None else [task], "queued")
+    task = _find_task(work, operation.task_id) if rows else None
+    return _answer_operation(work, operation, [] if task is None else [task], "queued")
 
 
-@control.register
+@control_task.register
 def _delete(operation: DeleteTask, work: UnitOfWork) -> TransitionResult:
     rows = work.tx.change("delete_task", task_id=operation.task_id, actor=operation.actor)
     if rows:
         work.notify = True
         work.ended.append(operation.task_id)
-        _settle_without(work, rows[0], operation.actor)
+        _settle_parent_of_deleted(work, rows[0], operation.actor)
         return TransitionResult(ok=True)
-    task = _task(work, operation.task_id)
+    task = _find_task(work, operation.task_id)
     if task is None:
         return refuse(Refusal.NOT_FOUND, None)
     if task["run_id"] is not None:
@@ -155,11 +155,11 @@ def _delete(operation: DeleteTask, work: UnitOfWork) -> TransitionResult:
         return refuse(Refusal.PART_OF_RUN, task["status"], detail)
     if task["status"] == "running":
         return refuse(Refusal.INVALID_TRANSITION, "running", "it is running; cancel it first")
-    detail = _kept_for(work, operation.task_id)
+    detail = _describe_kept_for(work, operation.task_id)
     return refuse(Refusal.NEEDED_BY_OTHERS, task["status"], detail)
 
 
-def _kept_for(work: UnitOfWork, task_id: str) -> str:
+def _describe_kept_for(work: UnitOfWork, task_id: str) -> str:
     found = work.tx.read("kept_for", task_id=task_id, count=SHOWN + 1)
     shown = [f"{row['title']} {row['id']}" for row in found if not row["made"]][:SHOWN]
     more = " and more" if len(found) > SHOWN else ""
@@ -170,9 +170,9 @@ def _kept_for(work: UnitOfWork, task_id: str) -> str:
     return f"{maker} has made it, and reads what it gives; cancel it instead, or that one"
 
 
-def _settle_without(work: UnitOfWork, gone: Row, actor: str) -> None:
+def _settle_parent_of_deleted(work: UnitOfWork, gone: Row, actor: str) -> None:
     """Let a parent end, or go on, from which the last open child was taken, or what had failed."""
-    parent = None if gone["parent_id"] is None else _task(work, gone["parent_id"])
+    parent = None if gone["parent_id"] is None else _find_task(work, gone["parent_id"])
     if parent is None or parent["status"] in TERMINAL:
         return
     work.groups_to_settle.add(parent["id"])
@@ -180,7 +180,7 @@ def _settle_without(work: UnitOfWork, gone: Row, actor: str) -> None:
         reopen.lift_failing(work, parent["id"], actor)
 
 
-@control.register
+@control_task.register
 def _settle(operation: SettleTask, work: UnitOfWork) -> TransitionResult:
     named = {"task_id": operation.task_id, "actor": operation.actor, "note": operation.note}
     verdict = "done" if operation.approved else "failed"
@@ -192,14 +192,14 @@ def _settle(operation: SettleTask, work: UnitOfWork) -> TransitionResult:
     else:
         spent = work.tx.read("out_of_rounds", task_id=operation.task_id)
         rows = work.change_tasks("approve_held", **named)
-        reopen.consider(work, rows)
+        reopen.note_tasks_to_evaluate(work, rows)
         if rows and spent:
-            reopen.reopen_rejected(work, spent[0], operation.actor)
+            reopen.reopen_rejected_work(work, spent[0], operation.actor)
     return _answer_person(work, operation, rows)
 
 
-@control.register
-def _reply(operation: AnswerTask, work: UnitOfWork) -> TransitionResult:
+@control_task.register
+def _answer_question(operation: AnswerTask, work: UnitOfWork) -> TransitionResult:
     rows = work.change_tasks(
         "answer_task", task_id=operation.task_id, answer=operation.answer, actor=operation.actor
     )
@@ -209,16 +209,16 @@ def _reply(operation: AnswerTask, work: UnitOfWork) -> TransitionResult:
 def _answer_person(
     work: UnitOfWork, operation: SettleTask | AnswerTask, rows: list[Row]
 ) -> TransitionResult:
-    task = _task(work, operation.task_id)
+    task = _find_task(work, operation.task_id)
     if rows or task is None:
-        return _answer(work, operation, rows, "")
-    detail = control_refusals.not_waiting(
+        return _answer_operation(work, operation, rows, "")
+    detail = control_refusals.describe_not_waiting(
         read_task(task), answered=isinstance(operation, AnswerTask)
     )
     return refuse(Refusal.INVALID_TRANSITION, task["status"], detail)
 
 
-@control.register
+@control_task.register
 def _hold(operation: HoldTask, work: UnitOfWork) -> TransitionResult:
     rows = work.change_tasks(
         "hold_task",
@@ -227,10 +227,10 @@ def _hold(operation: HoldTask, work: UnitOfWork) -> TransitionResult:
         until=operation.until,
         actor=operation.actor,
     )
-    return _held(work, operation, rows)
+    return _answer_hold(work, operation, rows)
 
 
-@control.register
+@control_task.register
 def _unhold(operation: UnholdTask, work: UnitOfWork) -> TransitionResult:
     rows = work.change_tasks(
         "unhold_task",
@@ -238,22 +238,26 @@ def _unhold(operation: UnholdTask, work: UnitOfWork) -> TransitionResult:
         reason=int(operation.reason),
         actor=operation.actor,
     )
-    reopen.consider(work, rows)
-    return _held(work, operation, rows)
+    reopen.note_tasks_to_evaluate(work, rows)
+    return _answer_hold(work, operation, rows)
 
 
-def _held(work: UnitOfWork, operation: HoldTask | UnholdTask, rows: list[Row]) -> TransitionResult:
+def _answer_hold(
+    work: UnitOfWork, operation: HoldTask | UnholdTask, rows: list[Row]
+) -> TransitionResult:
     if rows:
         return TransitionResult(ok=True, status=rows[0]["status"])
-    task = _task(work, operation.task_id)
+    task = _find_task(work, operation.task_id)
     if task is None:
         return refuse(Refusal.NOT_FOUND, None)
     if task["status"] in TERMINAL:
-        return refuse(Refusal.ALREADY_TERMINAL, task["status"], control_refusals.ended(work, task))
+        return refuse(
+            Refusal.ALREADY_TERMINAL, task["status"], control_refusals.describe_ended(work, task)
+        )
     return TransitionResult(ok=True, repeated=True, status=task["status"])
 
 
-@control.register
+@control_task.register
 def _edit(operation: EditTask, work: UnitOfWork) -> TransitionResult:
     parameters: dict[str, Any] = {name: operation.changes.get(name) for name in EDITABLE}
     rows = work.change_tasks(
@@ -266,37 +270,37 @@ def _edit(operation: EditTask, work: UnitOfWork) -> TransitionResult:
     )
     if rows:
         return TransitionResult(ok=True, status=rows[0]["status"])
-    task = _task(work, operation.task_id)
+    task = _find_task(work, operation.task_id)
     if task is not None and operation.expected_version not in {None, task["version"]}:
         wanted = operation.expected_version or 0
-        meant = Meant(asked="task.edit", expected_version=wanted, actor=operation.actor)
-        expected_version.tell(work, task, meant)
+        command = VersionedCommand(name="task.edit", expected_version=wanted, actor=operation.actor)
+        expected_version.record_conflict(work, task, command)
         detail = f"it is at version {task['version']}, not {operation.expected_version}"
         return refuse(Refusal.VERSION_CONFLICT, task["status"], detail)
-    return _answer(work, operation, [], "edited")
+    return _answer_operation(work, operation, [], "edited")
 
 
-def _answer(
+def _answer_operation(
     work: UnitOfWork, operation: Controlled, rows: list[Row], target: str
 ) -> TransitionResult:
     if rows:
         return TransitionResult(ok=True, status=rows[0]["status"])
-    task = _task(work, operation.task_id)
+    task = _find_task(work, operation.task_id)
     if task is None:
         return refuse(Refusal.NOT_FOUND, None)
     return control_refusals.refuse_task(work, operation, task, target)
 
 
-def _ended_call(work: UnitOfWork, task_id: str) -> TransitionResult | None:
+def _refuse_ended_call(work: UnitOfWork, task_id: str) -> TransitionResult | None:
     """That a task is part of a run which has ended, and goes on only through who called it."""
-    task = _task(work, task_id)
-    way = None if task is None else child_run_refusals.find(work.tx, task["run_id"])
-    return None if way is None else reopen.refuse_ended_call(way)
+    task = _find_task(work, task_id)
+    call = None if task is None else child_run_refusals.find_ended_call(work.tx, task["run_id"])
+    return None if call is None else reopen.refuse_ended_call(call)
 
 
-def _no_work(work: UnitOfWork, task_id: str) -> TransitionResult | None:
+def _refuse_follow_up(work: UnitOfWork, task_id: str) -> TransitionResult | None:
     """That nobody works on a task itself who could be told more."""
-    task = _task(work, task_id)
+    task = _find_task(work, task_id)
     if task is None or task["superseded"]:
         return None
     if task["kind"] == Kind.WORK and task["planning_phase"] == PlanningPhase.NONE:
@@ -305,6 +309,6 @@ def _no_work(work: UnitOfWork, task_id: str) -> TransitionResult | None:
     return refuse(Refusal.INVALID_TRANSITION, task["status"], detail)
 
 
-def _task(work: UnitOfWork, task_id: str) -> Row | None:
+def _find_task(work: UnitOfWork, task_id: str) -> Row | None:
     rows = work.tx.read("task_by_id", task_id=task_id)
     return rows[0] if rows else None

@@ -38,7 +38,7 @@ def hold_limited_tasks(work: UnitOfWork) -> None:
         work.change_tasks("limit_task", task_id=task_id, until=until)
 
 
-def but_for(work: UnitOfWork, agents: Sequence[str]) -> tuple[str, ...]:
+def agents_below_limit(work: UnitOfWork, agents: Sequence[str]) -> tuple[str, ...]:
     """Those of some agents that have reached no limit in this very group.
 
     Their limits are written down only after every counter is held.
@@ -47,7 +47,7 @@ def but_for(work: UnitOfWork, agents: Sequence[str]) -> tuple[str, ...]:
     return tuple(agent for agent in agents if agent not in reached)
 
 
-def keep(work: UnitOfWork) -> None:
+def write_limits(work: UnitOfWork) -> None:
     """Write the limits down for who comes later, and forget those that have lifted.
 
     After every counter, and in the order of the agents: another process may write down the same.
@@ -58,7 +58,7 @@ def keep(work: UnitOfWork) -> None:
         work.tx.run("note_limit", agent=agent, until=until, task_id=task_id)
 
 
-def lift(work: UnitOfWork, lifts: Sequence[LiftLimit]) -> list[TransitionResult]:
+def lift_limits(work: UnitOfWork, lifts: Sequence[LiftLimit]) -> list[TransitionResult]:
     """Have agents be at no limit any more; repeated where one is at none."""
     agents = sorted({each.agent for each in lifts})
     ended = {agent for agent in agents if work.tx.write("end_limit", agent=agent)}
@@ -67,14 +67,14 @@ def lift(work: UnitOfWork, lifts: Sequence[LiftLimit]) -> list[TransitionResult]
     return [TransitionResult(ok=True, repeated=each.agent not in ended) for each in lifts]
 
 
-def look(work: UnitOfWork) -> None:
+def notice_lifted_limits(work: UnitOfWork) -> None:
     """Who waits for an agent whose limit has lifted is ready, though nothing of it was changed."""
     if work.tx.read("lifted_limits"):
         work.lifted = True
         work.wake()
 
 
-def hold_spent(work: UnitOfWork) -> None:
+def hold_spent_runs(work: UnitOfWork) -> None:
     """Hold those of the runs whose attempts ended or told of their usage that are at a limit."""
     if work.runs_with_usage:
         used, work.runs_with_usage = work.runs_with_usage, set()
@@ -90,14 +90,14 @@ def hold_runs_at_budget(work: UnitOfWork, runs: Iterable[RunFacts]) -> None:
         work.change_tasks("copy_run_holds", ids=[row["entity"] for row in held])
 
 
-def overspent(work: UnitOfWork, reports: Sequence[Renew]) -> list[Fail]:
+def find_overspent_attempts(work: UnitOfWork, reports: Sequence[Renew]) -> list[Fail]:
     """How those of some renewed attempts failed that tell of more than one of them may use."""
     found = work.tx.read("overspent_attempts", rows=[(r.task_id, r.fence) for r in reports])
     fences = {report.task_id: report.fence for report in reports}
-    return [_fail(row, fences[row["id"]]) for row in found]
+    return [_build_failure(row, fences[row["id"]]) for row in found]
 
 
-def _fail(row: Row, fence: int) -> Fail:
+def _build_failure(row: Row, fence: int) -> Fail:
     used, most = (tell_usd(to_dollars(row[name])) for name in ("used", "most"))
     error = json.dumps({"code": CODE, "message": f"it used {used}, and an attempt may use {most}"})
     return Fail(

@@ -20,14 +20,14 @@ from holdfast.model.verdict import Verdict, items_mistake, read_verdict
 from holdfast.store.database import Row
 
 
-def check(work: UnitOfWork, reports: Sequence[Complete]) -> dict[str, Fail | None]:
+def check_outputs(work: UnitOfWork, reports: Sequence[Complete]) -> dict[str, Fail | None]:
     """Of the tasks that declare what they give: None where it fits, else how the attempt failed."""
     rows = work.tx.read("declared_reports", rows=[(r.task_id, r.fence) for r in reports])
     by_task = {report.task_id: report for report in reports}
-    return {row["id"]: _check(work, by_task[row["id"]], row) for row in rows}
+    return {row["id"]: _check_output(work, by_task[row["id"]], row) for row in rows}
 
 
-def _check(work: UnitOfWork, report: Complete, task: dict[str, str]) -> Fail | None:
+def _check_output(work: UnitOfWork, report: Complete, task: dict[str, str]) -> Fail | None:
     step = work.workflow_cache.step(
         work.tx, task["workflow"], task["workflow_version"], task["step"]
     )
@@ -37,10 +37,10 @@ def _check(work: UnitOfWork, report: Complete, task: dict[str, str]) -> Fail | N
         if declared is None
         else json_schema.misfits(declared, json.loads(report.output), "output")
     )
-    return fail(report, "; ".join(misfits)) if misfits else None
+    return build_failure(report, "; ".join(misfits)) if misfits else None
 
 
-def fail(report: Complete, why: str) -> Fail:
+def build_failure(report: Complete, why: str) -> Fail:
     """The failure of an attempt whose result cannot be taken; it is tried again."""
     return Fail(
         task_id=report.task_id,
@@ -57,7 +57,7 @@ NO_VERDICT = "a verifier's output must hold `verdict`: `accept`, or `reject` wit
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Loss:
+class FinalFailure:
     """How an attempt failed for good: by its own word, by vanishing, or by its last rejection."""
 
     problem: str
@@ -73,48 +73,50 @@ class Loss:
         return "recovery" if self.vanished else None
 
 
-def accepts(report: Complete) -> bool:
+def is_acceptance(report: Complete) -> bool:
     """Whether a result would let a verifier pass; of any other task nobody asks."""
-    verdict = _verdict(report)
+    verdict = _read_verdict(report)
     return verdict is not None and verdict.accepts
 
 
-def judge(work: UnitOfWork, report: Complete, task: Row) -> TransitionResult | Fail:
+def conclude_verifier(work: UnitOfWork, report: Complete, task: Row) -> TransitionResult | Fail:
     """What becomes of a verifier that did not accept: without a verdict, its attempt has failed."""
-    verdict = _verdict(report)
+    verdict = _read_verdict(report)
     if verdict is None:
-        return fail(report, _no_verdict(report))
-    if (mistake := _unknown_items(verdict, task)) is not None:
-        return fail(report, mistake)
+        return build_failure(report, _describe_missing_verdict(report))
+    if (mistake := _describe_unknown_items(verdict, task)) is not None:
+        return build_failure(report, mistake)
     row = (report.task_id, report.fence, report.output, report.digest, report.usage)
     if rows := work.change_tasks("reject_round", rows=[row]):
-        reopen.supersede(work, rows, "verifier")
-        said = reopen.Scope(feedback=json.dumps(verdict.feedback))
+        reopen.supersede_children(work, rows, "verifier")
+        said = reopen.ReopenExtent(feedback=json.dumps(verdict.feedback))
         reopen.reopen_subject(work, task, verdict.items, said, "verifier")
-        reopen.lift_run(work, task["run_id"], "verifier")
-        reopen.let_go(work, report.task_id, "verifier")
+        reopen.lift_failing_run(work, task["run_id"], "verifier")
+        reopen.unblock_task_gone_back(work, report.task_id, "verifier")
         return TransitionResult(ok=True, status="queued")
-    loss = Loss(
-        problem=reopen.write(verdict, task),
+    loss = FinalFailure(
+        problem=reopen.write_rejection(verdict, task),
         feedback=json.dumps(verdict.feedback),
         digest=report.digest,
         usage=report.usage,
         rejected=1,
     )
-    return _conclude(work, report, task, loss)
+    return _write_failure(work, report, task, loss)
 
 
-def give_up(work: UnitOfWork, report: Fail | Lose, task: Row) -> TransitionResult:
+def conclude_failure(work: UnitOfWork, report: Fail | Lose, task: Row) -> TransitionResult:
     """A failure or a loss with no budget left, of a step that has a plan for it."""
     if isinstance(report, Fail):
-        loss = Loss(problem=report.error, digest=report.digest, usage=report.usage, failed=1)
+        loss = FinalFailure(
+            problem=report.error, digest=report.digest, usage=report.usage, failed=1
+        )
     else:
-        loss = Loss(problem=report.problem, vanished=1)
-    return _conclude(work, report, task, loss)
+        loss = FinalFailure(problem=report.problem, vanished=1)
+    return _write_failure(work, report, task, loss)
 
 
-def _conclude(
-    work: UnitOfWork, report: Complete | Fail | Lose, task: Row, loss: Loss
+def _write_failure(
+    work: UnitOfWork, report: Complete | Fail | Lose, task: Row, loss: FinalFailure
 ) -> TransitionResult:
     named = (report.task_id, report.fence, loss.problem, loss.digest, loss.usage)
     if task["on_failure"] == "goto":
@@ -122,55 +124,57 @@ def _conclude(
             work.tx, task["workflow"], task["workflow_version"], task["step"]
         ).on_failure
         if rows := work.change_tasks("go_back", rows=[(*named, plan.max_rounds, loss.actor)]):
-            reopen.supersede(work, rows, "goto")
-            go_to(work, task, str(plan.step), loss.feedback or loss.problem)
+            reopen.supersede_children(work, rows, "goto")
+            go_back_to_step(work, task, str(plan.step), loss.feedback or loss.problem)
             detail = f"it goes back to {plan.step}, and is tried again after it"
             return TransitionResult(ok=True, status="queued", detail=detail)
     row = (*named, loss.failed, loss.vanished, loss.rejected, loss.actor)
     (changed,) = work.change_tasks("conclude_tasks", rows=[row])
-    leave_out(work, [changed])
+    skip_unaccepted_work(work, [changed])
     return TransitionResult(
-        ok=True, status=changed["status"], detail=_becomes(changed["status"], report.task_id)
+        ok=True,
+        status=changed["status"],
+        detail=_describe_outcome(changed["status"], report.task_id),
     )
 
 
-def leave_out(work: UnitOfWork, rows: Sequence[Row]) -> None:
+def skip_unaccepted_work(work: UnitOfWork, rows: Sequence[Row]) -> None:
     """Let work give nothing whose verifier was skipped: without an acceptance nothing passes."""
     for row in rows:
         if row["skipped"] and row["verifies"] is not None:
             work.change_tasks("skip_unaccepted", task_id=row["entity"])
 
 
-def _becomes(status: str, task_id: str) -> str:
+def _describe_outcome(status: str, task_id: str) -> str:
     """What the step's plan made of a failure."""
     plans = {"queued": f'it waits for approval: hf.approve("{task_id}")', "done": "it is skipped"}
     return plans.get(status, "")
 
 
-def go_to(work: UnitOfWork, task: Row, step: str, feedback: str) -> None:
+def go_back_to_step(work: UnitOfWork, task: Row, step: str, feedback: str) -> None:
     """Begin again at a step further up, with what was said of the task that goes back."""
     (target,) = work.tx.read("task_beside", task_id=task["id"], step=step)
-    scope = reopen.Scope(apart=task["id"], feedback=feedback)
-    reopen.reopen_within(work, target["id"], "goto", reopen.STARTED, scope)
-    reopen.lift_run(work, task["run_id"], "goto")
-    reopen.let_go(work, task["id"], "goto")
+    extent = reopen.ReopenExtent(apart=task["id"], feedback=feedback)
+    reopen.reopen_task_within_run(work, target["id"], "goto", reopen.STARTED_STATUSES, extent)
+    reopen.lift_failing_run(work, task["run_id"], "goto")
+    reopen.unblock_task_gone_back(work, task["id"], "goto")
 
 
-def _unknown_items(verdict: Verdict, task: Row) -> str | None:
+def _describe_unknown_items(verdict: Verdict, task: Row) -> str | None:
     if task["subject_kind"] != Kind.GROUP:
         return None
     mistake = items_mistake(verdict.items, task["subject_total"] or 0)
     return None if mistake is None else f"a verdict's `items`: {mistake}"
 
 
-def _no_verdict(report: Complete) -> str:
+def _describe_missing_verdict(report: Complete) -> str:
     output = json.loads(report.output)
     items = output.get("items") if isinstance(output, dict) else None
     mistake = None if items is None else items_mistake(items)
     return NO_VERDICT if mistake is None else f"a verdict's `items`: {mistake}"
 
 
-def _verdict(report: Complete) -> Verdict | None:
+def _read_verdict(report: Complete) -> Verdict | None:
     # Cheap, because it is asked of every result and nearly none is a verdict.
     if '"verdict"' not in report.output:
         return None

@@ -79,7 +79,7 @@ def _start_runs(work: UnitOfWork, operations: Sequence[Import]) -> dict[int, Rep
 def _create_trees(work: UnitOfWork, operations: Sequence[Import]) -> dict[int, Reply]:
     trees = {place: each for place, each in enumerate(operations) if each.run is None}
     wanted = [task.key for tree in trees.values() for task in tree.tasks]
-    keys = creation.Keys(work, "tasks_by_key", wanted)
+    keys = creation.IdempotencyKeys(work, "tasks_by_key", wanted)
     replies = {place: _settle_keys(keys, tree.tasks) for place, tree in trees.items()}
     accepted = [
         (task, trees[place].actor)
@@ -110,7 +110,7 @@ def _depths(tasks: Sequence[TaskRow]) -> dict[str, int]:
     return depths
 
 
-def _settle_keys(keys: creation.Keys, tasks: Sequence[TaskRow]) -> Reply:
+def _settle_keys(keys: creation.IdempotencyKeys, tasks: Sequence[TaskRow]) -> Reply:
     own = [task.id for task in tasks]
     try:
         found = [keys.claim(task.key, task.body_digest, task.id) for task in tasks]
@@ -139,7 +139,7 @@ def _plan(work: UnitOfWork, led: Sequence[Led]) -> None:
 def _pass_on(work: UnitOfWork, new: Sequence[Import]) -> None:
     for each in new:
         if finalized := [past.task_id for past in each.past if past.phase == "finalized"]:
-            plans.pass_on(work, finalized, each.actor)
+            plans.inherit_needs(work, finalized, each.actor)
 
 
 def _reach(work: UnitOfWork, query: str, led: Led, **more: Any) -> None:
@@ -187,8 +187,8 @@ def _attempt(work: UnitOfWork, led: Sequence[Led]) -> None:
     pasts = [each.past for each in led]
     done = [_completed(past) for past in pasts if past.ended == "done"]
     failed = [_failed(past) for past in pasts if past.ended == "failed"]
-    answers = report_outcomes.complete(work, done) if done else []
-    answers += report_outcomes.fail(work, failed) if failed else []
+    answers = report_outcomes.complete_tasks(work, done) if done else []
+    answers += report_outcomes.fail_tasks(work, failed) if failed else []
     for answer in answers:
         if not answer.ok:
             raise RuntimeError(f"a task cannot end, {answer}; nothing of it is imported")

@@ -212,7 +212,7 @@ class Workers:
         """Say that nothing of an attempt runs any more, whatever became of the attempt."""
         return self._context.submit(
             NoteStop(
-                **self._reports.fenced(task_id, token),
+                **self._reports.read_token(task_id, token),
                 ended=validation.number("ended", ended, least=0, most=MOST),
                 left=validation.number("left", left, least=0, most=MOST),
             )

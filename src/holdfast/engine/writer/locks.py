@@ -71,7 +71,7 @@ def _lock_tasks(
     beside |= {need for o in operations if isinstance(o, BlockTask) for need in o.on}
     beside |= {key for o in operations if isinstance(o, RemoveTasks) for key in o.keys}
     if looked := [o.task_id for o in operations if isinstance(o, AdvancePlan)]:
-        beside |= superseded_needs.around(work, looked)
+        beside |= superseded_needs.find_replacements(work, looked)
     if tasks or beside:
         beside |= _related(operations)
     # Who claims in turn waits for no task: it skips what another transaction has locked.

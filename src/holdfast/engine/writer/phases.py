@@ -34,9 +34,16 @@ from holdfast.engine.state import (
     slots,
     usage_limits,
 )
-from holdfast.engine.state.durable import Ask, RecordEffect, SendSignal, Spawn, Suspend, TakeSignal
-from holdfast.engine.state.expected_version import Expect
-from holdfast.engine.state.task_control import control
+from holdfast.engine.state.durable import (
+    AskQuestion,
+    RecordEffect,
+    SendSignal,
+    Spawn,
+    Suspend,
+    TakeSignal,
+)
+from holdfast.engine.state.expected_version import ExpectVersion
+from holdfast.engine.state.task_control import control_task
 from holdfast.engine.state.usage_limits import LiftLimit
 from holdfast.engine.surroundings import (
     access,
@@ -63,7 +70,7 @@ LIMITS_AT_ONCE = 1_000
 
 def conclude(work: UnitOfWork) -> None:
     """Let all follow from the group's transitions, and from the ends among them what goes there."""
-    advance.follow(work)
+    advance.advance_and_free_slots(work)
     schedules.tear_down(work)
     hooks.fire(work)
 
@@ -71,8 +78,8 @@ def conclude(work: UnitOfWork) -> None:
 def sweep(work: UnitOfWork, _: Sweep) -> None:
     picker.mark_due(work)
     work.change_tasks("lift_limits", count=LIMITS_AT_ONCE)
-    usage_limits.look(work)
-    slots.sweep(work)
+    usage_limits.notice_lifted_limits(work)
+    slots.admit_where_room(work)
     # Who is held no more may call a workflow, and no claim does that.
     conclude(work)
 
@@ -82,7 +89,7 @@ def and_derive(handle: Callable[[UnitOfWork, Any], TransitionResult]) -> Operati
 
     def derived(work: UnitOfWork, operation: object) -> TransitionResult:
         reply = handle(work, operation)
-        advance.derive(work)
+        advance.advance_to_fixpoint(work)
         return reply
 
     return each(derived)
@@ -103,25 +110,25 @@ SURROUNDINGS: Phase = {
 }
 REPORTS: Phase = {
     NoteStop: workers.note_stops,
-    Renew: report_outcomes.renew,
-    RecordEffect: durable.record,
-    Complete: report_outcomes.complete,
-    Fail: report_outcomes.fail,
-    Release: report_outcomes.release,
-    Ask: report_outcomes.ask,
-    Suspend: durable.suspend,
-    Lose: report_outcomes.lose,
+    Renew: report_outcomes.renew_leases,
+    RecordEffect: durable.record_effects,
+    Complete: report_outcomes.complete_tasks,
+    Fail: report_outcomes.fail_tasks,
+    Release: report_outcomes.release_tasks,
+    AskQuestion: report_outcomes.ask_questions,
+    Suspend: durable.suspend_tasks,
+    Lose: report_outcomes.lose_tasks,
 }
 CONTROL: Phase = {
-    Expect: each(expected_version.expect),
-    Controlled: and_derive(lambda work, operation: control(operation, work)),
+    ExpectVersion: each(expected_version.check_expected_version),
+    Controlled: and_derive(lambda work, operation: control_task(operation, work)),
     ControlledRun: and_derive(run_control.control_run),
 }
-SIGNALS: Phase = {SendSignal: durable.send, TakeSignal: each(durable.take)}
+SIGNALS: Phase = {SendSignal: durable.send_signals, TakeSignal: each(durable.take_signal)}
 NEW_WORK: Phase = {
-    AdvanceRun: advance.advance,
+    AdvanceRun: advance.advance_runs,
     CreateTasks: creation.create_tasks,
-    Spawn: each(durable.spawn),
+    Spawn: each(durable.spawn_tasks),
     StartRun: creation.start_runs,
     Import: imports.take_over,
     Tick: schedules.fire,
@@ -134,4 +141,4 @@ KEPT_IN_ORDER: Phase = {
     Sweep: each(sweep),
 }
 CLAIMS: Phase = {Claim: picker.claim, ClaimById: picker.claim_by_id}
-LIFTED: Phase = {LiftLimit: usage_limits.lift}
+LIFTED: Phase = {LiftLimit: usage_limits.lift_limits}

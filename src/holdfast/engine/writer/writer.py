@@ -79,25 +79,25 @@ class Writer:
         batch.carry_out(work, phases.REPORTS)
         if batch.only(HANDED_ON):
             work.direct_start = self._standing_claims.choose_direct_start()
-        advance.derive(work)
+        advance.advance_to_fixpoint(work)
         batch.carry_out(work, phases.CONTROL)
-        advance.follow(work)
+        advance.advance_and_free_slots(work)
         batch.carry_out(work, phases.SIGNALS)
-        durable.wake(work)
+        durable.wake_for_signals(work)
         batch.carry_out(work, phases.NEW_WORK)
         phases.conclude(work)
         batch.carry_out(work, phases.KEPT_IN_ORDER)
         # What is steered may have been parked while something else held it, where none was seen.
         steered = batch.has(Controlled, ControlledRun)
         looks = self._parked or steered or work.may_readmit_tasks
-        self._parked = looks and slots.unpark(work)
+        self._parked = looks and slots.readmit_tasks(work)
         usage_limits.hold_limited_tasks(work)
         batch.carry_out(work, phases.CLAIMS)
         self.handed = self._standing_claims.serve(work, batch.of(Pull))
-        parked = slots.park(work)
+        parked = slots.withdraw_tasks(work)
         self._parked |= parked > 0 or work.may_readmit_tasks
-        self._crowded = work.keys_to_withdraw if parked == slots.PARKED_AT_ONCE else set()
-        usage_limits.keep(work)
+        self._crowded = work.keys_to_withdraw if parked == slots.WITHDRAWN_AT_ONCE else set()
+        usage_limits.write_limits(work)
         batch.carry_out(work, phases.LIFTED)
         work.settle()
         # Last of all that another process may be waited for: nothing is locked after it.

@@ -8,7 +8,7 @@ from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from holdfast.engine.explain.doctor import examine
+from holdfast.engine.explain.doctor import examine_store
 from holdfast.errors import InvalidInput, StoreError, StoreUnreachable
 from holdfast.service.admin.exclusive_access import opened_engine, refuse_served, refuse_while_busy
 from holdfast.service.project.project import Place
@@ -73,7 +73,7 @@ def _beside(target: Path) -> Path:
 def _prepare(copy: Path) -> None:
     """Bring a copy of a backup up to this release, and look whether it is sound."""
     with opened_engine(f"sqlite:///{copy}") as engine:
-        diagnosis = examine(engine.database)
+        diagnosis = examine_store(engine.database)
         if not diagnosis.ok:
             raise InvalidInput("file", f"an invariant does not hold in the backup:\n{diagnosis}")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from holdfast.engine.engine import Engine
-from holdfast.engine.explain.doctor import examine_within
+from holdfast.engine.explain.doctor import examine_transaction
 from holdfast.errors import InvalidInput, StoreError
 from holdfast.service.admin.exclusive_access import (
     opened_engine,
@@ -81,7 +81,7 @@ def _tell(progress: Progress, name: str, many: int, done: int) -> None:
 
 
 def _refuse_unsound(within: Transaction, said: str) -> None:
-    diagnosis = examine_within(within)
+    diagnosis = examine_transaction(within)
     if not diagnosis.ok:
         raise StoreError(f"an invariant of the store does not hold, so {said}\n{diagnosis}")
 

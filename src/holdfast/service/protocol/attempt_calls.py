@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from holdfast.engine.engine import Engine
-from holdfast.engine.state.effects import EFFECTS
+from holdfast.engine.state.effects import EFFECTS_AT_ONCE
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.model.effect import Wait
 from holdfast.model.task import Renewal
@@ -104,7 +104,7 @@ class AttemptCalls:
 
     def _effect(self, task_id: str, body: request_bodies.Effect) -> Reply:
         if body.name is None:
-            limit = EFFECTS if body.limit is None else body.limit
+            limit = EFFECTS_AT_ONCE if body.limit is None else body.limit
             return _ok(self._protocol.effects(task_id, body.token, body.after, limit))
         return _ok(self._protocol.record_effect(task_id, body.token, body.name, body.value))
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from holdfast.engine.engine import Engine
 from holdfast.engine.input import validation
-from holdfast.engine.state.effects import EFFECTS
+from holdfast.engine.state.effects import EFFECTS_AT_ONCE
 from holdfast.errors import InvalidInput, StoreBusy, StoreError
 from holdfast.model.effect import Recorded, Wait
 from holdfast.model.result import TransitionResult
@@ -348,7 +348,9 @@ class Protocol:
         self._scope.check_tasks([task_id])
         accepted(task_id, self._engine.work.check_write(task_id, token))
         signals = hear(self._engine, task_id, token) if after is None else None
-        page = page_of_effects(self._engine, task_id, after, EFFECTS if limit is None else limit)
+        page = page_of_effects(
+            self._engine, task_id, after, EFFECTS_AT_ONCE if limit is None else limit
+        )
         return page | present(signals=signals or None)
 
     def record_effect(self, task_id: str, token: str, name: str, value: object) -> View:

@@ -37,7 +37,8 @@ def _view_run(told: RunExplanation, workers: Sequence[LiveWorker], typed: Typed)
     fixes += [f"holdfast logs {each.task.id}" for each in free if each.given_back]
     fixes += [fix for each in free if each.task.id in alone for fix in _fixes(each, each.fix)]
     lines = {
-        each.task.id: ": ".join([each.line, *alone.get(each.task.id, ())]) for each in told.tasks
+        each.task.id: ": ".join([each.one_line, *alone.get(each.task.id, ())])
+        for each in told.tasks
     }
     return {
         "id": told.run.id,
@@ -88,8 +89,8 @@ def _served(told: Explanation, workers: Sequence[LiveWorker]) -> View | None:
     task = told.task
     if task.kind is not Kind.WORK or task.status is not Status.QUEUED:
         return None
-    if told.left:
-        return {"name": "worker", "ok": False, "detail": told.left}
+    if told.no_worker:
+        return {"name": "worker", "ok": False, "detail": told.no_worker}
     fit = [each for each in workers if task.agent in each.agents and {*task.tags} <= {*each.tags}]
     serve = [each for each in fit if each.told is None and each.pausing is None]
     wanted = f'"{task.agent}"' + (f" with {', '.join(task.tags)}" if task.tags else "")

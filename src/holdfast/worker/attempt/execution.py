@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
 from holdfast.engine.core.operation import Operation
-from holdfast.engine.state.reports import Held, Told
+from holdfast.engine.state.reports import FinalReport, HeldTask
 from holdfast.errors import InvalidInput, ShuttingDown, TaskFailed, tell_error
 from holdfast.logs import About, log_about
 from holdfast.model.result import GIVEN_BACK, TransitionResult
@@ -317,10 +317,10 @@ class Execution:
             again = "it is tried again" if answer.status == "queued" else "it is not tried again"
             log.warning("%s raised %s; %s", self, self.raised, answer.detail or again)
 
-    def _report(self, make: Callable[..., Told], *said: object, **options: object) -> bool:
+    def _report(self, make: Callable[..., FinalReport], *said: object, **options: object) -> bool:
         # Before it is sent: its commit tells everyone that the attempt has ended.
         self.reported = True
-        held = Held(task_id=self.task_id, fence=self.assignment.attempt)
+        held = HeldTask(task_id=self.task_id, fence=self.assignment.attempt)
         report = make(held, *said, **options)
         try:
             # What a timeout reports is not its end: the function still has its place.
@@ -368,7 +368,7 @@ class Courier(Entry[Operation]):
 
     __slots__ = ("_sender", "last")
 
-    def __init__(self, report: Told, sender: Sender, *, last: bool) -> None:
+    def __init__(self, report: FinalReport, sender: Sender, *, last: bool) -> None:
         super().__init__(report)
         self._sender = sender
         self.last = last

@@ -19,7 +19,7 @@ from holdfast.engine.core.sync_async import operation, reading
 from holdfast.engine.input import validation
 from holdfast.engine.read.missing_functions import WANTED_AT_ONCE, Wanted
 from holdfast.engine.state.durable import RecordEffect
-from holdfast.engine.state.reports import Held, Reports
+from holdfast.engine.state.reports import HeldTask, Reports
 from holdfast.engine.surroundings.workers import AnnounceWorker, ForgetWorker, NoteStop
 from holdfast.errors import InvalidInput, ShuttingDown, StoreGone
 from holdfast.model.effect import Child, Recorded
@@ -54,7 +54,7 @@ class Ports:
 
 
 class RemoteReports(Reports):
-    def fenced(self, task_id: str, token: str) -> Held:
+    def read_token(self, task_id: str, token: str) -> HeldTask:
         """What a token says; whether it is genuine, the server tells."""
         number = token.partition(".")[0]
         fence = int(number) if number.isdecimal() else 0
@@ -139,7 +139,7 @@ class RemoteWork:
     ) -> Future[Recorded]:
         asked: Asked[Operation] = Asked(
             RecordEffect(
-                **self.reports.fenced(task_id, token),
+                **self.reports.read_token(task_id, token),
                 name=clean_key("name", name),
                 value=encode_json("value", value, limit=self._ports.settings.max_output),
             )
@@ -251,7 +251,7 @@ class RemoteWorkers:
     def note_stop(
         self, task_id: str, token: str, *, ended: int, left: int = 0
     ) -> Future[TransitionResult]:
-        held = self._work.reports.fenced(task_id, token)
+        held = self._work.reports.read_token(task_id, token)
         return self._sending.submit(NoteStop(**held, ended=ended, left=left))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from holdfast.clock import Clock
 from holdfast.engine.core.operation import Complete, Fail, Operation, Release
-from holdfast.engine.state.durable import Ask, Notes, RecordEffect, Suspend
+from holdfast.engine.state.durable import AskQuestion, Notes, RecordEffect, Suspend
 from holdfast.engine.surroundings.workers import AnnounceWorker, ForgetWorker, NoteStop
 from holdfast.errors import InvalidInput, StoreUnreachable
 from holdfast.model.effect import Recorded
@@ -164,7 +164,7 @@ class Sending:
             return self._client.transition("/claims/leave", left)
         if isinstance(operation, RecordEffect):
             return self._record(operation)
-        if isinstance(operation, Complete | Fail | Release | Ask | Suspend | NoteStop):
+        if isinstance(operation, Complete | Fail | Release | AskQuestion | Suspend | NoteStop):
             verb, said = _say(operation)
             body = {"token": self._token(operation), **said}
             shape = {} if isinstance(operation, NoteStop) else {"task": dict}
@@ -190,7 +190,9 @@ class Sending:
         return self.held.token(operation.task_id, operation.fence)
 
 
-def _say(operation: Complete | Fail | Release | Ask | Suspend | NoteStop) -> tuple[str, Any]:
+def _say(
+    operation: Complete | Fail | Release | AskQuestion | Suspend | NoteStop,
+) -> tuple[str, Any]:
     """The verb of a report, and its body but for the token."""
     match operation:
         case Complete():
@@ -200,7 +202,7 @@ def _say(operation: Complete | Fail | Release | Ask | Suspend | NoteStop) -> tup
             return "fail", {**said, "usage": _json(operation.usage)}
         case Release():
             return _give_back(operation)
-        case Ask():
+        case AskQuestion():
             return "ask", {"question": _json(operation.question), **_note(operation.notes)}
         case Suspend():
             return "release", {"until": operation.until, **_note(operation.notes)}

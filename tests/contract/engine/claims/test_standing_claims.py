@@ -226,7 +226,7 @@ def test_a_place_is_free_only_in_the_group_of_the_report_that_gives_it_up(quiet:
     create(quiet, "one", "two")
     quiet.commits.step()
     (held,) = hand.held
-    report = quiet.work.reports.complete(quiet.work.reports.fenced(held.task.id, held.token))
+    report = quiet.work.reports.complete(quiet.work.reports.read_token(held.task.id, held.token))
     answers: list[object] = []
 
     def returns_just_now() -> int:

@@ -46,7 +46,7 @@ def test_a_failed_run_tells_what_broke_it_and_how_to_try_again(engine: Engine) -
     run.break_for_good("plan")
     told = engine.why_run(run.id)
     assert told.summary.startswith(f"chain {run.id} is failed")
-    assert told.tasks[0].line == "plan is failed: broken"
+    assert told.tasks[0].one_line == "plan is failed: broken"
     assert told.fix == f'hf.runs.retry("{run.id}")'
 
 

@@ -10,7 +10,7 @@ from holdfast.clock import ManualClock
 from holdfast.engine.core.kept_totals import Bounds
 from holdfast.engine.engine import Engine
 from holdfast.engine.state.durable import RecordEffect
-from holdfast.engine.state.effects import EFFECTS
+from holdfast.engine.state.effects import EFFECTS_AT_ONCE
 from holdfast.errors import HoldfastError, TooMuchKept
 from holdfast.model.effect import Recorded, Wait
 from holdfast.model.status import Status
@@ -198,13 +198,13 @@ def test_a_deleted_task_is_no_longer_counted_as_kept(few: Engine, store_url: str
 
 def test_more_effects_than_are_read_at_once_are_read_all_in_order(engine: Engine) -> None:
     attempt = take(engine, create(engine))
-    names = [f"effect {each}" for each in range(EFFECTS + 3)]
+    names = [f"effect {each}" for each in range(EFFECTS_AT_ONCE + 3)]
     asked = [
         engine.work.record_effect.submit(attempt.task.id, attempt.token, name, 1) for name in names
     ]
     assert all(each.result().answer.ok for each in asked)
     assert {*engine.work.effects(attempt.task.id)} == {*names}
     page = engine.work.effects_page(attempt.task.id)
-    assert len(page) == EFFECTS
+    assert len(page) == EFFECTS_AT_ONCE
     rest = engine.work.effects_page(attempt.task.id, next(reversed(page)))
     assert [*page, *rest] == [*engine.work.effects(attempt.task.id)]

@@ -39,7 +39,7 @@ def park(engine: Engine, *, count: int = 10) -> set[str]:
 
 
 def unpark(engine: Engine, *, count: int = 10) -> set[str]:
-    lines = [("default", "[]", half) for half in slots.HALVES]
+    lines = [("default", "[]", half) for half in slots.BARE_AND_NOT]
     return {row["id"] for row in keep(engine, "unpark_tasks", key=KEY, count=count, rows=lines)}
 
 
@@ -189,7 +189,7 @@ def test_a_parked_task_that_is_claimed_by_its_id_is_no_longer_parked(
 def test_tasks_that_one_commit_leaves_unparked_are_parked_by_the_next_commits(
     engine: Engine, hand: Raw, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slots, "PARKED_AT_ONCE", 2)
+    monkeypatch.setattr(slots, "WITHDRAWN_AT_ONCE", 2)
     first, *_ = (create(engine, concurrency=ONE) for _ in range(6))
     take(engine, first)
     assert len(parked(hand)) == 2

@@ -14,65 +14,74 @@ from holdfast.model.task import Task
 from holdfast.store.database import Row, Transaction
 
 # As the writer tells it of a step whose texts, list or condition it cannot make out.
-_LACKS = re.compile(
+_MISSING_VALUE = re.compile(
     r"(?:step|loop) '([^']*)': (?:there is no )?(?:(subject)\b|steps\.([\w:/@+-]+))"
 )
 
 # The name of the error by which a function ends whose signal did not come.
-_REMEMBERED = "SignalTimeout"
+_SIGNAL_TIMEOUT = "SignalTimeout"
 
 
-def retry_for_values(tx: Transaction, tasks: Sequence[Task]) -> str:
+def retry_for_value(tx: Transaction, tasks: Sequence[Task]) -> str:
     """The call that does the step again whose output the first of some tasks lacked, if one did.
 
     To try such a task again by itself ends as before; and so does one that waited for a signal in
     vain, which it remembers.
     """
-    ways = (_retry_giver(tx, each) or _below(tx, each) or _begin_anew(each) for each in tasks)
+    ways = (
+        _retry_giver(tx, each)
+        or _retry_giver_in_called_run(tx, each)
+        or _reopen_after_timeout(each)
+        for each in tasks
+    )
     return next(filter(None, ways), "")
 
 
-def retry_for_values_of(tx: Transaction, rows: Sequence[Row]) -> str:
-    return retry_for_values(tx, [read_task(row) for row in rows])
+def retry_for_value_of_rows(tx: Transaction, rows: Sequence[Row]) -> str:
+    return retry_for_value(tx, [read_task(row) for row in rows])
 
 
 def _retry_giver(tx: Transaction, task: Task) -> str:
-    found = _LACKS.match(task.error) if isinstance(task.error, str) else None
+    found = _MISSING_VALUE.match(task.error) if isinstance(task.error, str) else None
     if found is None or task.run_id is None or found[1] != task.step:
         return ""
-    place = _subject(tx, task.id) if found[2] else _beside(tx, task.run_id, task.id, found[3])
-    return "" if place is None else child_run_refusals.retry_step(tx, task.run_id, place)
+    address = (
+        _find_subject(tx, task.id) if found[2] else _find_beside(tx, task.run_id, task.id, found[3])
+    )
+    return "" if address is None else child_run_refusals.retry_step(tx, task.run_id, address)
 
 
-def _below(tx: Transaction, task: Task) -> str:
+def _retry_giver_in_called_run(tx: Transaction, task: Task) -> str:
     """The same of what has failed in the run that a task has called."""
     if task.calls is None or task.status is not Status.FAILED:
         return ""
     child = called_run(tx, tx.read("task_by_id", task_id=task.id)[0])
     failed = [] if child is None else tx.read("failed_in_run", run_id=child)
     ids = [row["id"] for row in failed]
-    return retry_for_values_of(tx, tx.read("tasks_by_id", ids=ids)) if ids else ""
+    return retry_for_value_of_rows(tx, tx.read("tasks_by_id", ids=ids)) if ids else ""
 
 
-def _begin_anew(task: Task) -> str:
+def _reopen_after_timeout(task: Task) -> str:
     kind = task.error.get("type") if isinstance(task.error, dict) else None
-    remembers = task.status is Status.FAILED and kind == _REMEMBERED
+    remembers = task.status is Status.FAILED and kind == _SIGNAL_TIMEOUT
     return f'hf.tasks.reopen("{task.id}")' if remembers else ""
 
 
-def _subject(tx: Transaction, task_id: str) -> str | None:
+def _find_subject(tx: Transaction, task_id: str) -> str | None:
     (row,) = tx.read("task_by_id", task_id=task_id)
     return name_tasks(tx, [row["verifies"]]).get(row["verifies"]) if row["verifies"] else None
 
 
-def _beside(tx: Transaction, run_id: str, task_id: str, step: str) -> str | None:
+def _find_beside(tx: Transaction, run_id: str, task_id: str, step: str) -> str | None:
     """Where a step stands that a task names: beside it, or beside a group around it."""
-    around = _around(name_tasks(tx, [task_id])[task_id])
-    places = (f"{each}.{step}" if each else step for each in around)
-    return next((place for place in places if seek(tx, run_id, place).found is not None), None)
+    around = _addresses_around(name_tasks(tx, [task_id])[task_id])
+    addresses = (f"{each}.{step}" if each else step for each in around)
+    return next(
+        (address for address in addresses if seek(tx, run_id, address).found is not None), None
+    )
 
 
-def _around(place: str) -> Iterator[str]:
-    while place:
-        place = place.rpartition(".")[0]
-        yield place
+def _addresses_around(address: str) -> Iterator[str]:
+    while address:
+        address = address.rpartition(".")[0]
+        yield address
