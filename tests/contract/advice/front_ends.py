@@ -1,0 +1,138 @@
+"""Front ends: what a Python program, the command line, HTTP and MCP give a user to read."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from contextlib import redirect_stderr
+from pathlib import Path
+from typing import Any, cast
+
+from mcp.server.mcpserver import MCPServer
+
+from holdfast.cli.app.advice import say_error
+from holdfast.cli.app.session import chosen_store, with_store
+from holdfast.cli.render.formats import error_line
+from holdfast.engine.engine import Engine
+from holdfast.errors import HoldfastError, tell_error
+from holdfast.mcp.tools import Caller, Toolbox
+from holdfast.service.admin import health
+from holdfast.service.commands import request_errors
+from holdfast.service.commands.problems import describe_error
+from holdfast.service.project.project import Place
+from holdfast.service.queries.explanations import explain
+from holdfast.settings import Project
+from tests.contract.advice.situations import Examined, Explained, Read, Refused, Stored
+
+# A name of a store that has to be in every command to type.
+STORE = "sqlite:///shop.db"
+
+
+def read_python(read: Read) -> list[str]:
+    match read:
+        case Refused():
+            return [read.answer.detail]
+        case Explained():
+            return str(read.told).splitlines()
+        case Examined():
+            return str(read.engine.doctor()).splitlines()
+        case Stored():
+            return [tell_error(read.error)]
+        case HoldfastError():
+            return str(read).splitlines()
+
+
+def read_command_line(read: Read) -> list[str]:
+    chosen = chosen_store.set(STORE)
+    try:
+        return _read_view(read, with_store) if _is_view(read) else _read_errors(read)
+    finally:
+        chosen_store.reset(chosen)
+
+
+def _read_errors(read: Read) -> list[str]:
+    if isinstance(read, Stored):
+        return [error_line(read.error)]
+    with redirect_stderr(io.StringIO()) as written:
+        say_error(_error(read), json=False)
+    return written.getvalue().splitlines()
+
+
+def read_http(read: Read) -> list[str]:
+    if _is_view(read):
+        return _read_view(read, str)
+    if isinstance(read, Stored):
+        return []
+    return str(describe_error(_error(read)).body["detail"]).splitlines()
+
+
+def read_mcp(read: Read) -> list[str]:
+    if _is_view(read):
+        return _read_view(read, str)
+    return [] if isinstance(read, Stored) else Refusing(_error(read)).read().splitlines()
+
+
+class Refusing(Toolbox):
+    """A tool that refuses whatever it is asked."""
+
+    looks = True
+
+    def __init__(self, error: HoldfastError) -> None:
+        super().__init__(cast("Callable[[], Caller]", None))
+        self._error = error
+        self._calls: list[Callable[[], Any]] = []
+
+    def fail(self) -> None:
+        """Refuse."""
+        raise self._error
+
+    def add_tool(self, call: Callable[[], Any], **_: object) -> None:
+        self._calls.append(call)
+
+    @classmethod
+    def names(cls) -> list[str]:
+        return ["fail"]
+
+    def read(self) -> str:
+        self.install(cast("MCPServer", self))
+        return str(self._calls[0]().content[0].text)
+
+
+def _error(read: Read) -> HoldfastError:
+    if isinstance(read, Refused):
+        return request_errors.Refused(read.identifier, read.answer)
+    assert isinstance(read, HoldfastError)
+    return read
+
+
+def _is_view(read: Read) -> bool:
+    return isinstance(read, Explained | Examined)
+
+
+def _read_view(read: Read, typed: Callable[[str], str]) -> list[str]:
+    if isinstance(read, Explained):
+        told = read.told
+        identifier = told.run.id if hasattr(told, "run") else told.task.id
+        return _lines(explain(read.engine, identifier, typed=typed))
+    assert isinstance(read, Examined)
+    return _read_examined(read.engine, typed)
+
+
+def _lines(told: dict[str, Any]) -> list[str]:
+    lines = [told["summary"]]
+    lines += [f"  {each['line']}" for each in told.get("tasks", ())]
+    lines += [
+        f"  {each['name']}: {each['detail']}" for each in told.get("clauses", ()) if each["detail"]
+    ]
+    return [*lines, *(f"fix: {each}" for each in told["fixes"])]
+
+
+def _read_examined(engine: Engine, typed: Callable[[str], str]) -> list[str]:
+    place = Place(url=STORE, home=Path("nowhere"), settled=True)
+    told = health.examine(engine, place, Project(), typed)
+    lines = [
+        f"{check['name']}: {each['entity']} {each['detail']}"
+        for check in told["checks"]
+        for each in check["violations"]
+    ]
+    return lines + [each for each in told["warnings"] if "nowhere" not in each]

@@ -1,0 +1,70 @@
+"""Golden files: the words in which each front end advises a user, in every situation there is.
+
+`HOLDFAST_WRITE_GOLDEN=1 pytest tests/contract/advice` writes them again; read the difference
+before it is committed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from holdfast.clock import ManualClock
+from holdfast.engine.engine import Engine
+from holdfast.randomness import SeededRandomness
+from tests.contract.advice import front_ends
+from tests.contract.advice.situations import SITUATIONS, Read
+
+GOLDEN = Path(__file__).parent / "golden"
+FRONT_ENDS: dict[str, Callable[[Read], list[str]]] = {
+    "python": front_ends.read_python,
+    "command_line": front_ends.read_command_line,
+    "http": front_ends.read_http,
+    "mcp": front_ends.read_mcp,
+}
+_ID = re.compile(r"\b([rt])_[0-9a-z]{20}\b")
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What users read, by front end: a heading for each situation, and ids as t_1, t_2, …."""
+    read: dict[str, list[str]] = {name: [] for name in FRONT_ENDS}
+    for situation in SITUATIONS:
+        folder = tmp_path_factory.mktemp("store")
+        url, clock = f"sqlite:///{folder}/holdfast.db", ManualClock()
+        engine = Engine(url, clock=clock, randomness=SeededRandomness(7))
+        engine.commits.start()
+        try:
+            for title, found in situation(engine, clock):
+                for name, front_end in FRONT_ENDS.items():
+                    if lines := front_end(found):
+                        text = "\n".join(lines).replace(str(folder), "FOLDER")
+                        read[name].append(f"# {title}\n{_with_short_ids(text)}\n")
+        finally:
+            engine.close()
+    return {name: "\n".join(sections) for name, sections in read.items()}
+
+
+def _with_short_ids(text: str) -> str:
+    known: dict[str, str] = {}
+
+    def shorten(found: re.Match[str]) -> str:
+        kind = found[1]
+        number = 1 + sum(each.startswith(kind) for each in known.values())
+        return known.setdefault(found[0], f"{kind}_{number}")
+
+    return _ID.sub(shorten, text)
+
+
+@pytest.mark.parametrize("name", FRONT_ENDS)
+def test_the_words_of_a_front_end_are_those_of_its_golden_file(
+    words: dict[str, str], name: str
+) -> None:
+    file = GOLDEN / f"{name}.txt"
+    if os.environ.get("HOLDFAST_WRITE_GOLDEN"):
+        file.write_text(words[name])
+    assert words[name] == file.read_text()
