@@ -15,7 +15,7 @@ from holdfast.definition.schema import make_schema, make_tables
 from holdfast.engine.explain.doctor import CHECKS
 from holdfast.model.result import Refusal
 from holdfast.model.status import RUN_TRANSITIONS, TASK_TRANSITIONS, Hold, Transition
-from holdfast.settings import GIVEN, VARIABLES, Settings
+from holdfast.settings import COMMAND_VARIABLES, VARIABLES, Settings
 from holdfast.store.sql_text import queries
 from tools.calls import list_calls, list_problems
 from tools.commands import Described, every_command
@@ -92,7 +92,7 @@ def settings() -> str:
         f"| variable | what it says |\n|---|---|\n{_named(VARIABLES)}"
         "\n[A command that a worker runs](../how-to/commands.md) finds these set, and no"
         " other of its worker's but `HOLDFAST_HOME`:\n\n"
-        f"| variable | what it is |\n|---|---|\n{_named(GIVEN)}"
+        f"| variable | what it is |\n|---|---|\n{_named(COMMAND_VARIABLES)}"
     )
 
 

@@ -43,10 +43,10 @@ class HoldfastError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         # An error takes what its message is made of, and would be given the message again: whoever
         # waits for another process, as a pool of them does, could not read what was raised there.
-        return _made_again, (type(self), self.args), self.__dict__
+        return _remake_error, (type(self), self.args), self.__dict__
 
 
-def _made_again(kind: type[HoldfastError], args: tuple[object, ...]) -> HoldfastError:
+def _remake_error(kind: type[HoldfastError], args: tuple[object, ...]) -> HoldfastError:
     return kind.__new__(kind, *args)
 
 
@@ -91,8 +91,8 @@ class Mistake:
 
     def told(self) -> dict[str, int | str]:
         """For programs: the place, what is wrong, and the hint, which may be empty."""
-        place: dict[str, int | str] = {"line": self.line, "column": self.column}
-        return place | {"message": self.message, "hint": self.hint}
+        position: dict[str, int | str] = {"line": self.line, "column": self.column}
+        return position | {"message": self.message, "hint": self.hint}
 
     def shown(self, name: str) -> str:
         """For people: the place, what is wrong, the line with a caret under it, and the hint."""
@@ -168,7 +168,7 @@ class TaskFailed(HoldfastError):
         self, identifier: str, status: str, error: object, step: str | None = None
     ) -> None:
         where = "" if step is None else f" at step {step!r}"
-        why = "" if error is None else f": {in_words(error)}"
+        why = "" if error is None else f": {describe_error(error)}"
         super().__init__(f"{identifier} ended {status}{where}{why}")
         self.identifier = identifier
         self.status = status
@@ -176,24 +176,24 @@ class TaskFailed(HoldfastError):
         self.step = step
 
 
-def tell_error(error: object) -> str:
+def summarize_error(error: object) -> str:
     """The error of an attempt in one line: its type and the first line of its message."""
-    return in_words(error).partition("\n")[0]
+    return describe_error(error).partition("\n")[0]
 
 
-def in_words(error: object) -> str:
+def describe_error(error: object) -> str:
     """The error of an attempt: its type and its message, or the last word of its verifier."""
     match error:
         case {"type": kind, "message": message} | {"code": kind, "message": message}:
             return f"{kind}: {message}" if message else str(kind)
         case {"rounds": int(rounds), "feedback": feedback}:
             times = "time" if rounds == 1 else "times"
-            return f"rejected {rounds} {times}, last: {_as_said(feedback)}"
+            return f"rejected {rounds} {times}, last: {_to_text(feedback)}"
         case _:
-            return _as_said(error)
+            return _to_text(error)
 
 
-def _as_said(value: object) -> str:
+def _to_text(value: object) -> str:
     """Text as it is, and anything else as the JSON that it was said in."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
@@ -237,8 +237,8 @@ class StoreBusy(StoreUnreachable):
 class StoreUnwritable(StoreError):
     """The database, or a file beside it, cannot be written; what was asked has not happened."""
 
-    def __init__(self, place: object, reason: object) -> None:
-        super().__init__(f"{place} cannot be written: {reason}; make room there, and ask again")
+    def __init__(self, path: object, reason: object) -> None:
+        super().__init__(f"{path} cannot be written: {reason}; make room there, and ask again")
 
 
 class UnknownOutcome(StoreError):

@@ -10,7 +10,7 @@ from typing import Any, NewType, Protocol, cast
 from holdfast.clock import Clock
 from holdfast.errors import InvalidInput
 from holdfast.randomness import Randomness
-from holdfast.threads import generation
+from holdfast.threads import fork_generation
 
 RunId = NewType("RunId", str)
 TaskId = NewType("TaskId", str)
@@ -28,9 +28,9 @@ AnyId = str | Identified
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 # Bytes of chance for one millisecond, and for how many it is drawn.
-WIDTH, DRAWN = 7, 64
+CHANCE_BYTES, DRAWS_AT_ONCE = 7, 64
 # The bits of an id's last four characters.
-LOW = 20
+LOW_BITS = 20
 _PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
 _OTHER = {
     "t_": 'is a run, and a task is wanted; one of its tasks is run.task("…"), by its step',
@@ -39,13 +39,13 @@ _OTHER = {
 _SHAPE = re.compile(rf"[rt]_[0-7][{ALPHABET}]{{19}}")
 
 
-class TaskIds(Protocol):
+class TaskIdSource(Protocol):
     """Where the ids of tasks come from."""
 
     def task(self) -> TaskId: ...
 
 
-class Ahead:
+class DrawnIds:
     """Ids that were drawn at once: each by itself costs a lock, and often a call of the system."""
 
     def __init__(self, drawn: Iterable[TaskId]) -> None:
@@ -67,7 +67,7 @@ class Ids:
         self._time = ""
         self._chance = 0
         self._chances: list[int] = []
-        self._process = generation()
+        self._process = fork_generation()
 
     def task(self) -> TaskId:
         return TaskId(self._next("t_", 1)[0])
@@ -81,19 +81,19 @@ class Ids:
     def signal(self) -> str:
         return self._next("s_", 1)[0]
 
-    def ahead(self, count: int) -> Ahead:
+    def draw_task_ids(self, count: int) -> DrawnIds:
         """As many ids of tasks, for one who makes them one by one."""
-        return Ahead(self.tasks(count))
+        return DrawnIds(self.tasks(count))
 
     def _next(self, prefix: str, count: int) -> list[str]:
         with self._lock:
             millisecond = self._now() // 1000
-            if millisecond > self._millisecond or generation() != self._process:
-                self._begin(max(millisecond, self._millisecond))
+            if millisecond > self._millisecond or fork_generation() != self._process:
+                self._begin_millisecond(max(millisecond, self._millisecond))
             first = self._chance + 1
             last = self._chance = self._chance + count
             time = self._time
-        if count == 1 or first >> LOW != last >> LOW:
+        if count == 1 or first >> LOW_BITS != last >> LOW_BITS:
             return [prefix + time + _encode(chance) for chance in range(first, last + 1)]
         # All but their ends is the same.
         head, pairs = prefix + time + _encode(first)[:-4], _PAIRS
@@ -102,22 +102,22 @@ class Ids:
             for chance in range(first, last + 1)
         ]
 
-    def _begin(self, millisecond: int) -> None:
+    def _begin_millisecond(self, millisecond: int) -> None:
         # A child of a fork is not to go on with what its parent drew.
-        if not self._chances or generation() != self._process:
-            self._chances = self._draw()
-        self._process = generation()
+        if not self._chances or fork_generation() != self._process:
+            self._chances = self._draw_chances()
+        self._process = fork_generation()
         self._millisecond = millisecond
         self._time = _encode(millisecond)
         self._chance = self._chances.pop()
 
-    def _draw(self) -> list[int]:
+    def _draw_chances(self) -> list[int]:
         """Chance for so many milliseconds: to ask the system for each gives up the interpreter."""
-        drawn = self._randomness.token_bytes(WIDTH * DRAWN)
+        drawn = self._randomness.token_bytes(CHANCE_BYTES * DRAWS_AT_ONCE)
         # 49 bits of the 50: however many follow within one millisecond, they cannot run out.
         return [
-            int.from_bytes(drawn[place : place + WIDTH], "big") >> 7
-            for place in range(0, len(drawn), WIDTH)
+            int.from_bytes(drawn[place : place + CHANCE_BYTES], "big") >> 7
+            for place in range(0, len(drawn), CHANCE_BYTES)
         ]
 
 

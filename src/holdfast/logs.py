@@ -9,26 +9,26 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from holdfast.tracing import tracer
+from holdfast.tracing import find_tracer
 
-About = Mapping[str, str | int | None]
+LogFields = Mapping[str, str | int | None]
 
 
 class Subject(Protocol):
     @property
-    def about(self) -> About:
+    def about(self) -> LogFields:
         """What a line of the log says of it."""
 
 
 _subject: ContextVar[Subject | None] = ContextVar("holdfast_log_subject", default=None)
 
 
-def log_about(subject: Subject) -> None:
+def set_log_subject(subject: Subject) -> None:
     """Have all that is logged in this context, from now on, be about something."""
     _subject.set(subject)
 
 
-class JsonLines(logging.Formatter):
+class JsonLogFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="microseconds")
         told: dict[str, Any] = {
@@ -36,7 +36,7 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
-            **_find(record),
+            **_find_fields(record),
             "trace_id": _trace_id(),
         }
         if record.exc_info:
@@ -44,7 +44,7 @@ class JsonLines(logging.Formatter):
         return json.dumps({name: value for name, value in told.items() if value is not None})
 
 
-def _find(record: logging.LogRecord) -> About:
+def _find_fields(record: logging.LogRecord) -> LogFields:
     """What a record is about: something that it names, or else what it was logged in."""
     named = record.args if isinstance(record.args, tuple) else ()
     for each in named:
@@ -56,6 +56,6 @@ def _find(record: logging.LogRecord) -> About:
 
 
 def _trace_id() -> str | None:
-    known = tracer()
+    known = find_tracer()
     place = None if known is None else known.current()
     return None if place is None else place.trace_id

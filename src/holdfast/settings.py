@@ -92,7 +92,7 @@ VARIABLES = {
     "HOLDFAST_SECRETS": "the file of a worker's secrets",
 }
 # What a command finds set that a worker runs.
-GIVEN = {
+COMMAND_VARIABLES = {
     "HOLDFAST_TASK": "its task",
     "HOLDFAST_RUN": "its run",
     "HOLDFAST_STEP": "its step",
@@ -110,7 +110,7 @@ GIVEN = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Keep:
+class KeepTimes:
     """How long what has ended is kept."""
 
     worktrees: float = 3 * DAY
@@ -119,7 +119,7 @@ class Keep:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Project:
+class ProjectSettings:
     """What the `holdfast.yaml` of a `folder` says, for the command line and its workers.
 
     - `database`: the store, a path of it from that folder
@@ -132,4 +132,4 @@ class Project:
     functions: int | None = None
     agents: int = 2
     least_disk: int = LEAST_DISK
-    keep: Keep = Keep()
+    keep: KeepTimes = KeepTimes()

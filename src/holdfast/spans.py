@@ -17,14 +17,14 @@ from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.sdk.trace.sampling import Decision
 from opentelemetry.trace import NonRecordingSpan, SpanContext, Status, StatusCode, TraceFlags
 
-from holdfast.tracing import Place, Span
+from holdfast.tracing import Span, SpanIdentity
 
 NANOSECONDS = 1_000
 # The ids of the span that is made next, where they are known before.
-_wanted: ContextVar[Place | None] = ContextVar("holdfast_wanted_span", default=None)
+_wanted: ContextVar[SpanIdentity | None] = ContextVar("holdfast_wanted_span", default=None)
 
 
-class _Ids(RandomIdGenerator):
+class _GivenIds(RandomIdGenerator):
     def generate_span_id(self) -> int:
         wanted = _wanted.get()
         known = None if wanted is None else wanted.span_id
@@ -35,7 +35,7 @@ class _Ids(RandomIdGenerator):
         return super().generate_trace_id() if wanted is None else int(wanted.trace_id, 16)
 
 
-class _Under:
+class _ActiveSpan:
     def __init__(self, span: trace.Span) -> None:
         self._span = span
 
@@ -43,29 +43,29 @@ class _Under:
         self._span.set_status(Status(StatusCode.ERROR, reason))
 
 
-class Spans:
+class OpenTelemetryTracer:
     """Sends spans to an exporter in the background; what is left is sent when the process ends."""
 
     def __init__(self, exporter: SpanExporter) -> None:
         named = {} if "OTEL_SERVICE_NAME" in os.environ else {"service.name": "holdfast"}
-        self._provider = TracerProvider(resource=Resource.create(named), id_generator=_Ids())
+        self._provider = TracerProvider(resource=Resource.create(named), id_generator=_GivenIds())
         self._provider.add_span_processor(BatchSpanProcessor(exporter))
         self._tracer = self._provider.get_tracer("holdfast")
 
-    def current(self) -> Place | None:
+    def current(self) -> SpanIdentity | None:
         found = trace.get_current_span().get_span_context()
         if not found.is_valid:
             return None
-        return Place(trace_id=f"{found.trace_id:032x}", span_id=f"{found.span_id:016x}")
+        return SpanIdentity(trace_id=f"{found.trace_id:032x}", span_id=f"{found.span_id:016x}")
 
     def record(self, span: Span, start: int, end: int) -> None:
         self._begin(span, start * NANOSECONDS).end(end * NANOSECONDS)
 
     @contextmanager
-    def within(self, span: Span) -> Iterator[_Under]:
+    def within(self, span: Span) -> Iterator[_ActiveSpan]:
         made = self._begin(span)
         with trace.use_span(made, end_on_exit=True, record_exception=False):
-            yield _Under(made)
+            yield _ActiveSpan(made)
 
     def flush(self) -> None:
         self._provider.force_flush()
@@ -77,12 +77,15 @@ class Spans:
         before = _wanted.set(span.place)
         try:
             return self._tracer.start_span(
-                span.name, self._above(span), attributes=dict(span.attributes), start_time=start
+                span.name,
+                self._context_above(span),
+                attributes=dict(span.attributes),
+                start_time=start,
             )
         finally:
             _wanted.reset(before)
 
-    def _above(self, span: Span) -> Context:
+    def _context_above(self, span: Span) -> Context:
         """What a span is below; whether a trace is sampled is the same in every process."""
         place = span.place
         if place.parent_id is None:
@@ -95,6 +98,6 @@ class Spans:
         return trace.set_span_in_context(NonRecordingSpan(above), Context())
 
 
-def export_spans() -> Spans:
+def make_tracer() -> OpenTelemetryTracer:
     """To wherever the OTEL_* variables say."""
-    return Spans(OTLPSpanExporter())
+    return OpenTelemetryTracer(OTLPSpanExporter())

@@ -16,17 +16,17 @@ from typing import Protocol
 
 # How long a thread that computes may keep the interpreter from one that wants it: Python's own
 # default, and as long as a thread that comes back from the store should have to wait.
-DEFAULT_TURN = 0.005
-TURN = 0.0005
+DEFAULT_SWITCH_INTERVAL = 0.005
+SWITCH_INTERVAL = 0.0005
 
 
-class Running(Protocol):
+class RunningThread(Protocol):
     def join(self, timeout: float | None = None) -> None: ...
 
     def is_alive(self) -> bool: ...
 
 
-class Event(Protocol):
+class ThreadEvent(Protocol):
     def set(self) -> None: ...
 
     def clear(self) -> None: ...
@@ -66,39 +66,39 @@ class Flag:
 
 
 class Threads(Protocol):
-    def start(self, name: str, target: Callable[[], None]) -> Running: ...
+    def start(self, name: str, target: Callable[[], None]) -> RunningThread: ...
 
-    def event(self) -> Event: ...
+    def event(self) -> ThreadEvent: ...
 
     def lock(self) -> Lock: ...
 
     def condition(self) -> Condition: ...
 
 
-def program_ends() -> bool:
+def is_program_ending() -> bool:
     """Whether the interpreter is shutting down, and refuses threads and executors to everyone."""
     # The flag comes first, before the executors are joined; the rest is public but later.
     begun: bool | None = getattr(threading, "_SHUTTING_DOWN", None)
     return not threading.main_thread().is_alive() if begun is None else begun
 
 
-def take_turns_sooner() -> None:
+def shorten_switch_interval() -> None:
     """Let no thread that computes keep the writer waiting at each of its statements.
 
     What the program itself has chosen stands.
     """
-    if sys.getswitchinterval() == DEFAULT_TURN:
-        sys.setswitchinterval(TURN)
+    if sys.getswitchinterval() == DEFAULT_SWITCH_INTERVAL:
+        sys.setswitchinterval(SWITCH_INTERVAL)
 
 
 class SystemThreads:
-    def start(self, name: str, target: Callable[[], None]) -> Running:
+    def start(self, name: str, target: Callable[[], None]) -> RunningThread:
         # Daemons: a loop that hangs in a driver must not keep a finished program alive.
         thread = threading.Thread(name=name, target=target, daemon=True)
         thread.start()
         return thread
 
-    def event(self) -> Event:
+    def event(self) -> ThreadEvent:
         return threading.Event()
 
     def lock(self) -> Lock:
@@ -108,7 +108,7 @@ class SystemThreads:
         return threading.Condition()
 
 
-class Loop:
+class PollingLoop:
     """A thread that looks again and again: after each pause, or sooner when it is kicked.
 
     `look` does what is due now and gives the pause in seconds, or None to end. However often it is
@@ -129,7 +129,7 @@ class Loop:
         self._rest = rest
         self._kicked = threads.event()
         self._stop = threads.event()
-        self._thread: Running | None = None
+        self._thread: RunningThread | None = None
 
     def start(self) -> None:
         self._thread = self._threads.start(self._name, self._run)
@@ -168,6 +168,6 @@ def _note_fork() -> None:
 os.register_at_fork(after_in_child=_note_fork)
 
 
-def generation() -> int:
+def fork_generation() -> int:
     """A number that no process has in common with those it was forked from."""
     return _generation

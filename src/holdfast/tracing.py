@@ -19,7 +19,7 @@ log = logging.getLogger("holdfast.tracing")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class SpanIdentity:
     """Where a span belongs, in the digits of W3C; one without a `span_id` is given one."""
 
     trace_id: str
@@ -30,41 +30,41 @@ class Place:
 @dataclass(frozen=True, kw_only=True)
 class Span:
     name: str
-    place: Place
+    place: SpanIdentity
     attributes: Mapping[str, str | int] = field(default_factory=dict)
 
 
-class Under(Protocol):
+class ActiveSpan(Protocol):
     """A span under way."""
 
     def fail(self, reason: str) -> None: ...
 
 
 class Tracer(Protocol):
-    def current(self) -> Place | None:
+    def current(self) -> SpanIdentity | None:
         """The span that whoever asks is in."""
 
     def record(self, span: Span, start: int, end: int) -> None:
         """Tell of what is over: from one moment to another, in microseconds."""
 
-    def within(self, span: Span) -> AbstractContextManager[Under]:
+    def within(self, span: Span) -> AbstractContextManager[ActiveSpan]:
         """Be in a span until the end of the block."""
 
 
-def read_header(text: str) -> Place | None:
+def read_traceparent(text: str) -> SpanIdentity | None:
     """The place that a `traceparent` names, for a span below it."""
     found = _HEADER.fullmatch(text)
-    return None if found is None else Place(trace_id=found[1], parent_id=found[2])
+    return None if found is None else SpanIdentity(trace_id=found[1], parent_id=found[2])
 
 
-def write_header() -> str | None:
+def write_traceparent() -> str | None:
     """The `traceparent` of the span that this is in, where there is one."""
-    known = tracer()
+    known = find_tracer()
     place = None if known is None else known.current()
     return None if place is None else f"00-{place.trace_id}-{place.span_id}-01"
 
 
-def is_wanted(environment: Mapping[str, str]) -> bool:
+def is_tracing_wanted(environment: Mapping[str, str]) -> bool:
     disabled = environment.get("OTEL_SDK_DISABLED", "").lower() == "true"
     exporter = environment.get("OTEL_TRACES_EXPORTER", "otlp").lower()
     named = any(environment.get(each) for each in _ENDPOINTS)
@@ -72,9 +72,9 @@ def is_wanted(environment: Mapping[str, str]) -> bool:
 
 
 @lru_cache(maxsize=1)
-def tracer() -> Tracer | None:
+def find_tracer() -> Tracer | None:
     """The tracer of this process, or None while nobody wants to hear of anything."""
-    if not is_wanted(os.environ):
+    if not is_tracing_wanted(os.environ):
         return None
     if find_spec("opentelemetry") is None:
         log.warning(
@@ -83,6 +83,6 @@ def tracer() -> Tracer | None:
         )
         return None
     # It takes longer to import than most commands take.
-    from holdfast.spans import export_spans  # noqa: PLC0415
+    from holdfast.spans import make_tracer  # noqa: PLC0415
 
-    return export_spans()
+    return make_tracer()

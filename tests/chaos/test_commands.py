@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from holdfast import Holdfast
-from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.declarations import StepWork
 from tests.acceptance.worker.watched_attempt import alive
 from tests.chaos.journal import Journal
 from tests.contract.worker.file_steps import enqueue
@@ -52,7 +52,7 @@ class Errand:
         self._hf = hf
         self._pids, self._done = Journal(folder / "pids"), Journal(folder / "done")
         files = (str(folder / "pids"), str(folder / "done"))
-        self.task_id = enqueue(hf, Work(command=("sh", "-c", COMMAND, "-", *files)))
+        self.task_id = enqueue(hf, StepWork(command=("sh", "-c", COMMAND, "-", *files)))
 
     @property
     def pids(self) -> list[int]:

@@ -10,7 +10,7 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.engine.core.operation import CreateTasks, Operation, StartRun
 from holdfast.model.result import TransitionResult
-from holdfast.model.run import Created
+from holdfast.model.run import CreateResult
 from holdfast.randomness import SeededRandomness
 from tests.chaos.explorer import Plan, prepared
 from tests.chaos.plans import worker_reports
@@ -68,7 +68,7 @@ def test_tasks_with_keys_created_again_are_the_ones_that_are_there(store_url: st
     with unheard(store_url, create_with_keys) as (world, written):
         answers = ask(world, create_with_keys(world))
         ids = [each.tasks[0].id for each in written if isinstance(each, CreateTasks)]
-        assert answers == [[Created(id=each, created=False)] for each in ids]
+        assert answers == [[CreateResult(id=each, created=False)] for each in ids]
         assert len(ids) == 2
 
 
@@ -80,7 +80,7 @@ def test_a_run_with_a_key_started_again_is_the_one_that_is_there(store_url: str)
     with unheard(store_url, start_with_a_key) as (world, written):
         answers = ask(world, start_with_a_key(world))
         (there,) = [each.run_id for each in written if isinstance(each, StartRun)]
-        assert answers == [Created(id=there, created=False)]
+        assert answers == [CreateResult(id=there, created=False)]
 
 
 def test_tasks_claimed_by_a_dead_worker_go_to_another_after_their_lease(store_url: str) -> None:

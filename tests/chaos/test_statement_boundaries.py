@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.model.effect import Recorded
+from holdfast.model.effect import EffectRecord
 from holdfast.model.result import TransitionResult
 from holdfast.store.sql_text.macros import WIDE_ROWS
 from holdfast.store.sql_text.queries import load
@@ -60,7 +60,7 @@ def test_a_group_killed_at_any_statement_is_written_whole_or_not_at_all(
         uncrashed = explorer.kill_at_every_statement()
     for reply in uncrashed.replies:
         assert not isinstance(reply, Exception), reply
-        assert not isinstance(reply, Recorded) or reply.answer.ok, reply
+        assert not isinstance(reply, EffectRecord) or reply.answer.ok, reply
         assert not isinstance(reply, TransitionResult) or reply.ok, reply
         assert reply != [], "a claim found nothing"
 

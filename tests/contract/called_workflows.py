@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.engine.engine import Engine
 from holdfast.model.run import Run
-from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.task_states import StartedRun, start
 
@@ -15,7 +15,7 @@ LAST = Step(id="tell", needs=("ship",))
 
 
 def call(name: str = "ship", workflow: Workflow = SHIP, given: object = None, **more: Any) -> Step:
-    work = Work(workflow=workflow.name, version=workflow.version, input=given)
+    work = StepWork(workflow=workflow.name, version=workflow.version, input=given)
     return Step(id=name, work=work, **more)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.engine.core.operation import Complete, FinalizePlan, StartPlanning
-from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.model.workflow.reference import Reference
 from tests.race.worlds import World
@@ -82,7 +82,7 @@ def finalize(world: World, *pairs: tuple[str, str]) -> FinalizePlan:
 
 def call(flow: Workflow, name: str = "ship", **more: Any) -> Step:
     """A step that is a run of another workflow."""
-    return Step(id=name, work=Work(workflow=flow.name, version=flow.version), **more)
+    return Step(id=name, work=StepWork(workflow=flow.name, version=flow.version), **more)
 
 
 def calling(world: World, *beside: Step, **more: Any) -> str:

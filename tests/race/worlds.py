@@ -20,10 +20,10 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.input import validation
 from holdfast.engine.surroundings.schedules import Fired
 from holdfast.ids import Ids
-from holdfast.model.effect import Recorded
+from holdfast.model.effect import EffectRecord
 from holdfast.model.result import AdvanceResult, TransitionResult
-from holdfast.model.run import Created, NewRun
-from holdfast.model.schedule import Schedule, tell_tick
+from holdfast.model.run import CreateResult, NewRun
+from holdfast.model.schedule import Schedule, format_tick
 from holdfast.model.task import Assignment, NewTask
 from holdfast.model.text import digest
 from holdfast.model.workflow.graph import Concurrency, Step, Workflow
@@ -199,7 +199,7 @@ class World:
     def _see_schedule(self, tx: Transaction, name: str) -> tuple[object, ...]:
         """A schedule as it stands, its times counted from its first tick, and what was fired."""
         first = self.schedules[name]
-        keys = [f"schedule:{name}:{tell_tick(first + hours * HOUR)}" for hours in range(3)]
+        keys = [f"schedule:{name}:{format_tick(first + hours * HOUR)}" for hours in range(3)]
         fired = sorted(keys.index(row["key"]) for row in tx.read("tasks_by_key", keys=keys))
         facts = [
             (
@@ -239,11 +239,11 @@ class World:
 
     def _describe(self, reply: object) -> object:
         match reply:
-            case TransitionResult() | AdvanceResult() | Recorded():
+            case TransitionResult() | AdvanceResult() | EffectRecord():
                 return _answer(reply)
             case Assignment():
                 return (self.names[reply.task.id], reply.attempt)
-            case Created():
+            case CreateResult():
                 return (self.names[reply.id], reply.created)
             case Fired() | Schedule():
                 return _told(reply)
@@ -260,13 +260,13 @@ def _told(reply: Fired | Schedule) -> tuple[object, ...]:
     return (reply.version, reply.input)
 
 
-def _answer(reply: TransitionResult | AdvanceResult | Recorded) -> tuple[object, ...]:
+def _answer(reply: TransitionResult | AdvanceResult | EffectRecord) -> tuple[object, ...]:
     match reply:
         case TransitionResult():
             return (reply.ok, reply.reason, reply.repeated, reply.status)
         case AdvanceResult():
             return (reply.advanced, reply.completed)
-        case Recorded():
+        case EffectRecord():
             value = reply.value if not isinstance(reply.value, list) else len(reply.value)
             return (_answer(reply.answer), value, f"found={reply.found}")
         case _:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from holdfast.model.workflow.graph import OnFailure, Step, Workflow
 from holdfast.model.workflow.reference import Reference
-from holdfast.model.workflow.step import every
+from holdfast.model.workflow.step import all_steps
 from tests.simulation.new_work_requests import ONCE, ONE_AT_A_TIME, SHORT
 from tests.simulation.workflow_requests import ASK, SKIP, STORIES, loop
 
@@ -69,7 +69,7 @@ LOOPS = {
     ),
 }
 WORKFLOWS = {name: Workflow.define(name, steps) for name, steps in (FLOWS | LOOPS).items()}
-STEPS = sorted({step.id for flow in WORKFLOWS.values() for step in every(flow.steps)})
+STEPS = sorted({step.id for flow in WORKFLOWS.values() for step in all_steps(flow.steps)})
 PLACES = ["build.1.make", "build.1.check", "build.1.left", "build.2", "build.2.make"]
 INPUTS = (
     {"wanted": True, "list": ["x", "y", "z"], "nested": [["x", "y"], []]},

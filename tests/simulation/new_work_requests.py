@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from holdfast.model.retry import RetryPolicy
-from holdfast.model.run import Created, NewRun
+from holdfast.model.run import CreateResult, NewRun
 from holdfast.model.task import NewTask
 from holdfast.model.workflow.graph import Concurrency, Step, Workflow
 from tests.simulation.model_comparison import Ask, Bench, Phase
@@ -141,7 +141,7 @@ def start_run(bench: Bench, new: NewRun, shared: Collection[str] = ()) -> Ask:
 
 def _ids(reply: object) -> list[str]:
     created = reply if isinstance(reply, list) else [reply]
-    return [each.id for each in created if isinstance(each, Created)]
+    return [each.id for each in created if isinstance(each, CreateResult)]
 
 
 def _judged(bench: Bench, reply: object, made: creation.Made) -> object:
@@ -149,5 +149,5 @@ def _judged(bench: Bench, reply: object, made: creation.Made) -> object:
     if isinstance(made, str):
         return made
     bench.tasks += [each for each, new in made if new and each in bench.world.tasks]
-    created: Sequence[Created] = [Created(id=each, created=new) for each, new in made]
+    created: Sequence[CreateResult] = [CreateResult(id=each, created=new) for each, new in made]
     return created if isinstance(reply, list) else created[0]

@@ -12,7 +12,7 @@ from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError, NotFound
 from holdfast.model.result import TransitionResult
-from holdfast.model.run import Created
+from holdfast.model.run import CreateResult
 from holdfast.model.task import Assignment, NamedLease
 from holdfast.model.workflow.graph import Concurrency
 from tests.simulation.model_comparison import UNKNOWN_RUN, UNKNOWN_TASK
@@ -66,7 +66,7 @@ class Player:
         match reply:
             case list():
                 return [self._learn(each) for each in reply]
-            case Created(id=identifier, created=True):
+            case CreateResult(id=identifier, created=True):
                 if identifier.startswith("r_"):
                     self.runs.append(identifier)
                     self.tasks += [task.id for task in self.engine.runs.tasks(identifier)]

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.model.budget import Budget
-from holdfast.model.effect import Wait
+from holdfast.model.effect import WakeCondition
 from holdfast.model.run import NewRun
 from holdfast.model.task import NewTask, Renewal
-from holdfast.model.workflow.declarations import Declared, Work
+from holdfast.model.workflow.declarations import StepWork, WorkflowDeclarations
 from holdfast.model.workflow.graph import Concurrency, OnFailure, Step, Workflow
 from holdfast.model.workflow.reference import Reference
 from tests.simulation.new_work_requests import ONCE, SHORT
@@ -47,7 +47,7 @@ def loop(name: str, over: str, *steps: Step, **more: Any) -> Step:
 WANTED = Reference.parse("when", "steps.plan.made")
 BACK = OnFailure(action="goto", step="build", max_rounds=2)
 SENT = Workflow.define("sent", (Step(id="make", retry=ONCE), Step(id="pack", needs=("make",))))
-SEND = Work(workflow=SENT.name, version=SENT.version, input={"list": ["a"]})
+SEND = StepWork(workflow=SENT.name, version=SENT.version, input={"list": ["a"]})
 STORIES = {
     "verified items": (
         loop("build", "input.list", *body(ASK), parallel=2),
@@ -87,7 +87,7 @@ STORIES = {
 LIMITED = Workflow.define(
     "limited",
     tuple(Step(id=name, retry=SHORT) for name in ("left", "right", "last")),
-    declared=Declared(budget=Budget(usd=1, usd_per_attempt=0.4, attempts=4)),
+    declared=WorkflowDeclarations(budget=Budget(usd=1, usd_per_attempt=0.4, attempts=4)),
     deadline=300,
 )
 WORKFLOWS = {
@@ -196,10 +196,10 @@ def suspend(player: Player) -> Submit:
     task, token = player.attempt()
     target = player.draw.choice((player.run, player.task))()
     waits = (
-        Wait(until=player.later()),
-        Wait(children=True),
-        Wait(signals=("go",), target=target, until=player.later()),
-        Wait(signals=("go", "stop"), target=target, children=True),
+        WakeCondition(until=player.later()),
+        WakeCondition(children=True),
+        WakeCondition(signals=("go",), target=target, until=player.later()),
+        WakeCondition(signals=("go", "stop"), target=target, children=True),
     )
     wait = player.draw.choice(waits)
     return lambda: player.engine.work.suspend.submit(task, token, wait)

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from holdfast import HoldfastError, InvalidDefinition, KeyConflict, NotFound, TaskFailed
-from holdfast.errors import InvalidWorkflowFile, Mistake, StoreUnreachable, in_words
+from holdfast.errors import InvalidWorkflowFile, Mistake, StoreUnreachable, describe_error
 
 
 @pytest.mark.parametrize(
@@ -42,4 +42,4 @@ def test_an_error_comes_out_of_another_process_as_it_went_in(error: HoldfastErro
 def test_an_error_is_told_as_it_was_said_and_not_as_python_writes_it(
     error: object, told: str
 ) -> None:
-    assert in_words(error) == told
+    assert describe_error(error) == told

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from holdfast.clock import ManualClock, SystemClock
 from holdfast.errors import InvalidInput
-from holdfast.ids import ALPHABET, LOW, WIDTH, Ids, parse_run_id, parse_task_id
+from holdfast.ids import ALPHABET, CHANCE_BYTES, LOW_BITS, Ids, parse_run_id, parse_task_id
 from holdfast.randomness import SeededRandomness, SystemRandomness
 
 
@@ -56,7 +56,7 @@ class Full(SeededRandomness):
     """Draws such chance that the last characters of an id are soon used up."""
 
     def token_bytes(self, count: int) -> bytes:
-        return (((1 << LOW) - 3) << 7).to_bytes(WIDTH, "big") * (count // WIDTH)
+        return (((1 << LOW_BITS) - 3) << 7).to_bytes(CHANCE_BYTES, "big") * (count // CHANCE_BYTES)
 
 
 @pytest.mark.parametrize("randomness", [SeededRandomness, Full])
@@ -155,7 +155,7 @@ def test_a_task_id_is_no_run_id() -> None:
 
 def test_ids_that_are_drawn_ahead_grow_and_are_nobody_elses() -> None:
     ids = Ids(ManualClock(), SeededRandomness(1))
-    ahead = ids.ahead(3)
+    ahead = ids.draw_task_ids(3)
     later = ids.task()
     drawn = [ahead.task() for _ in range(3)]
     assert drawn == sorted({*drawn})

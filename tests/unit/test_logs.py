@@ -7,7 +7,7 @@ import logging
 from contextvars import Context
 from typing import Any
 
-from holdfast.logs import JsonLines, log_about
+from holdfast.logs import JsonLogFormatter, set_log_subject
 
 
 class Attempt:
@@ -21,7 +21,7 @@ def line(message: str, *args: object, error: Exception | None = None) -> dict[st
     raised = None if error is None else (type(error), error, error.__traceback__)
     record = logging.LogRecord("holdfast.worker", logging.WARNING, "", 0, message, args, raised)
     record.created = 1.5
-    return dict(json.loads(JsonLines().format(record)))
+    return dict(json.loads(JsonLogFormatter().format(record)))
 
 
 def test_a_line_is_about_the_attempt_that_it_names() -> None:
@@ -37,7 +37,7 @@ def test_a_line_is_about_the_attempt_that_it_names() -> None:
 
 def test_a_line_that_names_none_is_about_the_one_it_was_logged_in() -> None:
     def dig() -> dict[str, object]:
-        log_about(Attempt())
+        set_log_subject(Attempt())
         return line("digging %d", 3)
 
     outside = Context()

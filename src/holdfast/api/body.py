@@ -17,7 +17,7 @@ from holdfast.model.retry import RetryPolicy
 from holdfast.model.text import clean_name, clean_text
 from holdfast.model.workflow.graph import Step
 from holdfast.model.workflow.reference import Reference
-from holdfast.model.workflow.template import parse
+from holdfast.model.workflow.template import parse_template
 
 _COURSE = ("when", "on_failure", "verifies", "max_rounds")
 
@@ -133,7 +133,7 @@ class Body:
         `hf.approve(run.task(name))` lets the run go on, `hf.reject(run.task(name), why)` fails it.
         """
         course = Course(approval=clean_text("question", question), when=self._when(when))
-        named = [each.step for each in parse("question", question).references if each.step]
+        named = [each.step for each in parse_template("question", question).references if each.step]
         wanted = tuple(dict.fromkeys((*self._wanted(needs, [], course), *named)))
         self._add(Member(name=_name(name), wanted=wanted, course=course))
         return name

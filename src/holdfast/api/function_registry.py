@@ -15,7 +15,7 @@ from holdfast.engine.surroundings.hooks import read_payload
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.model.hook import hook_name
 from holdfast.model.task import Assignment
-from holdfast.model.verdict import in_words
+from holdfast.model.verdict import describe_feedback
 from holdfast.model.workflow.reference import Reference, Unresolved
 from holdfast.worker.attempt.context import Context
 from holdfast.worker.attempt.durable import feedback_before
@@ -197,7 +197,7 @@ def _output(member: Member, reference: Reference, outputs: Mapping[str, Any]) ->
 
 def _part(name: str, reference: Reference, output: object) -> object:
     """The part of an output that a path leads to; of a step that was skipped, nothing."""
-    if output is None or reference.whole:
+    if output is None or reference.is_whole_output:
         return output
     try:
         return reference.resolve({"steps": {str(reference.step): output}})
@@ -206,7 +206,10 @@ def _part(name: str, reference: Reference, output: object) -> object:
 
 
 def _values(member: Member, assignment: Assignment, feedback: object) -> dict[str, Any]:
-    values: dict[str, Any] = {"attempt": assignment.attempt, "feedback": in_words(feedback)}
+    values: dict[str, Any] = {
+        "attempt": assignment.attempt,
+        "feedback": describe_feedback(feedback),
+    }
     if assignment.item_number is not None:
         values["item"] = assignment.item
     if (verified := member.course.get("verifies")) in assignment.needs:

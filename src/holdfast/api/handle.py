@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeGuard, TypeVar
 from holdfast.engine.core.sync_async import reading, refuse_to_wait_in_writer, to_await
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError, TaskFailed
-from holdfast.model.status import Kind, RunStatus, Status
+from holdfast.model.status import RunStatus, Status, TaskKind
 from holdfast.model.task import Task
 from holdfast.model.units import parse_duration
 from holdfast.store.deadlocks import holds_store, is_inside, refuse_here
@@ -151,7 +151,7 @@ class RunHandle(Handle[Any]):
 
     def _read_of(self, task: Task, row: Row) -> Any:  # noqa: ANN401 - what its function returns
         output = read_task_result(row)
-        if task.kind is Kind.GROUP and task.item is not None:
+        if task.kind is TaskKind.GROUP and task.item is not None:
             return self._decode(str(task.step), [output])[0]
         return self._decode(str(task.step), output)
 

@@ -57,7 +57,7 @@ from holdfast.model.text import clean_name
 from holdfast.settings import Settings
 from holdfast.store.database import check_url
 from holdfast.store.deadlocks import about_to_wait
-from holdfast.threads import generation
+from holdfast.threads import fork_generation
 from holdfast.worker.pool.worker import Worker
 from holdfast.worker.pool.worker_options import WorkerOptions
 
@@ -160,9 +160,9 @@ class Holdfast(People):
     def _life(self) -> Life:
         # What a forked child inherits stays in its place: to let go of it would close the
         # connections of its parent.
-        life = self._lives.get(generation())
+        life = self._lives.get(fork_generation())
         # One step, so that no two threads begin two lives.
-        return self._lives.setdefault(generation(), Life()) if life is None else life
+        return self._lives.setdefault(fork_generation(), Life()) if life is None else life
 
     @property
     def tasks(self) -> Tasks:

@@ -14,7 +14,7 @@ from holdfast.errors import InvalidInput
 from holdfast.model.retry import MAX_COUNT, RetryPolicy, positive_microseconds
 from holdfast.model.units import parse_duration
 from holdfast.model.workflow.graph import Concurrency, OnFailure
-from holdfast.model.workflow.step import Action
+from holdfast.model.workflow.step import FailureAction
 from holdfast.settings import RENEWALS, Settings
 
 
@@ -150,7 +150,7 @@ def read_failure(given: object, name: Callable[[Any], str]) -> OnFailure:
     """Read `on_failure="skip"` or `on_failure=goto(build)`."""
     if isinstance(given, Goto):
         return OnFailure(action="goto", step=name(given.step), max_rounds=given.max_rounds)
-    words: dict[str, Action] = {word: word for word in get_args(Action)}
+    words: dict[str, FailureAction] = {word: word for word in get_args(FailureAction)}
     if isinstance(given, str) and given in words and given != "goto":
         return OnFailure(action=words[given])
     known = [word for word in words if word != "goto"]

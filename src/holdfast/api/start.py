@@ -15,7 +15,7 @@ from holdfast.api.handle import RunHandle
 from holdfast.engine.core.sync_async import operation
 from holdfast.errors import InvalidInput
 from holdfast.ids import AnyId, id_of
-from holdfast.model.run import Created, NewRun
+from holdfast.model.run import CreateResult, NewRun
 from holdfast.model.schedule import NewSchedule, Schedule
 from holdfast.model.task import NewTask
 from holdfast.model.workflow.graph import Workflow
@@ -80,7 +80,7 @@ class Startable(Recurring):
         engine = self._engine()
         since = engine.outcomes.looks if connection is None else None
 
-        def handle(created: Created) -> RunHandle:
+        def handle(created: CreateResult) -> RunHandle:
             made = created.created
             return RunHandle(engine, created.id, self._decode, created=made, since=since)
 

@@ -10,11 +10,11 @@ from holdfast.api.options import StepOptions
 from holdfast.api.signature import Signature
 from holdfast.api.workflow_call import Call
 from holdfast.model.verdict import Verdict
-from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.graph import OnFailure
 from holdfast.model.workflow.reference import Reference
-from holdfast.model.workflow.step import Step, givers, reach
-from holdfast.model.workflow.template import parse
+from holdfast.model.workflow.step import Step, collect_needs, output_steps
+from holdfast.model.workflow.template import parse_template
 
 if TYPE_CHECKING:
     from holdfast.api.body import Body
@@ -58,17 +58,17 @@ class Member:
         )
 
     @property
-    def _work(self) -> Work | None:
+    def _work(self) -> StepWork | None:
         if self.call is not None:
             return self.call.work
         # Work, though nobody does it, is what has a step's texts rendered.
-        return Work() if "{{" in self.course.get("approval", "") else None
+        return StepWork() if "{{" in self.course.get("approval", "") else None
 
     @property
     def references(self) -> tuple[Reference, ...]:
         """Where its condition, its list, its question and what it gives to a workflow come from."""
         found = (self.course.get("when"), self.course.get("for_each"))
-        asked = parse("question", self.course.get("approval", "")).references
+        asked = parse_template("question", self.course.get("approval", "")).references
         given = () if self.call is None else self.call.references
         return (*(each for each in found if each is not None), *asked, *given)
 
@@ -87,7 +87,7 @@ class Member:
         """Of a loop, the steps of its body whose outputs are an item's output."""
         if self.body is None:
             return []
-        giving = givers(self.body.written()[0])
+        giving = output_steps(self.body.written()[0])
         return [each for each in self.body.members.values() if each.name in giving]
 
     def decode(self, output: Any) -> Any:  # noqa: ANN401 - what the annotations say
@@ -167,5 +167,5 @@ def unaccepted(verifier: Member, body: Body) -> set[str]:
     if subject is None or not verifier.skips:
         return set()
     needs = {step.id: step.needs for step in body.written()[0]}
-    before = {subject, *reach(needs, verifier.name)} & needs.keys()
-    return {name for name in before if name == subject or subject in reach(needs, name)}
+    before = {subject, *collect_needs(needs, verifier.name)} & needs.keys()
+    return {name for name in before if name == subject or subject in collect_needs(needs, name)}

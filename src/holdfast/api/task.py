@@ -15,8 +15,8 @@ from holdfast.engine.core.sync_async import operation, then
 from holdfast.engine.input.task_template import Prepared
 from holdfast.errors import InvalidDefinition, InvalidInput
 from holdfast.ids import id_of
-from holdfast.model.frozen_record import fill
-from holdfast.model.run import Created
+from holdfast.model.frozen_record import make_record
+from holdfast.model.run import CreateResult
 from holdfast.model.task import NewTask
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class TaskFunction(Recurring, Generic[P, R, T]):
     def request(self, /, *args: Any, **kwargs: Any) -> NewTask:
         """The task that stands for one call."""
         payload = self.signature.bind_call(args, kwargs)
-        return fill(NewTask, {**self._template.__dict__, "payload": payload})
+        return make_record(NewTask, {**self._template.__dict__, "payload": payload})
 
     def read_output(self, output: object) -> T:
         """The result of a call, from its JSON."""
@@ -88,7 +88,7 @@ class TaskFunction(Recurring, Generic[P, R, T]):
         engine = self._engine()
         since = engine.outcomes.looks if connection is None else None
 
-        def handle(created: list[Created]) -> Handle[T]:
+        def handle(created: list[CreateResult]) -> Handle[T]:
             return self._handle(engine, created[0], since)
 
         return engine.calling.submit(
@@ -109,7 +109,7 @@ class TaskFunction(Recurring, Generic[P, R, T]):
             created, lambda replies: [self._handle(engine, each, since) for each in replies]
         )
 
-    def _handle(self, engine: Engine, created: Created, since: int | None) -> Handle[T]:
+    def _handle(self, engine: Engine, created: CreateResult, since: int | None) -> Handle[T]:
         return Handle(engine, created.id, self._result, created=created.created, since=since)
 
     def _result(self, row: Row) -> T:

@@ -16,10 +16,10 @@ from holdfast.api.workflow_call import Call
 from holdfast.errors import InvalidDefinition
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.run import NewRun
-from holdfast.model.workflow.call_checks import bad_calls
-from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.call_checks import find_bad_calls
+from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.graph import Concurrency, Step, Workflow
-from holdfast.model.workflow.run_input import place_paths
+from holdfast.model.workflow.run_input import make_paths_absolute
 
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
@@ -124,7 +124,9 @@ class WorkflowFile(Startable):
 
     def request(self, /, **given: Any) -> NewRun:
         """The run that stands for one start."""
-        return NewRun(workflow=self.graph, input=place_paths(self.graph, given, str(Path.cwd())))
+        return NewRun(
+            workflow=self.graph, input=make_paths_absolute(self.graph, given, str(Path.cwd()))
+        )
 
     def read_graph(self) -> Workflow:
         """The same as `graph`."""
@@ -133,8 +135,8 @@ class WorkflowFile(Startable):
     def misgiven(self, step: str, given: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
         """What is wrong with what a step of another workflow gives to a run of this one."""
         declared = None if self.graph.declared is None else self.graph.declared.input
-        call = Step(id=step, work=Work(workflow=self.name, input=given))
-        yield from (flaw.text for flaw in bad_calls((call,), {self.name: declared}))
+        call = Step(id=step, work=StepWork(workflow=self.name, input=given))
+        yield from (flaw.text for flaw in find_bad_calls((call,), {self.name: declared}))
 
     def _first_input(self) -> str:
         declared = None if self.graph.declared is None else self.graph.declared.input

@@ -9,10 +9,10 @@ from typing import Any
 from holdfast.api.start import Startable
 from holdfast.errors import InvalidInput
 from holdfast.model.text import clean_name
-from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.graph import Workflow
 from holdfast.model.workflow.reference import Reference
-from holdfast.model.workflow.template import parse
+from holdfast.model.workflow.template import parse_template
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,16 +27,16 @@ class Call:
         return None if isinstance(self.callee, str) else self.callee.read_graph()
 
     @property
-    def work(self) -> Work:
+    def work(self) -> StepWork:
         graph = self.graph
         if graph is None:
-            return Work(workflow=str(self.callee), input=self.given)
-        return Work(workflow=graph.name, version=graph.version, input=self.given)
+            return StepWork(workflow=str(self.callee), input=self.given)
+        return StepWork(workflow=graph.name, version=graph.version, input=self.given)
 
     @property
     def references(self) -> tuple[Reference, ...]:
         """What it is started with that is made from the run that calls."""
-        found = [parse("input", text).references for text in _texts(self.given)]
+        found = [parse_template("input", text).references for text in _texts(self.given)]
         return tuple(reference for each in found for reference in each)
 
     def mistakes(self, step: str) -> Iterator[str]:

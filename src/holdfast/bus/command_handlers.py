@@ -22,7 +22,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.state.expected_version import VersionedCommand
 from holdfast.engine.writer.caller_transaction import Joined
 from holdfast.errors import InvalidInput, KeyConflict, NotFound
-from holdfast.model.frozen_record import show_moment
+from holdfast.model.frozen_record import describe_moment
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.run import NewRun
 from holdfast.model.task import Assignment, Renewal
@@ -307,7 +307,7 @@ def _show(assignment: Assignment) -> dict[str, Any]:
     return {
         "attempt": assignment.attempt,
         "token": assignment.token,
-        "lease_expires_at": show_moment(assignment.expires_at),
+        "lease_expires_at": describe_moment(assignment.expires_at),
         "title": assignment.task.title,
-        "given": assignment.given,
+        "given": assignment.payload_with_context,
     }

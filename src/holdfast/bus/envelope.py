@@ -18,7 +18,7 @@ from typing import Any
 
 from holdfast.errors import InvalidInput
 from holdfast.ids import ALPHABET, parse_run_id, parse_task_id
-from holdfast.model.frozen_record import Shown, show_moment
+from holdfast.model.frozen_record import ReadableRecord, describe_moment
 from holdfast.model.text import (
     MAX_DEPTH,
     MAX_NAME,
@@ -48,7 +48,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
-class Envelope(Shown):
+class Envelope(ReadableRecord):
     """One message; two deliveries with one `message_id` are one. `created_at` is microseconds."""
 
     message_id: str
@@ -98,7 +98,7 @@ class Envelope(Shown):
         """As it travels: what it does not say is left out, its time is a text."""
         said = zip(_NAMES, _values(self), strict=True)
         told = {name: value for name, value in said if value is not None}
-        told["created_at"] = show_moment(self.created_at)
+        told["created_at"] = describe_moment(self.created_at)
         told["payload"] = self.payload
         return told
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from holdfast.bus.envelope import Envelope, read_envelope
 from holdfast.bus.execution_bus import Channel
 from holdfast.bus.position import Horizon, Position
-from holdfast.model.event import read_data
+from holdfast.model.event import read_event_data
 from holdfast.model.trace import derive_span_id, derive_trace_id
 from holdfast.store.database import Database, Row, Transaction
 
@@ -46,7 +46,7 @@ def as_envelope(row: Row) -> Envelope:
             "attempt": row["attempt"],
             "generation": row["generation"],
             "actor": row["actor"],
-            "data": read_data(row["data"]),
+            "data": read_event_data(row["data"]),
         },
     )
 

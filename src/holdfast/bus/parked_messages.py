@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from holdfast.bus.envelope import Envelope, read_envelope
 from holdfast.engine.engine import Engine
 from holdfast.engine.read.report_refusals import refuse
-from holdfast.model.frozen_record import Shown
+from holdfast.model.frozen_record import ReadableRecord
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.store.database import Row
 
@@ -15,7 +15,7 @@ PAGE = 100
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
-class Kept(Shown):
+class Kept(ReadableRecord):
     """A message that waits: to be tried again at `due_at`, for a person, or behind another."""
 
     arrival: int

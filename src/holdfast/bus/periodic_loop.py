@@ -15,7 +15,7 @@ from typing import Self
 
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError
-from holdfast.threads import Running
+from holdfast.threads import RunningThread
 
 _LOOKS_PER_TTL = 3
 
@@ -82,7 +82,7 @@ class Rounds(ABC):
         self._stopped = engine.threads.event()
         self._heard = engine.threads.event()
         self._unsubscribe = engine.notifier.subscribe(self._heard.set)
-        self._thread: Running | None = None
+        self._thread: RunningThread | None = None
         self._turn = turn
         self._trouble: str | None = None
         # What is given back in the end, so that others may have it at once.

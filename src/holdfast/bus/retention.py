@@ -13,7 +13,7 @@ from holdfast.clock import MICROSECONDS
 from holdfast.engine.engine import Engine
 from holdfast.engine.input.validation import number
 from holdfast.engine.surroundings.removal import KINDS, Removed
-from holdfast.settings import Keep
+from holdfast.settings import KeepTimes
 
 WEEK = 7 * 86_400.0
 
@@ -30,7 +30,7 @@ class RetentionOptions:
     """
 
     keep: float = WEEK
-    runs: float = Keep.runs
+    runs: float = KeepTimes.runs
     every: float = 3_600.0
     count: int = 1_000
     ttl: float = 30.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from holdfast.errors import InvalidInput, InvalidWorkflowFile
-from holdfast.model.workflow.graph import MAX_DEPTH, Workflow
+from holdfast.model.workflow.graph import MAX_CALL_DEPTH, Workflow
 
 SUFFIXES = (".yaml", ".yml", ".json")
 Read = Callable[[Path, "Beside"], Workflow]
@@ -71,5 +71,5 @@ class Beside:
             circle = [*self.way[self.way.index(place) :], place]
             told = " → ".join(each.stem for each in circle)
             raise Uncallable(f"these workflows call each other in a circle: {told}")
-        if len(self.way) > MAX_DEPTH:
-            raise Uncallable(f"workflows call each other at most {MAX_DEPTH} deep")
+        if len(self.way) > MAX_CALL_DEPTH:
+            raise Uncallable(f"workflows call each other at most {MAX_CALL_DEPTH} deep")

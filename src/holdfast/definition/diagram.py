@@ -6,14 +6,14 @@ import shlex
 from collections.abc import Iterator
 
 from holdfast.model.workflow.graph import Workflow
-from holdfast.model.workflow.step import Step, every
+from holdfast.model.workflow.step import Step, all_steps
 
 LONGEST = 60
 
 
 def draw(workflow: Workflow) -> list[str]:
     """One line for each step below the name; what is not in the order of the lines says so."""
-    width = max(len(step.id) for step in every(workflow.steps))
+    width = max(len(step.id) for step in all_steps(workflow.steps))
     limit = workflow.concurrency
     shown = "" if limit is None else f"  at most {limit.limit} of {limit.key}"
     return [f"{workflow.name}{shown}", *_body(workflow.steps, "", width)]

@@ -13,7 +13,7 @@ from holdfast.definition.text_file import compose, read_text
 from holdfast.definition.values import read_section
 from holdfast.errors import InvalidInput, InvalidProjectFile
 from holdfast.model.units import parse_size
-from holdfast.settings import Keep, Project
+from holdfast.settings import KeepTimes, ProjectSettings
 
 NAME = "holdfast.yaml"
 
@@ -95,14 +95,14 @@ SETTINGS = (
 )
 
 
-def read_project_file(path: Path) -> Project:
+def read_project_file(path: Path) -> ProjectSettings:
     """The settings of a project; `InvalidProjectFile` tells every mistake and where."""
     return read_project_text(
         read_text(path, InvalidProjectFile), name=str(path), folder=path.parent
     )
 
 
-def read_project_text(text: str, *, folder: Path, name: str = NAME) -> Project:
+def read_project_text(text: str, *, folder: Path, name: str = NAME) -> ProjectSettings:
     findings = Findings(name, text, InvalidProjectFile)
     top = compose(text, findings)
     said: dict[str, Any] = {}
@@ -112,7 +112,7 @@ def read_project_text(text: str, *, folder: Path, name: str = NAME) -> Project:
         findings.add(top.mark, f"settings are a mapping, not {describe(top)}")
     if findings:
         raise findings.error()
-    return Project(folder=folder, **said)
+    return ProjectSettings(folder=folder, **said)
 
 
 def _read(top: Fields, findings: Findings) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def _read(top: Fields, findings: Findings) -> dict[str, Any]:
         **({"database": said["database"]} if "database" in said else {}),
         **given.get("concurrency", {}),
         **_least_disk(top.nodes.get("least_disk"), findings),
-        "keep": Keep(**given.get("keep", {})),
+        "keep": KeepTimes(**given.get("keep", {})),
     }
 
 

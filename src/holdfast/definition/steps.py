@@ -11,7 +11,7 @@ from holdfast.definition.keys import AGENT, STEP, Does
 from holdfast.definition.nodes import Fields, Items, Node, Scalar, describe
 from holdfast.definition.values import read_name, read_section
 from holdfast.model.retry import RetryPolicy
-from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.flaw import suggest
 from holdfast.model.workflow.graph import Workflow
 from holdfast.model.workflow.step import Step
@@ -106,12 +106,12 @@ class Steps:
                 more = {name: said[name] for name in ("for_each", "parallel") if name in said}
                 return Step(**common, **more, steps=body)
             case "approval":
-                return Step(**common, approval=said.get("approval", "?"), work=Work())
+                return Step(**common, approval=said.get("approval", "?"), work=StepWork())
             case "workflow":
                 return Step(**common, work=self._call(node, said))
         return self._work(node, said, common)
 
-    def _call(self, node: Fields, said: dict[str, Any]) -> Work:
+    def _call(self, node: Fields, said: dict[str, Any]) -> StepWork:
         """What it calls: in the version of the file beside this one, if there is such a file."""
         name = said.get("workflow", "?")
         try:
@@ -121,7 +121,7 @@ class Steps:
             found = None
         if found is not None:
             self.called[name] = found
-        return Work(
+        return StepWork(
             workflow=name,
             version=None if found is None else found.version,
             input=said.get("input"),
@@ -133,7 +133,7 @@ class Steps:
         merged = agent | said
         self._check_doing(node, agent)
         command = said.get("run", None if "run" in node.nodes else agent.get("command"))
-        work = Work(
+        work = StepWork(
             prompt=said.get("prompt"),
             command=command,
             http=said.get("http"),

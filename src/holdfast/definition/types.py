@@ -113,7 +113,7 @@ class _SchemaReader:
         return schema
 
     def _default(self, node: Fields, schema: Schema) -> None:
-        for misfit in json_schema.misfits(schema, schema["default"], "the default"):
+        for misfit in json_schema.find_misfits(schema, schema["default"], "the default"):
             self._findings.add(node.nodes["default"].mark, misfit)
 
     def _hint(self, name: str) -> Callable[[], str]:

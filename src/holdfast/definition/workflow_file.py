@@ -15,8 +15,8 @@ from holdfast.definition.steps import Agents, Steps
 from holdfast.definition.text_file import MAX_BYTES, alone, compose, read_text, too_long
 from holdfast.definition.values import read_section
 from holdfast.errors import InvalidDefinition
-from holdfast.model.workflow.call_checks import bad_calls
-from holdfast.model.workflow.declarations import Declared
+from holdfast.model.workflow.call_checks import find_bad_calls
+from holdfast.model.workflow.declarations import WorkflowDeclarations
 from holdfast.model.workflow.flaw import Flaw
 from holdfast.model.workflow.graph import Workflow
 from holdfast.model.workflow.graph_checks import find_flaws
@@ -82,15 +82,15 @@ class _Reading:
 
     def _bad_calls(self, steps: tuple[Step, ...]) -> Iterator[Flaw]:
         declared = {name: flow.declared for name, flow in self._steps.called.items()}
-        return bad_calls(
+        return find_bad_calls(
             steps, {name: said.input for name, said in declared.items() if said is not None}
         )
 
-    def _declared(self) -> Declared:
+    def _declared(self) -> WorkflowDeclarations:
         given = self._said.get("input")
         if given is not None:
             given.setdefault("additionalProperties", False)
-        return Declared(
+        return WorkflowDeclarations(
             input=given,
             budget=self._said.get("budget"),
             agents={name: _kept(said) for name, said in self._agents.said.items()},

@@ -47,7 +47,7 @@ from holdfast.randomness import Randomness, SystemRandomness
 from holdfast.settings import Settings
 from holdfast.store.drivers import open_database, open_notifier
 from holdfast.store.group_commit.queue import GroupCommit
-from holdfast.threads import SystemThreads, Threads, take_turns_sooner
+from holdfast.threads import SystemThreads, Threads, shorten_switch_interval
 
 T = TypeVar("T")
 Listener = Callable[[Sequence[T]], None]
@@ -174,7 +174,7 @@ class Engine:
 
     def start(self) -> Engine:
         """Start the writer and the loops; a simulator calls their steps itself instead."""
-        take_turns_sooner()
+        shorten_switch_interval()
         try:
             self.commits.start()
             self.notifier.start()

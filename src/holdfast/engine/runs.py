@@ -30,7 +30,7 @@ from holdfast.ids import AnyId
 from holdfast.model.budget import to_millionths
 from holdfast.model.event import Event
 from holdfast.model.result import AdvanceResult, TransitionResult
-from holdfast.model.run import Created, NewRun, Run, RunRecord
+from holdfast.model.run import CreateResult, NewRun, Run, RunRecord
 from holdfast.model.status import Hold, Status
 from holdfast.model.task import Task
 from holdfast.model.text import clean_name, clean_text
@@ -51,7 +51,7 @@ class Runs:
     @operation
     def start(
         self, run: NewRun, *, actor: str = USER, connection: object = None
-    ) -> Future[Created]:
+    ) -> Future[CreateResult]:
         """Start a run; the same key with the same body gives back the existing one untouched.
 
         With a `connection` it is part of the application's own transaction there.
@@ -61,7 +61,7 @@ class Runs:
     def starting(
         self,
         run: NewRun,
-        read: Callable[[Created], T],
+        read: Callable[[CreateResult], T],
         *,
         actor: str = USER,
         connection: object = None,
@@ -269,5 +269,5 @@ def _newest(tx: Transaction, *, name: str) -> list[Row]:
     return tx.read("newest_version", name=name)
 
 
-def _itself(created: Created) -> Created:
+def _itself(created: CreateResult) -> CreateResult:
     return created

@@ -39,10 +39,10 @@ from holdfast.engine.read.records import read_event
 from holdfast.engine.read.task_state import look_at
 from holdfast.engine.state.usage_limits import LiftLimit
 from holdfast.errors import InvalidInput, NotFound
-from holdfast.ids import AnyId, TaskIds
-from holdfast.model.event import Event, read_attempts, with_stops
+from holdfast.ids import AnyId, TaskIdSource
+from holdfast.model.event import Event, add_stops, read_attempts
 from holdfast.model.result import TransitionResult
-from holdfast.model.run import Created
+from holdfast.model.run import CreateResult
 from holdfast.model.status import Hold
 from holdfast.model.task import Attempt, NewTask, Task
 from holdfast.model.text import clean_name, encode_json
@@ -61,14 +61,14 @@ class Tasks:
     @operation
     def create_many(
         self, tasks: Sequence[NewTask], *, actor: str = USER, connection: object = None
-    ) -> Future[Page[Created]]:
+    ) -> Future[Page[CreateResult]]:
         """Create tasks, all or none of them; one whose key exists gives back the existing one.
 
         With a `connection` they are part of the application's own transaction there.
         """
         wanted = validation.listed("tasks", tasks)
         validation.number("tasks", len(wanted), least=0, most=validation.MAX_BATCH)
-        ids = self._context.ids.ahead(len(wanted))
+        ids = self._context.ids.draw_task_ids(len(wanted))
         rows = validation.batch(self._row(task, ids) for task in wanted)
         operation = CreateTasks(tasks=rows, actor=validation.actor(actor))
         return self._context.submit(operation, connection)
@@ -76,7 +76,7 @@ class Tasks:
     @operation
     def create(
         self, task: NewTask, *, actor: str = USER, connection: object = None
-    ) -> Future[Created]:
+    ) -> Future[CreateResult]:
         """Create one task; the same key with the same body gives back the existing one."""
         starting = Starting()
         task = starting.follow(task)
@@ -381,14 +381,14 @@ class Tasks:
         stops = {
             row["attempt"]: (row["stopped_at"], row["ended"], row["remaining"]) for row in rows
         }
-        return with_stops(read_attempts(self.events(identifier)), stops)
+        return add_stops(read_attempts(self.events(identifier)), stops)
 
-    def _row(self, task: NewTask, ids: TaskIds) -> TaskRow:
+    def _row(self, task: NewTask, ids: TaskIdSource) -> TaskRow:
         limit = self._context.settings.max_payload
         return validation.new_task(task, ids, max_payload=limit, now=self._context.now)
 
 
-def _first(created: list[Created]) -> Created:
+def _first(created: list[CreateResult]) -> CreateResult:
     return created[0]
 
 

@@ -24,17 +24,17 @@ from holdfast.engine.state.durable import Spawn, TakeSignal
 from holdfast.engine.state.effects import EffectOperations
 from holdfast.engine.state.reports import Reports, encode_small, encode_usage
 from holdfast.errors import NotFound, ShuttingDown
-from holdfast.model.effect import Child, Recorded, Wait
+from holdfast.model.effect import Child, EffectRecord, WakeCondition
 from holdfast.model.result import TransitionResult
 from holdfast.model.retry import positive_microseconds
 from holdfast.model.status import Status
-from holdfast.model.task import Assignment, NewTask, Renewal, Result
+from holdfast.model.task import Assignment, Completion, NewTask, Renewal
 from holdfast.model.text import clean_key, clean_name
 from holdfast.model.trace import derive_trace_id
 from holdfast.model.units import Moment
 from holdfast.model.workflow.graph_text import read_steps
-from holdfast.model.workflow.step import every
-from holdfast.model.workflow.step_template import wanted_secrets
+from holdfast.model.workflow.step import all_steps
+from holdfast.model.workflow.step_template import secrets_in_texts
 from holdfast.store.database import Row
 from holdfast.store.group_commit.entries import Entry
 
@@ -220,7 +220,7 @@ class Work(EffectOperations):
         )
 
     @operation
-    def complete_many(self, results: Sequence[Result]) -> Future[list[TransitionResult]]:
+    def complete_many(self, results: Sequence[Completion]) -> Future[list[TransitionResult]]:
         """Report several results together; each has an answer of its own."""
         reports = [
             self.reports.complete(
@@ -277,7 +277,12 @@ class Work(EffectOperations):
 
     @operation
     def suspend(
-        self, task_id: str, token: str, wait: Wait, *, notes: Sequence[tuple[str, object]] = ()
+        self,
+        task_id: str,
+        token: str,
+        wait: WakeCondition,
+        *,
+        notes: Sequence[tuple[str, object]] = (),
     ) -> Future[TransitionResult]:
         """Give a task back until a wait is over, and remember notes with it; it costs nothing."""
         held = self._held(task_id, token)
@@ -296,7 +301,7 @@ class Work(EffectOperations):
     @operation
     def take_signal(
         self, task_id: str, token: str, target: str, signal: str, *, name: str
-    ) -> Future[Recorded]:
+    ) -> Future[EffectRecord]:
         """Take the oldest signal nobody has taken, and remember it under a name, once."""
         return self._context.submit(
             TakeSignal(
@@ -310,7 +315,7 @@ class Work(EffectOperations):
     @operation
     def spawn(
         self, task_id: str, token: str, tasks: Sequence[NewTask], *, name: str
-    ) -> Future[Recorded]:
+    ) -> Future[EffectRecord]:
         """Make children of a running task, once under one name; its value is their ids."""
         wanted = validation.listed("tasks", tasks)
         validation.number("tasks", len(wanted), least=0, most=validation.MAX_BATCH)
@@ -353,7 +358,7 @@ class Work(EffectOperations):
         """The names of all secrets that the steps of a version of a workflow ask for."""
         named = {"name": workflow, "version": version}
         (row,) = self._context.view(lambda tx: tx.read("workflow_definition", **named))
-        return wanted_secrets(every(read_steps(row["definition"])))
+        return secrets_in_texts(all_steps(read_steps(row["definition"])))
 
     @reading
     def trace_of(self, root: str) -> str:

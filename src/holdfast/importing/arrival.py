@@ -12,7 +12,7 @@ from holdfast.engine.read.task_state import look_at
 from holdfast.engine.surroundings.imports import PastRun, PastTree, pages
 from holdfast.errors import InvalidInput, KeyConflict
 from holdfast.importing.report import ImportReport, Moved
-from holdfast.model.run import Created
+from holdfast.model.run import CreateResult
 from holdfast.model.task import Task
 from holdfast.store.database import Transaction
 
@@ -35,7 +35,9 @@ def check_target(source: object, into: object) -> Path:
     return Path(source)
 
 
-def _take_over(into: Holdfast, past: Sequence[PastTree] | Sequence[PastRun]) -> list[list[Created]]:
+def _take_over(
+    into: Holdfast, past: Sequence[PastTree] | Sequence[PastRun]
+) -> list[list[CreateResult]]:
     try:
         return into.engine.imports.take_over(past)
     except KeyConflict as conflict:
@@ -85,7 +87,7 @@ def take_over_runs(into: Holdfast, runs: Sequence[PastRun], was: Mapping[str, st
     return ImportReport(moved=tuple(into.engine.database.view(read)))
 
 
-def _moved(tx: Transaction, old: str, run: Created, was: Mapping[str, str]) -> Iterator[Moved]:
+def _moved(tx: Transaction, old: str, run: CreateResult, was: Mapping[str, str]) -> Iterator[Moved]:
     status = tx.read("run_by_id", run_id=run.id)[0]["status"]
     yield Moved(old=old, was=was[old], id=run.id, became=status, created=run.created)
     for task in map(read_task, tx.read("run_tasks", run_id=run.id)):

@@ -21,7 +21,7 @@ from pydantic import Field
 from holdfast.errors import HoldfastError, InvalidInput, InvalidNow, KeyConflict, NotFound
 from holdfast.ids import parse_task_id
 from holdfast.model.task import Assignment
-from holdfast.model.token import Access, Role
+from holdfast.model.token import AccessToken, Role
 from holdfast.service.admin import audit
 from holdfast.service.commands.request_errors import Refused, renamed
 from holdfast.service.commands.token_scope import Forbidden
@@ -44,7 +44,7 @@ class Caller:
     service: Service
     worker: str
     wait: Callable[[Offer, Ask, float], Awaitable[list[Assignment]]]
-    access: Access | None = None
+    access: AccessToken | None = None
     is_gone: Callable[[], Awaitable[bool]] | None = None
 
     @property

@@ -13,7 +13,7 @@ from holdfast.errors import InvalidInput
 # Of a dollar. Money is counted in whole numbers, because sums of fractions drift.
 MILLIONTHS = 1_000_000
 MAX_USD = 1_000_000_000
-CODE = "budget"
+BUDGET_CODE = "budget"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,7 +26,7 @@ class Budget:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Used:
+class BudgetUsage:
     """What a run has used so far: dollars as its attempts told them, and attempts."""
 
     usd: float = 0.0
@@ -46,24 +46,24 @@ def to_dollars(millionths: int) -> float:
     return millionths / MILLIONTHS
 
 
-def tell_usd(usd: float) -> str:
+def describe_usd(usd: float) -> str:
     """$5, $1.12, $0.004."""
     if round(usd, 2) == 0 and usd:
         return f"${usd:.6f}".rstrip("0")
     return f"${usd:.2f}".removesuffix(".00")
 
 
-def tell_used(budget: Budget, used: Used) -> str:
+def describe_usage(budget: Budget, used: BudgetUsage) -> str:
     """How much of each of its limits a run has used: $1.12 of $5, 7 of 40 attempts."""
     told = []
     if budget.usd is not None:
-        told.append(f"{tell_usd(used.usd)} of {tell_usd(budget.usd)}")
+        told.append(f"{describe_usd(used.usd)} of {describe_usd(budget.usd)}")
     if budget.attempts is not None:
         told.append(f"{used.attempts} of {budget.attempts} attempts")
     return ", ".join(told)
 
 
-def tell_raise(run_id: str, budget: Budget, used: Used) -> str:
+def describe_raise(run_id: str, budget: Budget, used: BudgetUsage) -> str:
     """The call that raises the limits which a run has reached."""
     reached = [("add_usd", used.usd, budget.usd), ("add_attempts", used.attempts, budget.attempts)]
     named = [f"{name}=…" for name, spent, most in reached if most is not None and spent >= most]
@@ -71,8 +71,8 @@ def tell_raise(run_id: str, budget: Budget, used: Used) -> str:
 
 
 # Of dollars, tokens or whatever else; so that no sum of them leaves what numbers can tell.
-MOST = 1_000_000_000_000
-SHOWN = 60
+MAX_AMOUNT = 1_000_000_000_000
+SHOWN_CHARACTERS = 60
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
@@ -81,7 +81,7 @@ def is_number(value: object) -> TypeGuard[int | float]:
 
 def is_amount(value: object) -> TypeGuard[int | float]:
     """Whether it is a number that somebody can have used."""
-    return is_number(value) and 0 <= value <= MOST
+    return is_number(value) and 0 <= value <= MAX_AMOUNT
 
 
 def check_usage(usage: object) -> None:
@@ -90,5 +90,7 @@ def check_usage(usage: object) -> None:
         return
     for name, value in usage.items():
         if is_number(value) and not is_amount(value):
-            field = f"usage.{ascii(name)[1:-1][:SHOWN]}"
-            raise InvalidInput(field, f"must be from 0 to {MOST}, not {str(value)[:SHOWN]}")
+            field = f"usage.{ascii(name)[1:-1][:SHOWN_CHARACTERS]}"
+            raise InvalidInput(
+                field, f"must be from 0 to {MAX_AMOUNT}, not {str(value)[:SHOWN_CHARACTERS]}"
+            )

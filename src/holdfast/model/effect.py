@@ -14,7 +14,7 @@ from holdfast.model.status import Status
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Recorded:
+class EffectRecord:
     """Whether the attempt may act, and what is remembered under the name it gave."""
 
     answer: TransitionResult
@@ -23,7 +23,7 @@ class Recorded:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wait:
+class WakeCondition:
     """What a suspended task waits for: whatever comes first of a time, signals, its children."""
 
     until: int | None = None
@@ -42,10 +42,10 @@ class Child:
 
 CHILDREN = "children"
 # PostgreSQL has no room for more in its index. Whoever waits for more hears the rest later.
-LONGEST = 2_000
+MAX_AWAITED_TEXT = 2_000
 
 
-class Awaited(NamedTuple):
+class AwaitedSignals(NamedTuple):
     """Signals to a run or task, and whether the children are waited for as well."""
 
     target: str
@@ -61,14 +61,14 @@ def write_awaited(target: str, signals: Collection[str], *, children: bool) -> s
     if names[1:] or children:
         text = f"{target} ,"
         for name in names:
-            if len(text) + len(name) < LONGEST:
+            if len(text) + len(name) < MAX_AWAITED_TEXT:
                 text += f"{name},"
         return f"{text}*{CHILDREN}" if children else text
     return f"{target} {names[0]}"
 
 
-def read_awaited(text: str) -> Awaited:
+def read_awaited(text: str) -> AwaitedSignals:
     target, _, rest = text.partition(" ")
     names = [name for name in rest.split(",") if name]
     children = text == CHILDREN or f"*{CHILDREN}" in names
-    return Awaited(target, tuple(name for name in names if name != f"*{CHILDREN}"), children)
+    return AwaitedSignals(target, tuple(name for name in names if name != f"*{CHILDREN}"), children)

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast.model.frozen_record import Shown
+from holdfast.model.frozen_record import ReadableRecord
 from holdfast.model.task import Attempt
 
-FOLDED = (
+TASK_FIELDS = (
     "blocked",
     "holds",
     "run_holds",
@@ -30,7 +30,7 @@ FOLDED = (
     "waits_for",
     "round",
 )
-RUN_FOLDED = ("holds", "budget_usd", "budget_attempts", "deadline")
+RUN_FIELDS = ("holds", "budget_usd", "budget_attempts", "deadline")
 
 OUTCOMES = {
     "task.done": "completed",
@@ -47,7 +47,7 @@ OUTCOMES = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
-class Event(Shown):
+class Event(ReadableRecord):
     """The record of one transition; `source` and `target` are statuses, `at` microseconds."""
 
     seq: int
@@ -64,11 +64,11 @@ class Event(Shown):
     data: dict[str, Any]
 
 
-def fold(events: Iterable[Event]) -> dict[str, Any]:
+def fold_events(events: Iterable[Event]) -> dict[str, Any]:
     """Everything the events of one run or task say about its row, in order of version."""
     state: dict[str, Any] = {}
     for event in events:
-        folded = RUN_FOLDED if event.task_id is None else FOLDED
+        folded = RUN_FIELDS if event.task_id is None else TASK_FIELDS
         state |= {
             "status": event.target,
             "version": event.version,
@@ -91,7 +91,7 @@ def read_outcome(event_type: str | None, data: dict[str, Any]) -> str | None:
     return None if event_type is None else OUTCOMES.get(event_type)
 
 
-def read_data(text: str | None) -> dict[str, Any]:
+def read_event_data(text: str | None) -> dict[str, Any]:
     data = json.loads(text) if text else {}
     return data if isinstance(data, dict) else {}
 
@@ -120,14 +120,14 @@ def read_attempts(events: Iterable[Event]) -> list[Attempt]:
     return list(attempts.values())
 
 
-def with_stops(
+def add_stops(
     attempts: Iterable[Attempt], stops: Mapping[int, tuple[int, int, int]]
 ) -> list[Attempt]:
     """Attempts with what was stopped with them: when, how many processes, how many not."""
     return [
-        _stopped(each, *stops[each.number]) if each.number in stops else each for each in attempts
+        _add_stop(each, *stops[each.number]) if each.number in stops else each for each in attempts
     ]
 
 
-def _stopped(attempt: Attempt, at: int, processes: int, left: int) -> Attempt:
+def _add_stop(attempt: Attempt, at: int, processes: int, left: int) -> Attempt:
     return replace(attempt, stopped_at=at, stopped=processes, left=left)

@@ -19,7 +19,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOMENTS = frozenset({"at", "scheduled_for", "held_until"})
 
 
-class Shown:
+class ReadableRecord:
     """A record that is read by people as much as by programs; what it does not say is None."""
 
     __slots__ = ()
@@ -27,22 +27,22 @@ class Shown:
     def __repr__(self: DataclassInstance) -> str:
         given = ((each.name, getattr(self, each.name)) for each in fields(self) if each.repr)
         said = ", ".join(
-            f"{name}={_show(name, value)}" for name, value in given if value is not None
+            f"{name}={_describe_field(name, value)}" for name, value in given if value is not None
         )
         return f"{type(self).__name__}({said})"
 
 
-def _show(name: str, value: Any) -> str:  # noqa: ANN401 - whatever a record holds
+def _describe_field(name: str, value: Any) -> str:  # noqa: ANN401 - whatever a record holds
     if isinstance(value, Hold):
         return f"[{', '.join(value.names)}]"
     if isinstance(value, StrEnum):
         return repr(value.value)
     if isinstance(value, int) and (name in _MOMENTS or name.endswith("_at")):
-        return show_moment(value)
+        return describe_moment(value)
     return repr(value)
 
 
-def show_moment(microseconds: int) -> str:
+def describe_moment(microseconds: int) -> str:
     """A moment as a date and a time in UTC; one that no calendar has, as the number it is."""
     try:
         moment = _EPOCH + timedelta(microseconds=microseconds)
@@ -54,7 +54,7 @@ def show_moment(microseconds: int) -> str:
 T = TypeVar("T")
 
 
-def fill(kind: type[T], values: dict[str, Any]) -> T:
+def make_record(kind: type[T], values: dict[str, Any]) -> T:
     """A frozen dataclass with these fields, and the plain defaults of its class for the others.
 
     Its own `__init__` goes around its lock once for each field, and takes many times as long for

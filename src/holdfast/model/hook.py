@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.errors import InvalidInput
 from holdfast.model.event import Event
-from holdfast.model.frozen_record import Shown
+from holdfast.model.frozen_record import ReadableRecord
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.workflow.graph import Concurrency
 
@@ -36,7 +36,7 @@ class NewHook:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
-class Hook(Shown):
+class Hook(ReadableRecord):
     """A hook as the store knows it; one with a `problem` is passed over by this program."""
 
     name: str
@@ -49,7 +49,7 @@ class Hook(Shown):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
-class Ended(Shown):
+class Ended(ReadableRecord):
     """The recorded end of a run, with its workflow, or of a lone task, with its function.
 
     It has no `seq`, which is the store's own: what ended, and the version, name the event.

@@ -12,56 +12,60 @@ from holdfast.errors import InvalidInput
 
 Schema = Mapping[str, Any]
 # From the value as a whole down to a part of it: written out only where something does not fit.
-Place = str | tuple["Place", str | int]
-Misfit = tuple[Place, str]
+ValuePath = str | tuple["ValuePath", str | int]
+Misfit = tuple[ValuePath, str]
 # The scalars of each enum that was met while one value is checked, by the identity of the enum.
-Listed = dict[int, frozenset[tuple[bool, object]]]
+EnumScalars = dict[int, frozenset[tuple[bool, object]]]
 MAX_MISFITS = 10
 _SCALARS = (str, int, float, type(None))
 ANNOTATIONS = frozenset({"title", "description", "default", "examples", "format", "$comment"})
 
 
-def misfits(schema: Schema, value: object, place: str = "it") -> list[str]:
+def find_misfits(schema: Schema, value: object, path: str = "it") -> list[str]:
     """What is wrong with a value, each with its place; the first few of it."""
-    found = islice(_misfits(schema, value, place, {}), MAX_MISFITS)
-    return [f"{_shown(where)} {reason}" for where, reason in found]
+    found = islice(_find_misfits(schema, value, path, {}), MAX_MISFITS)
+    return [f"{_describe_path(where)} {reason}" for where, reason in found]
 
 
-def _shown(place: Place) -> str:
-    if isinstance(place, str):
-        return place
-    around, part = place
-    return f"{_shown(around)}[{part}]" if isinstance(part, int) else f"{_shown(around)}.{part}"
+def _describe_path(path: ValuePath) -> str:
+    if isinstance(path, str):
+        return path
+    around, part = path
+    return (
+        f"{_describe_path(around)}[{part}]"
+        if isinstance(part, int)
+        else f"{_describe_path(around)}.{part}"
+    )
 
 
 def fits(schema: Schema, value: object) -> bool:
     return _fits(schema, value, {})
 
 
-def _fits(schema: Schema, value: object, listed: Listed) -> bool:
-    return next(_misfits(schema, value, "", listed), None) is None
+def _fits(schema: Schema, value: object, listed: EnumScalars) -> bool:
+    return next(_find_misfits(schema, value, "", listed), None) is None
 
 
-def _misfits(
+def _find_misfits(
     schema: Schema,
     value: Any,  # noqa: ANN401 - JSON
-    place: Place,
-    listed: Listed,
+    path: ValuePath,
+    listed: EnumScalars,
 ) -> Iterator[Misfit]:
     if not _has_type(schema, value):
         wanted = schema["type"]
         kinds = [wanted] if isinstance(wanted, str) else wanted
         words = " or ".join(TYPES[kind][1] for kind in kinds)
-        yield place, f"must be {words}, not {describe(value)}"
+        yield path, f"must be {words}, not {describe_kind(value)}"
         return
     for keyword in schema:
         if keyword in _CHECKS:
-            yield from _CHECKS[keyword](schema, value, place, listed)
+            yield from _CHECKS[keyword](schema, value, path, listed)
         elif keyword in _LIMITS:
             measure, holds, words = _LIMITS[keyword]
             size = measure(value)
             if size is not None and not holds(size, schema[keyword]):
-                yield place, f"{words} {schema[keyword]}, not {size}"
+                yield path, f"{words} {schema[keyword]}, not {size}"
 
 
 def _has_type(schema: Schema, value: object) -> bool:
@@ -73,20 +77,20 @@ def _has_type(schema: Schema, value: object) -> bool:
     return any(TYPES[kind][0](value) for kind in wanted)
 
 
-def _is_open(schema: Schema, value: object) -> bool:
+def _needs_check(schema: Schema, value: object) -> bool:
     """Whether there is more to say of a part than that its type is right, which is all of most."""
     return len(schema) > 1 or "type" not in schema or not _has_type(schema, value)
 
 
-def _enum(schema: Schema, value: object, place: Place, listed: Listed) -> Iterator[Misfit]:
+def _enum(schema: Schema, value: object, path: ValuePath, listed: EnumScalars) -> Iterator[Misfit]:
     if not _is_listed(schema["enum"], value, listed):
         allowed = ", ".join(map(str, schema["enum"][:MAX_MISFITS]))
-        yield place, f"must be one of {allowed}"
+        yield path, f"must be one of {allowed}"
 
 
-def _is_listed(allowed: list[Any], value: object, listed: Listed) -> bool:
+def _is_listed(allowed: list[Any], value: object, listed: EnumScalars) -> bool:
     if not isinstance(value, _SCALARS):
-        return any(same(value, each) for each in allowed)
+        return any(is_equal_json(value, each) for each in allowed)
     if id(allowed) not in listed:
         scalars = (each for each in allowed if isinstance(each, _SCALARS))
         listed[id(allowed)] = frozenset(map(_scalar, scalars))
@@ -98,48 +102,54 @@ def _scalar(value: object) -> tuple[bool, object]:
     return isinstance(value, bool), value
 
 
-def _const(schema: Schema, value: object, place: Place, _: Listed) -> Iterator[Misfit]:
-    if not same(value, schema["const"]):
-        yield place, f"must be {schema['const']!r}"
+def _const(schema: Schema, value: object, path: ValuePath, _: EnumScalars) -> Iterator[Misfit]:
+    if not is_equal_json(value, schema["const"]):
+        yield path, f"must be {schema['const']!r}"
 
 
-def _any_of(schema: Schema, value: object, place: Place, listed: Listed) -> Iterator[Misfit]:
+def _any_of(
+    schema: Schema, value: object, path: ValuePath, listed: EnumScalars
+) -> Iterator[Misfit]:
     if not any(_fits(each, value, listed) for each in schema["anyOf"]):
-        yield place, "is none of what it may be"
+        yield path, "is none of what it may be"
 
 
-def _required(schema: Schema, value: object, place: Place, _: Listed) -> Iterator[Misfit]:
+def _required(schema: Schema, value: object, path: ValuePath, _: EnumScalars) -> Iterator[Misfit]:
     if isinstance(value, dict):
         for name in schema["required"]:
             if name not in value:
-                yield (place, name), "is missing"
+                yield (path, name), "is missing"
 
 
-def _properties(schema: Schema, value: object, place: Place, listed: Listed) -> Iterator[Misfit]:
+def _properties(
+    schema: Schema, value: object, path: ValuePath, listed: EnumScalars
+) -> Iterator[Misfit]:
     if isinstance(value, dict):
         for name, inner in schema["properties"].items():
-            if name in value and _is_open(inner, value[name]):
-                yield from _misfits(inner, value[name], (place, name), listed)
+            if name in value and _needs_check(inner, value[name]):
+                yield from _find_misfits(inner, value[name], (path, name), listed)
 
 
-def _additional(schema: Schema, value: object, place: Place, listed: Listed) -> Iterator[Misfit]:
+def _additional(
+    schema: Schema, value: object, path: ValuePath, listed: EnumScalars
+) -> Iterator[Misfit]:
     if not isinstance(value, dict):
         return
     known, more = schema.get("properties", {}), schema["additionalProperties"]
     for name in value:
         if name not in known and more is False:
             there = ", ".join(known) or "nothing"
-            yield (place, name), f"is not declared; there is {there}"
+            yield (path, name), f"is not declared; there is {there}"
         elif name not in known and isinstance(more, Mapping):
-            yield from _misfits(more, value[name], (place, name), listed)
+            yield from _find_misfits(more, value[name], (path, name), listed)
 
 
-def _items(schema: Schema, value: object, place: Place, listed: Listed) -> Iterator[Misfit]:
+def _items(schema: Schema, value: object, path: ValuePath, listed: EnumScalars) -> Iterator[Misfit]:
     if isinstance(value, list):
         wanted = schema["items"]
         for number, inner in enumerate(value):
-            if _is_open(wanted, inner):
-                yield from _misfits(wanted, inner, (place, number), listed)
+            if _needs_check(wanted, inner):
+                yield from _find_misfits(wanted, inner, (path, number), listed)
 
 
 def _is_number(value: object) -> bool:
@@ -173,7 +183,7 @@ TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "object": (lambda value: isinstance(value, dict), "an object"),
     "null": (lambda value: value is None, "null"),
 }
-_CHECKS: dict[str, Callable[[Schema, Any, Place, Listed], Iterator[Misfit]]] = {
+_CHECKS: dict[str, Callable[[Schema, Any, ValuePath, EnumScalars], Iterator[Misfit]]] = {
     "enum": _enum,
     "const": _const,
     "anyOf": _any_of,
@@ -196,27 +206,29 @@ LIMITS = frozenset(_LIMITS)
 KEYWORDS = frozenset({"type", *_CHECKS}) | LIMITS | ANNOTATIONS
 
 
-def same(one: object, other: object) -> bool:
+def is_equal_json(one: object, other: object) -> bool:
     """Equality of JSON: 1 is 1.0, but true is not 1."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
+        return len(one) == len(other) and all(map(is_equal_json, one, other))
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(
+            is_equal_json(one[key], other[key]) for key in one
+        )
     return one == other
 
 
-def fill(schema: Schema, value: Any) -> Any:  # noqa: ANN401 - JSON is any value
+def fill_defaults(schema: Schema, value: Any) -> Any:  # noqa: ANN401 - JSON is any value
     """A value with the defaults of what it leaves out, and null for what may be null."""
     if isinstance(value, list) and "items" in schema:
-        return [fill(schema["items"], inner) for inner in value]
+        return [fill_defaults(schema["items"], inner) for inner in value]
     if not isinstance(value, dict) or "properties" not in schema:
         return value
     filled = dict(value)
     for name, inner in schema["properties"].items():
         if name in filled:
-            filled[name] = fill(inner, filled[name])
+            filled[name] = fill_defaults(inner, filled[name])
         elif "default" in inner:
             filled[name] = inner["default"]
         elif "null" in (inner.get("type") or ()):
@@ -229,11 +241,11 @@ def check_input(schema: Schema, given: Any) -> Any:  # noqa: ANN401 - JSON is an
 
     Nothing at all stands for an input without fields.
     """
-    filled = fill(schema, {} if given is None else given)
-    found = list(islice(_misfits(schema, filled, "input", {}), MAX_MISFITS))
+    filled = fill_defaults(schema, {} if given is None else given)
+    found = list(islice(_find_misfits(schema, filled, "input", {}), MAX_MISFITS))
     if found:
-        more = "".join(f"; {_shown(place)} {reason}" for place, reason in found[1:])
-        raise InvalidInput(_shown(found[0][0]), found[0][1] + more)
+        more = "".join(f"; {_describe_path(path)} {reason}" for path, reason in found[1:])
+        raise InvalidInput(_describe_path(found[0][0]), found[0][1] + more)
     return filled
 
 
@@ -252,7 +264,7 @@ def map_paths(schema: Schema, value: Any, change: Callable[[str], str]) -> Any: 
     return value
 
 
-def enter(schema: Schema | None, path: tuple[str, ...]) -> Schema | None:
+def find_subschema(schema: Schema | None, path: tuple[str, ...]) -> Schema | None:
     """What is declared at the end of a path; None where nothing is said of it.
 
     Raises `KeyError` with the names that are there where the path leads to nothing.
@@ -260,11 +272,11 @@ def enter(schema: Schema | None, path: tuple[str, ...]) -> Schema | None:
     for part in path:
         if schema is None:
             return None
-        schema = _enter(schema, part)
+        schema = _find_part(schema, part)
     return schema
 
 
-def _enter(schema: Schema, part: str) -> Schema | None:
+def _find_part(schema: Schema, part: str) -> Schema | None:
     known, wanted = schema.get("properties"), schema.get("type")
     kinds = {wanted} if isinstance(wanted, str) else set(wanted or ("array", "object"))
     if known is not None and part in known:
@@ -277,7 +289,7 @@ def _enter(schema: Schema, part: str) -> Schema | None:
     raise KeyError(part, tuple(known or ()))
 
 
-def describe(value: object) -> str:
+def describe_kind(value: object) -> str:
     """The kind of a value, as it is told to people."""
     named = (words for check, words in TYPES.values() if check(value))
     return next(named, str(value) if isinstance(value, float) else type(value).__name__)

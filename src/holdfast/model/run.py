@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.model.budget import Budget
 from holdfast.model.event import Event, read_attempts
-from holdfast.model.frozen_record import Shown
+from holdfast.model.frozen_record import ReadableRecord
 from holdfast.model.status import RUN_TERMINAL, Hold, RunStatus
 from holdfast.model.task import Task
 from holdfast.model.trace import Trace
@@ -35,7 +35,7 @@ class NewRun:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
-class Run(Shown):
+class Run(ReadableRecord):
     """A run as it stands; times are microseconds since 1970."""
 
     id: str
@@ -65,7 +65,7 @@ class Run(Shown):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Created:
+class CreateResult:
     """The id of a run or task that now exists, and whether this call made it."""
 
     id: str
@@ -83,15 +83,15 @@ class RunRecord:
 
     def to_json(self) -> str:
         """The same text for the same run, however often and wherever it is written."""
-        return json.dumps(self._told(), ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+        return json.dumps(self._to_dict(), ensure_ascii=False, indent=1, sort_keys=True) + "\n"
 
-    def _told(self) -> dict[str, Any]:
+    def _to_dict(self) -> dict[str, Any]:
         told: dict[str, Any] = {
             "run": _plain(self.run),
             "tasks": self._tasks(),
             "events": [_plain(event) for event in self.events],
         }
-        called = [each._told() for each in self.called]  # noqa: SLF001 - one of the same kind
+        called = [each._to_dict() for each in self.called]  # noqa: SLF001 - one of the same kind
         return told | ({"called": called} if called else {})
 
     def _tasks(self) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim, CronSimError
 
 from holdfast.errors import InvalidInput
-from holdfast.model.frozen_record import Shown
+from holdfast.model.frozen_record import ReadableRecord
 from holdfast.model.run import NewRun
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_text
@@ -25,7 +25,7 @@ DAY = 86_400 * SECOND
 # What an engine that is busy or just starting is late by is not missed.
 GRACE = 60 * SECOND
 # How many ticks of one schedule are fired in one transaction.
-AT_ONCE = 100
+TICKS_AT_ONCE = 100
 MAX_CRON = 200
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -33,7 +33,7 @@ _MICROSECOND = timedelta(microseconds=1)
 _FORM = 'write minute, hour, day, month and weekday, as in "0 9 * * 1-5"'
 
 
-class Missed(StrEnum):
+class MissedTicks(StrEnum):
     """What is fired for ticks that nobody was there for: nothing, the newest alone, or each."""
 
     SKIP = "skip"
@@ -54,7 +54,7 @@ class NewSchedule:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
-class Schedule(Shown):
+class Schedule(ReadableRecord):
     """A schedule as it stands: it starts runs of a workflow, or tasks of a function.
 
     Times are microseconds since 1970. What only a newer release can read is told as it is kept.
@@ -63,7 +63,7 @@ class Schedule(Shown):
     name: str
     cron: str
     zone: str
-    missed: Missed | str
+    missed: MissedTicks | str
     workflow: str | None
     task: str | None
     input: Any
@@ -81,7 +81,7 @@ class Schedule(Shown):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Turn:
+class DueTicks:
     """The ticks to fire now, oldest first, and the tick to wait for next, if one is to come."""
 
     ticks: tuple[int, ...]
@@ -91,66 +91,66 @@ class Turn:
 def check_cron(cron: object, zone: object) -> tuple[str, str]:
     """Refuse a cron expression or a time zone that cannot be read."""
     text = clean_text("cron", cron, limit=MAX_CRON)
-    place = clean_text("zone", zone, limit=MAX_CRON)
-    _read_zone(place)
+    zone_name = clean_text("zone", zone, limit=MAX_CRON)
+    _read_zone(zone_name)
     _simulate(text, _EPOCH)
-    return " ".join(text.split()), place
+    return " ".join(text.split()), zone_name
 
 
-def first_after(cron: str, zone: str, moment: int) -> int:
+def first_tick_after(cron: str, zone: str, moment: int) -> int:
     """The first tick after a moment; a cron that never fires is refused."""
-    found = next_after(cron, zone, moment)
+    found = next_tick_after(cron, zone, moment)
     if found is None:
         reason = f"{cron!r} never fires: no day of the next 50 years fits; {_FORM}"
         raise InvalidInput("cron", reason)
     return found
 
 
-def next_after(cron: str, zone: str, moment: int) -> int | None:
+def next_tick_after(cron: str, zone: str, moment: int) -> int | None:
     return next(ticks_after(cron, zone, moment), None)
 
 
 def ticks_after(cron: str, zone: str, moment: int) -> Iterator[int]:
     """Every tick after a moment, each later than the one before."""
     where = _read_zone(zone)
-    tick = _next(cron, where, moment)
+    tick = _next_tick(cron, where, moment)
     while tick is not None:
         yield tick
-        tick = _next(cron, where, tick)
+        tick = _next_tick(cron, where, tick)
 
 
-def take_turn(cron: str, zone: str, missed: Missed, expected: int, now: int) -> Turn:
+def due_ticks(cron: str, zone: str, missed: MissedTicks, expected: int, now: int) -> DueTicks:
     """What a schedule does at `now` when the tick it waited for, `expected`, is due."""
-    if missed is Missed.ALL:
-        return _each(cron, zone, expected, now)
-    newest = _newest(cron, zone, expected, now)
-    late = missed is Missed.SKIP and now - newest > GRACE
-    return Turn(ticks=() if late else (newest,), next_at=next_after(cron, zone, newest))
+    if missed is MissedTicks.ALL:
+        return _all_due(cron, zone, expected, now)
+    newest = _newest_due(cron, zone, expected, now)
+    late = missed is MissedTicks.SKIP and now - newest > GRACE
+    return DueTicks(ticks=() if late else (newest,), next_at=next_tick_after(cron, zone, newest))
 
 
-def tell_tick(moment: int) -> str:
+def format_tick(moment: int) -> str:
     """A tick in ISO 8601, as it stands in the key of what it started."""
-    return _tell(moment).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _to_datetime(moment).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def tell_local(moment: int, zone: str) -> datetime:
-    return _tell(moment).astimezone(_read_zone(zone))
+def to_local_time(moment: int, zone: str) -> datetime:
+    return _to_datetime(moment).astimezone(_read_zone(zone))
 
 
-def _each(cron: str, zone: str, expected: int, now: int) -> Turn:
+def _all_due(cron: str, zone: str, expected: int, now: int) -> DueTicks:
     fired = [expected]
     for tick in ticks_after(cron, zone, expected):
-        if tick > now or len(fired) == AT_ONCE:
-            return Turn(ticks=tuple(fired), next_at=tick)
+        if tick > now or len(fired) == TICKS_AT_ONCE:
+            return DueTicks(ticks=tuple(fired), next_at=tick)
         fired.append(tick)
-    return Turn(ticks=tuple(fired), next_at=None)
+    return DueTicks(ticks=tuple(fired), next_at=None)
 
 
-def _newest(cron: str, zone: str, expected: int, now: int) -> int:
+def _newest_due(cron: str, zone: str, expected: int, now: int) -> int:
     """The last tick that is due, by halving: a year of seconds is not walked through."""
     newest, high, middle = expected, now, expected
     while high - newest >= SECOND:
-        tick = next_after(cron, zone, middle)
+        tick = next_tick_after(cron, zone, middle)
         if tick is None or tick > now:
             high = middle
         else:
@@ -159,7 +159,7 @@ def _newest(cron: str, zone: str, expected: int, now: int) -> int:
     return newest
 
 
-def _next(cron: str, where: ZoneInfo, moment: int) -> int | None:
+def _next_tick(cron: str, where: ZoneInfo, moment: int) -> int | None:
     # cronsim keeps to times of day for five fields alone, hence they are put on the clock here.
     find = _next_time_of_day if _is_time_of_day(cron) else _next_on_the_wall
     return find(cron, where, moment)
@@ -171,16 +171,16 @@ def _is_time_of_day(cron: str) -> bool:
 
 
 def _next_time_of_day(cron: str, where: ZoneInfo, moment: int) -> int | None:
-    on_the_wall = _tell(moment).astimezone(where).replace(tzinfo=None, fold=0)
-    found = (_place(tick, where) for tick in _simulate(cron, on_the_wall))
+    on_the_wall = _to_datetime(moment).astimezone(where).replace(tzinfo=None, fold=0)
+    found = (_first_moment_of(tick, where) for tick in _simulate(cron, on_the_wall))
     # In the second pass of an hour that comes twice, the wall shows a time of its first again.
     return next((tick for tick in found if tick > moment), None)
 
 
-def _place(on_the_wall: datetime, where: ZoneInfo) -> int:
+def _first_moment_of(on_the_wall: datetime, where: ZoneInfo) -> int:
     """When a time of day is: the first time that it comes, or when the clocks have passed it by."""
-    moment = _count(on_the_wall.replace(tzinfo=where))
-    if _tell(moment).astimezone(where).replace(tzinfo=None, fold=0) == on_the_wall:
+    moment = _to_microseconds(on_the_wall.replace(tzinfo=where))
+    if _to_datetime(moment).astimezone(where).replace(tzinfo=None, fold=0) == on_the_wall:
         return moment
     return _first_change(where, moment - DAY, moment) or moment
 
@@ -193,10 +193,10 @@ def _next_on_the_wall(cron: str, where: ZoneInfo, moment: int) -> int | None:
     begin = start = moment
     while True:
         offset = _offset(where, begin)
-        tick = next(_simulate(cron, _tell(start + offset).replace(tzinfo=None)), None)
+        tick = next(_simulate(cron, _to_datetime(start + offset).replace(tzinfo=None)), None)
         if tick is None:
             return None
-        found = _count(tick.replace(tzinfo=UTC)) - offset
+        found = _to_microseconds(tick.replace(tzinfo=UTC)) - offset
         change = _first_change(where, begin, found)
         if change is None:
             return found
@@ -218,14 +218,14 @@ def _first_change(where: ZoneInfo, begin: int, end: int) -> int | None:
 
 
 def _offset(where: ZoneInfo, moment: int) -> int:
-    return (_tell(moment).astimezone(where).utcoffset() or timedelta()) // _MICROSECOND
+    return (_to_datetime(moment).astimezone(where).utcoffset() or timedelta()) // _MICROSECOND
 
 
-def _tell(moment: int) -> datetime:
+def _to_datetime(moment: int) -> datetime:
     return _EPOCH + moment * _MICROSECOND
 
 
-def _count(time: datetime) -> int:
+def _to_microseconds(time: datetime) -> int:
     return (time - _EPOCH) // _MICROSECOND
 
 

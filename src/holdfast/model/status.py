@@ -23,7 +23,7 @@ class RunStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
-class Kind(StrEnum):
+class TaskKind(StrEnum):
     WORK = "work"
     GROUP = "group"
     APPROVAL = "approval"
@@ -114,5 +114,5 @@ RUN_TRANSITIONS: tuple[Transition, ...] = (
 )
 
 
-def allowed(table: tuple[Transition, ...], source: str, target: str) -> bool:
+def is_allowed(table: tuple[Transition, ...], source: str, target: str) -> bool:
     return any(move.source == source and move.target == target for move in table)

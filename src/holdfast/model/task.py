@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from holdfast.model.frozen_record import Shown
+from holdfast.model.frozen_record import ReadableRecord
 from holdfast.model.retry import RetryPolicy
-from holdfast.model.status import TERMINAL, Hold, Kind, PlanningPhase, Status
+from holdfast.model.status import TERMINAL, Hold, PlanningPhase, Status, TaskKind
 from holdfast.model.trace import Trace
 from holdfast.model.units import Moment
-from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.graph import Concurrency
 
 VERIFYING = "verifying"
@@ -50,7 +50,7 @@ class NewTask:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
-class Lease(Shown):
+class Lease(ReadableRecord):
     """Who works on a task, and until when unless renewed."""
 
     owner: str
@@ -58,11 +58,11 @@ class Lease(Shown):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Task(Shown):
+class Task(ReadableRecord):
     """A task as it stands; times are microseconds since 1970, `state` is what a person sees."""
 
     id: str
-    kind: Kind
+    kind: TaskKind
     run_id: str | None
     parent_id: str | None
     step: str | None
@@ -125,7 +125,7 @@ class Task(Shown):
         """What a person sees; derived, never stored."""
         phase = self.planning_phase if self.status is Status.IDLE else PlanningPhase.NONE
         if self.status is not Status.QUEUED and phase is not PlanningPhase.FINALIZED:
-            return self._standing if phase is PlanningPhase.NONE else "planning"
+            return self._state_of_status if phase is PlanningPhase.NONE else "planning"
         if self.run_holds & Hold.FAILING or self.need_lost:
             return "stalled"
         if self.blocked:
@@ -134,15 +134,15 @@ class Task(Shown):
             return "held"
         if not self.due:
             return "scheduled" if self.waits_for is None else "waiting"
-        return self._progress if self.kind is Kind.GROUP else "ready"
+        return self._state_of_group if self.kind is TaskKind.GROUP else "ready"
 
     @property
-    def _standing(self) -> str:
+    def _state_of_status(self) -> str:
         judged = self.verifying and self.status is Status.DONE
         return VERIFYING if judged else self.status.value
 
     @property
-    def _progress(self) -> str:
+    def _state_of_group(self) -> str:
         if self.verifying:
             return VERIFYING
         known = self.children_done is not None
@@ -153,20 +153,20 @@ class Task(Shown):
         return self.status in TERMINAL
 
 
-class Source(Protocol):
+class AssignmentSource(Protocol):
     """Where the fields of assignments are read that nobody has asked for yet."""
 
     def read_field(self, row: Mapping[str, Any], name: str) -> Any: ...  # noqa: ANN401 - JSON
 
 
-_LATER = frozenset(
+_READ_ON_DEMAND = frozenset(
     {"token", "task", "name", "epoch", "payload", "input", "item", "needs", "feedback"}
     | {"own_feedback"}
 )
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Assignment(Shown):
+class Assignment(ReadableRecord):
     """One lease of one task, with the token that every write under it must carry.
 
     `item` is the value of the nearest loop's item, `feedback` what was said of the work so far:
@@ -201,14 +201,14 @@ class Assignment(Shown):
     feedback: Any
     # What was said of the task itself.
     own_feedback: Any
-    work: Work | None = None
-    source: Source = field(repr=False, compare=False)
+    work: StepWork | None = None
+    source: AssignmentSource = field(repr=False, compare=False)
     row: Mapping[str, Any] = field(repr=False, compare=False)
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - JSON is any value
-            if name not in _LATER:
+            if name not in _READ_ON_DEMAND:
                 raise AttributeError(name)
             value = self.__dict__[name] = self.source.read_field(self.row, name)
             return value
@@ -219,7 +219,7 @@ class Assignment(Shown):
         return found
 
     @property
-    def given(self) -> Any:  # noqa: ANN401 - JSON is any value
+    def payload_with_context(self) -> Any:  # noqa: ANN401 - JSON is any value
         """What the step works on, as a worker elsewhere is given it: with what is around it."""
         around = {
             "input": self.input,
@@ -249,7 +249,7 @@ class Renewal:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Result:
+class Completion:
     """What one attempt gives when it has come to its end well."""
 
     task_id: str
@@ -259,7 +259,7 @@ class Result:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
-class Attempt(Shown):
+class Attempt(ReadableRecord):
     """The kept record of one lease: who had it and how it ended.
 
     `stopped_at` is when nothing of its command ran any more, where that had to be ended: `stopped`
@@ -281,7 +281,7 @@ class Attempt(Shown):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
-class NamedLease(Shown):
+class NamedLease(ReadableRecord):
     """A lease on a key: pass its `fence` on, and its `token` to renew or release it."""
 
     key: str

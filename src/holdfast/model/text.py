@@ -61,7 +61,7 @@ def encode_json(field: str, value: object, *, limit: int) -> str:
     if not value and type(value) is dict:
         return "{}"
     try:
-        _check(field, value, 0)
+        _check_value(field, value, 0)
         text = _encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(field, f"is not JSON: {error}") from error
@@ -71,7 +71,7 @@ def encode_json(field: str, value: object, *, limit: int) -> str:
     return text
 
 
-def _check(field: str, value: object, depth: int) -> None:
+def _check_value(field: str, value: object, depth: int) -> None:
     if type(value) in _HARMLESS:
         return
     match value:
@@ -95,14 +95,14 @@ def _check_nested(
         raise InvalidInput(field, f"is nested deeper than {MAX_DEPTH} levels")
     if not isinstance(value, dict):
         for inner in value:
-            _check(field, inner, depth)
+            _check_value(field, inner, depth)
         return
     for key, inner in value.items():
         if not isinstance(key, str):
             raise InvalidInput(field, f"has the key {key!r}, which is not text")
         clean_text(field, key)
         if type(inner) not in _HARMLESS:
-            _check(f"{field}.{key}" if depth == 1 else field, inner, depth)
+            _check_value(f"{field}.{key}" if depth == 1 else field, inner, depth)
 
 
 def digest(*texts: str) -> str:

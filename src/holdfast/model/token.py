@@ -15,7 +15,7 @@ from functools import lru_cache
 
 _TOKEN = re.compile(r"([1-9][0-9]{0,9})\.([0-9a-f]{32})\Z")
 # Wherever they stand in a text.
-TOKENS = re.compile(r"\b[1-9][0-9]{0,9}\.[0-9a-f]{32}\b")
+TOKEN_PATTERN = re.compile(r"\b[1-9][0-9]{0,9}\.[0-9a-f]{32}\b")
 
 
 def make_token(secret: bytes, task_id: str, attempt: int) -> str:
@@ -35,13 +35,13 @@ def read_fence(secret: bytes, task_id: str, token: str) -> int | None:
 
 @lru_cache(maxsize=5_000)
 def _mac(secret: bytes, task_id: str, attempt: int) -> str:
-    mac = _keyed(secret).copy()
+    mac = _keyed_mac(secret).copy()
     mac.update(f"{task_id}.{attempt}".encode())
     return mac.hexdigest()[:32]
 
 
 @lru_cache(maxsize=10)
-def _keyed(secret: bytes) -> hmac.HMAC:
+def _keyed_mac(secret: bytes) -> hmac.HMAC:
     """Half the work of every token of a store, done once."""
     return hmac.new(secret, digestmod="sha256")
 
@@ -56,7 +56,7 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Access:
+class AccessToken:
     """A token as the store knows it; with `agents`, a worker may serve these alone."""
 
     name: str

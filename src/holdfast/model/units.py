@@ -13,7 +13,7 @@ from holdfast.errors import InvalidInput
 
 Moment = datetime | timedelta | str | int
 
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 _MICROSECOND = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -34,13 +34,13 @@ def parse_duration(field: str, value: object) -> float:
         return value.total_seconds()
     if isinstance(value, str):
         text = value.replace(" ", "")
-        parts = _PART.findall(text)
+        parts = _DURATION_PART.findall(text)
         if parts and "".join(number + unit for number, unit in parts) == text:
             return sum(float(number) * _SECONDS[unit] for number, unit in parts)
     raise InvalidInput(field, f"{value!r} is not a duration; write 90, '30s', '2m' or '1h30m'")
 
 
-def tell_duration(microseconds: int) -> str:
+def describe_duration(microseconds: int) -> str:
     """2h, 1h 30m, 45s; parts of a second only where there is nothing longer."""
     whole = timedelta(microseconds=microseconds).total_seconds()
     if 0 < whole < 1:
@@ -57,13 +57,13 @@ def parse_moment(field: str, value: object, now: Callable[[], int]) -> int:
     if isinstance(told, datetime):
         if told.utcoffset() is None:
             raise InvalidInput(field, f"{value} has no time zone; {_FORMS}")
-        return _within(field, (told - _EPOCH) // _MICROSECOND)
+        return _check_range(field, (told - _EPOCH) // _MICROSECOND)
     if isinstance(value, str | timedelta):
         seconds = min(_from_now(field, value), _LATEST)
-        return _within(field, now() + round(seconds * 1_000_000))
+        return _check_range(field, now() + round(seconds * 1_000_000))
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidInput(field, f"is a {type(value).__name__}; {_FORMS}")
-    return _within(field, value)
+    return _check_range(field, value)
 
 
 def read_datetime(text: str) -> datetime | None:
@@ -86,7 +86,7 @@ def _from_now(field: str, value: str | timedelta) -> float:
         raise InvalidInput(field, f"{value!r} is not a time; {_FORMS}") from error
 
 
-def _within(field: str, moment: int) -> int:
+def _check_range(field: str, moment: int) -> int:
     if moment < _EARLIEST:
         raise InvalidInput(field, f"{moment} microseconds since 1970 is before 2001; {_FORMS}")
     if moment > _LATEST:
@@ -94,22 +94,22 @@ def _within(field: str, moment: int) -> int:
     return moment
 
 
-_FORM = re.compile(r"(\d+(?:\.\d+)?)\s*(B|KB|MB|GB|TB)?", re.IGNORECASE)
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(B|KB|MB|GB|TB)?", re.IGNORECASE)
 _BYTES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_MOST = 2**53
+_MAX_SIZE = 2**53
 
 
 def parse_size(field: str, value: object) -> int:
     """A number of bytes, from one or from a text with a unit."""
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_SIZE:
         return value
-    match = _FORM.fullmatch(value.strip()) if isinstance(value, str) else None
+    match = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
     size = -1.0 if match is None else float(match[1]) * _BYTES[(match[2] or "").upper()]
-    if not 0 <= size <= _MOST:
+    if not 0 <= size <= _MAX_SIZE:
         raise InvalidInput(field, f"{value!r} is not a size; write '2GB', '500MB' or 0")
     return round(size)
 
 
-def tell_size(size: int) -> str:
+def describe_size(size: int) -> str:
     unit = next((each for each in ("TB", "GB", "MB", "KB") if size >= _BYTES[each]), "B")
     return f"{size / _BYTES[unit]:.3g} {unit}"

@@ -16,7 +16,7 @@ ACCEPT: Final = "accept"
 REJECT: Final = "reject"
 
 # What a verifier has to give that declares nothing else.
-SHAPE: Final[Mapping[str, Any]] = {
+VERDICT_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {
         "verdict": {"enum": [ACCEPT, REJECT]},
@@ -47,7 +47,7 @@ class Verdict:
     @classmethod
     def reject(cls, feedback: object, *, items: Sequence[int] = ()) -> Self:
         """It is to be done again with this feedback; of a loop, the `items` meant, or all."""
-        if (mistake := items_mistake(items)) is not None:
+        if (mistake := find_items_mistake(items)) is not None:
             raise InvalidInput("items", mistake)
         return cls(verdict=REJECT, feedback=feedback, items=tuple(items))
 
@@ -64,12 +64,12 @@ def read_verdict(output: object) -> Verdict | None:
     items = output.get("items")
     if items is None:
         items = ()
-    if items_mistake(items) is not None:
+    if find_items_mistake(items) is not None:
         return None
     return Verdict(verdict=output["verdict"], feedback=output.get("feedback"), items=tuple(items))
 
 
-def items_mistake(items: object, total: int | None = None) -> str | None:
+def find_items_mistake(items: object, total: int | None = None) -> str | None:
     """Why `items` are not places of a loop's items; its `total`, where it is known."""
     if not isinstance(items, Sequence) or isinstance(items, str):
         return f"{items!r} is no list of places, such as [0, 2]"
@@ -81,15 +81,15 @@ def items_mistake(items: object, total: int | None = None) -> str | None:
     return None
 
 
-def nearest(said: Iterable[str | None]) -> str | None:
+def first_feedback(said: Iterable[str | None]) -> str | None:
     """The first of what was kept as JSON that says something: null says nothing."""
     return next((each for each in said if each is not None and each != "null"), None)
 
 
-def in_words(feedback: object) -> object:
+def describe_feedback(feedback: object) -> object:
     """What was said; the error of a step that went back, in words as a verifier's are."""
     match feedback:
         case {"type": str(), "message": str(), "traceback": list()}:
-            return errors.in_words(feedback)
+            return errors.describe_error(feedback)
         case _:
             return feedback

@@ -30,7 +30,7 @@ from holdfast.server.schemas.responses import Problem
 from holdfast.server.server_state import Serving
 from holdfast.service.admin.health import own_version
 from holdfast.service.service import Service
-from holdfast.tracing import Span, read_header, tracer
+from holdfast.tracing import Span, find_tracer, read_traceparent
 
 
 class Traced:
@@ -38,9 +38,9 @@ class Traced:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        known = tracer()
+        known = find_tracer()
         given = None if known is None or scope["type"] != "http" else _given(scope)
-        place = None if given is None else read_header(given)
+        place = None if given is None else read_traceparent(given)
         if known is None or place is None:
             await self._app(scope, receive, send)
             return

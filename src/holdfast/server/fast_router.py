@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.errors import HoldfastError
 from holdfast.ids import parse_task_id
-from holdfast.model.token import Access, Role
+from holdfast.model.token import AccessToken, Role
 from holdfast.server.gate import ACCESS
 from holdfast.server.problems import Answer, tell_problem
 from holdfast.server.request_context import Door
@@ -53,7 +53,7 @@ class Direct:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "POST":
             way = self._ways.get(_key(scope["path"]))
-            access: Access | None = scope.get(ACCESS)
+            access: AccessToken | None = scope.get(ACCESS)
             if way is not None and access is not None and access.role in way.roles:
                 await self._take(way, Door(self._serving, access, scope), (scope, receive, send))
                 return

@@ -12,7 +12,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.errors import HoldfastError
-from holdfast.model.token import Access
+from holdfast.model.token import AccessToken
 from holdfast.server.auth.audit_throttle import Strangers
 from holdfast.server.auth.auth_throttle import Tries
 from holdfast.server.auth.rate_limits import Limiter, Rate, address_of
@@ -133,7 +133,7 @@ class Gate:
 
     def _take_room(self, scope: Scope, size: int) -> None:
         """Count what a token has under way; raises `Problem` where that is too much."""
-        access: Access | None = scope.get(ACCESS)
+        access: AccessToken | None = scope.get(ACCESS)
         if access is None or not size:
             return
         most = self._rules.connections.bodies
@@ -239,7 +239,7 @@ class _Sealed:
         told_elsewhere = scope["path"] == TOOLS or scope.get(ABOUT, "") is None
         if scope["method"] in LOOKING or (told_elsewhere and status < REFUSED):
             return
-        access: Access | None = scope.get(ACCESS)
+        access: AccessToken | None = scope.get(ACCESS)
         did = f"{scope['method']} {ascii(scope['path'])[1:-1]}"[:LONGEST]
         about = str(scope.get(ABOUT) or "")
         if access is None:

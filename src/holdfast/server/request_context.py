@@ -10,7 +10,7 @@ from starlette.types import Scope
 
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.ids import parse_run_id, parse_task_id
-from holdfast.model.token import Access
+from holdfast.model.token import AccessToken
 from holdfast.server.gate import ABOUT, ACCESS
 from holdfast.server.server_state import Serving
 from holdfast.service.async_service import Swift
@@ -19,7 +19,7 @@ from holdfast.service.async_service import Swift
 class Door:
     """One request: who asks, and the service that keeps their name with all that they change."""
 
-    def __init__(self, serving: Serving, access: Access, scope: Scope) -> None:
+    def __init__(self, serving: Serving, access: AccessToken, scope: Scope) -> None:
         self._scope = scope
         self.serving = serving
         self.access = access

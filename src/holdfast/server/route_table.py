@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from holdfast.errors import InvalidInput
-from holdfast.model.token import Access, Role
+from holdfast.model.token import AccessToken, Role
 from holdfast.server.gate import ACCESS, OPEN
 from holdfast.server.problems import Answer, Problem, query_names
 from holdfast.server.schemas.responses import PROBLEMS
@@ -94,7 +94,7 @@ class Guarded(APIRoute):
         known = frozenset(query_names(self.dependant))
 
         async def guarded(request: Request) -> Response:
-            access: Access | None = request.scope.get(ACCESS)
+            access: AccessToken | None = request.scope.get(ACCESS)
             if self.path not in OPEN and (access is None or access.role not in self.roles):
                 raise Problem(403, "forbidden", _tell_roles(self.roles))
             self._refuse_unknown(request, known)

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
 
-from holdfast.model.task import Assignment, NewTask, Result
+from holdfast.model.task import Assignment, Completion, NewTask
 from holdfast.service.commands.request_errors import accepted
 from holdfast.service.protocol.long_polls import Ask
 from holdfast.service.protocol.protocol import Offer
@@ -111,7 +111,7 @@ class Swift:
         """Give back what nobody will hear of, without waiting for that."""
         self._engine.work.give_back(assignments)
 
-    async def complete(self, result: Result) -> View:
+    async def complete(self, result: Completion) -> View:
         task_id = result.task_id
         if self._service.scope.is_narrow:
             await self._looks.in_thread(partial(self._service.scope.check_tasks, [task_id]))

@@ -12,7 +12,7 @@ from holdfast.randomness import SystemRandomness
 from holdfast.service.project.project import Place
 from holdfast.service.queries.queries import Queries
 from holdfast.service.queries.views import View
-from holdfast.settings import Keep, Project, Settings
+from holdfast.settings import KeepTimes, ProjectSettings, Settings
 from holdfast.store import migrations
 from holdfast.store.database import Database, Transaction, is_postgresql
 from holdfast.store.drivers import open_database
@@ -21,7 +21,7 @@ from holdfast.threads import SystemThreads
 # What only some commands need is imported by them: the engine alone takes longer than a list.
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
-    from holdfast.model.token import Access
+    from holdfast.model.token import AccessToken
     from holdfast.model.workflow.graph import Workflow
     from holdfast.service.admin.browser_links import Links
     from holdfast.service.admin.bus import Buses, ParkedMessages
@@ -56,7 +56,7 @@ class Service:
         engine: Engine | None = None,
         *,
         actor: str = "user",
-        access: Access | None = None,
+        access: AccessToken | None = None,
         typed: Typed = str,
     ) -> None:
         self.place = place
@@ -117,7 +117,7 @@ class Service:
     def clock(self) -> Clock:
         return self.engine.clock
 
-    def acting_as(self, access: Access) -> Service:
+    def acting_as(self, access: AccessToken) -> Service:
         """The service on the same engine, in the name of a token and with what that may do."""
         return Service(self.place, self.engine, actor=access.name, access=access)
 
@@ -247,10 +247,10 @@ class Service:
 
         return explain(self.engine, identifier, agents=agents, tags=tags, typed=self._typed)
 
-    def doctor(self, project: Project | None = None) -> View:
+    def doctor(self, project: ProjectSettings | None = None) -> View:
         from holdfast.service.admin.health import examine
 
-        return examine(self.engine, self.place, project or Project(), self._typed)
+        return examine(self.engine, self.place, project or ProjectSettings(), self._typed)
 
     def check_ready(self) -> None:
         """Read the store and have its writer write; raises what stands in the way."""
@@ -263,7 +263,7 @@ class Service:
 
         return heal(self._writer, dry_run=dry_run)
 
-    def clean(self, keep: Keep, *, dry_run: bool = False) -> View:
+    def clean(self, keep: KeepTimes, *, dry_run: bool = False) -> View:
         """Remove what was kept long enough, or tell what that is."""
         from holdfast.service.admin.cleanup import clean
 

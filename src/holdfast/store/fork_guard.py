@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from holdfast.errors import StoreError
-from holdfast.threads import generation
+from holdfast.threads import fork_generation
 
 _Identity = tuple[int, int]
 # Of the process and not of an object, as is what it guards: SQLite's own list of the files it has.
@@ -18,10 +18,10 @@ class HomeProcess:
     """Where something was opened."""
 
     def __init__(self) -> None:
-        self._generation = generation()
+        self._generation = fork_generation()
 
     def here(self) -> bool:
-        return self._generation == generation()
+        return self._generation == fork_generation()
 
     def check(self) -> None:
         if not self.here():

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from holdfast.model.frozen_record import fill
+from holdfast.model.frozen_record import make_record
 from holdfast.model.result import Refusal
 from holdfast.model.task import Assignment, Task
 from holdfast.model.token import make_token
-from holdfast.model.workflow.declarations import HttpCall, Work
+from holdfast.model.workflow.declarations import HttpCall, StepWork
 from holdfast.worker.remote.assignment_format import Around, pack
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -88,9 +88,9 @@ def assignment(chance: random.Random, scene: Scene) -> dict[str, Any]:
     outputs = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
     if chance.random() < 0.3:
         call = HttpCall(url=f"{scene.server}/public/ok", headers={"X-Own": "1"}, body={"a": 1})
-        work = Work(http=call, idle_timeout=5.0)
+        work = StepWork(http=call, idle_timeout=5.0)
     else:
-        work = Work(
+        work = StepWork(
             prompt=prompt,
             command=(scene.allowed, "hello"),
             env={"GREETING": "hello"},
@@ -110,7 +110,7 @@ def assignment(chance: random.Random, scene: Scene) -> dict[str, Any]:
         "feedback": None,
         "own_feedback": None,
     }
-    whole = fill(
+    whole = make_record(
         Assignment,
         {
             **about,
@@ -120,7 +120,7 @@ def assignment(chance: random.Random, scene: Scene) -> dict[str, Any]:
             "usd_per_attempt": None,
             "name": "greet",
             "epoch": 1,
-            "task": fill(Task, {**task, **about, **counts, "tags": ()}),
+            "task": make_record(Task, {**task, **about, **counts, "tags": ()}),
             "work": work,
         },
     )

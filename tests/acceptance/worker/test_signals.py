@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Holdfast
-from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.declarations import StepWork
 from tests.acceptance.worker.watched_attempt import alive
 from tests.contract.worker.file_steps import enqueue
 from tests.programs import running
@@ -150,7 +150,7 @@ def test_a_second_signal_stops_a_command_and_gives_it_back(
 ) -> None:
     pid = tmp_path / "pid"
     text = 'echo $$ > "$0.new"; mv "$0.new" "$0"; exec sleep 1000'
-    task_id = enqueue(hf, Work(command=("sh", "-c", text, str(pid))))
+    task_id = enqueue(hf, StepWork(command=("sh", "-c", text, str(pid))))
     with running(COMMAND, store_url, tmp_path) as child:
         assert eventually(pid.exists)
         child.send_signal(sent)
@@ -170,7 +170,7 @@ def test_a_task_given_back_on_a_signal_to_a_whole_service_is_not_taken_again_by_
     late = f"from holdfast.worker import pool\npool.HEAR_EVERY = {PATIENCE}\n{COMMAND}"
     pid = tmp_path / "pid"
     text = 'echo $PPID > "$0.new"; mv "$0.new" "$0"; exec sleep 1000'
-    task_id = enqueue(hf, Work(command=("sh", "-c", text, str(pid))))
+    task_id = enqueue(hf, StepWork(command=("sh", "-c", text, str(pid))))
     with running(late, store_url, tmp_path) as child:
         assert eventually(pid.exists)
         child.send_signal(signal.SIGTERM)

@@ -11,7 +11,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.errors import InvalidInput, StoreUnwritable
 from holdfast.service.admin.cleanup import Leftovers, throw_away
-from holdfast.settings import Keep
+from holdfast.settings import KeepTimes
 from holdfast.worker.files.artifacts import Artifact
 from holdfast.worker.files.attempt_log import Spool, append
 from holdfast.worker.files.state_directory import State
@@ -172,7 +172,7 @@ def test_a_record_of_a_command_leads_nowhere_else(state: State, victim: Path) ->
 def test_cleaning_removes_folders_of_tasks_and_nothing_else(tmp_path: Path, victim: Path) -> None:
     state = State(root=tmp_path / "state")
     with Holdfast(f"sqlite:///{tmp_path}/store.db") as hf:
-        leftovers = Leftovers(hf.engine, state, Keep(logs=0.0))
+        leftovers = Leftovers(hf.engine, state, KeepTimes(logs=0.0))
         other = TASK[:-1] + "2"
         append(state.log(TASK, 1), b"old")
         (state.logs / "notes").make_folder()

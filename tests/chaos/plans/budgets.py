@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from holdfast.engine.core.operation import Claim, ExpireRun, Operation, RaiseBudget, Renew
 from holdfast.model.budget import Budget
 from holdfast.model.run import NewRun
-from holdfast.model.workflow.declarations import Declared
+from holdfast.model.workflow.declarations import WorkflowDeclarations
 from holdfast.model.workflow.graph import Concurrency, Step, Workflow
 from tests.chaos.plans.registry import group_of
 from tests.race.worlds import LEASE, World
@@ -22,7 +22,7 @@ def start_limited(world: World, budget: Budget) -> str:
     limited = Workflow.define(
         "limited",
         steps,
-        declared=Declared(budget=budget),
+        declared=WorkflowDeclarations(budget=budget),
         concurrency=Concurrency(key="limited"),
         deadline=MINUTE,
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from holdfast.engine.core.operation import Claim, Complete, Operation
 from holdfast.model.json_schema import Schema
-from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.graph import Step
 from tests.chaos.plans.registry import group_of
 from tests.race.worlds import World
@@ -17,9 +17,9 @@ NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required"
 def counting(world: World, outputs: Schema | None) -> None:
     """A step under way whose output an approval and another step tell of."""
     world.run(
-        Step(id="count", work=Work(outputs=outputs)),
-        Step(id="ask", needs=("count",), approval="{{ steps.count.n }}?", work=Work()),
-        Step(id="tell", needs=("count",), work=Work(command=("{{ steps.count.n }}",))),
+        Step(id="count", work=StepWork(outputs=outputs)),
+        Step(id="ask", needs=("count",), approval="{{ steps.count.n }}?", work=StepWork()),
+        Step(id="tell", needs=("count",), work=StepWork(command=("{{ steps.count.n }}",))),
     )
     world.start("count")
 

@@ -14,14 +14,14 @@ from holdfast.cli.app.advice import say_error
 from holdfast.cli.app.session import chosen_store, with_store
 from holdfast.cli.render.formats import error_line
 from holdfast.engine.engine import Engine
-from holdfast.errors import HoldfastError, tell_error
+from holdfast.errors import HoldfastError, summarize_error
 from holdfast.mcp.tools import Caller, Toolbox
 from holdfast.service.admin import health
 from holdfast.service.commands import request_errors
 from holdfast.service.commands.problems import describe_error
 from holdfast.service.project.project import Place
 from holdfast.service.queries.explanations import explain
-from holdfast.settings import Project
+from holdfast.settings import ProjectSettings
 from tests.contract.advice.situations import Examined, Explained, Read, Refused, Stored
 
 # A name of a store that has to be in every command to type.
@@ -37,7 +37,7 @@ def read_python(read: Read) -> list[str]:
         case Examined():
             return str(read.engine.doctor()).splitlines()
         case Stored():
-            return [tell_error(read.error)]
+            return [summarize_error(read.error)]
         case HoldfastError():
             return str(read).splitlines()
 
@@ -129,7 +129,7 @@ def _lines(told: dict[str, Any]) -> list[str]:
 
 def _read_examined(engine: Engine, typed: Callable[[str], str]) -> list[str]:
     place = Place(url=STORE, home=Path("nowhere"), settled=True)
-    told = health.examine(engine, place, Project(), typed)
+    told = health.examine(engine, place, ProjectSettings(), typed)
     lines = [
         f"{check['name']}: {each['entity']} {each['detail']}"
         for check in told["checks"]

@@ -17,13 +17,13 @@ from holdfast.engine.explain.explanation import Explanation
 from holdfast.engine.explain.why_run import RunExplanation
 from holdfast.errors import HoldfastError
 from holdfast.model.budget import Budget
-from holdfast.model.effect import Wait
+from holdfast.model.effect import WakeCondition
 from holdfast.model.result import TransitionResult
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.run import NewRun
 from holdfast.model.status import Status
 from holdfast.model.task import NewTask
-from holdfast.model.workflow.declarations import Declared, Work
+from holdfast.model.workflow.declarations import StepWork, WorkflowDeclarations
 from holdfast.model.workflow.graph import Concurrency, OnFailure, Step, Workflow
 from holdfast.model.workflow.reference import Reference
 from holdfast.settings import Settings
@@ -274,13 +274,17 @@ def runs_that_have_ended(engine: Engine, _: ManualClock) -> Iterator[tuple[str, 
 def budgets(engine: Engine, _: ManualClock) -> Iterator[tuple[str, Read]]:
     steps = tuple(Step(id=name) for name in ("one", "two", "three"))
     limits = Budget(usd=1, attempts=1)
-    run = start(engine, Workflow.define("side", steps, declared=Declared(budget=limits)))
+    run = start(
+        engine, Workflow.define("side", steps, declared=WorkflowDeclarations(budget=limits))
+    )
     one = run.take("one")
     assert engine.work.complete(one.task_id, one.token, usage={"usd": 3}).ok
     yield "resume a run that has used its budget", refused(run.id, engine.runs.resume(run.id))
     yield "why of a run that has used its budget", why(engine, run.id)
     yield "why of a task of a run that has used its budget", why(engine, run.steps["two"])
-    run = start(engine, Workflow.define("less", steps, declared=Declared(budget=Budget(usd=1))))
+    run = start(
+        engine, Workflow.define("less", steps, declared=WorkflowDeclarations(budget=Budget(usd=1)))
+    )
     one = run.take("one")
     assert engine.work.complete(one.task_id, one.token, usage={"usd": 3}).ok
     yield "resume a run that has used its dollars", refused(run.id, engine.runs.resume(run.id))
@@ -319,7 +323,7 @@ def holds_and_times(engine: Engine, clock: ManualClock) -> Iterator[tuple[str, R
 def signals(engine: Engine, _: ManualClock) -> Iterator[tuple[str, Read]]:
     run = start(engine)
     task = run.take("plan")
-    wait = Wait(target=run.id, signals=("go", "stop"))
+    wait = WakeCondition(target=run.id, signals=("go", "stop"))
     assert engine.work.suspend(task.task_id, task.token, wait).ok
     yield (
         "send a signal to a task of a run",
@@ -412,7 +416,7 @@ def values(engine: Engine, _: ManualClock) -> Iterator[tuple[str, Read]]:
 
 
 def workflows_that_are_unknown(engine: Engine, _: ManualClock) -> Iterator[tuple[str, Read]]:
-    caller = Workflow.define("caller", (Step(id="call", work=Work(workflow="unknown")),))
+    caller = Workflow.define("caller", (Step(id="call", work=StepWork(workflow="unknown")),))
     begun = partial(engine.runs.start, NewRun(workflow=caller))
     yield "start a run that calls an unknown workflow", raised(begun)
 

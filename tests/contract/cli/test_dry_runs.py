@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.engine.engine import Engine
 from holdfast.model.budget import Budget
 from holdfast.model.task import Task
-from holdfast.model.workflow.declarations import Declared
+from holdfast.model.workflow.declarations import WorkflowDeclarations
 from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract import called_workflows
 from tests.contract.cli.command_line import Typed
@@ -142,7 +142,7 @@ def test_a_dry_run_of_several_tells_of_each_what_those_before_it_leave(
 def test_a_dry_run_of_a_greater_budget_tells_what_goes_on_with_it(
     engine: Engine, typed: Typed
 ) -> None:
-    declared = Declared(budget=Budget(attempts=1))
+    declared = WorkflowDeclarations(budget=Budget(attempts=1))
     run = start(engine, Workflow.define("limited", CHAIN.steps, declared=declared))
     run.finish("plan")
     assert run.holds == ["budget"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.model.effect import Wait
+from holdfast.model.effect import WakeCondition
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
 from holdfast.worker.files.homes import private
@@ -89,7 +89,7 @@ def test_the_doctor_finds_and_wakes_who_waits_for_children_that_are_gone(
     parent = create(engine)
     attempt = take(engine, parent)
     (child,) = engine.work.spawn(parent, attempt.token, [NewTask(title="c")], name="map").value
-    assert engine.work.suspend(parent, attempt.token, Wait(children=True)).ok
+    assert engine.work.suspend(parent, attempt.token, WakeCondition(children=True)).ok
     # As if the process had died between the end of the child and what follows from it.
     take(engine, child)
     complete(engine, child)

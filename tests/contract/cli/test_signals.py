@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.model.effect import Wait
+from holdfast.model.effect import WakeCondition
 from holdfast.service.commands import commands
 from tests.contract.called_workflows import LAST, begin, call, of
 from tests.contract.cli.command_line import Typed
@@ -20,7 +20,9 @@ def url(store_url: str) -> str:
 
 def suspend(engine: Engine, task_id: str, target: str, *signals: str) -> None:
     attempt = take(engine, task_id)
-    assert engine.work.suspend(task_id, attempt.token, Wait(target=target, signals=signals)).ok
+    assert engine.work.suspend(
+        task_id, attempt.token, WakeCondition(target=target, signals=signals)
+    ).ok
 
 
 def test_why_says_what_to_type_for_each_signal_that_is_waited_for(

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from holdfast.model.token import Access
+from holdfast.model.token import AccessToken
 from holdfast.server.auth import known_tokens
 from holdfast.server.gate import Gate, Rules
 from holdfast.server.http_server import HttpServer
@@ -87,7 +87,7 @@ def test_a_call_does_not_wait_for_a_look_at_a_token_that_is_only_doubted(
     assert found is not None
     whole = tokens.service.engine.access.find
 
-    def find(secret: str) -> Access | None:
+    def find(secret: str) -> AccessToken | None:
         assert go_on.wait(30)
         return whole(secret)
 

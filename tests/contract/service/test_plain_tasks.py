@@ -94,6 +94,6 @@ def test_an_assignment_is_seen_with_the_view_of_its_task(engine: Engine) -> None
     assert len(got) >= 3
     for each in got:
         seen = view_assignment(each)["task"]
-        more = {"payload": each.given, "workflow": each.workflow}
+        more = {"payload": each.payload_with_context, "workflow": each.workflow}
         whole = view_task(each.task) | {name: v for name, v in more.items() if v is not None}
         assert seen == whole

@@ -11,7 +11,7 @@ from typing import Any
 from holdfast import Holdfast, NewRun, RetryPolicy, Worker
 from holdfast.api.function_registry import Registry
 from holdfast.model.task import Task
-from holdfast.model.workflow.declarations import Declared, Work
+from holdfast.model.workflow.declarations import StepWork, WorkflowDeclarations
 from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.service.protocol.attempt_calls import AttemptCalls
 from holdfast.worker.files.state_directory import State
@@ -22,12 +22,12 @@ from tests.race.racers import eventually
 
 SOON = RetryPolicy(backoff=0.01, backoff_max=0.01)
 ONCE = RetryPolicy(max_attempts=1)
-ALLOWED = Declared(env=("NOT_THERE", "PLACE"))
+ALLOWED = WorkflowDeclarations(env=("NOT_THERE", "PLACE"))
 
 
-def shell(text: str, **fields: Any) -> Work:
+def shell(text: str, **fields: Any) -> StepWork:
     """A step that is a few lines for a shell."""
-    return Work(command=("sh", "-c", text), **fields)
+    return StepWork(command=("sh", "-c", text), **fields)
 
 
 class BusyWorker(Worker):
@@ -53,11 +53,11 @@ class FileSteps:
         options = WorkerOptions(concurrency=4)
         self.worker = BusyWorker(hf.engine, executors, options, executors.clean)
 
-    def enqueue(self, work: Work, **fields: Any) -> str:
+    def enqueue(self, work: StepWork, **fields: Any) -> str:
         """Have a step done; gives the id of its task."""
         return enqueue(self.hf, work, **fields)
 
-    def done(self, work: Work, **fields: Any) -> Task:
+    def done(self, work: StepWork, **fields: Any) -> Task:
         """Have a step done, and wait until its task has ended."""
         task_id = self.enqueue(work, **fields)
         assert eventually(lambda: self.hf.tasks.get(task_id).terminal)
@@ -71,7 +71,7 @@ class FileSteps:
         return self.state.log(task_id, attempt).path.read_text(errors="replace")
 
 
-def enqueue(hf: Holdfast, work: Work, **fields: Any) -> str:
+def enqueue(hf: Holdfast, work: StepWork, **fields: Any) -> str:
     """Start a run of one step; gives the id of its task."""
     step = Step(id="step", work=work, **{"retry": SOON} | fields)
     workflow = Workflow.define("one", (step,), declared=ALLOWED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.engine.core.operation import Lose
-from holdfast.model.run import Created
+from holdfast.model.run import CreateResult
 from holdfast.model.workflow.graph import Step
 from tests.race import scenarios
 from tests.race.explorer import Plans, Stage
@@ -141,6 +141,6 @@ def test_a_run_with_a_key_exists_once(stage: Stage) -> None:
     assert stage.second.go_as_far_as_possible(other)
     (mine,) = stopped.finish()
     (yours,) = other.result()
-    assert isinstance(mine, Created)
+    assert isinstance(mine, CreateResult)
     assert mine.created
-    assert yours == Created(id=mine.id, created=False)
+    assert yours == CreateResult(id=mine.id, created=False)

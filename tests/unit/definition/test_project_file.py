@@ -12,7 +12,7 @@ from holdfast.definition.project_file import PROJECT, read_project_text
 from holdfast.definition.project_file import SETTINGS as KEYS
 from holdfast.errors import InvalidInput, InvalidProjectFile
 from holdfast.service.project.project import NAME, find_place, find_project
-from holdfast.settings import DAY, Keep, Project
+from holdfast.settings import DAY, KeepTimes, ProjectSettings
 
 WHOLE = """\
 database: data/jobs.db
@@ -22,20 +22,20 @@ keep: {worktrees: 1d, logs: 2d, runs: 1h}
 """
 
 
-def read(text: str) -> Project:
+def read(text: str) -> ProjectSettings:
     return read_project_text(text, folder=Path("/p"))
 
 
 def test_every_setting_of_a_project_is_read() -> None:
-    assert read(WHOLE) == Project(
+    assert read(WHOLE) == ProjectSettings(
         folder=Path("/p"),
         database="data/jobs.db",
         functions=7,
         agents=3,
         least_disk=500_000_000,
-        keep=Keep(worktrees=DAY, logs=2 * DAY, runs=3_600),
+        keep=KeepTimes(worktrees=DAY, logs=2 * DAY, runs=3_600),
     )
-    assert read("") == read("# nothing") == Project(folder=Path("/p"))
+    assert read("") == read("# nothing") == ProjectSettings(folder=Path("/p"))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_the_file_that_init_writes_says_what_holds_without_it_too() -> None:
     text = SETTINGS.format(cores=7, agents="")
     assert read(text) == read("")
     said = "\n".join(line.removeprefix("# ") for line in text.splitlines()[3:])
-    assert read(said) == Project(
+    assert read(said) == ProjectSettings(
         folder=Path("/p"), database="postgresql://localhost/jobs", functions=7
     )
 

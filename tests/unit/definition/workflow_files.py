@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.definition.workflow_file import read_workflow_text
 from holdfast.errors import InvalidWorkflowFile
 from holdfast.model.workflow.graph import Workflow
-from holdfast.model.workflow.step import Step, every
+from holdfast.model.workflow.step import Step, all_steps
 
 FEATURE = """\
 name: feature
@@ -40,7 +40,7 @@ def read(text: str, name: str = "flow.yaml") -> Workflow:
 
 
 def steps_of(workflow: Workflow) -> dict[str, Step]:
-    return {step.id: step for step in every(workflow.steps)}
+    return {step.id: step for step in all_steps(workflow.steps)}
 
 
 def mistakes(text: str, name: str = "flow.yaml") -> list[tuple[int, int, str, str]]:

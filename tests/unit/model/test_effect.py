@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.model.effect import LONGEST, read_awaited, write_awaited
+from holdfast.model.effect import MAX_AWAITED_TEXT, read_awaited, write_awaited
 
 WRITTEN = {
     "r_1 go": (("go",), False),
@@ -35,6 +35,6 @@ def test_the_first_signals_are_kept_where_there_is_no_room_for_all() -> None:
     names = [f"{number:0200}" for number in range(20)]
     text = str(write_awaited("r_1", names, children=True))
     kept = read_awaited(text)
-    assert len(text) < LONGEST + 20
+    assert len(text) < MAX_AWAITED_TEXT + 20
     assert kept.signals == tuple(names[: len(kept.signals)])
     assert kept.children

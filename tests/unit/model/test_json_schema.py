@@ -55,16 +55,16 @@ def test_a_value_fits_exactly_when_json_schema_says_so(
     schema: json_schema.Schema, value: object
 ) -> None:
     wanted = jsonschema.Draft202012Validator(schema).is_valid(value)
-    assert (json_schema.misfits(schema, value) == []) is wanted
+    assert (json_schema.find_misfits(schema, value) == []) is wanted
 
 
 @pytest.mark.parametrize("part", [{"enum": [1]}, {"const": 1}, {"anyOf": [{"type": "null"}]}])
 def test_a_part_that_says_nothing_of_its_type_is_looked_at_all_the_same(
     part: json_schema.Schema,
 ) -> None:
-    assert json_schema.misfits({"properties": {"a": part}}, {"a": 2})
-    assert json_schema.misfits({"items": part}, [2])
-    assert json_schema.misfits({"additionalProperties": part}, {"a": 2})
+    assert json_schema.find_misfits({"properties": {"a": part}}, {"a": 2})
+    assert json_schema.find_misfits({"items": part}, [2])
+    assert json_schema.find_misfits({"additionalProperties": part}, {"a": 2})
 
 
 PERSON = {
@@ -146,12 +146,14 @@ def test_each_value_is_looked_up_among_those_allowed_and_not_compared_with_all()
 def test_a_value_fits_a_list_exactly_when_it_is_the_same_as_one_of_its_values(
     allowed: list[object], value: object
 ) -> None:
-    wanted = any(json_schema.same(value, each) for each in allowed)
+    wanted = any(json_schema.is_equal_json(value, each) for each in allowed)
     assert json_schema.fits({"enum": allowed}, value) is wanted
 
 
 def test_every_misfit_is_told_up_to_a_few() -> None:
-    found = json_schema.misfits({"type": "array", "items": {"type": "string"}}, list(range(50)))
+    found = json_schema.find_misfits(
+        {"type": "array", "items": {"type": "string"}}, list(range(50))
+    )
     assert len(found) == json_schema.MAX_MISFITS
     assert found[0] == "it[0] must be text, not a whole number"
 

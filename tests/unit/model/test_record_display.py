@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.model.event import Event
-from holdfast.model.frozen_record import show_moment
+from holdfast.model.frozen_record import describe_moment
 from holdfast.model.run import Run
 from holdfast.model.status import Hold, RunStatus
 from holdfast.model.task import Lease, NamedLease
@@ -77,4 +77,4 @@ def test_only_moments_are_told_as_dates() -> None:
 
 @pytest.mark.parametrize("moment", [2**63, -(2**63)])
 def test_a_moment_that_no_calendar_has_is_told_as_a_number(moment: int) -> None:
-    assert show_moment(moment) == str(moment)
+    assert describe_moment(moment) == str(moment)

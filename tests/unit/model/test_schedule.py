@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
 from holdfast.model.schedule import (
-    AT_ONCE,
     GRACE,
     SECOND,
-    Missed,
+    TICKS_AT_ONCE,
+    MissedTicks,
     check_cron,
-    first_after,
-    next_after,
-    take_turn,
-    tell_tick,
+    due_ticks,
+    first_tick_after,
+    format_tick,
+    next_tick_after,
     ticks_after,
 )
 
@@ -44,7 +44,7 @@ def at(text: str) -> int:
 
 def ticks(cron: str, zone: str, after: str, until: str) -> list[str]:
     found = takewhile(lambda tick: tick < at(until), ticks_after(cron, zone, at(after)))
-    return [tell_tick(tick).removesuffix(":00Z") for tick in found]
+    return [format_tick(tick).removesuffix(":00Z") for tick in found]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_leap_day_is_waited_for() -> None:
 
 def test_asked_in_the_second_pass_of_an_hour_its_first_pass_is_over() -> None:
     second_pass = at("2026-10-25T01:15+00:00")
-    assert next_after("30 2 * * *", BERLIN, second_pass) == at("2026-10-26T01:30+00:00")
+    assert next_tick_after("30 2 * * *", BERLIN, second_pass) == at("2026-10-26T01:30+00:00")
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_a_cron_that_never_fires_is_refused() -> None:
     # The first of February is never the fifth Tuesday of its month.
     cron, zone = check_cron("0 0 */40 2 2#5", "UTC")
     with pytest.raises(InvalidInput, match=r"^cron: .* never fires: no day of the next 50 years"):
-        first_after(cron, zone, at("2026-01-01T00:00+00:00"))
+        first_tick_after(cron, zone, at("2026-01-01T00:00+00:00"))
 
 
 @given(st.text(alphabet="0123456789*/,-#LW MONJAN²", max_size=30), st.sampled_from(ZONES))
@@ -203,51 +203,53 @@ def test_every_tick_is_fired_at_most_once_and_in_order_however_the_clock_goes_on
     cron: str, zone: str, advances: list[int]
 ) -> None:
     now = start = at("2026-03-28T20:00+00:00")
-    fired: dict[Missed, list[int]] = {policy: [] for policy in Missed}
-    waits: dict[Missed, int | None] = dict.fromkeys(Missed, first_after(cron, zone, start))
+    fired: dict[MissedTicks, list[int]] = {policy: [] for policy in MissedTicks}
+    waits: dict[MissedTicks, int | None] = dict.fromkeys(
+        MissedTicks, first_tick_after(cron, zone, start)
+    )
     for advance in advances:
         now += advance * SECOND
-        for policy in Missed:
+        for policy in MissedTicks:
             while (expected := waits[policy]) is not None and expected <= now:
-                turn = take_turn(cron, zone, policy, expected, now)
-                assert len(turn.ticks) <= (AT_ONCE if policy is Missed.ALL else 1)
+                turn = due_ticks(cron, zone, policy, expected, now)
+                assert len(turn.ticks) <= (TICKS_AT_ONCE if policy is MissedTicks.ALL else 1)
                 fired[policy] += turn.ticks
                 waits[policy] = turn.next_at
     every = list(takewhile(lambda tick: tick <= now, ticks_after(cron, zone, start)))
-    assert fired[Missed.ALL] == every
-    for policy in (Missed.ONE, Missed.SKIP):
+    assert fired[MissedTicks.ALL] == every
+    for policy in (MissedTicks.ONE, MissedTicks.SKIP):
         assert fired[policy] == sorted(set(fired[policy]))
         assert set(fired[policy]) <= set(every)
-    assert fired[Missed.ONE][-1:] == every[-1:]
+    assert fired[MissedTicks.ONE][-1:] == every[-1:]
 
 
 def test_ticks_that_were_missed_follow_the_policy() -> None:
     expected, now = at("2026-01-01T09:00+00:00"), at("2026-01-04T10:00+00:00")
     days = [expected + day * 86_400 * SECOND for day in range(5)]
-    turns = {policy: take_turn("0 9 * * *", "UTC", policy, expected, now) for policy in Missed}
-    assert turns[Missed.SKIP].ticks == ()
-    assert turns[Missed.ONE].ticks == (days[3],)
-    assert turns[Missed.ALL].ticks == tuple(days[:4])
+    turns = {policy: due_ticks("0 9 * * *", "UTC", policy, expected, now) for policy in MissedTicks}
+    assert turns[MissedTicks.SKIP].ticks == ()
+    assert turns[MissedTicks.ONE].ticks == (days[3],)
+    assert turns[MissedTicks.ALL].ticks == tuple(days[:4])
     assert {turn.next_at for turn in turns.values()} == {days[4]}
 
 
 def test_a_tick_that_is_a_little_late_was_not_missed() -> None:
     expected = at("2026-01-01T09:00+00:00")
     for late, ticks_fired in ((0, 1), (GRACE, 1), (GRACE + 1, 0)):
-        turn = take_turn("0 9 * * *", "UTC", Missed.SKIP, expected, expected + late)
+        turn = due_ticks("0 9 * * *", "UTC", MissedTicks.SKIP, expected, expected + late)
         assert len(turn.ticks) == ticks_fired
 
 
 def test_the_newest_of_a_year_of_seconds_is_found_without_walking_through_it() -> None:
     expected = at("2026-01-01T00:00:00+00:00")
     now = at("2027-01-01T00:00:00.7+00:00")
-    turn = take_turn("* * * * * *", BERLIN, Missed.ONE, expected, now)
+    turn = due_ticks("* * * * * *", BERLIN, MissedTicks.ONE, expected, now)
     assert turn.ticks == (at("2027-01-01T00:00:00+00:00"),)
     assert turn.next_at == at("2027-01-01T00:00:01+00:00")
 
 
 def test_each_of_many_missed_ticks_is_fired_a_bounded_number_at_a_time() -> None:
     expected = at("2026-01-01T00:00+00:00")
-    turn = take_turn("* * * * *", "UTC", Missed.ALL, expected, expected + 500 * 60 * SECOND)
-    assert len(turn.ticks) == AT_ONCE
-    assert turn.next_at == expected + AT_ONCE * 60 * SECOND
+    turn = due_ticks("* * * * *", "UTC", MissedTicks.ALL, expected, expected + 500 * 60 * SECOND)
+    assert len(turn.ticks) == TICKS_AT_ONCE
+    assert turn.next_at == expected + TICKS_AT_ONCE * 60 * SECOND

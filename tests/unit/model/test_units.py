@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import InvalidInput
-from holdfast.model.units import parse_size, tell_size
+from holdfast.model.units import describe_size, parse_size
 
 
 @pytest.mark.parametrize(
@@ -23,4 +23,4 @@ def test_an_invalid_size_is_refused(wrong: object) -> None:
 
 
 def test_a_size_is_told_in_its_largest_unit() -> None:
-    assert [tell_size(each) for each in (5, 1_500, 2_000_000_000)] == ["5 B", "1.5 KB", "2 GB"]
+    assert [describe_size(each) for each in (5, 1_500, 2_000_000_000)] == ["5 B", "1.5 KB", "2 GB"]

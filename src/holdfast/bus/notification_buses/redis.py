@@ -9,7 +9,7 @@ from holdfast.bus.notification_bus import NotificationBus
 from holdfast.bus.redis_client import connect, errors_told
 from holdfast.errors import BusUnreachable
 from holdfast.model.text import clean_name
-from holdfast.threads import Running, SystemThreads, Threads
+from holdfast.threads import RunningThread, SystemThreads, Threads
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ class RedisNotificationBus(NotificationBus):
         self._channel = f"{clean_name('prefix', prefix)}:notes"
         self._client = connect(url)
         self._stop = chosen.event()
-        self._thread: Running | None = None
+        self._thread: RunningThread | None = None
 
     def _send(self, text: str) -> bool:
         try:

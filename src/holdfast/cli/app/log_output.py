@@ -35,10 +35,10 @@ class Lines(logging.StreamHandler[TextIO]):
     """Writes JSON, which needs no care for a terminal."""
 
     def __init__(self) -> None:
-        from holdfast.logs import JsonLines
+        from holdfast.logs import JsonLogFormatter
 
         super().__init__(sys.stderr)
-        self.setFormatter(JsonLines())
+        self.setFormatter(JsonLogFormatter())
 
 
 def logs_json() -> bool:

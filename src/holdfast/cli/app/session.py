@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.api.holdfast import Holdfast
     from holdfast.service.project.project import Place
     from holdfast.service.service import Service
-    from holdfast.settings import Keep, Project
+    from holdfast.settings import KeepTimes, ProjectSettings
 
 chosen_store: ContextVar[str | None] = ContextVar("chosen_store", default=None)
 called_command: ContextVar[str | None] = ContextVar("called_command", default=None)
@@ -44,7 +44,7 @@ def of_attempt() -> bool:
     return bool(chosen_server() and os.environ.get("HOLDFAST_ATTEMPT_TOKEN"))
 
 
-def project() -> Project:
+def project() -> ProjectSettings:
     """The settings of the project that this is typed in."""
     from holdfast.service.project.project import find_project
 
@@ -105,7 +105,7 @@ def serving_program(found: Place, program: Holdfast) -> Iterator[Service]:
 
 
 @contextmanager
-def upkeep_of(program: Holdfast, keep: Keep, *, hear: bool) -> Iterator[None]:
+def upkeep_of(program: Holdfast, keep: KeepTimes, *, hear: bool) -> Iterator[None]:
     """Have a program take part in the upkeep of its store, and of the bus that was chosen."""
     from holdfast.service.admin.bus import upkeep
 

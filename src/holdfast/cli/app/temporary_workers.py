@@ -173,9 +173,9 @@ def helped(service: Service, workflow: Workflow, program: Program | None) -> Ite
 
 
 def _start(holdfast: Holdfast, workflow: Workflow, agents: list[str]) -> Worker:
-    from holdfast.model.workflow.step import every
+    from holdfast.model.workflow.step import all_steps
 
-    steps = [step for flow in workflow.family for step in every(flow.steps)]
+    steps = [step for flow in workflow.with_called_workflows for step in all_steps(flow.steps)]
     tags = sorted({tag for step in steps for tag in step.tags})
     said = project()
     options: dict[str, Any] = {"tags": tags, "least_disk": said.least_disk}
@@ -191,12 +191,12 @@ def wanted_agents(workflow: Workflow) -> list[str]:
 
 
 def _wanted_steps(workflow: Workflow) -> list[Step]:
-    from holdfast.model.workflow.step import every
+    from holdfast.model.workflow.step import all_steps
 
     return [
         step
-        for flow in workflow.family
-        for step in every(flow.steps)
+        for flow in workflow.with_called_workflows
+        for step in all_steps(flow.steps)
         if step.kind == "work"
         if flow.declared is None or (step.work and (step.work.command or step.work.http))
     ]

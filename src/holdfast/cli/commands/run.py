@@ -133,12 +133,12 @@ def prepared(
 def _of_workflow(workflow: Workflow, pairs: list[str]) -> NewRun:
     """The run of a file, or of what the store knows; its types say what is text and what a path."""
     from holdfast.model.run import NewRun
-    from holdfast.model.workflow.run_input import place_paths
+    from holdfast.model.workflow.run_input import make_paths_absolute
 
     declared = None if workflow.declared is None else workflow.declared.input
     kinds = {} if declared is None else declared.get("properties", {})
     texts = {name for name, kind in kinds.items() if kind.get("type") == "string"}
-    given = place_paths(workflow, _read_typed(pairs, texts), str(Path.cwd()))
+    given = make_paths_absolute(workflow, _read_typed(pairs, texts), str(Path.cwd()))
     return NewRun(workflow=workflow, input=given)
 
 

@@ -223,9 +223,9 @@ def next_ticks(cron: str, zone: str, count: int, now: int) -> list[str]:
     """The ticks after a moment, as times of their zone in ISO 8601."""
     from itertools import islice
 
-    from holdfast.model.schedule import check_cron, first_after, tell_local, ticks_after
+    from holdfast.model.schedule import check_cron, first_tick_after, ticks_after, to_local_time
 
     rule, place = check_cron(cron, zone)
-    first_after(rule, place, now)
+    first_tick_after(rule, place, now)
     ticks = islice(ticks_after(rule, place, now), count)
-    return [tell_local(tick, place).isoformat() for tick in ticks]
+    return [to_local_time(tick, place).isoformat() for tick in ticks]

@@ -11,8 +11,8 @@ from typing import Any
 
 from holdfast.cli.app.session import with_store
 from holdfast.cli.app.terminal import escape, paint
-from holdfast.errors import tell_error
-from holdfast.model.budget import Budget, Used, tell_raise, tell_used
+from holdfast.errors import summarize_error
+from holdfast.model.budget import Budget, BudgetUsage, describe_raise, describe_usage
 from holdfast.service.queries.views import usd
 from holdfast.service.queries.wording import in_commands
 
@@ -79,7 +79,7 @@ def one_line(value: object, most: int = 200) -> str:
 
 def error_line(error: Any) -> str:  # noqa: ANN401 - JSON is any value
     """An error in one line; a command that it tells is as it is typed here."""
-    return one_line(in_commands(tell_error(error), with_store))
+    return one_line(in_commands(summarize_error(error), with_store))
 
 
 def count(number: int, noun: str) -> str:
@@ -93,9 +93,9 @@ def cost_of(run: View) -> str:
     """$1.12, or $1.12 of $5."""
     budget, used = _read(run)
     if budget.usd is None:
-        told = [money(usd(run.get("usage"))), tell_used(budget, used)]
+        told = [money(usd(run.get("usage"))), describe_usage(budget, used)]
         return ", ".join(each for each in told if each)
-    return tell_used(budget, used)
+    return describe_usage(budget, used)
 
 
 def is_spent(run: View) -> bool:
@@ -104,10 +104,10 @@ def is_spent(run: View) -> bool:
 
 def how_to_go_on(run: View) -> str:
     """The command that lets a run use more than its budget said."""
-    return in_commands(tell_raise(run["id"], *_read(run))) or f"holdfast why {run['id']}"
+    return in_commands(describe_raise(run["id"], *_read(run))) or f"holdfast why {run['id']}"
 
 
-def _read(run: View) -> tuple[Budget, Used]:
+def _read(run: View) -> tuple[Budget, BudgetUsage]:
     told = run.get("budget", {})
     limits = {name: told[name] for name in ("usd", "usd_per_attempt", "attempts") if name in told}
-    return Budget(**limits), Used(**told.get("used", {}))
+    return Budget(**limits), BudgetUsage(**told.get("used", {}))

@@ -11,7 +11,7 @@ from math import inf
 from holdfast.errors import HoldfastError, NotFound, ShuttingDown, StoreGone
 from holdfast.store.database import Database, Row
 from holdfast.store.fork_guard import HomeProcess
-from holdfast.threads import Loop, Threads
+from holdfast.threads import PollingLoop, Threads
 
 log = logging.getLogger("holdfast.engine")
 # Between two looks, and more for each row: others commit as often as they like, and most of what
@@ -33,7 +33,7 @@ class Outcomes:
         self._home = HomeProcess()
         self._given_up: HoldfastError | None = None
         self._looks = 0
-        self._loop = Loop(threads, "holdfast-outcomes", self._hear, rest=self._rest)
+        self._loop = PollingLoop(threads, "holdfast-outcomes", self._hear, rest=self._rest)
         self.start = self._loop.start
         # Another process has committed something.
         self.kick = self._loop.kick

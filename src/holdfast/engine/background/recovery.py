@@ -16,7 +16,7 @@ from holdfast.engine.surroundings.schedules import Schedules
 from holdfast.engine.work import Lost, Work, take_back
 from holdfast.errors import ShuttingDown, StoreGone
 from holdfast.model.result import TransitionResult
-from holdfast.threads import Loop, Threads
+from holdfast.threads import PollingLoop, Threads
 
 log = logging.getLogger("holdfast.recovery")
 # Under load there is a hint with every commit, and hardly ever something due sooner.
@@ -47,7 +47,7 @@ class Recovery:
         self._schedules = schedules
         self._outcomes = outcomes
         self._owed = owed
-        loop = Loop(threads, "holdfast-recovery", self._look, rest=lambda: REST)
+        loop = PollingLoop(threads, "holdfast-recovery", self._look, rest=lambda: REST)
         self.start, self.close = loop.start, loop.close
         # Something was scheduled: look again when it may be due.
         self.kick = loop.kick

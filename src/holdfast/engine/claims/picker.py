@@ -18,11 +18,11 @@ from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.read.records import read_given, read_task, read_value
 from holdfast.engine.read.step_texts import Script, gather, is_step
 from holdfast.engine.state import slots, usage_limits
-from holdfast.model.frozen_record import fill
+from holdfast.model.frozen_record import make_record
 from holdfast.model.retry import MICROSECONDS
 from holdfast.model.task import Assignment
 from holdfast.model.token import make_token
-from holdfast.model.verdict import nearest
+from holdfast.model.verdict import first_feedback
 from holdfast.model.workflow.reference import Unresolved
 from holdfast.store.database import Contended, Row, Transaction
 
@@ -361,7 +361,7 @@ class Claimed:
             except Unresolved:
                 log.exception("the texts of %s cannot be told", identifier)
                 return None
-        return fill(Assignment, told)
+        return make_record(Assignment, told)
 
     def read_field(self, row: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - JSON is any value
         match name:
@@ -387,7 +387,7 @@ class Claimed:
         if name == "item":
             return read_value(groups[0]["payload"]) if groups else None
         said = (row["feedback"], *(each["feedback"] for each in groups))
-        return read_value(nearest(said))
+        return read_value(first_feedback(said))
 
 
 def _of_run(row: Row, run: RunFacts) -> dict[str, Any]:

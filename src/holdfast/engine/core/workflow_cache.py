@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast.model.json_schema import Schema
-from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.graph import Workflow, read_workflow
 from holdfast.model.workflow.graph_text import read_steps
 from holdfast.model.workflow.reference import Unresolved
-from holdfast.model.workflow.step import Step, every
-from holdfast.model.workflow.step_template import wanted_steps
+from holdfast.model.workflow.step import Step, all_steps
+from holdfast.model.workflow.step_template import steps_in_texts
 from holdfast.store.database import Transaction
 
 KEPT = 1_000
@@ -21,7 +21,7 @@ class Scripted:
     """A step of a workflow file, the steps its texts name, and what those declare to give."""
 
     step: Step
-    work: Work
+    work: StepWork
     wanted: dict[str, Schema | None]
 
 
@@ -69,14 +69,14 @@ class WorkflowCache:
 
 
 def _read(definition: str) -> _Graph:
-    steps = {step.id: step for step in every(read_steps(definition))}
+    steps = {step.id: step for step in all_steps(read_steps(definition))}
     return _Graph(
         steps=steps,
         scripted={
             name: Scripted(
                 step=step,
                 work=step.work,
-                wanted={each: _outputs(steps[each]) for each in sorted(wanted_steps(step))},
+                wanted={each: _outputs(steps[each]) for each in sorted(steps_in_texts(step))},
             )
             for name, step in steps.items()
             if step.work is not None

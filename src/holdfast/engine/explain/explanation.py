@@ -13,7 +13,7 @@ from holdfast.engine.read.step_texts import is_step
 from holdfast.model.status import Status
 from holdfast.model.task import Task
 from holdfast.model.workflow.graph import read_workflow
-from holdfast.model.workflow.step import every
+from holdfast.model.workflow.step import all_steps
 from holdfast.store.database import Row, Transaction
 
 
@@ -34,7 +34,7 @@ def find_taker(tx: Transaction, row: Row) -> TakenBy:
     named = {"name": runs[0]["workflow"], "version": runs[0]["workflow_version"]}
     (found,) = tx.read("workflow_definition", **named)
     workflow = read_workflow(found["definition"])
-    works = [step.work for step in every(workflow.steps) if step.id == row["step"]]
+    works = [step.work for step in all_steps(workflow.steps) if step.id == row["step"]]
     if any(work and (work.command or work.http) for work in works):
         return TakenBy.WORKER
     return TakenBy.PROGRAM if workflow.declared is None else TakenBy.CLAIMANT

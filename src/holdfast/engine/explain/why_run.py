@@ -15,11 +15,11 @@ from holdfast.engine.read.records import read_run
 from holdfast.engine.read.spending import tell_budget, tell_limit
 from holdfast.engine.read.task_state import count_done
 from holdfast.engine.state import child_run_refusals
-from holdfast.errors import NotFound, tell_error
+from holdfast.errors import NotFound, summarize_error
 from holdfast.ids import AnyId
 from holdfast.model.run import Run
 from holdfast.model.status import Hold, RunStatus
-from holdfast.model.units import tell_duration
+from holdfast.model.units import describe_duration
 from holdfast.store.database import Database, Row, Transaction
 
 SHOWN = 50
@@ -82,7 +82,7 @@ def explain_run(
 def _describe_run(tx: Transaction, run: Run) -> str:
     done, total = count_done(tx, [run.id]).get(run.id, (0, 0))
     holds = f", hold: {', '.join(run.holds.names)}" if run.holds else ""
-    why = "" if run.error is None else f": {tell_error(run.error)}"
+    why = "" if run.error is None else f": {summarize_error(run.error)}"
     return f"{run.workflow} {run.id} is {run.status}{why}, {done} of {total} tasks done{holds}"
 
 
@@ -98,7 +98,9 @@ def _describe_bounds(tx: Transaction, row: Row, run: Run) -> str:
     told += [] if run.budget is None else [tell_budget(tx, row)[0]]
     if run.deadline is not None and not run.terminal:
         left = max(0, run.deadline - tx.read("now")[0]["now"])
-        told.append(f"ends in {tell_duration(round(left / MICROSECONDS) * MICROSECONDS)} at most")
+        told.append(
+            f"ends in {describe_duration(round(left / MICROSECONDS) * MICROSECONDS)} at most"
+        )
     return "".join(f", {each}" for each in told if each)
 
 

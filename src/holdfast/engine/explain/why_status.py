@@ -9,7 +9,7 @@ from holdfast.engine.explain.why_missing_value import retry_for_value
 from holdfast.engine.read.task_state import look_at
 from holdfast.engine.state import child_run_refusals
 from holdfast.engine.state.control_refusals import describe_superseded
-from holdfast.model.status import Hold, Kind, PlanningPhase, Status
+from holdfast.model.status import Hold, PlanningPhase, Status, TaskKind
 from holdfast.model.task import Task
 from holdfast.store.database import Transaction
 
@@ -88,9 +88,9 @@ def explain_status(tx: Transaction, task: Task) -> tuple[str, str]:
 
 
 def _explain_idle(tx: Transaction, task: Task) -> tuple[str, str]:
-    if task.kind is Kind.GROUP and task.item is not None:
+    if task.kind is TaskKind.GROUP and task.item is not None:
         return "its loop starts it when its turn has come", ""
-    if task.kind is Kind.APPROVAL:
+    if task.kind is TaskKind.APPROVAL:
         return "it is not in the queue, and can be settled all the same", ""
     alone = ("it is not in the queue", f'hf.tasks.enqueue("{task.id}")')
     return explain_wait(tx, task.id) or alone

@@ -23,12 +23,12 @@ from holdfast.engine.read.spending import explain_budget
 from holdfast.engine.read.step_texts import tell_asked
 from holdfast.engine.read.task_state import look_at, name_tasks
 from holdfast.engine.state import child_run_refusals
-from holdfast.errors import NotFound, tell_error
+from holdfast.errors import NotFound, summarize_error
 from holdfast.ids import AnyId
 from holdfast.model.effect import read_awaited
-from holdfast.model.event import read_data, read_outcome
-from holdfast.model.status import Hold, Kind, RunStatus, Status
-from holdfast.model.units import tell_duration
+from holdfast.model.event import read_event_data, read_outcome
+from holdfast.model.status import Hold, RunStatus, Status, TaskKind
+from holdfast.model.units import describe_duration
 from holdfast.store.database import Database, Row, Transaction
 
 _OUTCOMES = {"released": "was given back", "lost": "was lost: its worker fell silent"}
@@ -131,7 +131,7 @@ class TaskExplainer:
             until = f"leased by {task.lease.owner} {lost if self._is_lost else left}"
             return f"{name} is running: attempt {task.attempt}, {until}"
         if task.terminal:
-            why = "" if task.error is None else f": {tell_error(task.error)}"
+            why = "" if task.error is None else f": {summarize_error(task.error)}"
             return f"{name} is {task.status}{why}"
         if is_open_plan(task):
             return f"{name} is {task.state}"
@@ -145,13 +145,13 @@ class TaskExplainer:
         if not task.attempt or task.status is not Status.QUEUED:
             return None
         (row,) = self._tx.read("attempt_records", rows=[(task.id, task.attempt)])
-        return read_outcome(row["type"], read_data(row["data"]))
+        return read_outcome(row["type"], read_event_data(row["data"]))
 
     def _explain_kind(self) -> tuple[str, str]:
         task = self._task
         if task.calls is not None:
             return self._explain_call()
-        if task.kind is Kind.GROUP:
+        if task.kind is TaskKind.GROUP:
             parts = "its items" if task.item is None and task.run_id is not None else "its children"
             return f"no worker runs it: it ends with {parts}", ""
         free = not (task.terminal or task.blocked or task.run_holds)
@@ -233,7 +233,7 @@ class TaskExplainer:
             return self._explain_version_hold(names)
         if holds & (Hold.APPROVAL | Hold.QUESTION) and identifier == self._task.id:
             return self._explain_person_hold(holds, names)
-        if self._task.kind is Kind.APPROVAL and identifier == self._task.id:
+        if self._task.kind is TaskKind.APPROVAL and identifier == self._task.id:
             # Its own holds keep nobody from settling it.
             return f"hold: {names}", ""
         if holds & Hold.BUDGET and identifier != self._task.id:
@@ -246,7 +246,9 @@ class TaskExplainer:
         task = self._task
         details, fixes = [f"hold: {names}"], []
         if holds & Hold.APPROVAL:
-            details += [] if task.error is None else [f"it ended with {tell_error(task.error)}"]
+            details += (
+                [] if task.error is None else [f"it ended with {summarize_error(task.error)}"]
+            )
             # Without the value that it lacked it would only ask again.
             again = retry_for_value(self._tx, [task])
             fixes.append(again or f'hf.approve("{task.id}")')
@@ -296,7 +298,7 @@ class TaskExplainer:
         if self._last_outcome() == "failed" and task.error is not None:
             tries = task.retry.max_attempts - task.failures
             detail += (
-                f"; attempt {task.attempt} failed with {tell_error(task.error)}, "
+                f"; attempt {task.attempt} failed with {summarize_error(task.error)}, "
                 f"{tries} {'attempt is' if tries == 1 else 'attempts are'} left"
             )
         return detail, f'hf.tasks.run_now("{task.id}")'
@@ -346,7 +348,7 @@ class TaskExplainer:
 
     def _describe_time_to(self, moment: int) -> str:
         left = max(0, moment - self._now)
-        return tell_duration(round(left / MICROSECONDS) * MICROSECONDS)
+        return describe_duration(round(left / MICROSECONDS) * MICROSECONDS)
 
 
 def _lift_paused(identifier: str) -> str:

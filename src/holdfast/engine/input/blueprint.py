@@ -11,13 +11,13 @@ from typing import Any
 
 from holdfast.engine.core.task_rows import PLAIN, TASK_PREFIX, Drawn, Stencil, TaskRow
 from holdfast.ids import Ids
-from holdfast.model.frozen_record import fill
+from holdfast.model.frozen_record import make_record
 from holdfast.model.retry import RetryPolicy, positive_microseconds, to_microseconds
-from holdfast.model.status import Kind
+from holdfast.model.status import TaskKind
 from holdfast.model.workflow.reference import Unresolved
-from holdfast.model.workflow.step import Concurrency, Step, givers, links
-from holdfast.model.workflow.step_template import is_uncertain, render_key, render_title
-from holdfast.model.workflow.template import Scope
+from holdfast.model.workflow.step import Concurrency, Step, effective_needs, output_steps
+from holdfast.model.workflow.step_template import needs_later_values, render_key, render_title
+from holdfast.model.workflow.template import Variables
 
 KEPT = 1_000
 KEPT_STENCILS = 20
@@ -33,7 +33,7 @@ class Place:
     parent_epoch: int | None = None
     item: int | None = None
     # What texts can name before any of these tasks is done; asked where there are such texts.
-    scope: Callable[[], Scope] = dict
+    scope: Callable[[], Variables] = dict
 
 
 def draw(steps: tuple[Step, ...], place: Place, ids: Ids) -> tuple[TaskRow, ...]:
@@ -51,12 +51,12 @@ class Blueprint:
     def __init__(self, steps: tuple[Step, ...]) -> None:
         self.steps = steps
         places = {step.id: number for number, step in enumerate(steps)}
-        needs, giving = links(steps), givers(steps)
+        needs, giving = effective_needs(steps), output_steps(steps)
         self._needs = [tuple(places[need] for need in needs[step.id]) for step in steps]
         subjects = [step.verifies for step in steps]
         self._verified = [None if each is None else places[each] for each in subjects]
         self._values = [_common(step, gives=step.id in giving) for step in steps]
-        self._groups = [step.kind is Kind.GROUP for step in steps]
+        self._groups = [step.kind is TaskKind.GROUP for step in steps]
         self._told = any(_is_told(step) for step in steps)
         # By the priorities of runs, which are few.
         self._stencils: dict[int, Stencil] = {}
@@ -79,7 +79,7 @@ class Blueprint:
         parent_id, parent_epoch = place.parent_id, place.parent_epoch
         return tuple(
             [
-                fill(
+                make_record(
                     TaskRow,
                     {
                         **values,
@@ -99,7 +99,7 @@ class Blueprint:
             ]
         )
 
-    def _tell(self, scope: Scope) -> list[dict[str, Any]]:
+    def _tell(self, scope: Variables) -> list[dict[str, Any]]:
         return [
             values | _tell(step, scope) if _is_told(step) else values
             for step, values in zip(self.steps, self._values, strict=True)
@@ -126,7 +126,7 @@ def _is_told(step: Step) -> bool:
     return bool(step.title or step.approval or step.concurrency)
 
 
-def _tell(step: Step, scope: Scope) -> dict[str, Any]:
+def _tell(step: Step, scope: Variables) -> dict[str, Any]:
     """Its title and key as far as they are known; what is not is looked at before it starts."""
     told: dict[str, Any] = {}
     with suppress(Unresolved):
@@ -150,7 +150,7 @@ def _common(step: Step, *, gives: bool) -> dict[str, Any]:
         "status": "queued",
         "priority": step.priority,
         "tags": write_tags(step.tags),
-        "conditional": step.when is not None or is_uncertain(step),
+        "conditional": step.when is not None or needs_later_values(step),
         "declares": work is not None and work.outputs is not None,
         "external": step.kind == "work" and work is not None and work.external,
         "gives": gives,

@@ -18,9 +18,9 @@ from holdfast.engine.input import validation
 from holdfast.engine.input.trace_start import Starting
 from holdfast.engine.read.pages import Page
 from holdfast.errors import InvalidInput
-from holdfast.ids import TaskIds
-from holdfast.model.frozen_record import fill
-from holdfast.model.run import Created
+from holdfast.ids import TaskIdSource
+from holdfast.model.frozen_record import make_record
+from holdfast.model.run import CreateResult
 from holdfast.model.task import NewTask
 from holdfast.model.text import digest, encode_json
 from holdfast.model.trace import Trace
@@ -30,7 +30,7 @@ from holdfast.model.trace import Trace
 class Edge:
     """What a task takes from where it is asked for: its id, the limit of its payload, the time."""
 
-    ids: TaskIds
+    ids: TaskIdSource
     max_payload: int
     now: Callable[[], int]
 
@@ -55,7 +55,7 @@ class Prepared:
             # A key is for this body alone.
             keyed = {"key": validation.own_key(key), "body_digest": digest(text, *besides)}
         own = {"id": edge.ids.task(), "payload": text, "trace": trace}
-        return fill(TaskRow, {**values, **own, **keyed})
+        return make_record(TaskRow, {**values, **own, **keyed})
 
     @cached_property
     def _alike(self) -> tuple[dict[str, Any], tuple[str, ...]] | None:
@@ -67,7 +67,7 @@ class Prepared:
             values = validation.alike(self.task)
         except InvalidInput:
             return None
-        return values, validation.asked_besides(fill(TaskRow, {**values}))
+        return values, validation.asked_besides(make_record(TaskRow, {**values}))
 
 
 T = TypeVar("T")
@@ -85,7 +85,7 @@ class Calling:
         self,
         prepared: Prepared,
         payload: object,
-        read: Callable[[list[Created]], T],
+        read: Callable[[list[CreateResult]], T],
         *,
         key: str | None = None,
         connection: object = None,
@@ -94,15 +94,15 @@ class Calling:
         starting = Starting()
         trace = starting.trace
         row = prepared.row(self.edge, payload, key, trace)
-        operation = fill(CreateTasks, {"tasks": (row,), "actor": USER})
+        operation = make_record(CreateTasks, {"tasks": (row,), "actor": USER})
         told = starting.telling(read, row.title, trace)
         return self._context.submit(operation, connection, read=told)
 
     def submit_many(
         self, prepared: Prepared, payloads: Sequence[object], *, connection: object = None
-    ) -> Future[Page[Created]]:
+    ) -> Future[Page[CreateResult]]:
         """Create many tasks, all or none of them."""
         validation.number("tasks", len(payloads), least=0, most=validation.MAX_BATCH)
-        edge = replace(self.edge, ids=self._context.ids.ahead(len(payloads)))
+        edge = replace(self.edge, ids=self._context.ids.draw_task_ids(len(payloads)))
         rows = validation.batch(prepared.row(edge, payload) for payload in payloads)
         return self._context.submit(CreateTasks(tasks=rows, actor=USER), connection)

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import TypeVar
 
 from holdfast.clock import SystemClock
-from holdfast.model.run import Created, NewRun
+from holdfast.model.run import CreateResult, NewRun
 from holdfast.model.task import NewTask
 from holdfast.model.trace import Trace, derive_start_span, derive_trace_id
-from holdfast.tracing import Place, Span, tracer
+from holdfast.tracing import Span, SpanIdentity, find_tracer
 
 N = TypeVar("N", NewRun, NewTask)
-R = TypeVar("R", bound=Created | list[Created])
+R = TypeVar("R", bound=CreateResult | list[CreateResult])
 T = TypeVar("T")
 # Spans are of the clocks of the machines that send them.
 CLOCK = SystemClock()
@@ -23,7 +23,7 @@ class Starting:
     """One call that starts runs or tasks: from before it is sent until its answer is read."""
 
     def __init__(self) -> None:
-        self._tracer = tracer()
+        self._tracer = find_tracer()
         self._above = None if self._tracer is None else self._tracer.current()
         self._began = 0 if self._tracer is None else CLOCK.now()
 
@@ -44,19 +44,19 @@ class Starting:
             return read
 
         def told(reply: R) -> T:
-            self.tell(reply if isinstance(reply, Created) else reply[0], name, trace)
+            self.tell(reply if isinstance(reply, CreateResult) else reply[0], name, trace)
             return read(reply)
 
         return told
 
-    def tell(self, created: Created, name: str, trace: Trace | None) -> None:
+    def tell(self, created: CreateResult, name: str, trace: Trace | None) -> None:
         """Have it be known that something was started by this call."""
         if self._tracer is None or not created.created:
             return
         given = derive_trace_id(created.id) if trace is None else trace.trace_id
         above = self._above
         inside = above is not None and above.trace_id == given
-        place = Place(
+        place = SpanIdentity(
             trace_id=given,
             span_id=derive_start_span(created.id),
             parent_id=above.span_id if above is not None and inside else None,

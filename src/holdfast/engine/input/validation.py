@@ -13,21 +13,21 @@ from holdfast.engine.input.blueprint import Place, draw_run, limits, write_tags
 from holdfast.engine.read import pages
 from holdfast.engine.read.step_texts import tell_run
 from holdfast.errors import InvalidInput
-from holdfast.ids import Ids, TaskIds, id_of
+from holdfast.ids import Ids, TaskIdSource, id_of
 from holdfast.model.budget import Budget, to_millionths
-from holdfast.model.frozen_record import fill
+from holdfast.model.frozen_record import make_record
 from holdfast.model.hook import HOOK_PREFIX
 from holdfast.model.retry import MAX_COUNT, RetryPolicy, positive_microseconds
 from holdfast.model.run import NewRun
 from holdfast.model.schedule import SCHEDULE_PREFIX
 from holdfast.model.status import Hold
-from holdfast.model.task import NewTask, Renewal, Result
+from holdfast.model.task import Completion, NewTask, Renewal
 from holdfast.model.text import clean_key, clean_name, clean_text, digest, encode_json
 from holdfast.model.trace import Trace, clean_trace
 from holdfast.model.units import Moment, is_duration, parse_duration, parse_moment
 from holdfast.model.workflow.graph import Concurrency, Workflow
-from holdfast.model.workflow.run_input import check_texts, fill_input, tell_key
-from holdfast.model.workflow.template import Scope
+from holdfast.model.workflow.run_input import check_texts, fill_input, render_run_key
+from holdfast.model.workflow.template import Variables
 from holdfast.settings import MEBIBYTE
 
 MAX_TITLE = 500
@@ -79,8 +79,8 @@ def renewals(values: object) -> list[Renewal]:
     return [instance("renewals", value, Renewal) for value in listed("renewals", values)]
 
 
-def results(values: object) -> list[Result]:
-    return [instance("results", value, Result) for value in listed("results", values)]
+def results(values: object) -> list[Completion]:
+    return [instance("results", value, Completion) for value in listed("results", values)]
 
 
 def hold(value: object) -> Hold:
@@ -106,14 +106,16 @@ def title(value: object) -> str:
     return text
 
 
-def new_task(task: NewTask, ids: TaskIds, *, max_payload: int, now: Callable[[], int]) -> TaskRow:
+def new_task(
+    task: NewTask, ids: TaskIdSource, *, max_payload: int, now: Callable[[], int]
+) -> TaskRow:
     instance("task", task, NewTask)
     payload = encode_json("payload", task.payload, limit=max_payload)
     parent = _parent(task)
     later = task.scheduled_for
     scheduled = None if later is None else parse_moment("scheduled_for", later, now)
     key = None if task.key is None else own_key(task.key)
-    row = fill(
+    row = make_record(
         TaskRow,
         {
             **PLAIN,
@@ -202,15 +204,15 @@ def new_run(
     key = tick if run.key is None else own_key(run.key)
     priority = signed("priority", run.priority)
     identifier = ids.run()
-    concurrency, slot = workflow.concurrency, tell_key(workflow, filled)
+    concurrency, slot = workflow.concurrency, render_run_key(workflow, filled)
 
-    def scope() -> Scope:
+    def scope() -> Variables:
         return {"input": filled, "run": tell_run(identifier, workflow.name, key)}
 
-    if workflow.settled:
+    if workflow.steps_known_at_start:
         check_texts(workflow, scope())
-    place = fill(Place, {"run_id": identifier, "priority": priority, "scope": scope})
-    return fill(
+    place = make_record(Place, {"run_id": identifier, "priority": priority, "scope": scope})
+    return make_record(
         StartRun,
         {
             "run_id": identifier,

@@ -13,7 +13,7 @@ from holdfast.engine.read.records import read_task
 from holdfast.engine.read.task_state import name_tasks, place_of_item
 from holdfast.model.status import TERMINAL
 from holdfast.model.workflow.graph_text import read_steps
-from holdfast.model.workflow.step import Step, every
+from holdfast.model.workflow.step import Step, all_steps
 from holdfast.store.database import Row, Transaction
 
 _PLACE = re.compile("[0-9]{1,9}")
@@ -158,7 +158,7 @@ def _step_of(tx: Transaction, row: Row) -> Step | None:
     named = {"name": run["workflow"], "version": run["workflow_version"]}
     (kept,) = tx.read("workflow_definition", **named)
     return next(
-        (each for each in every(read_steps(kept["definition"])) if each.id == row["step"]), None
+        (each for each in all_steps(read_steps(kept["definition"])) if each.id == row["step"]), None
     )
 
 

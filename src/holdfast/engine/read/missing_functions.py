@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from holdfast.model.workflow.graph_text import read_steps
-from holdfast.model.workflow.step import every
+from holdfast.model.workflow.step import all_steps
 from holdfast.store.database import Row, Transaction
 
 KEPT = 100
@@ -76,5 +76,5 @@ def _external_steps(tx: Transaction, name: str | None, version: str | None) -> f
 
 @lru_cache(maxsize=KEPT)
 def _read(definition: str) -> frozenset[str]:
-    steps = every(read_steps(definition))
+    steps = all_steps(read_steps(definition))
     return frozenset(step.id for step in steps if step.work is not None and step.work.external)

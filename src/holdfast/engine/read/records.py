@@ -13,12 +13,12 @@ from typing import Any
 from holdfast.errors import HoldfastError
 from holdfast.model.budget import Budget, to_dollars
 from holdfast.model.effect import Child
-from holdfast.model.event import Event, read_data
-from holdfast.model.frozen_record import fill
+from holdfast.model.event import Event, read_event_data
+from holdfast.model.frozen_record import make_record
 from holdfast.model.retry import MICROSECONDS, RetryPolicy
 from holdfast.model.run import Run
-from holdfast.model.schedule import Missed, Schedule
-from holdfast.model.status import Hold, Kind, PlanningPhase, RunStatus, Status
+from holdfast.model.schedule import MissedTicks, Schedule
+from holdfast.model.status import Hold, PlanningPhase, RunStatus, Status, TaskKind
 from holdfast.model.task import Lease, Task
 from holdfast.store.database import Row
 
@@ -32,7 +32,7 @@ def tell_problem(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".replace("\x00", "")[:1_000]
 
 
-_KINDS = {each.value: each for each in Kind}
+_KINDS = {each.value: each for each in TaskKind}
 _STATUSES = {each.value: each for each in Status}
 _PHASES = {each.value: each for each in PlanningPhase}
 _read_hold = lru_cache(maxsize=256)(Hold)
@@ -57,7 +57,7 @@ _PLAIN = (
 
 
 def read_task(row: Row) -> Task:
-    return fill(
+    return make_record(
         Task,
         {
             **{name: row[name] for name in _PLAIN},
@@ -141,9 +141,9 @@ def read_schedule(row: Row) -> Schedule:
     )
 
 
-def _read_missed(policy: str) -> Missed | str:
+def _read_missed(policy: str) -> MissedTicks | str:
     try:
-        return Missed(policy)
+        return MissedTicks(policy)
     except ValueError:
         return policy
 
@@ -180,7 +180,7 @@ def read_event(row: Row) -> Event:
         generation=row["generation"],
         actor=row["actor"],
         at=row["at"],
-        data=read_data(row["data"]),
+        data=read_event_data(row["data"]),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.engine.core.operation import FORGED, Complete, Fail, Release, Report
-from holdfast.model.event import read_data, read_outcome
+from holdfast.model.event import read_event_data, read_outcome
 from holdfast.model.result import GIVEN_BACK, Refusal, TransitionResult
 from holdfast.model.text import digest
 from holdfast.store.database import Row
@@ -21,7 +21,7 @@ def answer_report(report: Report, record: Row) -> TransitionResult:
             return TransitionResult(ok=True, repeated=True, status=status)
         misfit = isinstance(report, Complete) and known == digest_misfit(report)
         if misfit or outcome != "failed" or record["attempt"] == report.fence:
-            error = read_data(record["data"])["error"] if misfit else ""
+            error = read_event_data(record["data"])["error"] if misfit else ""
             reason = Refusal.INVALID_OUTPUT if misfit else Refusal.RESULT_CONFLICT
             return refuse(reason, status, error or f"the attempt has already {outcome}")
     if outcome == "released" and isinstance(report, Release):
@@ -91,7 +91,7 @@ def _is_live(fence: int, record: Row) -> bool:
 
 
 def _ending(record: Row) -> tuple[str | None, str | None]:
-    data = read_data(record["data"])
+    data = read_event_data(record["data"])
     return read_outcome(record["type"], data), data.get("digest")
 
 

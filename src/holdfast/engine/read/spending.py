@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.engine.read.records import read_budget
-from holdfast.model.budget import Used, tell_raise, tell_used, to_dollars
+from holdfast.model.budget import BudgetUsage, describe_raise, describe_usage, to_dollars
 from holdfast.store.database import Row, Transaction
 
 
-def used_by(tx: Transaction, runs: Sequence[str]) -> dict[str, Used]:
+def used_by(tx: Transaction, runs: Sequence[str]) -> dict[str, BudgetUsage]:
     """What some runs have used so far."""
     if not runs:
         return {}
     found = {
-        row["run_id"]: Used(usd=to_dollars(int(row["usd"])), attempts=int(row["attempts"]))
+        row["run_id"]: BudgetUsage(usd=to_dollars(int(row["usd"])), attempts=int(row["attempts"]))
         for row in tx.read("used_by_runs", ids=runs)
     }
-    return {run: found.get(run, Used()) for run in runs}
+    return {run: found.get(run, BudgetUsage()) for run in runs}
 
 
 def explain_budget(tx: Transaction, run_id: str, names: str) -> tuple[str, str]:
@@ -49,5 +49,5 @@ def tell_budget(tx: Transaction, run: Row) -> tuple[str, str]:
     if budget is None:
         return "", ""
     used = used_by(tx, [run["id"]])[run["id"]]
-    told = tell_used(budget, used)
-    return f"{told} used" if told else "", tell_raise(run["id"], budget, used)
+    told = describe_usage(budget, used)
+    return f"{told} used" if told else "", describe_raise(run["id"], budget, used)

@@ -17,14 +17,14 @@ from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.core.workflow_cache import Scripted, WorkflowCache
 from holdfast.engine.read.records import read_value
 from holdfast.model import json_schema, verdict
-from holdfast.model.status import Kind
+from holdfast.model.status import TaskKind
 from holdfast.model.task import Task
-from holdfast.model.verdict import in_words, nearest
-from holdfast.model.workflow.declarations import Work
+from holdfast.model.verdict import describe_feedback, first_feedback
+from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.reference import Reference, Unresolved
 from holdfast.model.workflow.step import Step
-from holdfast.model.workflow.step_template import render_title, render_work, try_texts
-from holdfast.model.workflow.template import SKIPPED, Scope
+from holdfast.model.workflow.step_template import render_title, render_work, try_rendering
+from holdfast.model.workflow.template import SKIPPED, Variables
 from holdfast.store.database import Row, Transaction
 
 
@@ -40,25 +40,25 @@ class Script:
     seen: Mapping[str, Row] = field(default_factory=dict)
     around: Row | None = None
 
-    def work(self, feedback: object, attempt: int) -> Work:
+    def work(self, feedback: object, attempt: int) -> StepWork:
         """What a worker is given; raises `Unresolved`."""
         work = render_work(self.scripted.work, self._scope(feedback, attempt))
         if self.scripted.step.verifies is None or work.outputs is not None:
             return work
-        return replace(work, outputs=verdict.SHAPE)
+        return replace(work, outputs=verdict.VERDICT_SCHEMA)
 
-    def call(self, feedback: str | None, attempt: int) -> Work:
+    def call(self, feedback: str | None, attempt: int) -> StepWork:
         """The workflow that it calls, with its input; raises `Unresolved`."""
-        said = nearest((feedback, None if self.around is None else self.around["feedback"]))
+        said = first_feedback((feedback, None if self.around is None else self.around["feedback"]))
         return render_work(self.scripted.work, self._scope(read_value(said), attempt))
 
     def try_out(self) -> str | None:
         """Its title, where it has one; raises `Unresolved` when any of its texts cannot be told."""
         scope = self._scope("", 0)
-        try_texts(self.scripted.step, scope)
+        try_rendering(self.scripted.step, scope)
         return render_title(self.scripted.step, scope)
 
-    def _scope(self, feedback: object, attempt: int) -> Scope:
+    def _scope(self, feedback: object, attempt: int) -> Variables:
         steps = {
             name: read_output(self.seen[name], schema)
             for name, schema in self.scripted.wanted.items()
@@ -68,7 +68,7 @@ class Script:
             "input": self.run.value,
             "run": tell_run(self.run.id, self.run.workflow, self.run.key),
             "steps": steps,
-            "feedback": in_words("" if feedback is None else feedback),
+            "feedback": describe_feedback("" if feedback is None else feedback),
             "attempt": attempt,
         }
         verified = self.scripted.step.verifies
@@ -84,7 +84,7 @@ def read_output(row: Row, schema: json_schema.Schema | None) -> object:
     if row["output"] is None and row["skipped"]:
         return SKIPPED
     output = read_value(row["output"])
-    return output if schema is None else json_schema.fill(schema, output)
+    return output if schema is None else json_schema.fill_defaults(schema, output)
 
 
 def tell_run(run_id: str, workflow: str, key: str | None) -> dict[str, Any]:
@@ -206,5 +206,5 @@ def mark_asked(tx: Transaction, tasks: list[Task]) -> list[Task]:
 
 def _may_be_stale(task: Task) -> bool:
     # The title of a loop is that of its items.
-    loop = task.kind is Kind.GROUP and task.calls is None
+    loop = task.kind is TaskKind.GROUP and task.calls is None
     return task.blocked and task.generation > 1 and task.step is not None and not loop

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from holdfast.engine.read.records import read_task
 from holdfast.engine.read.step_texts import mark_asked
-from holdfast.model.status import Hold, Kind, Status
+from holdfast.model.status import Hold, Status, TaskKind
 from holdfast.model.task import Task
 from holdfast.store.database import Row, Transaction
 
@@ -17,7 +17,7 @@ _LOST = frozenset({Status.FAILED.value, Status.CANCELLED.value})
 def look_at(tx: Transaction, rows: Sequence[Row]) -> list[Task]:
     """The tasks of some rows; an open group with how many of its children are done."""
     tasks = mark(tx, [read_task(row) for row in rows])
-    groups = [task.id for task in tasks if task.kind is Kind.GROUP and not task.terminal]
+    groups = [task.id for task in tasks if task.kind is TaskKind.GROUP and not task.terminal]
     if not groups:
         return tasks
     counted = {
@@ -82,7 +82,7 @@ def read_limits(tx: Transaction) -> dict[str, int]:
 
 def _may_be_limited(task: Task) -> bool:
     lifts = task.state == "held" and task.held_until is not None
-    return task.kind is Kind.WORK and (lifts or task.state == "ready")
+    return task.kind is TaskKind.WORK and (lifts or task.state == "ready")
 
 
 def _with_limit(task: Task, limits: Mapping[str, int]) -> Task:
@@ -94,11 +94,11 @@ def _with_limit(task: Task, limits: Mapping[str, int]) -> Task:
 
 def _may_be_verified(task: Task) -> bool:
     ended = task.status is Status.DONE and not task.superseded
-    return ended or (task.kind is Kind.GROUP and not task.terminal)
+    return ended or (task.kind is TaskKind.GROUP and not task.terminal)
 
 
 def _with_counts(task: Task, done: int, whole: int) -> Task:
-    if task.kind is not Kind.GROUP or task.terminal:
+    if task.kind is not TaskKind.GROUP or task.terminal:
         return task
     # Of a loop that is expanded, only the items whose turn is near have been made.
     return replace(task, children_done=done, children=whole if task.total is None else task.total)
@@ -132,4 +132,4 @@ def place_of_item(number: str) -> int:
 
 
 def _is_item(row: Row) -> bool:
-    return row["kind"] == Kind.GROUP and row["item"] is not None
+    return row["kind"] == TaskKind.GROUP and row["item"] is not None

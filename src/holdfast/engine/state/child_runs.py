@@ -15,8 +15,8 @@ from holdfast.errors import HoldfastError
 from holdfast.model import json_schema
 from holdfast.model.run import NewRun
 from holdfast.model.status import Hold
-from holdfast.model.workflow.declarations import Work
-from holdfast.model.workflow.graph import MAX_DEPTH, Workflow
+from holdfast.model.workflow.declarations import StepWork
+from holdfast.model.workflow.graph import MAX_CALL_DEPTH, Workflow
 from holdfast.model.workflow.reference import Unresolved
 from holdfast.model.workflow.template import MAX_RENDERED
 from holdfast.store.database import Row
@@ -77,8 +77,8 @@ def _build_called_run(work: UnitOfWork, call: CallingTask) -> StartRun:
     depth = script.run.depth + 1
     declared = script.call(row["feedback"], row["generation"])
     workflow = _called_workflow(work, declared)
-    if depth > MAX_DEPTH:
-        message = f"{workflow.name} would be called {depth} deep, and {MAX_DEPTH} is the most"
+    if depth > MAX_CALL_DEPTH:
+        message = f"{workflow.name} would be called {depth} deep, and {MAX_CALL_DEPTH} is the most"
         raise Unresolved(f"{message}; do these workflows call each other in a circle?")
     run = NewRun(workflow=workflow, input=declared.input, priority=row["priority"])
     start = validation.new_run(run, work.ids, max_payload=MAX_RENDERED, actor_name=ACTOR)
@@ -98,7 +98,7 @@ def _concurrency_key(work: UnitOfWork, start: StartRun, caller: str) -> str | No
     return None if key in held else key
 
 
-def _called_workflow(work: UnitOfWork, declared: Work) -> Workflow:
+def _called_workflow(work: UnitOfWork, declared: StepWork) -> Workflow:
     name, version = str(declared.workflow), declared.version
     if version is None:
         newest = work.tx.read("newest_version", name=name)
@@ -161,7 +161,7 @@ def _find_problem(work: UnitOfWork, row: Row, output: str | None) -> str | None:
     step = work.workflow_cache.step(work.tx, row["workflow"], row["workflow_version"], row["step"])
     declared = None if step.work is None else step.work.outputs
     misfits = (
-        [] if declared is None else json_schema.misfits(declared, json.loads(output), "output")
+        [] if declared is None else json_schema.find_misfits(declared, json.loads(output), "output")
     )
     return json.dumps("; ".join(misfits)) if misfits else None
 

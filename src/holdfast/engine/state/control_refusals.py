@@ -27,7 +27,7 @@ from holdfast.engine.read.report_refusals import refuse
 from holdfast.engine.read.task_state import name_tasks
 from holdfast.engine.state.reopen import ENDED_BADLY
 from holdfast.model.result import Refusal, TransitionResult
-from holdfast.model.status import TERMINAL, Hold, Kind, PlanningPhase
+from holdfast.model.status import TERMINAL, Hold, PlanningPhase, TaskKind
 from holdfast.model.task import Task
 from holdfast.store.database import Row, Transaction
 
@@ -136,7 +136,7 @@ def _describe_not_queued(task: Row) -> str:
         return (
             f'it is a plan, and its children are what runs; hf.why("{named}") says how they stand'
         )
-    if task["kind"] == Kind.GROUP and task["item"] is not None:
+    if task["kind"] == TaskKind.GROUP and task["item"] is not None:
         return "it is an item, which its loop starts when its turn has come"
     return "it is in the queue already" if status == "queued" else f"it is {status}"
 
@@ -188,7 +188,7 @@ def _describe_not_edited(work: UnitOfWork, operation: EditTask, task: Row) -> st
 def _has_begun_dependents(work: UnitOfWork, task: Row) -> bool:
     """Whether a reset would be refused: others have gone on from what it gave."""
     around = work.tx.read("task_by_id", task_id=task["parent_id"] or "")
-    if around and around[0]["kind"] == Kind.GROUP and around[0]["status"] == "done":
+    if around and around[0]["kind"] == TaskKind.GROUP and around[0]["status"] == "done":
         return True
     found = work.tx.read("kept_for", task_id=task["id"], count=MAX_DEPENDENTS)
     needing = work.tx.read("tasks_by_id", ids=[row["id"] for row in found])
@@ -199,7 +199,7 @@ def _has_begun(task: Row) -> bool:
     if task["superseded"]:
         return False
     parts = task["total"] is not None or task["item"] is not None or task["waits_for"] is not None
-    under_way = task["kind"] == Kind.GROUP and task["status"] == "queued" and parts
+    under_way = task["kind"] == TaskKind.GROUP and task["status"] == "queued" and parts
     return bool(task["attempt"] or under_way or task["status"] not in {"idle", "queued"})
 
 
@@ -218,7 +218,7 @@ def _describe_not_reset(task: Row) -> str:
 def _describe_too_late_to_reset(work: UnitOfWork, task: Row) -> str:
     """Why a task that is in the queue or has ended is not reset: others have gone on from it."""
     around = work.tx.read("task_by_id", task_id=task["parent_id"] or "")
-    if around and around[0]["kind"] == Kind.GROUP and around[0]["status"] == "done":
+    if around and around[0]["kind"] == TaskKind.GROUP and around[0]["status"] == "done":
         named = around[0]["id"]
         told = f"{name_tasks(work.tx, [named])[named]} {named}, which it is part of, is done"
         return f'{told}; hf.tasks.reopen("{task["id"]}") does it again'
@@ -234,7 +234,7 @@ def describe_not_waiting(task: Task, *, answered: bool) -> str:
         return f"it has ended {task.status}, and waits for nobody"
     if answered:
         return f"it asks nothing now: nothing was asked, or it was answered{_describe_wait(task)}"
-    if task.kind is not Kind.APPROVAL:
+    if task.kind is not TaskKind.APPROVAL:
         return f"it is not waiting for approval{_describe_wait(task)}"
     look = f'hf.why("{task.id}") tells more'
     if task.blocked:
@@ -247,6 +247,6 @@ def describe_not_waiting(task: Task, *, answered: bool) -> str:
 def _describe_wait(task: Task) -> str:
     if task.holds & Hold.QUESTION:
         return f'; it waits for an answer: hf.answer("{task.id}", …)'
-    if task.holds & Hold.APPROVAL or task.kind is Kind.APPROVAL:
+    if task.holds & Hold.APPROVAL or task.kind is TaskKind.APPROVAL:
         return f'; it waits for approval: hf.approve("{task.id}")'
     return ""

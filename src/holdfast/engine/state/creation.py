@@ -10,7 +10,7 @@ from holdfast.engine.core.task_rows import Sheet, TaskRow
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.state import plans, slots, superseded_needs
 from holdfast.errors import HoldfastError, InvalidInput, InvalidNow, KeyConflict, NotFound
-from holdfast.model.run import Created
+from holdfast.model.run import CreateResult
 from holdfast.model.status import TERMINAL, Hold
 from holdfast.model.trace import Trace
 from holdfast.store.database import Contended, Row
@@ -20,7 +20,7 @@ _TOO_LATE = (
     'it anew: hf.tasks.reset("{id}") once it has ended'
 )
 
-Replies = list[list[Created] | HoldfastError]
+Replies = list[list[CreateResult] | HoldfastError]
 
 
 def create_tasks(work: UnitOfWork, operations: Sequence[CreateTasks]) -> Replies:
@@ -59,7 +59,7 @@ def create_tasks(work: UnitOfWork, operations: Sequence[CreateTasks]) -> Replies
 
 def _settle_keys(
     keys: IdempotencyKeys, operation: CreateTasks, known: dict[str, Row]
-) -> list[Created] | HoldfastError:
+) -> list[CreateResult] | HoldfastError:
     try:
         claimed = [keys.claim(task.key, task.body_digest, task.id) for task in operation.tasks]
         for task, found in zip(operation.tasks, claimed, strict=True):
@@ -69,7 +69,7 @@ def _settle_keys(
         keys.forget(task.id for task in operation.tasks)
         return error
     return [
-        Created(id=found, created=found == task.id)
+        CreateResult(id=found, created=found == task.id)
         for task, found in zip(operation.tasks, claimed, strict=True)
     ]
 
@@ -151,9 +151,11 @@ def _has_open_needs(task: TaskRow, known: dict[str, Row]) -> bool:
     return any(need not in known or known[need]["status"] != "done" for need in task.needs)
 
 
-def start_runs(work: UnitOfWork, operations: Sequence[StartRun]) -> list[Created | HoldfastError]:
+def start_runs(
+    work: UnitOfWork, operations: Sequence[StartRun]
+) -> list[CreateResult | HoldfastError]:
     keys = IdempotencyKeys(work, "runs_by_key", [operation.key for operation in operations])
-    replies: list[Created | HoldfastError] = []
+    replies: list[CreateResult | HoldfastError] = []
     new: list[StartRun] = []
     for operation in operations:
         try:
@@ -161,7 +163,7 @@ def start_runs(work: UnitOfWork, operations: Sequence[StartRun]) -> list[Created
         except KeyConflict as error:
             replies.append(error)
             continue
-        replies.append(Created(id=found, created=found == operation.run_id))
+        replies.append(CreateResult(id=found, created=found == operation.run_id))
         if found == operation.run_id:
             new.append(operation)
     if new:

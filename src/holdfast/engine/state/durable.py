@@ -23,7 +23,7 @@ from holdfast.engine.read.report_refusals import answer_renewal, answer_report, 
 from holdfast.engine.state import creation
 from holdfast.errors import HoldfastError, KeyConflict
 from holdfast.ids import AnyId
-from holdfast.model.effect import Recorded, read_awaited
+from holdfast.model.effect import EffectRecord, read_awaited
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.text import clean_key, clean_name, encode_json
 from holdfast.store.database import Row
@@ -113,18 +113,18 @@ _KEY_ADVICE = "use another key, or send the same payload to have it counted once
 
 def record_effects(
     work: UnitOfWork, reports: Sequence[RecordEffect]
-) -> list[Recorded | HoldfastError]:
+) -> list[EffectRecord | HoldfastError]:
     effects = [(r.task_id, r.fence, r.name, r.value, r.beside) for r in reports]
     kept = keep(work.tx, work.bounds, effects)
     return [
-        Recorded(answer=TransitionResult(ok=True, status="running"), value=json.loads(r.value))
+        EffectRecord(answer=TransitionResult(ok=True, status="running"), value=json.loads(r.value))
         if (r.task_id, r.name) in kept
         else _explain_unkept(work, r)
         for r in reports
     ]
 
 
-def _explain_unkept(work: UnitOfWork, report: RecordEffect) -> Recorded | HoldfastError:
+def _explain_unkept(work: UnitOfWork, report: RecordEffect) -> EffectRecord | HoldfastError:
     known = _find_effect(work, report)
     if known.found or not known.answer.ok:
         return known
@@ -197,7 +197,7 @@ def _find_awaited(work: UnitOfWork, sent: set[tuple[str, str]]) -> set[tuple[str
     }
 
 
-def take_signal(work: UnitOfWork, report: TakeSignal) -> Recorded:
+def take_signal(work: UnitOfWork, report: TakeSignal) -> EffectRecord:
     """Give the attempt the oldest signal of the name, or what it took under this name before."""
     known = _find_effect(work, report)
     if known.found or not known.answer.ok:
@@ -226,7 +226,7 @@ def wake_for_signals(work: UnitOfWork) -> None:
         work.change_tasks("wake_for_signals", rows=awaited)
 
 
-def spawn_tasks(work: UnitOfWork, report: Spawn) -> Recorded:
+def spawn_tasks(work: UnitOfWork, report: Spawn) -> EffectRecord:
     known = _find_effect(work, report)
     if known.found or not known.answer.ok:
         return known
@@ -247,14 +247,16 @@ def spawn_tasks(work: UnitOfWork, report: Spawn) -> Recorded:
     return replace(known, value=ids, found=True)
 
 
-def _find_effect(work: UnitOfWork, report: RecordEffect | TakeSignal | Spawn) -> Recorded:
+def _find_effect(work: UnitOfWork, report: RecordEffect | TakeSignal | Spawn) -> EffectRecord:
     """What the task has under that name already, if the attempt may still act."""
     if not work.tx.read("live_attempts", rows=[(report.task_id, report.fence)]):
-        return Recorded(answer=answer_renewal(report, _attempt_record(work, report)), found=False)
+        return EffectRecord(
+            answer=answer_renewal(report, _attempt_record(work, report)), found=False
+        )
     for row in work.tx.read("effect_named", task_id=report.task_id, name=report.name):
         answer = TransitionResult(ok=True, repeated=True, status="running")
-        return Recorded(answer=answer, value=json.loads(row["value"]))
-    return Recorded(answer=TransitionResult(ok=True, status="running"), found=False)
+        return EffectRecord(answer=answer, value=json.loads(row["value"]))
+    return EffectRecord(answer=TransitionResult(ok=True, status="running"), found=False)
 
 
 def _require_room(work: UnitOfWork, report: TakeSignal | Spawn, size: int) -> None:

@@ -14,7 +14,7 @@ from holdfast.engine.input import validation
 from holdfast.engine.state.durable import RecordEffect
 from holdfast.engine.state.reports import HeldTask
 from holdfast.errors import InvalidInput
-from holdfast.model.effect import Recorded
+from holdfast.model.effect import EffectRecord
 from holdfast.model.text import clean_key, encode_json
 from holdfast.store.database import Row, Transaction
 
@@ -32,7 +32,7 @@ class EffectOperations:
     @operation
     def record_effect(
         self, task_id: str, token: str, name: str, value: object, *, beside: int = 0
-    ) -> Future[Recorded]:
+    ) -> Future[EffectRecord]:
         """Remember what a side effect gave; the first value under a name stays.
 
         `beside` is how many bytes are kept outside of the store with it.

@@ -17,7 +17,7 @@ from holdfast.engine.read.step_texts import Script, gather, tell_run
 from holdfast.engine.read.task_state import number_of_item
 from holdfast.engine.state import child_runs, creation, reopen, superseded_needs, verdicts
 from holdfast.model.retry import RetryPolicy
-from holdfast.model.status import Kind
+from holdfast.model.status import TaskKind
 from holdfast.model.workflow.reference import Unresolved
 from holdfast.model.workflow.step import Step
 from holdfast.model.workflow.step_template import render_title
@@ -197,7 +197,7 @@ def _make_items(work: UnitOfWork, loop: Row, step: Step, values: list[Any]) -> N
     items = [
         TaskRow(
             id=work.ids.task(),
-            kind=Kind.GROUP,
+            kind=TaskKind.GROUP,
             run_id=loop["run_id"],
             parent_id=loop["id"],
             parent_epoch=loop["epoch"],

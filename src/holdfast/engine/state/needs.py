@@ -16,9 +16,9 @@ from holdfast.engine.state import (
     superseded_needs,
 )
 from holdfast.errors import InvalidInput
-from holdfast.model.event import read_data
+from holdfast.model.event import read_event_data
 from holdfast.model.result import Refusal, TransitionResult
-from holdfast.model.status import Kind, PlanningPhase
+from holdfast.model.status import PlanningPhase, TaskKind
 from holdfast.store.database import Row
 
 _WAITING_STATUSES = frozenset({"idle", "queued"})
@@ -125,7 +125,7 @@ def _may_be_removed(work: UnitOfWork, task: Row, link: Row) -> bool:
 
     A lone task was given by hand what it needs from the beginning; a plan's order came later.
     """
-    if link["need_id"] in read_data(link["data"]).get("linked", ()):
+    if link["need_id"] in read_event_data(link["data"]).get("linked", ()):
         return True
     if task["run_id"] is None and link["since"] == 1:
         return True
@@ -137,7 +137,7 @@ def _describe_kept_link(work: UnitOfWork, task: Row, link: Row) -> str:
     need = link["need_id"]
     whose = "plan" if task["run_id"] is None else "workflow"
     told = f"its {whose} has it wait for {name_tasks(work.tx, [need])[need]} {need}"
-    if link["kind"] == Kind.APPROVAL and link["status"] in _WAITING_STATUSES:
+    if link["kind"] == TaskKind.APPROVAL and link["status"] in _WAITING_STATUSES:
         if link["blocked"] or link["run_holds"]:
             return f'{told}; hf.why("{need}") says when that can be settled'
         return f'{told}; hf.approve("{need}") or hf.reject("{need}") settles that'

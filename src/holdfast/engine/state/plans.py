@@ -13,7 +13,7 @@ from holdfast.engine.read.task_state import name_tasks
 from holdfast.engine.state import reopen, superseded_needs
 from holdfast.errors import InvalidInput
 from holdfast.model.effect import read_awaited
-from holdfast.model.event import read_data
+from holdfast.model.event import read_event_data
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import PlanningPhase
 from holdfast.model.text import digest
@@ -256,7 +256,7 @@ def _answer_finalized_before(
 ) -> TransitionResult:
     """That the same was asked for before; of an imported plan nobody knows what was."""
     found = work.tx.read("last_planned", task_id=operation.task_id)
-    shape = read_data(found[0]["data"]).get("shape") if found else None
+    shape = read_event_data(found[0]["data"]).get("shape") if found else None
     if shape in {None, _name_shape(operation)}:
         return TransitionResult(ok=True, repeated=True, status=status)
     kind, _, needs = str(shape).partition(" ")

@@ -16,8 +16,8 @@ from holdfast.engine.read.report_refusals import refuse
 from holdfast.engine.read.task_state import name_tasks
 from holdfast.engine.state import child_run_refusals, slots, superseded_needs
 from holdfast.model.result import Refusal, TransitionResult
-from holdfast.model.status import RUN_TERMINAL, Hold, Kind, RunStatus
-from holdfast.model.verdict import Verdict, items_mistake
+from holdfast.model.status import RUN_TERMINAL, Hold, RunStatus, TaskKind
+from holdfast.model.verdict import Verdict, find_items_mistake
 from holdfast.store.database import Row, Transaction
 
 
@@ -42,7 +42,7 @@ def read_last_rejection(tx: Transaction, verifier: Row) -> LastRejection:
     said = _parse_verdict(verifier["error"]) or _read_earlier_verdict(tx, verifier["id"])
     items = said.get("items", ())
     # Whoever may write an error may write anything into it.
-    known = said.get("epoch") == verifier["subject_epoch"] and items_mistake(items) is None
+    known = said.get("epoch") == verifier["subject_epoch"] and find_items_mistake(items) is None
     return LastRejection(feedback=said.get("feedback"), items=tuple(items) if known else ())
 
 
@@ -178,7 +178,7 @@ def retry_task_tree(
     ids = sorted(parents | {row["entity"] for row in back})
     work.change_tasks("lift_failing_below", ids=ids, actor=actor)
     # What had failed of a plan may have been deleted since.
-    work.groups_to_settle.update(row["entity"] for row in rows if row["kind"] == Kind.GROUP)
+    work.groups_to_settle.update(row["entity"] for row in rows if row["kind"] == TaskKind.GROUP)
     return rows
 
 
@@ -230,7 +230,7 @@ def reopen_subject(
     subject = verifier["verifies"]
     extent = replace(said, until=verifier["id"], apart=verifier["id"])
     found: list[Row] = []
-    if verifier["subject_kind"] == Kind.GROUP:
+    if verifier["subject_kind"] == TaskKind.GROUP:
         found = _reopen_items(work, verifier, items, said.feedback, actor)
     begun = [subject, *(row["entity"] for row in found)]
     if found:
@@ -325,11 +325,11 @@ def unblock_task_gone_back(work: UnitOfWork, task_id: str, actor: str) -> None:
 def note_tasks_to_evaluate(work: UnitOfWork, rows: Iterable[Row]) -> None:
     """Look at conditions, lists, items and calls of what came back, or has all it needs now."""
     for row in rows:
-        if row["kind"] == Kind.GROUP and row.get("begun", True):
+        if row["kind"] == TaskKind.GROUP and row.get("begun", True):
             work.groups_to_settle |= {row["entity"], row.get("parent_id") or row["entity"]}
-        if row["kind"] == Kind.GROUP and row.get("waits_for") is not None:
+        if row["kind"] == TaskKind.GROUP and row.get("waits_for") is not None:
             work.called_runs_ended.add(row["waits_for"])
-        if not row["blocked"] and (row["conditional"] or row["kind"] == Kind.GROUP):
+        if not row["blocked"] and (row["conditional"] or row["kind"] == TaskKind.GROUP):
             work.to_evaluate.append(row["entity"])
 
 

@@ -10,7 +10,7 @@ from holdfast.engine.input import validation
 from holdfast.engine.state.durable import AskQuestion, Notes, Suspend
 from holdfast.errors import InvalidInput
 from holdfast.model.budget import check_usage
-from holdfast.model.effect import Wait, write_awaited
+from holdfast.model.effect import WakeCondition, write_awaited
 from holdfast.model.retry import MICROSECONDS
 from holdfast.model.text import clean_key, clean_name, clean_text, digest, encode_json
 from holdfast.model.token import read_fence
@@ -92,7 +92,7 @@ class Reports:
         return AskQuestion(**held, question=text, notes=self._notes(notes))
 
     def suspend(
-        self, held: HeldTask, wait: Wait, *, notes: Sequence[tuple[str, object]] = ()
+        self, held: HeldTask, wait: WakeCondition, *, notes: Sequence[tuple[str, object]] = ()
     ) -> Suspend:
         until = wait.until
         return Suspend(
@@ -132,8 +132,8 @@ def encode_usage(usage: object) -> str | None:
     return encode_small("usage", usage)
 
 
-def _encode_awaited(wait: Wait) -> str | None:
-    if wait == Wait():
+def _encode_awaited(wait: WakeCondition) -> str | None:
+    if wait == WakeCondition():
         raise InvalidInput("wait", "say until when, for which signal, or for the children")
     signals = [clean_name("signal", each) for each in wait.signals]
     target = validation.target(wait.target) if signals else ""

@@ -20,7 +20,7 @@ from holdfast.engine.read.spending import tell_limit
 from holdfast.engine.state import reopen
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import RUN_TERMINAL, Hold, RunStatus
-from holdfast.model.units import tell_duration
+from holdfast.model.units import describe_duration
 from holdfast.store.database import Row
 
 
@@ -54,7 +54,7 @@ def _cancel(work: UnitOfWork, operation: CancelRun) -> TransitionResult:
 def _expire(work: UnitOfWork, operation: ExpireRun) -> TransitionResult:
     """End a run that was not done in time, and with it whatever of it is open."""
     found = work.tx.read("run_by_id", run_id=operation.run_id)
-    limit = tell_duration(found[0]["time_limit"] or 0) if found else ""
+    limit = describe_duration(found[0]["time_limit"] or 0) if found else ""
     problem = json.dumps({"code": "deadline", "message": f"it was not done within {limit}"})
     rows = work.change_runs(
         "expire_run", run_id=operation.run_id, problem=problem, actor=operation.actor

@@ -33,7 +33,7 @@ from holdfast.engine.state import (
 )
 from holdfast.engine.state.expected_version import VersionedCommand
 from holdfast.model.result import Refusal, TransitionResult
-from holdfast.model.status import TERMINAL, Kind, PlanningPhase
+from holdfast.model.status import TERMINAL, PlanningPhase, TaskKind
 from holdfast.store.database import Row
 
 SHOWN = 5
@@ -303,7 +303,7 @@ def _refuse_follow_up(work: UnitOfWork, task_id: str) -> TransitionResult | None
     task = _find_task(work, task_id)
     if task is None or task["superseded"]:
         return None
-    if task["kind"] == Kind.WORK and task["planning_phase"] == PlanningPhase.NONE:
+    if task["kind"] == TaskKind.WORK and task["planning_phase"] == PlanningPhase.NONE:
         return None
     detail = "nobody works on it itself; continue one of the tasks below it"
     return refuse(Refusal.INVALID_TRANSITION, task["status"], detail)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from holdfast.engine.core.operation import Fail, Keys, Operation, Renew
 from holdfast.engine.core.run_cache import RunFacts
 from holdfast.engine.core.unit_of_work import UnitOfWork
-from holdfast.model.budget import CODE, tell_usd, to_dollars
+from holdfast.model.budget import BUDGET_CODE, describe_usd, to_dollars
 from holdfast.model.result import TransitionResult
 from holdfast.model.text import digest
 from holdfast.store.database import Row
@@ -98,8 +98,10 @@ def find_overspent_attempts(work: UnitOfWork, reports: Sequence[Renew]) -> list[
 
 
 def _build_failure(row: Row, fence: int) -> Fail:
-    used, most = (tell_usd(to_dollars(row[name])) for name in ("used", "most"))
-    error = json.dumps({"code": CODE, "message": f"it used {used}, and an attempt may use {most}"})
+    used, most = (describe_usd(to_dollars(row[name])) for name in ("used", "most"))
+    error = json.dumps(
+        {"code": BUDGET_CODE, "message": f"it used {used}, and an attempt may use {most}"}
+    )
     return Fail(
         task_id=row["id"],
         fence=fence,

@@ -15,8 +15,8 @@ from holdfast.engine.read.report_refusals import digest_misfit
 from holdfast.engine.state import reopen
 from holdfast.model import json_schema
 from holdfast.model.result import TransitionResult
-from holdfast.model.status import Kind
-from holdfast.model.verdict import Verdict, items_mistake, read_verdict
+from holdfast.model.status import TaskKind
+from holdfast.model.verdict import Verdict, find_items_mistake, read_verdict
 from holdfast.store.database import Row
 
 
@@ -35,7 +35,7 @@ def _check_output(work: UnitOfWork, report: Complete, task: dict[str, str]) -> F
     misfits = (
         []
         if declared is None
-        else json_schema.misfits(declared, json.loads(report.output), "output")
+        else json_schema.find_misfits(declared, json.loads(report.output), "output")
     )
     return build_failure(report, "; ".join(misfits)) if misfits else None
 
@@ -161,16 +161,16 @@ def go_back_to_step(work: UnitOfWork, task: Row, step: str, feedback: str) -> No
 
 
 def _describe_unknown_items(verdict: Verdict, task: Row) -> str | None:
-    if task["subject_kind"] != Kind.GROUP:
+    if task["subject_kind"] != TaskKind.GROUP:
         return None
-    mistake = items_mistake(verdict.items, task["subject_total"] or 0)
+    mistake = find_items_mistake(verdict.items, task["subject_total"] or 0)
     return None if mistake is None else f"a verdict's `items`: {mistake}"
 
 
 def _describe_missing_verdict(report: Complete) -> str:
     output = json.loads(report.output)
     items = output.get("items") if isinstance(output, dict) else None
-    mistake = None if items is None else items_mistake(items)
+    mistake = None if items is None else find_items_mistake(items)
     return NO_VERDICT if mistake is None else f"a verdict's `items`: {mistake}"
 
 

@@ -21,7 +21,7 @@ from holdfast.engine.read.pages import Page
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.model.retry import positive_microseconds
 from holdfast.model.text import clean_name, clean_text
-from holdfast.model.token import Access, Role, digest_secret
+from holdfast.model.token import AccessToken, Role, digest_secret
 from holdfast.model.units import parse_duration
 from holdfast.store.database import Row
 
@@ -91,7 +91,7 @@ class AccessTokens:
         role: str,
         agents: Sequence[str] | None = None,
         expires: float | str | None = None,
-    ) -> Future[Access | None]:
+    ) -> Future[AccessToken | None]:
         """Make a secret good for a role, for as long as said; None while the name has a good one.
 
         With `agents` a worker may serve these alone.
@@ -114,17 +114,17 @@ class AccessTokens:
         )
 
     @operation
-    def revoke(self, name: str) -> Future[Access]:
+    def revoke(self, name: str) -> Future[AccessToken]:
         """Have the token of a name be good for nothing from now on; again is a success too."""
         chosen = clean_name("name", name)
 
-        def read(row: Row | None) -> Access:
+        def read(row: Row | None) -> AccessToken:
             return self.get(chosen) if row is None else read_access(row)
 
         return self._context.submit(RevokeAccess(name=chosen), read=read)
 
     @reading
-    def get(self, name: str) -> Access:
+    def get(self, name: str) -> AccessToken:
         """What was granted under a name."""
         rows = self._context.view(lambda tx: tx.read("access_by_name", name=name))
         if not rows:
@@ -132,7 +132,7 @@ class AccessTokens:
         return read_access(rows[0])
 
     @reading
-    def find(self, secret: str) -> Access | None:
+    def find(self, secret: str) -> AccessToken | None:
         """What a token may do; None when it is not good, or not any more."""
         digest = digest_secret(secret)
         rows = self._context.view(lambda tx: tx.read("access_by_digest", digest=digest))
@@ -151,7 +151,7 @@ class AccessTokens:
         return frozenset(str(row["digest"]) for row in rows)
 
     @reading
-    def list(self) -> Page[Access]:
+    def list(self) -> Page[AccessToken]:
         """Every token that was granted, good or not, by its name."""
         return [read_access(row) for row in self._context.view(lambda tx: tx.read("list_access"))]
 
@@ -163,13 +163,13 @@ def _role(value: object) -> Role:
     return Role(value)
 
 
-def _read_if_any(row: Row | None) -> Access | None:
+def _read_if_any(row: Row | None) -> AccessToken | None:
     return None if row is None else read_access(row)
 
 
-def read_access(row: Row) -> Access:
+def read_access(row: Row) -> AccessToken:
     agents = row["agents"]
-    return Access(
+    return AccessToken(
         name=row["name"],
         role=Role(row["role"]),
         agents=None if agents is None else tuple(json.loads(agents)),

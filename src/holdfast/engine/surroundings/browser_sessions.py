@@ -18,7 +18,7 @@ from holdfast.engine.core.sync_async import operation, reading
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.surroundings.access import read_access
 from holdfast.model.text import clean_name
-from holdfast.model.token import Access, digest_secret
+from holdfast.model.token import AccessToken, digest_secret
 from holdfast.store.database import Row
 
 
@@ -81,7 +81,7 @@ SESSION = 12 * 60 * 60 * MICROSECONDS
 class Browser:
     """Somebody in a browser: what their token may do, until when."""
 
-    access: Access
+    access: AccessToken
     ends_at: int
 
 

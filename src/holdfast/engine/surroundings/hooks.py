@@ -26,7 +26,7 @@ from holdfast.engine.read.pages import Page
 from holdfast.engine.read.records import UNREADABLE, read_event, read_value, tell_problem
 from holdfast.engine.read.report_refusals import refuse
 from holdfast.engine.state import creation
-from holdfast.errors import tell_error
+from holdfast.errors import summarize_error
 from holdfast.ids import Ids
 from holdfast.model.hook import Ended, Hook, NewHook, check_ends, hook_step
 from holdfast.model.result import Refusal, TransitionResult
@@ -138,7 +138,7 @@ def report(failed: Sequence[Row], passed: Sequence[Row]) -> None:
             'hook %s failed for good: %s; what it follows stays as it ended; hf.tasks.retry("%s") '
             "tries it again",
             row["title"],
-            tell_error(read_value(row["error"])),
+            summarize_error(read_value(row["error"])),
             row["id"],
         )
     for row in passed:

@@ -26,14 +26,14 @@ from holdfast.engine.input import validation
 from holdfast.engine.state import creation, plans, report_outcomes
 from holdfast.errors import HoldfastError, InvalidInput, KeyConflict
 from holdfast.model.retry import positive_microseconds
-from holdfast.model.run import Created, NewRun
+from holdfast.model.run import CreateResult, NewRun
 from holdfast.model.status import TERMINAL, PlanningPhase, Status
 from holdfast.model.task import NewTask
 from holdfast.model.text import digest, encode_json
 from holdfast.store.database import Row, Transaction
 
 FENCE = 1
-Reply = list[Created] | HoldfastError
+Reply = list[CreateResult] | HoldfastError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,7 +71,7 @@ def _start_runs(work: UnitOfWork, operations: Sequence[Import]) -> dict[int, Rep
     }
     started = creation.start_runs(work, list(runs.values())) if runs else []
     return {
-        place: [reply] if isinstance(reply, Created) else reply
+        place: [reply] if isinstance(reply, CreateResult) else reply
         for place, reply in zip(runs, started, strict=True)
     }
 
@@ -118,11 +118,13 @@ def _settle_keys(keys: creation.IdempotencyKeys, tasks: Sequence[TaskRow]) -> Re
         keys.forget(own)
         return error
     if found == own:
-        return [Created(id=each, created=True) for each in own]
+        return [CreateResult(id=each, created=True) for each in own]
     keys.forget(own)
     # Whoever has been deleted here since stays so.
     return [
-        Created(id=each, created=False) for each, new in zip(found, own, strict=True) if each != new
+        CreateResult(id=each, created=False)
+        for each, new in zip(found, own, strict=True)
+        if each != new
     ]
 
 
@@ -297,7 +299,7 @@ class Imports:
     @operation
     def take_over(
         self, units: Sequence[PastTree | PastRun], *, actor: str = IMPORT
-    ) -> Future[list[list[Created]]]:
+    ) -> Future[list[list[CreateResult]]]:
         """Take over each unit, unless it is here already; nothing, if one is here otherwise."""
         operations = self.prepare(units, validation.actor(actor))
         self._refuse_others(operations)

@@ -39,19 +39,19 @@ from holdfast.errors import (
 )
 from holdfast.ids import Ids
 from holdfast.model.result import Refusal, TransitionResult
-from holdfast.model.run import Created, NewRun
+from holdfast.model.run import CreateResult, NewRun
 from holdfast.model.schedule import (
     SCHEDULE_PREFIX,
-    Missed,
+    DueTicks,
+    MissedTicks,
     NewSchedule,
     Schedule,
-    Turn,
     check_cron,
-    first_after,
-    take_turn,
-    tell_local,
-    tell_tick,
+    due_ticks,
+    first_tick_after,
+    format_tick,
     ticks_after,
+    to_local_time,
 )
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name, clean_text, digest
@@ -207,7 +207,7 @@ def _resume(work: UnitOfWork, name: str) -> list[Row]:
     changed: list[Row] = []
     for row in work.tx.read("schedule_by_name", name=name):
         now = work.tx.read("now")[0]["now"]
-        upcoming = first_after(row["cron"], row["zone"], now)
+        upcoming = first_tick_after(row["cron"], row["zone"], now)
         changed += work.tx.write(
             "resume_schedule", name=name, from_version=row["version"], upcoming=upcoming
         )
@@ -251,14 +251,14 @@ def _start(work: UnitOfWork, ticks: Sequence[tuple[Tick, Row]]) -> dict[str, Fir
     for tick, row in ticks:
         try:
             for moment in tick.ticks:
-                key = f"{SCHEDULE_PREFIX}{tick.name}:{tell_tick(moment)}"
+                key = f"{SCHEDULE_PREFIX}{tick.name}:{format_tick(moment)}"
                 if row["workflow"] is None:
                     tasks.append((tick.name, _task(work, row, key)))
                 else:
                     runs.append((tick.name, _run(work, row, key)))
         except UNREADABLE as error:
             fired[tick.name] = Fired(problem=tell_problem(error))
-    replies: list[list[Created] | Created | HoldfastError] = [
+    replies: list[list[CreateResult] | CreateResult | HoldfastError] = [
         *creation.create_tasks(work, [order for _, order in tasks]),
         *creation.start_runs(work, [order for _, order in runs]),
     ]
@@ -268,10 +268,10 @@ def _start(work: UnitOfWork, ticks: Sequence[tuple[Tick, Row]]) -> dict[str, Fir
     return fired
 
 
-def _add(fired: Fired, reply: list[Created] | Created | HoldfastError) -> Fired:
+def _add(fired: Fired, reply: list[CreateResult] | CreateResult | HoldfastError) -> Fired:
     if isinstance(reply, HoldfastError):
         return replace(fired, problem=tell_problem(reply))
-    made = [reply] if isinstance(reply, Created) else reply
+    made = [reply] if isinstance(reply, CreateResult) else reply
     return replace(fired, started=fired.started + tuple(each.id for each in made if each.created))
 
 
@@ -329,13 +329,13 @@ def new_schedule(
         missed=missed,
         run_id=run_id,
         body_digest=digest(repr(said)),
-        next_at=first_after(cron, zone, now()),
+        next_at=first_tick_after(cron, zone, now()),
         **target,
     )
 
 
 def _missed(value: object) -> str:
-    known = [each.value for each in Missed]
+    known = [each.value for each in MissedTicks]
     if not isinstance(value, str) or value not in known:
         raise InvalidInput("missed", f"{value!r} is not one of {', '.join(known)}")
     return str(value)
@@ -424,9 +424,9 @@ class Schedules:
         """The next ticks of a cron expression from now, as times of its zone."""
         rule, place = check_cron(cron, zone)
         number, now = read_limit(count, "count"), self._context.now()
-        first_after(rule, place, now)
+        first_tick_after(rule, place, now)
         ticks = islice(ticks_after(rule, place, now), number)
-        return [tell_local(tick, place) for tick in ticks]
+        return [to_local_time(tick, place) for tick in ticks]
 
     def fire(self) -> None:
         """Fire every tick that is due; what cannot be started is told, and holds up no other."""
@@ -453,10 +453,10 @@ def _reckon(row: Row) -> Tick:
     """The ticks of a due schedule; one that cannot be read here is paused."""
     problem = None
     try:
-        missed = Missed(row["missed"])
-        turn = take_turn(row["cron"], row["zone"], missed, row["next_at"], row["now"])
+        missed = MissedTicks(row["missed"])
+        turn = due_ticks(row["cron"], row["zone"], missed, row["next_at"], row["now"])
     except UNREADABLE as error:
-        turn, problem = Turn(ticks=(), next_at=None), tell_problem(error)
+        turn, problem = DueTicks(ticks=(), next_at=None), tell_problem(error)
     if turn.next_at is None:
         problem = f"paused: {problem or 'no tick follows within 50 years'}"
     return Tick(
@@ -468,9 +468,9 @@ def _reckon(row: Row) -> Tick:
     )
 
 
-def _as_much_as_fits(turn: Turn, size: int) -> Turn:
+def _as_much_as_fits(turn: DueTicks, size: int) -> DueTicks:
     """Of many ticks that each start something large, the oldest; the others are due right after."""
     room = max(1, GROUP_BYTES // max(1, size))
     if len(turn.ticks) <= room:
         return turn
-    return Turn(ticks=turn.ticks[:room], next_at=turn.ticks[room])
+    return DueTicks(ticks=turn.ticks[:room], next_at=turn.ticks[room])

@@ -8,14 +8,14 @@ from typing import Any
 from holdfast.model import json_schema
 from holdfast.model.json_schema import Schema
 from holdfast.model.workflow.flaw import Flaw
-from holdfast.model.workflow.step import Step, every
+from holdfast.model.workflow.step import Step, all_steps
 
 _VARIABLE = "{{"
 
 
-def bad_calls(steps: tuple[Step, ...], schemas: Mapping[str, Schema | None]) -> Iterator[Flaw]:
+def find_bad_calls(steps: tuple[Step, ...], schemas: Mapping[str, Schema | None]) -> Iterator[Flaw]:
     """What can be told before anything runs; `schemas` are the inputs of the known workflows."""
-    for step in every(steps):
+    for step in all_steps(steps):
         schema = schemas.get(step.calls or "")
         if step.work is not None and schema is not None:
             yield from _bad_input(step, step.work.input, schema)
@@ -49,7 +49,7 @@ def _bad_input(step: Step, given: Any, schema: Schema) -> Iterator[Flaw]:  # noq
 def _bad_value(step: Step, name: str, value: Any, schema: Schema) -> Iterator[Flaw]:  # noqa: ANN401
     """Of a value that is known by now; what is made from variables is looked at at its start."""
     if not _has_variables(value):
-        for reason in json_schema.misfits(schema, value, f"input.{name}"):
+        for reason in json_schema.find_misfits(schema, value, f"input.{name}"):
             yield Flaw(message=f"step {step.id!r}: {reason}", step=step, field=f"input.{name}")
 
 

@@ -23,7 +23,7 @@ class HttpCall:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Work:
+class StepWork:
     """At most one of `command`, `http` and `workflow`; with none of them its agent is external.
 
     `outputs` is the JSON Schema of what the step declares to give, `env` the variables that its
@@ -52,7 +52,7 @@ class Work:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Declared:
+class WorkflowDeclarations:
     """A workflow that has this was read from a file: its texts are templates.
 
     `input` is the JSON Schema of what a run is started with, `env` the names of the variables that

@@ -6,13 +6,13 @@ from collections import Counter
 
 from holdfast.errors import InvalidInput
 from holdfast.model.retry import MAX_COUNT, RetryPolicy, positive_microseconds
-from holdfast.model.status import Kind
+from holdfast.model.status import TaskKind
 from holdfast.model.text import clean_name, clean_text
-from holdfast.model.workflow.declarations import Declared, Work
+from holdfast.model.workflow.declarations import StepWork, WorkflowDeclarations
 from holdfast.model.workflow.flaw import Flaw
 from holdfast.model.workflow.reference import Reference
-from holdfast.model.workflow.step import Concurrency, OnFailure, Step, Upstream, every
-from holdfast.model.workflow.variable_checks import bad_texts
+from holdfast.model.workflow.step import Concurrency, OnFailure, Step, Upstream, all_steps
+from holdfast.model.workflow.variable_checks import find_bad_texts
 
 MAX_STEPS = 10_000
 MAX_PRIORITY = 2**30 - 1
@@ -33,7 +33,7 @@ FIELDS = (
     ("approval", str | None, "text"),
     ("for_each", Reference | None, "a Reference"),
     ("parallel", int, "a whole number"),
-    ("work", Work | None, "a Work"),
+    ("work", StepWork | None, "a StepWork"),
     ("title", str | None, "text"),
 )
 
@@ -41,7 +41,7 @@ FIELDS = (
 def find_flaws(
     steps: tuple[Step, ...],
     concurrency: Concurrency | None,
-    declared: Declared | None = None,
+    declared: WorkflowDeclarations | None = None,
 ) -> list[Flaw]:
     """Every flaw of a graph; of its fields first, because the rest builds on them."""
     flaws = _bad_fields(steps)
@@ -49,7 +49,7 @@ def find_flaws(
         flaws.append(Flaw(message="its concurrency must be a Concurrency"))
     if not flaws:
         flaws = [*_bad_steps(steps), *_bad_bodies(steps, ())]
-        flaws += bad_texts(steps, concurrency, declared)
+        flaws += find_bad_texts(steps, concurrency, declared)
     return flaws
 
 
@@ -82,7 +82,7 @@ def _flaw(step: Step, field: str, message: str, named: str | None = None) -> Fla
 def _bad_steps(steps: tuple[Step, ...]) -> list[Flaw]:
     if not steps:
         return [Flaw(message="has no steps")]
-    found = list(every(steps))
+    found = list(all_steps(steps))
     if len(found) > MAX_STEPS:
         message = f"has {len(found)} steps; at most {MAX_STEPS} fit one workflow"
         return [Flaw(message=message)]
@@ -158,7 +158,7 @@ def _bad_names(steps: tuple[Step, ...]) -> list[Flaw]:
                 )
         if (step.on_failure.action == "goto") != (step.on_failure.step is not None):
             flaws.append(_flaw(step, "on_failure", ": on_failure names a step exactly with goto"))
-        if step.kind is not Kind.WORK and step.verifies is not None:
+        if step.kind is not TaskKind.WORK and step.verifies is not None:
             reason = " verifies, so it can be no loop, no approval and no other workflow"
             flaws.append(_flaw(step, "verifies", reason))
         if step.for_each is not None and step.approval is not None:
@@ -230,7 +230,7 @@ def _bad_needs(steps: tuple[Step, ...]) -> list[Flaw]:
 
 def _cycles(steps: tuple[Step, ...]) -> list[Flaw]:
     """Every circle of needs, each step in one at most; who needs itself is told elsewhere."""
-    circling = Upstream(steps).circling
+    circling = Upstream(steps).steps_in_cycles
     waiting = {name: needs - {name} for name, needs in circling.items()}
     named = {step.id: step for step in steps}
     flaws = []

@@ -8,12 +8,12 @@ from typing import Any, Protocol
 
 from holdfast.model.budget import Budget
 from holdfast.model.retry import RetryPolicy
-from holdfast.model.workflow.declarations import Declared, HttpCall, Work
+from holdfast.model.workflow.declarations import HttpCall, StepWork, WorkflowDeclarations
 from holdfast.model.workflow.reference import Reference
 from holdfast.model.workflow.step import Concurrency, OnFailure, Step
 
 
-class Described(Protocol):
+class WorkflowFields(Protocol):
     """A workflow, as far as it is written down."""
 
     @property
@@ -23,30 +23,30 @@ class Described(Protocol):
     @property
     def concurrency(self) -> Concurrency | None: ...
     @property
-    def declared(self) -> Declared | None: ...
+    def declared(self) -> WorkflowDeclarations | None: ...
     @property
     def deadline(self) -> float | None: ...
 
 
-def write(workflow: Described) -> str:
+def write_graph_text(workflow: WorkflowFields) -> str:
     described: dict[str, object] = {
         "name": workflow.name,
         "concurrency": _concurrency(workflow.concurrency),
         "steps": [_describe(step) for step in workflow.steps],
     }
     if workflow.declared is not None:
-        described["declared"] = _said(asdict(workflow.declared))
+        described["declared"] = _without_empty(asdict(workflow.declared))
     if workflow.deadline is not None:
         described["deadline"] = workflow.deadline
     return json.dumps(described, sort_keys=True, separators=(",", ":"))
 
 
-def read(text: str) -> dict[str, Any]:
+def read_graph_text(text: str) -> dict[str, Any]:
     """The fields of the workflow that a text describes."""
     described = json.loads(text)
     return {
         "name": described["name"],
-        "steps": tuple(_read(step) for step in described["steps"]),
+        "steps": tuple(_read_step(step) for step in described["steps"]),
         "concurrency": _read_concurrency(described["concurrency"]),
         "declared": _read_declared(described.get("declared")),
         "deadline": described.get("deadline"),
@@ -54,7 +54,7 @@ def read(text: str) -> dict[str, Any]:
 
 
 def read_steps(text: str) -> tuple[Step, ...]:
-    return tuple(_read(step) for step in json.loads(text)["steps"])
+    return tuple(_read_step(step) for step in json.loads(text)["steps"])
 
 
 def _describe(step: Step) -> dict[str, object]:
@@ -90,19 +90,19 @@ def _describe(step: Step) -> dict[str, object]:
     return described
 
 
-def _describe_work(work: Work) -> dict[str, object]:
+def _describe_work(work: StepWork) -> dict[str, object]:
     """Without what it does not say, so that another field later changes no version."""
-    said = {each.name: getattr(work, each.name) for each in fields(Work)}
+    said = {each.name: getattr(work, each.name) for each in fields(StepWork)}
     if work.http is not None:
-        said["http"] = _said(asdict(work.http))
-    return _said(said)
+        said["http"] = _without_empty(asdict(work.http))
+    return _without_empty(said)
 
 
-def _said(described: dict[str, Any]) -> dict[str, Any]:
+def _without_empty(described: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in described.items() if value not in (None, {}, ())}
 
 
-def _read(described: dict[str, Any]) -> Step:
+def _read_step(described: dict[str, Any]) -> Step:
     action, target, rounds = described.get("on_failure", ["fail", None, 1])
     return Step(
         id=described["id"],
@@ -125,28 +125,28 @@ def _read(described: dict[str, Any]) -> Step:
         approval=described.get("approval"),
         for_each=_reference(described, "for_each"),
         parallel=described.get("parallel", 1),
-        steps=tuple(_read(inner) for inner in described.get("steps", ())),
+        steps=tuple(_read_step(inner) for inner in described.get("steps", ())),
         title=described.get("title"),
         work=_read_work(described["work"]) if "work" in described else None,
     )
 
 
-def _read_work(described: dict[str, Any]) -> Work:
+def _read_work(described: dict[str, Any]) -> StepWork:
     said = dict(described)
     if "command" in said:
         said["command"] = tuple(said["command"])
     if "http" in said:
         said["http"] = HttpCall(**said["http"])
-    return Work(**said)
+    return StepWork(**said)
 
 
-def _read_declared(described: dict[str, Any] | None) -> Declared | None:
+def _read_declared(described: dict[str, Any] | None) -> WorkflowDeclarations | None:
     if described is None:
         return None
     said = described | {"env": tuple(described.get("env", ()))}
     if "budget" in said:
         said["budget"] = Budget(**said["budget"])
-    return Declared(**said)
+    return WorkflowDeclarations(**said)
 
 
 def _reference(described: dict[str, Any], field: str) -> Reference | None:

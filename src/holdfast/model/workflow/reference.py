@@ -49,14 +49,14 @@ class Reference:
         return self.parts[1] if self.parts[0] == "steps" else None
 
     @property
-    def whole(self) -> bool:
+    def is_whole_output(self) -> bool:
         """Whether it is all that a step gave."""
         return self.parts[0] == "steps" and len(self.parts) == len(("steps", "name"))
 
-    def resolve(self, scope: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON is any value
-        value: Any = scope
+    def resolve(self, variables: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON is any value
+        value: Any = variables
         for place, part in enumerate(self.parts):
-            value = _enter(value, part, ".".join(self.parts[: place + 1]))
+            value = _value_inside(value, part, ".".join(self.parts[: place + 1]))
         return value
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ def _without_braces(text: str) -> str:
     return text[2:-2].strip() if text.startswith("{{") and text.endswith("}}") else text
 
 
-def _enter(value: object, part: str, shown: str) -> object:
+def _value_inside(value: object, part: str, shown: str) -> object:
     if isinstance(value, Mapping):
         if part not in value:
             known = ", ".join(map(str, islice(value, MOST_NAMED))) or "nothing"

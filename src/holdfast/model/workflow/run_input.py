@@ -8,17 +8,17 @@ from typing import Any
 
 from holdfast.errors import InvalidInput
 from holdfast.model.json_schema import check_input, map_paths
-from holdfast.model.workflow.declarations import Declared
+from holdfast.model.workflow.declarations import WorkflowDeclarations
 from holdfast.model.workflow.graph import Workflow
 from holdfast.model.workflow.reference import Unresolved
-from holdfast.model.workflow.step_template import render_key, try_texts
-from holdfast.model.workflow.template import Scope
+from holdfast.model.workflow.step_template import render_key, try_rendering
+from holdfast.model.workflow.template import Variables
 
 
 def fill_input(workflow: Workflow, given: object) -> Any:  # noqa: ANN401 - JSON is any value
     """The input with its defaults; refused by the field that does not fit, or is not there."""
     declared = workflow.declared
-    filled = given if declared is None else _fill(declared, given)
+    filled = given if declared is None else _fill_declared(declared, given)
     for step, reference in workflow.named_inputs:
         try:
             reference.resolve({"input": filled})
@@ -27,17 +27,17 @@ def fill_input(workflow: Workflow, given: object) -> Any:  # noqa: ANN401 - JSON
     return filled
 
 
-def check_texts(workflow: Workflow, scope: Scope) -> None:
+def check_texts(workflow: Workflow, variables: Variables) -> None:
     """Refuse an input that a step's texts cannot be made of: no worker could be given them."""
-    told = {**scope, "feedback": "", "attempt": 0}
-    for step in workflow.settled:
+    told = {**variables, "feedback": "", "attempt": 0}
+    for step in workflow.steps_known_at_start:
         try:
-            try_texts(step, told)
+            try_rendering(step, told)
         except Unresolved as error:
             raise InvalidInput("input", f"step {step.id!r} uses it, and {error}") from None
 
 
-def _fill(declared: Declared, given: object) -> Any:  # noqa: ANN401 - JSON is any value
+def _fill_declared(declared: WorkflowDeclarations, given: object) -> Any:  # noqa: ANN401 - JSON is any value
     if declared.input is not None:
         return check_input(declared.input, given)
     if given is None or isinstance(given, dict):
@@ -45,7 +45,7 @@ def _fill(declared: Declared, given: object) -> Any:  # noqa: ANN401 - JSON is a
     raise InvalidInput("input", f"must be an object, not {type(given).__name__}")
 
 
-def place_paths(workflow: Workflow, given: object, folder: str) -> Any:  # noqa: ANN401 - JSON
+def make_paths_absolute(workflow: Workflow, given: object, folder: str) -> Any:  # noqa: ANN401 - JSON
     """An input with its defaults, and its paths as they are from a folder."""
     filled = fill_input(workflow, given)
     declared = workflow.declared
@@ -54,7 +54,7 @@ def place_paths(workflow: Workflow, given: object, folder: str) -> Any:  # noqa:
     return map_paths(declared.input, filled, lambda path: normpath(PurePath(folder, path)))
 
 
-def tell_key(workflow: Workflow, given: object) -> str | None:
+def render_run_key(workflow: Workflow, given: object) -> str | None:
     """The concurrency key of a run."""
     limit = workflow.concurrency
     if limit is None or workflow.declared is None:

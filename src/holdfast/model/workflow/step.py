@@ -12,12 +12,12 @@ from typing import Literal
 
 from holdfast.errors import InvalidInput
 from holdfast.model.retry import MAX_COUNT, RetryPolicy
-from holdfast.model.status import Kind
+from holdfast.model.status import TaskKind
 from holdfast.model.text import clean_key
-from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.reference import Reference
 
-Action = Literal["fail", "skip", "ask", "goto"]
+FailureAction = Literal["fail", "skip", "ask", "goto"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,7 +38,7 @@ class Concurrency:
 class OnFailure:
     """What becomes of a step that has failed for good; `goto` names the step to begin again at."""
 
-    action: Action = "fail"
+    action: FailureAction = "fail"
     step: str | None = None
     max_rounds: int = 1
 
@@ -62,7 +62,7 @@ class Step:
     parallel: int = 1
     steps: tuple[Step, ...] = ()
     # Of a workflow file: what its worker is to do. Its texts are templates then.
-    work: Work | None = None
+    work: StepWork | None = None
     title: str | None = None
 
     @property
@@ -71,48 +71,52 @@ class Step:
         return None if self.work is None else self.work.workflow
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> TaskKind:
         if self.for_each is not None or self.calls is not None:
-            return Kind.GROUP
-        return Kind.WORK if self.approval is None else Kind.APPROVAL
+            return TaskKind.GROUP
+        return TaskKind.WORK if self.approval is None else TaskKind.APPROVAL
 
 
-def every(steps: tuple[Step, ...]) -> Iterator[Step]:
+def all_steps(steps: tuple[Step, ...]) -> Iterator[Step]:
     """The steps and all those in their bodies."""
     for step in steps:
         yield step
-        yield from every(step.steps)
+        yield from all_steps(step.steps)
 
 
-def links(steps: tuple[Step, ...]) -> dict[str, tuple[str, ...]]:
+def effective_needs(steps: tuple[Step, ...]) -> dict[str, tuple[str, ...]]:
     """What each step of one body needs: of a verified step, whoever verifies it.
 
     The verifier itself, and the steps it builds on, need the verified step as it is.
     """
-    needs = {step.id: _own(step) for step in steps}
+    needs = {step.id: _own_needs(step) for step in steps}
     judges: dict[str, list[str]] = {}
     for step in steps:
         if step.verifies is not None:
             judges.setdefault(step.verifies, []).append(step.id)
-    upstream = {judge: reach(needs, judge) for each in judges.values() for judge in each}
+    upstream = {judge: collect_needs(needs, judge) for each in judges.values() for judge in each}
     return {
         name: tuple(
             dict.fromkeys(
                 chosen
                 for need in own
-                for chosen in (_passed(name, judges.get(need, []), upstream) or [need])
+                for chosen in (
+                    _verifiers_to_wait_for(name, judges.get(need, []), upstream) or [need]
+                )
             )
         )
         for name, own in needs.items()
     }
 
 
-def _passed(name: str, judges: list[str], upstream: dict[str, set[str]]) -> list[str]:
+def _verifiers_to_wait_for(
+    name: str, judges: list[str], upstream: dict[str, set[str]]
+) -> list[str]:
     """The verifiers that a step has to wait for: not itself, and none that waits for it."""
     return [judge for judge in judges if judge != name and name not in upstream[judge]]
 
 
-def reach(needs: dict[str, tuple[str, ...]], name: str) -> set[str]:
+def collect_needs(needs: dict[str, tuple[str, ...]], name: str) -> set[str]:
     """Everything that a step needs, near or far."""
     found: set[str] = set()
     waiting = list(needs[name])
@@ -124,12 +128,12 @@ def reach(needs: dict[str, tuple[str, ...]], name: str) -> set[str]:
     return found
 
 
-def givers(steps: tuple[Step, ...]) -> frozenset[str]:
+def output_steps(steps: tuple[Step, ...]) -> frozenset[str]:
     """The steps of a body whose outputs are its output: the last ones, verifiers aside.
 
     Whoever needs a verifier needs what that one needs.
     """
-    linked = links(steps)
+    linked = effective_needs(steps)
     judges = {step.id for step in steps if step.verifies is not None}
     needed: set[str] = set()
     waiting = [need for name, needs in linked.items() if name not in judges for need in needs]
@@ -141,7 +145,7 @@ def givers(steps: tuple[Step, ...]) -> frozenset[str]:
     return frozenset(linked.keys() - judges - needed)
 
 
-def _own(step: Step) -> tuple[str, ...]:
+def _own_needs(step: Step) -> tuple[str, ...]:
     if step.verifies is None or step.verifies in step.needs:
         return step.needs
     return (*step.needs, step.verifies)
@@ -151,7 +155,7 @@ class Upstream:
     """A bit for each step that another needs, near or far; of steps in a circle, all."""
 
     def __init__(self, steps: tuple[Step, ...]) -> None:
-        self.needs = {name: set(needs) for name, needs in links(steps).items()}
+        self.needs = {name: set(needs) for name, needs in effective_needs(steps).items()}
         self._bits = {name: 1 << place for place, name in enumerate(self.needs)}
         self._before: dict[str, int] = {}
         following: dict[str, list[str]] = {}
@@ -175,7 +179,7 @@ class Upstream:
         return mask
 
     @property
-    def circling(self) -> dict[str, set[str]]:
+    def steps_in_cycles(self) -> dict[str, set[str]]:
         """The steps that cannot be put in an order, and which of each other they need."""
         left = self.needs.keys() - self._before.keys()
         return {name: self.needs[name] & left for name in self.needs if name in left}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import anyio.to_thread
 
 from holdfast.errors import HoldfastError
-from holdfast.model.token import Access
+from holdfast.model.token import AccessToken
 from holdfast.service.service import Service
 
 # However much or little is heard of other processes, what was found is good for so many seconds.
@@ -22,7 +22,7 @@ MOST = 10_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    access: Access
+    access: AccessToken
     # What had been heard when the look began, and when that was.
     grants: int
     doubts: int
@@ -42,7 +42,7 @@ class KnownTokens:
         # How often this process has granted or revoked one.
         self.grants = 0
         self._found: dict[str, Found] = {}
-        self._looks: dict[str, tuple[int, asyncio.Future[Access | None]]] = {}
+        self._looks: dict[str, tuple[int, asyncio.Future[AccessToken | None]]] = {}
         self._again: asyncio.Future[None] | None = None
         self._leave = (
             service.on_change(self._doubt, served=False),
@@ -56,7 +56,7 @@ class KnownTokens:
             return None
         return found if self.service.clock.monotonic() < found.at + GOOD_FOR else None
 
-    async def recall(self, secret: str) -> Access | None:
+    async def recall(self, secret: str) -> AccessToken | None:
         """What a token may do; who has to wait for the store is who comes with a new one."""
         found = self.at_hand(secret)
         if found is None:
@@ -71,14 +71,14 @@ class KnownTokens:
         with suppress(HoldfastError):
             await self.look(secret)
 
-    async def see(self, secret: str) -> Access | None:
+    async def see(self, secret: str) -> AccessToken | None:
         """The same, where nothing that was changed since may be overlooked."""
         found = self.at_hand(secret)
         if found is not None and found.doubts == self._doubts:
             return found.access
         return await self.look(secret)
 
-    async def look(self, secret: str) -> Access | None:
+    async def look(self, secret: str) -> AccessToken | None:
         """The same as `find`; of all who ask between two changes, one looks for the others too."""
         under_way = self._looks.get(secret)
         if under_way is None or under_way[0] != self._doubts or under_way[1].done():
@@ -89,7 +89,7 @@ class KnownTokens:
         # Whoever hangs up does not end it for the others.
         return await asyncio.shield(under_way[1])
 
-    def find(self, secret: str) -> Access | None:
+    def find(self, secret: str) -> AccessToken | None:
         """What a token may do, as the store says now."""
         grants, doubts, at = self.grants, self._doubts, self.service.clock.monotonic()
         access = self.service.tokens.find(secret)

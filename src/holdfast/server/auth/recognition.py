@@ -13,7 +13,7 @@ from functools import partial
 from anyio.to_thread import run_sync
 from starlette.types import Scope
 
-from holdfast.model.token import Access, digest_secret
+from holdfast.model.token import AccessToken, digest_secret
 from holdfast.server.auth.auth_throttle import Tries
 from holdfast.server.auth.known_tokens import KnownTokens
 from holdfast.server.auth.rate_limits import address_of
@@ -66,7 +66,7 @@ class Session:
 class Known:
     """Somebody by the digest of what they showed, and a way to see later whether they still may."""
 
-    access: Access
+    access: AccessToken
     digest: str
     look_again: Callable[[], Awaitable[object | None]]
     session: Session | None = None

@@ -10,8 +10,8 @@ from functools import partial
 from fastapi import Request
 
 from holdfast.errors import InvalidInput
-from holdfast.model.effect import Wait
-from holdfast.model.task import Assignment, Renewal, Result
+from holdfast.model.effect import WakeCondition
+from holdfast.model.task import Assignment, Completion, Renewal
 from holdfast.server.long_polls import (
     GONE,
     Call,
@@ -136,7 +136,7 @@ def leave(body: request_bodies.Leave, asks: AsksAs) -> Answer:
 def complete_many(body: request_bodies.CompleteMany, asks: AsksAs) -> Answer:
     """Report many results at once; each is told what became of it."""
     results = [
-        Result(task_id=each.task_id, token=each.token, output=each.output, usage=each.usage)
+        Completion(task_id=each.task_id, token=each.token, output=each.output, usage=each.usage)
         for each in body.results
     ]
     told = asks.service.protocol.complete_many(results)
@@ -152,7 +152,7 @@ def _count(asks: Door, told: Sequence[View]) -> None:
 @table.route("POST", "/claims/{task_id}/complete", WORKERS, answers=responses.Changed)
 async def complete(task_id: TaskId, body: request_bodies.Complete, asks: AsksAs) -> Answer:
     """Report the result; the same again is a success, another is refused."""
-    result = Result(task_id=task_id, token=body.token, output=body.output, usage=body.usage)
+    result = Completion(task_id=task_id, token=body.token, output=body.output, usage=body.usage)
     return Answer(await asks.swift.complete(result))
 
 
@@ -175,13 +175,13 @@ def release(task_id: TaskId, body: request_bodies.Release, asks: AsksAs) -> Answ
     protocol = asks.service.protocol
     until, notes = read_moment(body.until), _notes(body.note)
     if body.wait_for is not None:
-        wait = Wait(until=until, signals=(body.wait_for,))
+        wait = WakeCondition(until=until, signals=(body.wait_for,))
         with _NOTED(signal="wait_for"):
             return Answer(protocol.wait_for(task_id, body.token, wait, notes))
     if body.note is None:
         return Answer(protocol.release(task_id, body.token, until))
     with _NOTED():
-        return Answer(protocol.suspend(task_id, body.token, Wait(until=until), notes))
+        return Answer(protocol.suspend(task_id, body.token, WakeCondition(until=until), notes))
 
 
 @table.route("POST", "/claims/{task_id}/ask", WORKERS, answers=responses.Changed)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.clock import MICROSECONDS
 from holdfast.errors import NotFound
-from holdfast.model.token import Access
+from holdfast.model.token import AccessToken
 from holdfast.service.queries.views import View, tell_time
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Links:
         ends_at = self._engine.browsers.enter(code, secret)
         return None if ends_at is None else Entered(secret=secret, ends_at=ends_at)
 
-    def who(self, secret: str) -> Access | None:
+    def who(self, secret: str) -> AccessToken | None:
         """What a browser may do that shows this."""
         found = self.find(secret)
         return None if found is None else found.access

@@ -35,9 +35,9 @@ from holdfast.engine.read.pages import PAGE, read_limit
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.model.result import TransitionResult
 from holdfast.model.text import clean_key
-from holdfast.model.token import TOKENS
+from holdfast.model.token import TOKEN_PATTERN
 from holdfast.service.queries.views import View, present, tell_time
-from holdfast.settings import Keep
+from holdfast.settings import KeepTimes
 
 HIDDEN = "***"
 
@@ -54,7 +54,7 @@ def _without_tokens(value: Any) -> Any:  # noqa: ANN401 - whatever the message s
         }
     if isinstance(value, list):
         return [_without_tokens(each) for each in value]
-    return TOKENS.sub(HIDDEN, value) if isinstance(value, str) else value
+    return TOKEN_PATTERN.sub(HIDDEN, value) if isinstance(value, str) else value
 
 
 class ParkedMessages:
@@ -219,7 +219,7 @@ LOOK = 0.25
 
 @contextmanager
 def upkeep(
-    engine: Engine, keep: Keep, redis: str | None = None, *, hear: bool = False
+    engine: Engine, keep: KeepTimes, redis: str | None = None, *, hear: bool = False
 ) -> Iterator[None]:
     """Take part until the end of the block; of all processes one does each of it, by a lease.
 

@@ -17,7 +17,7 @@ from holdfast.errors import InvalidInput
 from holdfast.ids import parse_task_id
 from holdfast.service.project.project import Place
 from holdfast.service.queries.views import View
-from holdfast.settings import Keep
+from holdfast.settings import KeepTimes
 from holdfast.worker.files.artifacts import is_of
 from holdfast.worker.files.state_directory import State, state_of
 from holdfast.worker.files.state_paths import StatePath
@@ -28,7 +28,7 @@ _ASKED_AT_ONCE = 500
 class Leftovers:
     """The folders of tasks in the state directory of this machine; each is named by its task."""
 
-    def __init__(self, engine: Engine, state: State, keep: Keep) -> None:
+    def __init__(self, engine: Engine, state: State, keep: KeepTimes) -> None:
         self._engine = engine
         self._state = state
         self._keep = keep
@@ -77,7 +77,7 @@ def _touched(folder: StatePath) -> float:
         return max([os.fstat(opened).st_mtime, *inside])
 
 
-def clean(engine: Engine, place: Place, keep: Keep, *, dry_run: bool = False) -> View:
+def clean(engine: Engine, place: Place, keep: KeepTimes, *, dry_run: bool = False) -> View:
     """`{dry_run, runs, tasks, logs, artifacts}`: what went, or would but for what is waited for.
 
     Files go after what they are of: those that a crash leaves are found the next time.

@@ -21,7 +21,7 @@ from holdfast.model.status import RunStatus
 from holdfast.service.project.project import Place
 from holdfast.service.queries.views import View
 from holdfast.service.queries.wording import Typed, in_commands
-from holdfast.settings import DAY, Project
+from holdfast.settings import DAY, ProjectSettings
 from holdfast.store.database import Transaction
 from holdfast.worker.files.state_directory import state_of
 from holdfast.worker.pool.disk import free_beside, tell_low
@@ -39,7 +39,7 @@ READY_WITHIN = 5.0
 LOGS = 10_000
 
 
-def examine(engine: Engine, place: Place, project: Project, typed: Typed = str) -> View:
+def examine(engine: Engine, place: Place, project: ProjectSettings, typed: Typed = str) -> View:
     """`{ok, checks, warnings, agents, versions}`: only a violated invariant is not ok."""
     diagnosis = engine.doctor()
     warnings = [*_warnings(engine), *_room(place, project)]
@@ -132,7 +132,7 @@ def versions() -> dict[str, str]:
     return told
 
 
-def _room(place: Place, project: Project) -> list[str]:
+def _room(place: Place, project: ProjectSettings) -> list[str]:
     """What there is to say of the disk: that it is nearly full, and what could go."""
     root = state_of(place.url).root
     low = tell_low(free_beside(root), project.least_disk)

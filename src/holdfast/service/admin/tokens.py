@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.errors import InvalidInput, KeyConflict
-from holdfast.model.token import Access, Role, digest_secret
+from holdfast.model.token import AccessToken, Role, digest_secret
 from holdfast.service.admin.browser_links import Links
 from holdfast.service.queries.views import View, present, tell_time
 from holdfast.worker.files.homes import private
@@ -86,7 +86,7 @@ class Tokens:
     def list(self) -> View:
         return {"items": [view_access(each) for each in self._engine.access.list()]}
 
-    def find(self, secret: str) -> Access | None:
+    def find(self, secret: str) -> AccessToken | None:
         """What the token with this secret may do, as the store says now; None if it is not good."""
         return self._engine.access.find(secret)
 
@@ -119,7 +119,7 @@ def _name(secret: str) -> str:
     return f"admin-{digest_secret(secret)[:8]}"
 
 
-def view_access(access: Access) -> View:
+def view_access(access: AccessToken) -> View:
     return present(
         name=access.name,
         role=access.role.value,

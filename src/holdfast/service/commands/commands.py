@@ -22,12 +22,12 @@ from holdfast.errors import InvalidInput, NotFound
 from holdfast.model.effect import read_awaited
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.retry import RetryPolicy
-from holdfast.model.run import Created, NewRun
+from holdfast.model.run import CreateResult, NewRun
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
 from holdfast.model.workflow.graph import Workflow, read_workflow
-from holdfast.model.workflow.run_input import place_paths
+from holdfast.model.workflow.run_input import make_paths_absolute
 from holdfast.service.commands.request_errors import accepted, renamed
 from holdfast.service.queries.child_runs import runs_below, with_called
 from holdfast.service.queries.queries import Queries
@@ -225,7 +225,7 @@ class Commands(Steering):
         """The task, and whether this made it."""
         return self.tell(self._engine.tasks.create(task, actor=self._actor))
 
-    def tell(self, made: Created) -> View:
+    def tell(self, made: CreateResult) -> View:
         """How a task stands that was made, or was there."""
         return {**self._made(made, self._queries.task), "created": made.created}
 
@@ -247,7 +247,7 @@ class Commands(Steering):
         self, name: str, given: object, *, version: str | None = None, **more: Any
     ) -> NewRun:
         workflow = self.known_workflow(name, version)
-        placed = place_paths(workflow, given, str(Path.cwd()))
+        placed = make_paths_absolute(workflow, given, str(Path.cwd()))
         return NewRun(workflow=workflow, input=placed, **more)
 
     def start(self, run: NewRun) -> View:
@@ -255,7 +255,7 @@ class Commands(Steering):
         made = self._engine.runs.start(run, actor=self._actor)
         return {**self._made(made, self._queries.run), "created": made.created}
 
-    def _made(self, made: Created, look: Callable[[str], View]) -> View:
+    def _made(self, made: CreateResult, look: Callable[[str], View]) -> View:
         """What was made, or was there by its key; of what was removed since, what is left."""
         left = None if made.created else self._queries.tombstone(made.id)
         return left or look(made.id)

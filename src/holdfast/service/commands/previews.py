@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from holdfast.engine.engine import Engine
 from holdfast.engine.writer.dry_run import Rehearsal
-from holdfast.model.status import Kind, Status
+from holdfast.model.status import Status, TaskKind
 from holdfast.model.text import clean_name
 from holdfast.service.commands.commands import Steering
 from holdfast.service.commands.request_errors import Refused
@@ -122,7 +122,7 @@ def _is_meant(verb: str, before: View, after: View) -> bool:
     if verb == "cancel":
         return bool(after["status"] == Status.CANCELLED)
     # A group only begins again with what is in it.
-    alone = after["kind"] != Kind.GROUP and not after.get("superseded")
+    alone = after["kind"] != TaskKind.GROUP and not after.get("superseded")
     began = alone and after["generation"] > before["generation"]
     return began if verb in BEGIN_AGAIN else True
 

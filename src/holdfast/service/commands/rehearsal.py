@@ -12,11 +12,11 @@ from typing import Any
 
 from holdfast.engine.engine import Engine
 from holdfast.model.json_schema import TYPES, Schema, fits
-from holdfast.model.status import Kind
+from holdfast.model.status import TaskKind
 from holdfast.model.task import Assignment
 from holdfast.model.verdict import ACCEPT
 from holdfast.model.workflow.graph import Step, Workflow
-from holdfast.model.workflow.step import every
+from holdfast.model.workflow.step import all_steps
 from holdfast.service.commands.request_errors import accepted
 from holdfast.service.queries.queries import Queries
 
@@ -136,9 +136,11 @@ class Rehearsal:
         self._engine = engine
         self._queries = queries
         self._steps = {
-            (flow.name, step.id): step for flow in workflow.family for step in every(flow.steps)
+            (flow.name, step.id): step
+            for flow in workflow.with_called_workflows
+            for step in all_steps(flow.steps)
         }
-        work = [step for step in self._steps.values() if step.kind is Kind.WORK]
+        work = [step for step in self._steps.values() if step.kind is TaskKind.WORK]
         self._agents = sorted({step.agent for step in work})
         self._tags = sorted({tag for step in work for tag in step.tags})
 

@@ -9,7 +9,7 @@ from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.ids import parse_task_id
 from holdfast.model.task import NewTask
-from holdfast.model.token import Access, Role
+from holdfast.model.token import AccessToken, Role
 
 _NO_FUNCTION = (
     "step: a child that a worker's token makes names no function; leave step out, or have an "
@@ -24,7 +24,7 @@ class Forbidden(HoldfastError):
 class TokenScope:
     """The same for every front end; without a token everything is in scope."""
 
-    def __init__(self, access: Access | None, engine: Engine) -> None:
+    def __init__(self, access: AccessToken | None, engine: Engine) -> None:
         self._access = access
         self._engine = engine
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import InvalidInput, StoreError, StoreUnreachable
-from holdfast.settings import Project
+from holdfast.settings import ProjectSettings
 from holdfast.store.database import is_postgresql, sqlite_path
 from holdfast.store.drivers import MARK, tables_of
 from holdfast.worker.files.homes import (
@@ -33,7 +33,7 @@ CONCURRENCY, LEAST_DISK = "HOLDFAST_CONCURRENCY", "HOLDFAST_LEAST_DISK"
 _SAYS_SOMETHING = re.compile(rb"^[^#\s]", re.MULTILINE)
 
 
-def find_project(here: Path, environment: Mapping[str, str]) -> Project:
+def find_project(here: Path, environment: Mapping[str, str]) -> ProjectSettings:
     """What holds in a folder: what the nearest file in it or above says, unless a variable does."""
     found = _read_nearest(here)
     given: dict[str, Any] = {}
@@ -46,22 +46,22 @@ def find_project(here: Path, environment: Mapping[str, str]) -> Project:
     return replace(found, **given)
 
 
-def _read_nearest(here: Path) -> Project:
+def _read_nearest(here: Path) -> ProjectSettings:
     for folder in (here.absolute(), *here.absolute().parents):
         path = folder / NAME
         if path.is_file():
             accept_settings(path)
             return _read(path)
-    return Project()
+    return ProjectSettings()
 
 
-def _read(path: Path) -> Project:
+def _read(path: Path) -> ProjectSettings:
     try:
         says = _SAYS_SOMETHING.search(path.read_bytes())
     except OSError as error:
         raise InvalidInput(NAME, f"{path} cannot be read: {error.strerror}") from error
     if not says:
-        return Project(folder=path.parent)
+        return ProjectSettings(folder=path.parent)
     # Most files only show what could be said; to take one apart takes longer than most commands.
     from holdfast.definition.project_file import read_project_file  # noqa: PLC0415
 
@@ -171,7 +171,7 @@ def _accept_named(url: str, settings: Path) -> None:
         accept_store(sqlite_path(url), state_of(url, {}).root)
 
 
-def _of_project(project: Project) -> str | None:
+def _of_project(project: ProjectSettings) -> str | None:
     """The store that a project names; a path is one from its folder."""
     named, folder = project.database, project.folder
     if named is None or folder is None or is_postgresql(named):

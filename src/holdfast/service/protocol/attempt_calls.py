@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from holdfast.engine.engine import Engine
 from holdfast.engine.state.effects import EFFECTS_AT_ONCE
 from holdfast.errors import HoldfastError, InvalidInput
-from holdfast.model.effect import Wait
+from holdfast.model.effect import WakeCondition
 from holdfast.model.task import Renewal
 from holdfast.service.commands import request_bodies
 from holdfast.service.commands.problems import describe_error, describe_mistakes
@@ -84,11 +84,13 @@ class AttemptCalls:
         until, notes = read_moment(body.until), _notes(body.note)
         with renamed(name="note.name", value="note.value", signal="wait_for"):
             if body.wait_for is not None:
-                wait = Wait(until=until, signals=(body.wait_for,))
+                wait = WakeCondition(until=until, signals=(body.wait_for,))
                 return _ok(self._protocol.wait_for(task_id, body.token, wait, notes))
             if body.note is None:
                 return _ok(self._protocol.release(task_id, body.token, until))
-            return _ok(self._protocol.suspend(task_id, body.token, Wait(until=until), notes))
+            return _ok(
+                self._protocol.suspend(task_id, body.token, WakeCondition(until=until), notes)
+            )
 
     def _ask(self, task_id: str, body: request_bodies.Ask) -> Reply:
         with renamed(name="note.name", value="note.value"):

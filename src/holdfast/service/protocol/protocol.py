@@ -20,9 +20,9 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.input import validation
 from holdfast.engine.state.effects import EFFECTS_AT_ONCE
 from holdfast.errors import InvalidInput, StoreBusy, StoreError
-from holdfast.model.effect import Recorded, Wait
+from holdfast.model.effect import EffectRecord, WakeCondition
 from holdfast.model.result import TransitionResult
-from holdfast.model.task import Assignment, Renewal, Result
+from holdfast.model.task import Assignment, Completion, Renewal
 from holdfast.model.text import clean_key, clean_name, clean_text, digest
 from holdfast.model.units import Moment
 from holdfast.service.commands.request_errors import accepted, may_act
@@ -43,7 +43,10 @@ def view_assignment(assignment: Assignment) -> View:
     """The task holds in its payload all that the step works on."""
     row = assignment.fields()
     task = view_plain(row) if is_plain(row) else view_task(assignment.task)
-    for name, value in (("payload", assignment.given), ("workflow", assignment.workflow)):
+    for name, value in (
+        ("payload", assignment.payload_with_context),
+        ("workflow", assignment.workflow),
+    ):
         if value is not None:
             task[name] = value
     return {
@@ -106,7 +109,7 @@ def _tell(renewal: Renewal, outcome: Outcome) -> View:
 _NOTE = re.compile(r"wait ([0-9]{1,9})")
 
 
-def note_waits(attempt: int, wait: Wait) -> list[tuple[str, object]]:
+def note_waits(attempt: int, wait: WakeCondition) -> list[tuple[str, object]]:
     """What is remembered of an attempt that was given back until a signal comes."""
     return [(f"wait {attempt}", {"wait_for": signal}) for signal in wait.signals]
 
@@ -250,7 +253,7 @@ class Protocol:
         answer = self._engine.work.complete(task_id, token, output, usage=usage)
         return self.tell(task_id, answer)
 
-    def complete_many(self, results: Sequence[Result]) -> View:
+    def complete_many(self, results: Sequence[Completion]) -> View:
         """Report several results, together; what becomes of each is told of each."""
         self._scope.check_tasks([each.task_id for each in results])
         answers = self._engine.work.complete_many(results)
@@ -292,7 +295,9 @@ class Protocol:
         answer = self._engine.work.release(task_id, token, until=until, usage=usage)
         return self.tell(task_id, answer)
 
-    def wait_for(self, task_id: str, token: str, wait: Wait, notes: Sequence[Note] = ()) -> View:
+    def wait_for(
+        self, task_id: str, token: str, wait: WakeCondition, notes: Sequence[Note] = ()
+    ) -> View:
         """Give a task back until its run, or itself without one, is sent a signal."""
         self._scope.check_tasks([task_id])
         task = self._engine.tasks.get(task_id)
@@ -307,7 +312,9 @@ class Protocol:
         answer = self._engine.work.ask(task_id, token, question, notes=notes)
         return self.tell(task_id, answer)
 
-    def suspend(self, task_id: str, token: str, wait: Wait, notes: Sequence[Note] = ()) -> View:
+    def suspend(
+        self, task_id: str, token: str, wait: WakeCondition, notes: Sequence[Note] = ()
+    ) -> View:
         """Give a task back until a wait is over, and remember notes with it."""
         self._scope.check_tasks([task_id])
         return self.tell(task_id, self._engine.work.suspend(task_id, token, wait, notes=notes))
@@ -398,6 +405,6 @@ def request_key(owner: str, worker: str, request_id: str) -> str:
     return digest(owner, clean_name("worker", worker), clean_key("request_id", request_id))
 
 
-def _recorded(task_id: str, name: str, recorded: Recorded) -> View:
+def _recorded(task_id: str, name: str, recorded: EffectRecord) -> View:
     told = accepted(task_id, recorded.answer)
     return {"ok": True, "repeated": told.repeated, "name": name, "value": recorded.value}

@@ -9,8 +9,8 @@ from holdfast.engine.explain.why_slot import explain_slot
 from holdfast.engine.read.task_state import name_tasks
 from holdfast.model.run import Run
 from holdfast.model.status import Hold, RunStatus
-from holdfast.model.workflow.graph import MAX_DEPTH, Workflow, read_workflow
-from holdfast.model.workflow.step import every
+from holdfast.model.workflow.graph import MAX_CALL_DEPTH, Workflow, read_workflow
+from holdfast.model.workflow.step import all_steps
 from holdfast.service.queries.views import Usage, View, add, present
 from holdfast.store.database import Row, Transaction
 
@@ -112,9 +112,9 @@ def with_called(workflow: Workflow, look: Look, way: tuple[str, ...] = ()) -> Wo
     """A workflow with those that its steps call, as far as the store knows them."""
     here = (*way, workflow.name)
     found = {flow.name: flow for flow in workflow.called}
-    for step in every(workflow.steps):
+    for step in all_steps(workflow.steps):
         name = step.calls
-        if name is None or name in found or name in here or len(here) > MAX_DEPTH:
+        if name is None or name in found or name in here or len(here) > MAX_CALL_DEPTH:
             continue
         row = look(name, None if step.work is None else step.work.version)
         if row is not None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from holdfast.engine.engine import Engine
 from holdfast.engine.explain.explanation import Explanation, TakenBy
 from holdfast.engine.explain.why_run import RunExplanation
-from holdfast.model.status import Kind, Status
+from holdfast.model.status import Status, TaskKind
 from holdfast.model.worker import LiveWorker
 from holdfast.service.queries.views import View
 from holdfast.service.queries.wording import PROGRAM, Typed, in_commands
@@ -87,7 +87,7 @@ def _view_task(told: Explanation, served: View | None, typed: Typed) -> View:
 def _served(told: Explanation, workers: Sequence[LiveWorker]) -> View | None:
     """Whether a live worker would take a task that waits for one."""
     task = told.task
-    if task.kind is not Kind.WORK or task.status is not Status.QUEUED:
+    if task.kind is not TaskKind.WORK or task.status is not Status.QUEUED:
         return None
     if told.no_worker:
         return {"name": "worker", "ok": False, "detail": told.no_worker}

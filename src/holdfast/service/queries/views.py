@@ -14,11 +14,11 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from holdfast.model.budget import Budget, Used, is_amount
-from holdfast.model.event import Event, read_data
+from holdfast.model.budget import Budget, BudgetUsage, is_amount
+from holdfast.model.event import Event, read_event_data
 from holdfast.model.run import Run
 from holdfast.model.schedule import Schedule
-from holdfast.model.status import Kind
+from holdfast.model.status import TaskKind
 from holdfast.model.task import Attempt, NamedLease, Task
 from holdfast.model.worker import LiveWorker
 from holdfast.store.database import Row, Transaction
@@ -71,7 +71,7 @@ def view_run(run: Run, **more: Any) -> View:
     )
 
 
-def view_budget(budget: Budget, used: Used) -> View:
+def view_budget(budget: Budget, used: BudgetUsage) -> View:
     """The limits of a run that it has, and what it has used so far."""
     return present(**asdict(budget), used=asdict(used))
 
@@ -131,7 +131,7 @@ def view_task(
 
 def tell_state(task: Task, below: tuple[int, int] | None) -> str:
     """What a person sees of a task; of a group that is under way, how far it is."""
-    if task.kind is Kind.GROUP or below is not None:
+    if task.kind is TaskKind.GROUP or below is not None:
         done, total = below or (0, 0)
         if total and not task.terminal and task.state in {"idle", "ready", "in progress"}:
             return f"in progress {done}/{total}"
@@ -228,7 +228,7 @@ def usage_by_owner(rows: Iterable[Row]) -> dict[str, Usage]:
     totals: dict[str, Usage] = {}
     for row in rows:
         ended = row["data"] is not None
-        used = read_data(row["data"]).get("usage") if ended else json.loads(row["usage"])
+        used = read_event_data(row["data"]).get("usage") if ended else json.loads(row["usage"])
         add(totals.setdefault(row["owner"], {}), used)
     return totals
 

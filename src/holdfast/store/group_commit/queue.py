@@ -25,7 +25,7 @@ from holdfast.store.deadlocks import refuse_to_wait, thread
 from holdfast.store.fork_guard import HomeProcess
 from holdfast.store.group_commit.deferred import Aside
 from holdfast.store.group_commit.entries import Asked, Entry, O, Part, Whole
-from holdfast.threads import Running, Threads
+from holdfast.threads import RunningThread, Threads
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class GroupCommit(Generic[O]):
         self._waiting: deque[Entry[O]] = deque()
         self._aside: Aside[O] = Aside(clock, settings)
         self._busy = StoreBusy("another transaction holds a row that this needs")
-        self._thread: Running | None = None
+        self._thread: RunningThread | None = None
         # For whoever measures: how many groups were written, by the bits of their size.
         self.sizes: Counter[int] = Counter()
         self.written = 0

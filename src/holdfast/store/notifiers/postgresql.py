@@ -16,7 +16,7 @@ import psycopg
 from holdfast.randomness import Randomness
 from holdfast.store.notifiers.memory import MemoryNotifier
 from holdfast.store.postgresql.connection import Address, Connection, ConnectionLost
-from holdfast.threads import Running, Threads
+from holdfast.threads import RunningThread, Threads
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class Listener:
         self._begun = begun
         self._stop = threads.event()
         self._wake, self._woken = socket.socketpair()
-        self._thread: Running | None = None
+        self._thread: RunningThread | None = None
 
     def start(self) -> None:
         self._thread = self._threads.start("holdfast-listen", self._loop)

@@ -10,7 +10,7 @@ from holdfast.store.notifiers.file_watch import FileWatch, open_watch
 from holdfast.store.notifiers.memory import MemoryNotifier
 from holdfast.store.notifiers.poll_pace import Pace
 from holdfast.store.sqlite.database import SqliteDatabase
-from holdfast.threads import Running, Threads
+from holdfast.threads import RunningThread, Threads
 
 
 class SqliteNotifier:
@@ -31,7 +31,7 @@ class SqliteNotifier:
         self._stop = threads.event()
         self._home = HomeProcess()
         self._watch: FileWatch | None = None
-        self._watcher: Running | None = None
+        self._watcher: RunningThread | None = None
 
     def notify(self, *, served: bool = False) -> None:
         self._memory.notify(served=served)

@@ -10,7 +10,7 @@ from holdfast.clock import SystemClock
 from holdfast.errors import HoldfastError
 from holdfast.model.task import Assignment, Task
 from holdfast.model.trace import derive_span_id, derive_start_span, derive_trace_id
-from holdfast.tracing import Place, Span, Tracer, Under, tracer
+from holdfast.tracing import ActiveSpan, Span, SpanIdentity, Tracer, find_tracer
 from holdfast.worker.store_port import Office
 
 # Spans are of the clocks of the machines that send them.
@@ -45,12 +45,12 @@ class Traced:
         self._tracer = tracer
         self._assignment = assignment
         self._trace_id, self._task = known
-        self._under: Under = UNTRACED
+        self._under: ActiveSpan = UNTRACED
 
     @contextmanager
     def within(self) -> Iterator[None]:
         assignment = self._assignment
-        place = Place(trace_id=self._trace_id, parent_id=derive_span_id(assignment.task_id))
+        place = SpanIdentity(trace_id=self._trace_id, parent_id=derive_span_id(assignment.task_id))
         number = assignment.attempt
         name = f"attempt {number} of {assignment.name}"
         with self._tracer.within(self._span(name, place, attempt=number)) as self._under:
@@ -64,7 +64,7 @@ class Traced:
         if self._task is None:
             return
         assignment = self._assignment
-        place = Place(
+        place = SpanIdentity(
             trace_id=self._trace_id,
             span_id=derive_span_id(assignment.task_id),
             parent_id=derive_start_span(assignment.run_id or assignment.task_id),
@@ -72,7 +72,7 @@ class Traced:
         span = self._span(assignment.name, place, status=status)
         self._tracer.record(span, self._task.created_at, CLOCK.now())
 
-    def _span(self, name: str, place: Place, **more: str | int) -> Span:
+    def _span(self, name: str, place: SpanIdentity, **more: str | int) -> Span:
         assignment = self._assignment
         told: dict[str, str | int | None] = {
             "task": assignment.task_id,
@@ -89,7 +89,7 @@ def attempt(
     office: Office, assignment: Assignment
 ) -> AbstractContextManager[Traced] | AbstractContextManager[Untraced]:
     """Be in the span of an attempt, so that whatever its step does there is below it."""
-    known = tracer()
+    known = find_tracer()
     return UNTRACED if known is None else _traced(known, office, assignment)
 
 

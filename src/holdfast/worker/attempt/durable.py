@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 from holdfast.clock import MICROSECONDS
 from holdfast.engine.input.validation import MAX_BATCH
 from holdfast.errors import InvalidInput, ShuttingDown, TaskFailed, WrongThread
-from holdfast.model.effect import Child, Recorded, Wait
+from holdfast.model.effect import Child, EffectRecord, WakeCondition
 from holdfast.model.result import TransitionResult
 from holdfast.model.status import Status
 from holdfast.model.task import Assignment, NamedLease, NewTask, Task
@@ -200,9 +200,9 @@ class Memory:
         now = yield self._engine.now
         if place not in known:
             until = now + int(seconds * MICROSECONDS)
-            raise Suspended(Wait(until=until), (place, until))
+            raise Suspended(WakeCondition(until=until), (place, until))
         if now < known[place]:
-            raise Suspended(Wait(until=known[place]))
+            raise Suspended(WakeCondition(until=known[place]))
 
     def wait_for(self, signal: str, timeout: float | None, name: str | None = None) -> Flow[Any]:
         known = clean_name("signal", signal)
@@ -231,7 +231,9 @@ class Memory:
             until = now + int(timeout * MICROSECONDS)
             notes = [(f"{place} until", until)]
         if until is None or now < until:
-            raise Suspended(Wait(until=until, target=self._target, signals=(signal,)), *notes)
+            raise Suspended(
+                WakeCondition(until=until, target=self._target, signals=(signal,)), *notes
+            )
         yield from self._remember(place, {"timeout": True})
 
     def ask(self, question: object, name: str | None = None) -> Flow[Any]:
@@ -280,7 +282,7 @@ class Memory:
         ids = yield from spawned
         children = yield lambda: self._engine.work.children(self._name[0], ids)
         if not all(child.status in _ENDED for child in children):
-            raise Suspended(Wait(children=True))
+            raise Suspended(WakeCondition(children=True))
         return [_output(child, callee) for child in children]
 
     def artifact(self, artifact: Artifact) -> Flow[Path]:
@@ -363,10 +365,10 @@ class Memory:
         return kept.value
 
     def _tell(
-        self, send: Callable[..., Future[Recorded]], *said: object, **options: object
-    ) -> Flow[Recorded]:
+        self, send: Callable[..., Future[EffectRecord]], *said: object, **options: object
+    ) -> Flow[EffectRecord]:
         """What was done is not done again because the store could not be told at once."""
-        told: Recorded = yield insist(lambda: send(*self._name, *said, **options), self._over)
+        told: EffectRecord = yield insist(lambda: send(*self._name, *said, **options), self._over)
         self._demand(told.answer)
         return told
 

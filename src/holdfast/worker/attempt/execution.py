@@ -13,13 +13,13 @@ from typing import Any, NamedTuple, Protocol
 
 from holdfast.engine.core.operation import Operation
 from holdfast.engine.state.reports import FinalReport, HeldTask
-from holdfast.errors import InvalidInput, ShuttingDown, TaskFailed, tell_error
-from holdfast.logs import About, log_about
+from holdfast.errors import InvalidInput, ShuttingDown, TaskFailed, summarize_error
+from holdfast.logs import LogFields, set_log_subject
 from holdfast.model.result import GIVEN_BACK, TransitionResult
 from holdfast.model.status import TERMINAL
 from holdfast.model.task import Assignment
 from holdfast.store.group_commit.entries import Entry
-from holdfast.threads import program_ends
+from holdfast.threads import is_program_ending
 from holdfast.worker.attempt.attempt_lease import AWAY, AttemptEnded, Tenure
 from holdfast.worker.attempt.attempt_span import UNTRACED, Traced, Untraced, attempt
 from holdfast.worker.attempt.context import Context
@@ -157,7 +157,7 @@ class Execution:
         self.ended.deadline = moment
 
     @property
-    def about(self) -> About:
+    def about(self) -> LogFields:
         """What a line of the log says of it."""
         return {
             "run": self.assignment.run_id,
@@ -184,7 +184,7 @@ class Execution:
     def call(self, invocation: Invocation) -> None:
         """Run a plain function in this thread, and report; nobody waits for the answer."""
         self.threaded = True
-        log_about(self)
+        set_log_subject(self)
         with attempt(self.engine, self.assignment) as self.traced:
             try:
                 result = invocation.function(**invocation.arguments)
@@ -196,7 +196,7 @@ class Execution:
     async def await_(self, invocation: Invocation) -> None:
         """Run a coroutine function on the worker's loop, and report."""
         self.context.asynchronous = True
-        log_about(self)
+        set_log_subject(self)
         with attempt(self.engine, self.assignment) as self.traced:
             try:
                 awaitable = invocation.function(**invocation.arguments)
@@ -276,7 +276,7 @@ class Execution:
         if isinstance(error, AttemptEnded) or self.context.ended:
             # Given back only now: nothing of it runs any more.
             return self.abandoned and self.in_time() and self.release()
-        if program_ends():
+        if is_program_ending():
             # Whatever asks for a thread by now raises: that says nothing of the step.
             told = self._told(repr(error))
             log.warning("%s is given back, as the program ends: %s", self, told)
@@ -285,7 +285,7 @@ class Execution:
             log.warning("%s is given back: %s", self, self._told(str(error)))
             return self.release()
         described = describe(error, self._told)
-        self.raised = tell_error(described)
+        self.raised = summarize_error(described)
         again = retryable and not isinstance(error, FINAL)
         if isinstance(error, StepFailed):
             again &= error.retryable

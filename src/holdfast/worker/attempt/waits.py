@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
-from holdfast.model.effect import Wait
+from holdfast.model.effect import WakeCondition
 
 # So many turns of the loop pass before what one group has ended is known around several others.
 TURNS = 16
@@ -17,7 +17,7 @@ Note = tuple[str, object]
 class Suspended(BaseException):
     """Leaves the function until its wait is over; no `except Exception` may keep it in."""
 
-    def __init__(self, wait: Wait, *notes: Note) -> None:
+    def __init__(self, wait: WakeCondition, *notes: Note) -> None:
         super().__init__(wait)
         self.wait = wait
         self.notes = notes
@@ -27,7 +27,7 @@ class Asking(Suspended):
     """Leaves the function until somebody has answered its question."""
 
     def __init__(self, question: object, *notes: Note) -> None:
-        super().__init__(Wait(), *notes)
+        super().__init__(WakeCondition(), *notes)
         self.question = question
 
 
@@ -121,7 +121,7 @@ def join(waiting: Sequence[Suspended]) -> Suspended:
             return Asking(asking.question, *notes.items(), *asking.notes)
     times = [each.wait.until for each in waits if each.wait.until is not None]
     targets = [each.wait.target for each in waits if each.wait.target is not None]
-    wait = Wait(
+    wait = WakeCondition(
         until=min(times, default=None),
         target=next(iter(targets), None),
         signals=tuple(signal for each in waits for signal in each.wait.signals),

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from holdfast.clock import Clock
-from holdfast.model.units import parse_size, tell_size
+from holdfast.model.units import describe_size, parse_size
 from holdfast.worker.files.state_directory import state_of
 from holdfast.worker.pool.worker_options import WorkerOptions
 from holdfast.worker.store_port import Office
@@ -28,7 +28,8 @@ def tell_low(free: int, least: int) -> str | None:
     """Why nothing is claimed with so little room; None where there is enough."""
     if free >= least:
         return None
-    return f"{tell_size(free)} of disk are free, and it claims nothing below {tell_size(least)}"
+    limit = describe_size(least)
+    return f"{describe_size(free)} of disk are free, and it claims nothing below {limit}"
 
 
 def disk_of(engine: Office, options: WorkerOptions) -> Disk:

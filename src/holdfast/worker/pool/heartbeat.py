@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from holdfast.errors import HoldfastError, StoreBusy
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Renewal
-from holdfast.threads import Loop
+from holdfast.threads import PollingLoop
 from holdfast.worker.attempt.execution import Execution
 from holdfast.worker.store_port import Office
 
@@ -38,7 +38,7 @@ class Heartbeat:
         # Each by itself: somebody may have locked the row of one of them.
         self._asked: dict[Execution, Asked] = {}
         self._resting = False
-        loop = Loop(engine.threads, "holdfast-heartbeat", self._look)
+        loop = PollingLoop(engine.threads, "holdfast-heartbeat", self._look)
         self.start, self.close = loop.start, loop.close
         # Something may have to end sooner than the next renewal.
         self.kick = loop.kick

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from holdfast.engine.claims.picker import Claimed
-from holdfast.threads import Running, Threads
+from holdfast.threads import RunningThread, Threads
 from holdfast.worker.attempt.execution import Execution, Invocation
 from holdfast.worker.attempt.waits import Suspended
 from holdfast.worker.pool.step_threads import Crew
@@ -44,7 +44,7 @@ class Runner:
     def start(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(_tell_of)
-        self._looping: Running = self._threads.start("holdfast-loop", self._loop.run_forever)
+        self._looping: RunningThread = self._threads.start("holdfast-loop", self._loop.run_forever)
 
     def inside(self) -> bool:
         """Whether this is the thread, the coroutine or the `asyncio.to_thread` of a step."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextvars import Context
 from typing import Generic, TypeVar
 
-from holdfast.threads import Running, Threads
+from holdfast.threads import RunningThread, Threads
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -42,7 +42,7 @@ class Crew(Generic[T]):
         self._standing = False
         self._starting = False
         self._closed = False
-        self._members: list[Running] = []
+        self._members: list[RunningThread] = []
         self._here = threading.local()
 
     def run(self, jobs: Sequence[T]) -> None:

@@ -52,7 +52,7 @@ class Versions:
         # Whether more is on hold that this program has the functions of, for when there is room.
         self.more = False
         # What it has lifted while it was full, and when.
-        self.ahead: dict[str, float] = {}
+        self.draw_task_ids: dict[str, float] = {}
         self._after = ""
         self._looked: float | None = None
         self._passed: dict[str, Passed] = {}
@@ -110,8 +110,10 @@ class Versions:
         return freed
 
     def _room_ahead(self, now: float) -> int:
-        self.ahead = {each: at for each, at in self.ahead.items() if now < at + AHEAD}
-        return self._options.concurrency - len(self.ahead)
+        self.draw_task_ids = {
+            each: at for each, at in self.draw_task_ids.items() if now < at + AHEAD
+        }
+        return self._options.concurrency - len(self.draw_task_ids)
 
     def _forget_lifted(self) -> bool:
         passed = dict(self._passed)
@@ -145,7 +147,7 @@ class Versions:
             self._engine.tasks.unhold_known(page, self._options, choose, most=most)
         self.more = len(chosen) == most
         if full:
-            self.ahead |= dict.fromkeys(chosen, self._engine.clock.monotonic())
+            self.draw_task_ids |= dict.fromkeys(chosen, self._engine.clock.monotonic())
         if not self.more:
             self._after = wanted.following
 

@@ -18,7 +18,7 @@ from holdfast.errors import HoldfastError, InvalidInput, ShuttingDown, StoreErro
 from holdfast.model.task import Assignment
 from holdfast.model.worker import DRAIN
 from holdfast.store.deadlocks import is_writer, refuse_here, writes_own
-from holdfast.threads import program_ends, take_turns_sooner
+from holdfast.threads import is_program_ending, shorten_switch_interval
 from holdfast.worker.attempt.execution import Execution, Functions, Invocation, UnknownFunction
 from holdfast.worker.pool.disk import disk_of
 from holdfast.worker.pool.heartbeat import Heartbeat
@@ -131,7 +131,7 @@ class Worker(Startable):
             self._engine.on_leave(self._end_others),
             self._engine.on_gone(self._obey),
         )
-        take_turns_sooner()
+        shorten_switch_interval()
         self._heartbeat.start()
         self._runner.start()
         threads.start("holdfast-worker", self._pull)
@@ -205,7 +205,7 @@ class Worker(Startable):
         # Leases count from before the request, on a clock that counts suspend.
         self._asked = self._engine.clock.monotonic()
         # What it has heard may wait to be obeyed, and a step given back for it must not come again.
-        stopping = self._heard or self._stopping.is_set() or program_ends()
+        stopping = self._heard or self._stopping.is_set() or is_program_ending()
         return 0 if stopping or self._disk.low else self._options.concurrency - self._busy
 
     def _deliver(self, claimed: Claimed) -> None:
@@ -243,7 +243,7 @@ class Worker(Startable):
         try:
             while True:
                 self._wake.clear()
-                if program_ends():
+                if is_program_ending():
                     self._stopping.set()
                 if self._stopping.is_set() and self._left() and not self._executions():
                     return
@@ -336,7 +336,7 @@ class Worker(Startable):
             self._runner.run(self._begin([self._execution(each, asked) for each in assignments]))
 
     def _execution(self, assignment: Assignment, asked: float) -> Execution:
-        self._versions.ahead.pop(assignment.task_id, None)
+        self._versions.draw_task_ids.pop(assignment.task_id, None)
         work, timeout = assignment.work, assignment.timeout
         if work is not None and work.command is not None:
             # Its processes have ended before it is said that it ran too long.
@@ -363,7 +363,7 @@ class Worker(Startable):
         else:
             self._heartbeat.attend()
         steps: list[Step] = []
-        stopping = self._stopping.is_set() or program_ends()
+        stopping = self._stopping.is_set() or is_program_ending()
         for each in executions:
             if stopping:
                 # It was on its way when somebody said stop.

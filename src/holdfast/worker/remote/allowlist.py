@@ -15,7 +15,7 @@ from typing import Any
 from holdfast.clock import Clock
 from holdfast.errors import HoldfastError, StoreUnreachable
 from holdfast.model.task import Assignment
-from holdfast.model.workflow.declarations import HttpCall, Work
+from holdfast.model.workflow.declarations import HttpCall, StepWork
 from holdfast.worker.attempt.context import Context
 from holdfast.worker.attempt.execution import Functions, Invocation, StepFailed, UnknownFunction
 from holdfast.worker.files.attempt_log import MOST
@@ -83,7 +83,7 @@ class Allowed(Permission):
         """Those alone that it may have: a command is not to miss what protects it."""
         return names if self.anything else names & self.variables
 
-    def check(self, work: Work) -> Work:
+    def check(self, work: StepWork) -> StepWork:
         if self.anything:
             return work
         for name in work.env:
@@ -202,7 +202,7 @@ class RemoteExecutors(Executors):
             return made
         return made._replace(function=self._with_log(made, assignment, context))
 
-    def _check(self, assignment: Assignment, work: Work) -> None:
+    def _check(self, assignment: Assignment, work: StepWork) -> None:
         """Leave to others what is not allowed here; whoever looks for it finds why in its log."""
         try:
             # What its own turns find missing fails the step, and they check it again.

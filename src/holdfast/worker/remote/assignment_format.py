@@ -16,12 +16,12 @@ from typing import Any
 from holdfast.definition.keys import METHODS
 from holdfast.engine.read import pages
 from holdfast.errors import InvalidInput
-from holdfast.model.frozen_record import fill
+from holdfast.model.frozen_record import make_record
 from holdfast.model.retry import positive_microseconds
 from holdfast.model.task import Assignment, Task
 from holdfast.model.text import MAX_TEXT, clean_name, clean_text, encode_json
 from holdfast.model.trace import clean_trace_id
-from holdfast.model.workflow.declarations import HttpCall, Work
+from holdfast.model.workflow.declarations import HttpCall, StepWork
 
 Check = Callable[[str, object], Any]
 MOST = 2**53
@@ -228,8 +228,8 @@ def unpack(packed: object) -> tuple[Assignment, Around]:
     said = mapping("whole", packed)
     told = read(_WHOLE, "whole", said)
     values = read(_ANY, "values", said["values"])
-    task = fill(Task, {**read(_OF_TASK, "task", said["task"]), "tags": told["tags"]})
-    assignment = fill(
+    task = make_record(Task, {**read(_OF_TASK, "task", said["task"]), "tags": told["tags"]})
+    assignment = make_record(
         Assignment,
         {
             **read(_OF_OWN, "own", said["own"]),
@@ -257,12 +257,12 @@ def unpack(packed: object) -> tuple[Assignment, Around]:
     return assignment, around
 
 
-def _work(said: object) -> Work:
+def _work(said: object) -> StepWork:
     told = read(_OF_WORK, "work", said)
     http = told["http"]
     if http is not None:
         told["http"] = HttpCall(**read(_OF_CALL, "http", http))
-    return Work(**told)
+    return StepWork(**told)
 
 
 _NAME = optional(name)

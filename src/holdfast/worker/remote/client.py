@@ -14,7 +14,7 @@ from holdfast.errors import HoldfastError, InvalidInput, NotFound, StoreBusy, St
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import Status
 from holdfast.model.token import Role
-from holdfast.tracing import write_header
+from holdfast.tracing import write_traceparent
 from holdfast.worker.problem import PROBLEM, Reply
 from holdfast.worker.remote.assignment_format import AWAY, INVALID
 from holdfast.worker.secrets.redaction import hushed
@@ -91,7 +91,7 @@ class Client:
 
     def _request(self, method: str, path: str, body: dict[str, Any] | None) -> tuple[int, bytes]:
         """The status of an answer and its body; one without an end is no answer."""
-        place = write_header()
+        place = write_traceparent()
         headers = None if place is None else {"traceparent": place}
         try:
             with (

@@ -22,7 +22,7 @@ from holdfast.engine.state.durable import RecordEffect
 from holdfast.engine.state.reports import HeldTask, Reports
 from holdfast.engine.surroundings.workers import AnnounceWorker, ForgetWorker, NoteStop
 from holdfast.errors import InvalidInput, ShuttingDown, StoreGone
-from holdfast.model.effect import Child, Recorded
+from holdfast.model.effect import Child, EffectRecord
 from holdfast.model.result import TransitionResult
 from holdfast.model.retry import positive_microseconds
 from holdfast.model.task import Assignment, Renewal
@@ -136,7 +136,7 @@ class RemoteWork:
         value: object,
         *,
         beside: int = 0,  # noqa: ARG002 - it is here, and not at the server
-    ) -> Future[Recorded]:
+    ) -> Future[EffectRecord]:
         asked: Asked[Operation] = Asked(
             RecordEffect(
                 **self.reports.read_token(task_id, token),
@@ -201,11 +201,11 @@ class RemoteWork:
         _unserved(f"{task_id} is claimed by its id")
 
     @operation
-    def take_signal(self, task_id: str, *_: Any, **__: Any) -> Future[Recorded]:
+    def take_signal(self, task_id: str, *_: Any, **__: Any) -> Future[EffectRecord]:
         _unserved(f"{task_id} waits for a signal")
 
     @operation
-    def spawn(self, task_id: str, *_: Any, **__: Any) -> Future[Recorded]:
+    def spawn(self, task_id: str, *_: Any, **__: Any) -> Future[EffectRecord]:
         _unserved(f"{task_id} makes children")
 
     @reading

@@ -18,7 +18,7 @@ from holdfast.engine.core.operation import Complete, Fail, Operation, Release
 from holdfast.engine.state.durable import AskQuestion, Notes, RecordEffect, Suspend
 from holdfast.engine.surroundings.workers import AnnounceWorker, ForgetWorker, NoteStop
 from holdfast.errors import InvalidInput, StoreUnreachable
-from holdfast.model.effect import Recorded
+from holdfast.model.effect import EffectRecord
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment, Renewal
 from holdfast.model.trace import derive_trace_id
@@ -177,14 +177,14 @@ class Sending:
         self.hear(self._client.post("/claims/renew", asked, leases=list))
         return {"told": self._told}
 
-    def _record(self, operation: RecordEffect) -> Recorded:
+    def _record(self, operation: RecordEffect) -> EffectRecord:
         path = f"/claims/{operation.task_id}/effects"
         body = {"token": self._token(operation), "name": operation.name}
         try:
             told = self._client.post(path, {**body, "value": _json(operation.value)}, name=str)
         except Refusing as refused:
-            return Recorded(answer=refused.answer, found=False)
-        return Recorded(answer=TransitionResult(ok=True), value=told.get("value"))
+            return EffectRecord(answer=refused.answer, found=False)
+        return EffectRecord(answer=TransitionResult(ok=True), value=told.get("value"))
 
     def _token(self, operation: Any) -> str:  # noqa: ANN401 - a report
         return self.held.token(operation.task_id, operation.fence)

@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.engine.input.validation import JSON_SCALAR_LIMIT
 from holdfast.errors import InvalidInput
-from holdfast.model.json_schema import misfits
+from holdfast.model.json_schema import find_misfits
 from holdfast.model.text import encode_json
 
 TRIES = 200
@@ -65,7 +65,7 @@ def read_answer(answered: Answered, outputs: Schema | None, *, limit: int) -> An
         return Answer(mistakes=wrong) if wrong else Answer(question=found["question"])
     if wrong := _unkept("the output", found, limit):
         return Answer(mistakes=wrong)
-    mistakes = [] if outputs is None else misfits(outputs, found, "the output")
+    mistakes = [] if outputs is None else find_misfits(outputs, found, "the output")
     return Answer(mistakes=tuple(mistakes)) if mistakes else Answer(output=found)
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from holdfast.errors import ShuttingDown
 from holdfast.model.task import Assignment
-from holdfast.model.workflow.declarations import Work
-from holdfast.tracing import write_header
+from holdfast.model.workflow.declarations import StepWork
+from holdfast.tracing import write_traceparent
 from holdfast.worker.attempt.attempt_lease import AttemptEnded
 from holdfast.worker.attempt.context import Context
 from holdfast.worker.attempt.execution import GivenBack, StepFailed
@@ -72,7 +72,9 @@ class CommandFailed(StepFailed):
 class CommandStep:
     """One attempt of a step that is a command."""
 
-    def __init__(self, post: Post, assignment: Assignment, context: Context, work: Work) -> None:
+    def __init__(
+        self, post: Post, assignment: Assignment, context: Context, work: StepWork
+    ) -> None:
         self._post = post
         self._assignment = assignment
         self._context = context
@@ -153,7 +155,7 @@ class CommandStep:
         environment = inherited(self._post.permission.secrets(named)) | dict(work.env)
         environment |= variables(self._assignment, turn.files, self._post.engine.settings.url)
         environment |= turn.address.variables
-        if (place := write_header()) is not None:
+        if (place := write_traceparent()) is not None:
             environment["TRACEPARENT"] = place
         if 0 < len(prompt.encode()) <= SHORT_PROMPT:
             environment["HOLDFAST_PROMPT"] = prompt

@@ -11,11 +11,11 @@ import httpx
 
 from holdfast.clock import MICROSECONDS
 from holdfast.errors import InvalidInput
-from holdfast.model.effect import Wait
-from holdfast.model.json_schema import misfits
+from holdfast.model.effect import WakeCondition
+from holdfast.model.json_schema import find_misfits
 from holdfast.model.task import Assignment
-from holdfast.model.workflow.declarations import HttpCall, Work
-from holdfast.tracing import write_header
+from holdfast.model.workflow.declarations import HttpCall, StepWork
+from holdfast.tracing import write_traceparent
 from holdfast.worker.attempt.context import Context
 from holdfast.worker.attempt.execution import StepFailed
 from holdfast.worker.attempt.waits import Suspended
@@ -38,7 +38,9 @@ class HttpFailed(StepFailed):
 class HttpStep:
     """One attempt of a step that is an HTTP call."""
 
-    def __init__(self, post: Post, assignment: Assignment, context: Context, work: Work) -> None:
+    def __init__(
+        self, post: Post, assignment: Assignment, context: Context, work: StepWork
+    ) -> None:
         self._post = post
         self._assignment = assignment
         self._context = context
@@ -57,7 +59,7 @@ class HttpStep:
         if isinstance(output, dict) and output.keys() == {"question"}:
             raise questions.ask(output["question"])
         outputs = self._work.outputs
-        wrong = [] if outputs is None else misfits(outputs, output, "the output")
+        wrong = [] if outputs is None else find_misfits(outputs, output, "the output")
         if wrong:
             # It was done: to call again would only be told the same.
             raise InvalidOutput("; ".join(wrong), retryable=False)
@@ -112,7 +114,7 @@ class HttpStep:
         headers["Holdfast-Attempt"] = str(self._context.attempt)
         if self._context.run_id is not None:
             headers["Holdfast-Run"] = self._context.run_id
-        if (place := write_header()) is not None:
+        if (place := write_traceparent()) is not None:
             headers["traceparent"] = place
         return headers
 
@@ -124,7 +126,7 @@ class HttpStep:
         if seconds is not None:
             now = self._post.engine.now()
             until = now + int(min(max(seconds, 1.0), LONGEST_WAIT) * MICROSECONDS)
-            raise Suspended(Wait(until=until))
+            raise Suspended(WakeCondition(until=until))
 
 
 def _read(body: bytes, clean: Redaction) -> Any:  # noqa: ANN401 - JSON is any value

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Protocol, final
 
 from holdfast.errors import InvalidInput
-from holdfast.model.workflow.declarations import HttpCall, Work
+from holdfast.model.workflow.declarations import HttpCall, StepWork
 from holdfast.model.workflow.reference import Unresolved
 from holdfast.model.workflow.step_template import finish_work
 from holdfast.worker.attempt.execution import StepFailed, UnknownFunction
@@ -26,7 +26,7 @@ class Readable(Protocol):
     def check_variable(self, name: str) -> None: ...
 
 
-def fill(work: Work, readable: Readable, secrets: Secrets, prompt: str = "") -> Work:
+def fill(work: StepWork, readable: Readable, secrets: Secrets, prompt: str = "") -> StepWork:
     """The work with nothing left out; fails its step for good where this worker lacks something."""
 
     def look_up(root: str, name: str) -> str:
@@ -43,7 +43,7 @@ def fill(work: Work, readable: Readable, secrets: Secrets, prompt: str = "") -> 
         raise StepFailed(str(error), retryable=False) from error
 
 
-def takes_prompt(work: Work) -> bool:
+def takes_prompt(work: StepWork) -> bool:
     """Whether the prompt stands in the command itself, and so need not be read."""
     return any(
         _PROMPT in segments[1::2]
@@ -77,7 +77,7 @@ class Permission:
         """Of the names that a workflow has for secrets, those that its commands do not inherit."""
         return names
 
-    def check(self, work: Work) -> Work:
+    def check(self, work: StepWork) -> StepWork:
         """The work as it may be executed; raises `NotAllowed`."""
         return work
 
@@ -98,7 +98,7 @@ class PermittedWork:
     outputs: Mapping[str, Any] | None
     prompt: str | None
 
-    def __init__(self, work: Work, seal: object) -> None:
+    def __init__(self, work: StepWork, seal: object) -> None:
         if seal is not _SEAL:
             message = "work is permitted by `permit` alone, which checks it"
             raise TypeError(message)
@@ -118,6 +118,8 @@ class PermittedWork:
         raise AttributeError(message)
 
 
-def permit(work: Work, permission: Permission, secrets: Secrets, prompt: str = "") -> PermittedWork:
+def permit(
+    work: StepWork, permission: Permission, secrets: Secrets, prompt: str = ""
+) -> PermittedWork:
     """Fill in every text, freeze what comes of it, and check just that; raises `NotAllowed`."""
     return PermittedWork(permission.check(fill(work, permission, secrets, prompt)), _SEAL)

@@ -12,8 +12,8 @@ from typing import Any
 
 from holdfast.errors import StoreError
 from holdfast.model.task import Assignment
-from holdfast.model.workflow.declarations import Work
-from holdfast.model.workflow.template import tell
+from holdfast.model.workflow.declarations import StepWork
+from holdfast.model.workflow.template import render_value
 from holdfast.worker.attempt.execution import GivenBack, StepFailed
 from holdfast.worker.attempt.waits import Asking
 from holdfast.worker.attempt_server.attempt_addresses import AttemptAddresses
@@ -32,7 +32,7 @@ class Post:
     addresses: AttemptAddresses
     permission: Permission = Permission()  # noqa: RUF009 - it holds nothing
 
-    def permit(self, work: Work, prompt: str = "") -> PermittedWork:
+    def permit(self, work: StepWork, prompt: str = "") -> PermittedWork:
         """What is executed of a step in one turn; one that is not allowed goes to others."""
         try:
             return permit(work, self.permission, self.secrets, prompt)
@@ -71,7 +71,9 @@ class Questions:
 
     def told(self, prompt: str) -> str:
         """A prompt with what was asked and answered before, at its end."""
-        said = "\n\n".join(f"{tell(asked)}\n{tell(answer)}" for asked, answer in self.answers)
+        said = "\n\n".join(
+            f"{render_value(asked)}\n{render_value(answer)}" for asked, answer in self.answers
+        )
         if not said:
             return prompt
         return f"{prompt.rstrip()}\n\nYou have asked before, and this was answered:\n\n{said}\n"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from holdfast.engine.engine import Engine
 from holdfast.model.budget import Budget
 from holdfast.model.task import Assignment
-from holdfast.model.workflow.declarations import Declared
+from holdfast.model.workflow.declarations import WorkflowDeclarations
 from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.task_states import create, finish, start
 from tests.engines import healthy
@@ -49,7 +49,10 @@ def test_claims_of_a_group_start_no_more_of_a_run_than_its_budget_allows(
     engine: Engine, store_url: str
 ) -> None:
     steps = tuple(Step(id=name, needs=()) for name in ("one", "two", "three"))
-    start(engine, Workflow.define("side", steps, declared=Declared(budget=Budget(attempts=2))))
+    start(
+        engine,
+        Workflow.define("side", steps, declared=WorkflowDeclarations(budget=Budget(attempts=2))),
+    )
     with beside(engine, store_url) as other:
         got = claim_together(other, 3)
     assert [len(each) for each in got] == [1, 1, 0]

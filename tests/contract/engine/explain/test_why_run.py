@@ -10,7 +10,7 @@ from holdfast import Holdfast
 from holdfast.engine.engine import Engine
 from holdfast.engine.explain import why_run
 from holdfast.errors import NotFound
-from holdfast.model.effect import Wait
+from holdfast.model.effect import WakeCondition
 from holdfast.model.task import NewTask
 from holdfast.model.workflow.graph import Step
 from holdfast.service.queries.queries import view_runs
@@ -53,7 +53,7 @@ def test_a_failed_run_tells_what_broke_it_and_how_to_try_again(engine: Engine) -
 def test_a_run_tells_which_signals_would_have_its_steps_go_on(engine: Engine) -> None:
     run = start(engine)
     attempt = run.take("plan")
-    wait = Wait(target=run.id, signals=("go",), until=engine.clock.now() + 60_000_000)
+    wait = WakeCondition(target=run.id, signals=("go",), until=engine.clock.now() + 60_000_000)
     assert engine.work.suspend(run.steps["plan"], attempt.token, wait).ok
     told = str(engine.why_run(run.id))
     assert "it waits for the signal 'go' or for its time, which comes in 1m" in told
@@ -61,7 +61,10 @@ def test_a_run_tells_which_signals_would_have_its_steps_go_on(engine: Engine) ->
 
 
 def test_a_run_tells_no_fix_for_what_waits_for_its_time_or_its_children(engine: Engine) -> None:
-    for wait in (Wait(children=True), Wait(until=engine.clock.now() + 60_000_000)):
+    for wait in (
+        WakeCondition(children=True),
+        WakeCondition(until=engine.clock.now() + 60_000_000),
+    ):
         run = start(engine)
         attempt = run.take("plan")
         engine.work.spawn(run.steps["plan"], attempt.token, [NewTask(title="part")], name="part")

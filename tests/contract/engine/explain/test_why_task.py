@@ -9,10 +9,10 @@ from holdfast.definition.workflow_file import read_workflow_text
 from holdfast.engine.engine import Engine
 from holdfast.engine.explain.explanation import Clause, Explanation
 from holdfast.errors import NotFound
-from holdfast.model.effect import Wait
+from holdfast.model.effect import WakeCondition
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
-from holdfast.model.workflow.declarations import Declared, Work
+from holdfast.model.workflow.declarations import StepWork, WorkflowDeclarations
 from holdfast.model.workflow.graph import Concurrency, Step, Workflow
 from holdfast.service.queries.queries import view_tasks
 from tests.contract.task_states import (
@@ -74,8 +74,8 @@ def test_a_task_that_names_no_function_is_for_whoever_claims_it(engine: Engine) 
 
 
 def test_a_step_that_its_file_gives_no_program_is_for_whoever_claims_it(engine: Engine) -> None:
-    step = Step(id="make", agent="cook", work=Work(prompt="Make it"))
-    meal = Workflow.define("meal", (step,), declared=Declared(input={"type": "object"}))
+    step = Step(id="make", agent="cook", work=StepWork(prompt="Make it"))
+    meal = Workflow.define("meal", (step,), declared=WorkflowDeclarations(input={"type": "object"}))
     task_id = start(engine, meal, input={}).steps["make"]
     left = "its workflow file gives it no program: no worker runs it, and whoever claims it does"
     assert str(engine.why(task_id)).endswith(
@@ -168,14 +168,14 @@ def test_run_now_is_offered_where_it_helps_and_not_to_a_function_that_sleeps(
     task_id, until = create(engine), clock.now() + 61 * MICROSECONDS
     assert engine.work.fail(task_id, take(engine, task_id).token, "red").ok
     assert engine.tasks.run_now(task_id).ok
-    assert engine.work.suspend(task_id, take(engine, task_id).token, Wait(until=until)).ok
+    assert engine.work.suspend(task_id, take(engine, task_id).token, WakeCondition(until=until)).ok
     clause = only(engine, task_id)
     assert clause.detail == "its time comes in 1m 1s"
     assert clause.fix == f'hf.tasks.run_now("{task_id}")'
     assert engine.tasks.retry(task_id).detail == "it has not failed; it is queued"
     assert engine.tasks.run_now(task_id).ok
     token, notes = take(engine, task_id).token, [("sleep", until)]
-    assert engine.work.suspend(task_id, token, Wait(until=until), notes=notes).ok
+    assert engine.work.suspend(task_id, token, WakeCondition(until=until), notes=notes).ok
     clause = only(engine, task_id)
     assert (clause.detail, clause.fix) == ("it sleeps for 1m 1s more", "")
 

@@ -9,7 +9,7 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.engine.state.durable import TakeSignal
-from holdfast.model.effect import CHILDREN, Wait
+from holdfast.model.effect import CHILDREN, WakeCondition
 from holdfast.model.result import Refusal
 from holdfast.model.status import Status
 from holdfast.model.task import Assignment, NewTask
@@ -25,7 +25,7 @@ from tests.race.racers import COMMIT, Racer
 def listening(engine: Engine, *signals: str, target: str | None = None) -> str:
     """A task that waits for a signal to itself, or to another."""
     task_id = create(engine)
-    wait = Wait(target=target or task_id, signals=signals or ("go",))
+    wait = WakeCondition(target=target or task_id, signals=signals or ("go",))
     assert engine.work.suspend(task_id, take(engine, task_id).token, wait).ok
     return task_id
 
@@ -125,14 +125,14 @@ def test_a_signal_that_somebody_has_taken_wakes_nobody(engine: Engine) -> None:
 
 def test_a_task_that_ended_while_waiting_is_woken_by_no_signal(engine: Engine) -> None:
     waiting, target = create(engine), create(engine)
-    wait = Wait(target=target, signals=("go",))
+    wait = WakeCondition(target=target, signals=("go",))
     assert engine.work.suspend(waiting, take(engine, waiting).token, wait).ok
     assert engine.tasks.cancel(waiting).ok
     assert send(engine, target)
     assert wake(engine, target) == set()
 
 
-def with_child(engine: Engine, wait: Wait) -> tuple[str, str]:
+def with_child(engine: Engine, wait: WakeCondition) -> tuple[str, str]:
     """A waiting task with one child that is running."""
     parent = create(engine)
     attempt = take(engine, parent)
@@ -145,7 +145,8 @@ def with_child(engine: Engine, wait: Wait) -> tuple[str, str]:
 def test_a_task_that_waits_for_children_or_a_signal_wakes_with_either(engine: Engine) -> None:
     target = create(engine)
     first, second = (
-        with_child(engine, Wait(target=target, signals=("go",), children=True)) for _ in range(2)
+        with_child(engine, WakeCondition(target=target, signals=("go",), children=True))
+        for _ in range(2)
     )
     complete(engine, first[1])
     assert write(engine, "wake_parents", ids=[first[0], second[0]]) == {first[0]}
@@ -157,9 +158,9 @@ def test_a_waiting_task_that_has_become_due_is_not_woken_as_well(
     engine: Engine, clock: ManualClock
 ) -> None:
     later = clock.now() + 5_000_000
-    parent, child = with_child(engine, Wait(children=True, until=later))
+    parent, child = with_child(engine, WakeCondition(children=True, until=later))
     heard = create(engine)
-    wait = Wait(target=heard, signals=("go",), until=later)
+    wait = WakeCondition(target=heard, signals=("go",), until=later)
     assert engine.work.suspend(heard, take(engine, heard).token, wait).ok
     assert send(engine, heard)
     clock.advance(6)
@@ -175,7 +176,7 @@ def test_a_task_that_waits_for_a_child_deleted_by_an_older_release_is_found_and_
     parent, child = create(engine), create(engine, "child")
     attempt = take(engine, parent)
     gone, kept = (spawn(engine, attempt, title) for title in ("gone", "kept"))
-    assert engine.work.suspend(parent, attempt.token, Wait(children=True)).ok
+    assert engine.work.suspend(parent, attempt.token, WakeCondition(children=True)).ok
     finish(engine, kept)
     # That release did not ask who had made it, and let nobody know.
     with raw(store_url) as run:
@@ -204,7 +205,7 @@ def test_a_signal_that_a_release_before_this_one_has_sent_is_heard(
     ended = listening(engine, "go", "stop", target=heard)
     deaf = [listening(engine, *each, target=heard) for each in (("stop", "gone"), ("a-go", "Go"))]
     robbed = listening(engine, "go", "stop")
-    wait = Wait(target=late, signals=("go", "stop"), until=clock.now() + 1_000_000)
+    wait = WakeCondition(target=late, signals=("go", "stop"), until=clock.now() + 1_000_000)
     assert engine.work.suspend(late, take(engine, late).token, wait).ok
     assert engine.tasks.cancel(ended).ok
     clock.advance(1)
@@ -226,13 +227,13 @@ def test_a_signal_that_a_release_before_this_one_has_sent_is_heard(
 def test_parents_wake_when_their_own_children_have_ended(
     engine: Engine, clock: ManualClock
 ) -> None:
-    pairs = [with_child(engine, Wait(children=True)) for _ in range(4)]
-    asleep = with_child(engine, Wait(until=clock.now() + 9_000_000))
+    pairs = [with_child(engine, WakeCondition(children=True)) for _ in range(4)]
+    asleep = with_child(engine, WakeCondition(until=clock.now() + 9_000_000))
     (named, one), (other, two), (open_one, _), (cancelled, three) = pairs
     for child in (one, two, three, asleep[1]):
         complete(engine, child)
     assert engine.tasks.cancel(cancelled).ok
-    deaf = with_child(engine, Wait(target=named, signals=("children",)))
+    deaf = with_child(engine, WakeCondition(target=named, signals=("children",)))
     complete(engine, deaf[1])
     ids = [named, open_one, cancelled, asleep[0], deaf[0]]
     assert write(engine, "wake_parents", ids=ids) == {named}
@@ -322,7 +323,7 @@ def test_a_task_that_is_begun_again_waits_for_nothing_it_waited_for_before(engin
     run = start(engine, Workflow.define("again", steps))
     run.finish("plan")
     attempt = run.take("wait")
-    wait = Wait(target=run.id, signals=("go",))
+    wait = WakeCondition(target=run.id, signals=("go",))
     assert engine.work.suspend(attempt.task.id, attempt.token, wait).ok
     assert engine.runs.retry(run.id, step="plan").ok
     assert run.task("wait").waits_for is None

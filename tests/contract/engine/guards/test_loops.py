@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.model.effect import Wait
+from holdfast.model.effect import WakeCondition
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
 from holdfast.model.task import NewTask
@@ -73,7 +73,7 @@ def failed_once(engine: Engine) -> StartedRun:
 def listening(engine: Engine) -> StartedRun:
     run = begun(engine)
     attempt = run.take("deploy")
-    wait = Wait(target=run.id, signals=("go",))
+    wait = WakeCondition(target=run.id, signals=("go",))
     assert engine.work.suspend(attempt.task.id, attempt.token, wait).ok
     return run
 
@@ -268,7 +268,7 @@ def test_a_function_that_waits_for_a_failed_child_fails_by_itself(engine: Engine
     )
     (child,) = made.value
     take(engine, child)
-    assert engine.work.suspend(attempt.task.id, attempt.token, Wait(children=True)).ok
+    assert engine.work.suspend(attempt.task.id, attempt.token, WakeCondition(children=True)).ok
     fail(engine, child)
     assert write(engine, "fail_groups", ids=[run.id]) == set()
     engine.runs.advance(run.id)

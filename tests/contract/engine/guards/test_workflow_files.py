@@ -7,7 +7,7 @@ import re
 
 from holdfast.engine.engine import Engine
 from holdfast.model.status import Status
-from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.store.database import is_postgresql
 from tests.contract.engine.read.test_pages import plan_of
@@ -15,7 +15,7 @@ from tests.contract.single_statements import write
 from tests.contract.task_states import MISSING_TASK, bring, create, start
 
 NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-DECLARED = Workflow.define("declared", (Step(id="count", work=Work(outputs=NUMBER)),))
+DECLARED = Workflow.define("declared", (Step(id="count", work=StepWork(outputs=NUMBER)),))
 
 
 def test_nothing_declared_is_done_before_it_was_looked_at(engine: Engine) -> None:

@@ -11,9 +11,9 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.read import step_texts
 from holdfast.errors import InvalidInput
 from holdfast.model.run import NewRun
-from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.step_template import render_work
-from holdfast.model.workflow.template import MAX_RENDERED, Scope
+from holdfast.model.workflow.template import MAX_RENDERED, Variables
 
 LONG = "x" * (MAX_RENDERED // 2)
 
@@ -62,7 +62,7 @@ def test_texts_of_a_claimed_step_are_rendered_by_the_claimer_and_not_by_the_writ
 ) -> None:
     made: list[str] = []
 
-    def note(work: Work, scope: Scope) -> Work:
+    def note(work: StepWork, scope: Variables) -> StepWork:
         made.append(threading.current_thread().name)
         return render_work(work, scope)
 

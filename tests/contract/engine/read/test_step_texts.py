@@ -13,7 +13,7 @@ from holdfast.errors import InvalidInput
 from holdfast.model.run import NewRun
 from holdfast.model.status import Status
 from holdfast.model.task import Assignment, Task
-from holdfast.model.workflow.declarations import HttpCall, Work
+from holdfast.model.workflow.declarations import HttpCall, StepWork
 from holdfast.model.workflow.graph import Workflow
 from tests.contract.engine.state.loops.test_loops import of
 from tests.contract.raw_store import raw
@@ -83,7 +83,7 @@ def test_a_worker_is_given_every_text_rendered(engine: Engine) -> None:
     assert plan.work.prompt == "Plan SSO {{ input.depth }} 2 in {{ env.HOME }}"
     assert plan.work.later == {"prompt": ("Plan SSO {{ input.depth }} 2 in ", "env.HOME", "")}
     implement = give(engine, {"made": "code", "by": "me"})
-    assert implement.work == Work(
+    assert implement.work == StepWork(
         prompt="form null: ",
         command=("dev", "{{ prompt }}"),
         env={"TOKEN": "{{ secret.T }}", "TASK": "SSO {{ input.depth }}"},

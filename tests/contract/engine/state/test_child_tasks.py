@@ -6,7 +6,7 @@ import pytest
 
 from holdfast import Context, Holdfast, TaskFailed, needs
 from holdfast.engine.engine import Engine
-from holdfast.model.effect import Wait
+from holdfast.model.effect import WakeCondition
 from holdfast.model.status import Hold, Status
 from holdfast.model.task import Assignment, NewTask
 from holdfast.model.workflow.graph import OnFailure, Step
@@ -208,7 +208,7 @@ def test_the_items_around_fail_with_a_made_task_that_is_needed_and_its_step_does
     attempt = take(engine, of(engine, run, "one")[0].id)
     child = spawn(engine, attempt)
     assert engine.tasks.block(of(engine, run, "last")[0].id, [child]).ok
-    assert engine.work.suspend(attempt.task.id, attempt.token, Wait(children=True)).ok
+    assert engine.work.suspend(attempt.task.id, attempt.token, WakeCondition(children=True)).ok
     break_for_good(engine, child)
     assert engine.runs.get(run).status == "failed"
     assert {task.status for task in of(engine, run, "build")} == {Status.FAILED}

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.model.effect import Wait
+from holdfast.model.effect import WakeCondition
 from holdfast.model.result import Refusal
 from holdfast.model.retry import MAX_COUNT, RetryPolicy
 from holdfast.model.run import NewRun
@@ -68,7 +68,7 @@ def test_between_two_attempts_an_edit_is_for_the_next_and_what_is_remembered_sta
     first = take(engine, task)
     assert engine.work.record_effect(task, first.token, "charge", 7).answer.ok
     assert not engine.tasks.edit(task, {"payload": {"n": 2}}).ok
-    assert engine.work.suspend(task, first.token, Wait(target=task, signals=("go",))).ok
+    assert engine.work.suspend(task, first.token, WakeCondition(target=task, signals=("go",))).ok
     assert engine.tasks.edit(task, {"payload": {"n": 2}}).ok
     assert engine.signals.send(task, "go").ok
     assert (take(engine, task).payload, engine.work.effects(task)) == ({"n": 2}, {"charge": 7})

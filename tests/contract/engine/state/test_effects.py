@@ -9,7 +9,7 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import KeyConflict
-from holdfast.model.effect import Recorded, Wait
+from holdfast.model.effect import EffectRecord, WakeCondition
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.run import NewRun
 from holdfast.model.status import Status
@@ -27,25 +27,25 @@ from tests.contract.task_states import (
 
 LATER = 2_000_000_000_000_000
 
-Verb = Callable[[Engine, Assignment], Recorded | TransitionResult]
+Verb = Callable[[Engine, Assignment], EffectRecord | TransitionResult]
 
 
-def record(engine: Engine, attempt: Assignment) -> Recorded:
+def record(engine: Engine, attempt: Assignment) -> EffectRecord:
     return engine.work.record_effect(attempt.task.id, attempt.token, "pay", attempt.attempt)
 
 
 def suspend(engine: Engine, attempt: Assignment) -> TransitionResult:
     return engine.work.suspend(
-        attempt.task.id, attempt.token, Wait(until=LATER), notes=[("nap", 1)]
+        attempt.task.id, attempt.token, WakeCondition(until=LATER), notes=[("nap", 1)]
     )
 
 
-def listen(engine: Engine, attempt: Assignment) -> Recorded:
+def listen(engine: Engine, attempt: Assignment) -> EffectRecord:
     task = attempt.task.id
     return engine.work.take_signal(task, attempt.token, task, "go", name="wait go")
 
 
-def spawn(engine: Engine, attempt: Assignment) -> Recorded:
+def spawn(engine: Engine, attempt: Assignment) -> EffectRecord:
     return engine.work.spawn(
         attempt.task.id, attempt.token, [NewTask(title="child")], name="spawn child"
     )
@@ -54,8 +54,8 @@ def spawn(engine: Engine, attempt: Assignment) -> Recorded:
 VERBS = pytest.mark.parametrize("verb", [record, suspend, listen, spawn])
 
 
-def answer(reply: Recorded | TransitionResult) -> TransitionResult:
-    return reply.answer if isinstance(reply, Recorded) else reply
+def answer(reply: EffectRecord | TransitionResult) -> TransitionResult:
+    return reply.answer if isinstance(reply, EffectRecord) else reply
 
 
 @VERBS
@@ -132,7 +132,7 @@ def test_a_task_that_waits_is_due_when_its_signal_comes_and_not_before(engine: E
     task, other = create(engine), create(engine)
     for each in (task, other):
         attempt = take(engine, each)
-        wait = Wait(target=each, signals=("go",))
+        wait = WakeCondition(target=each, signals=("go",))
         assert engine.work.suspend(each, attempt.token, wait).ok
     assert engine.work.claim("worker", count=2) == []
     assert engine.signals.send(task, "stop").ok
@@ -145,7 +145,7 @@ def test_a_signal_that_came_before_the_wait_makes_it_due_at_once(engine: Engine)
     task = create(engine)
     attempt = take(engine, task)
     assert engine.signals.send(task, "go").ok
-    assert engine.work.suspend(task, attempt.token, Wait(target=task, signals=("go",))).ok
+    assert engine.work.suspend(task, attempt.token, WakeCondition(target=task, signals=("go",))).ok
     assert len(engine.work.claim("worker")) == 1
 
 
@@ -154,7 +154,7 @@ def test_a_signal_wakes_nobody_whose_time_has_come_already(
 ) -> None:
     task = create(engine)
     attempt = take(engine, task)
-    wait = Wait(target=task, signals=("go",), until=clock.now() + 1_000_000)
+    wait = WakeCondition(target=task, signals=("go",), until=clock.now() + 1_000_000)
     assert engine.work.suspend(task, attempt.token, wait).ok
     clock.advance(2)
     assert engine.work.claim("worker", agents=["nobody"]) == []
@@ -209,7 +209,7 @@ def test_a_task_that_waits_for_its_children_is_ready_when_the_last_of_them_has_e
     attempt = take(engine, task)
     children = [NewTask(title=f"child {number}") for number in range(3)]
     made = engine.work.spawn(task, attempt.token, children, name="map").value
-    assert engine.work.suspend(task, attempt.token, Wait(children=True)).ok
+    assert engine.work.suspend(task, attempt.token, WakeCondition(children=True)).ok
     finish(engine, made[0])
     break_for_good(engine, made[1])
     assert engine.tasks.get(task).state == "waiting"
@@ -224,7 +224,7 @@ def test_children_that_ended_before_the_wait_make_it_due_at_once(engine: Engine)
     attempt = take(engine, task)
     (child,) = spawn(engine, attempt).value
     finish(engine, child)
-    assert engine.work.suspend(task, attempt.token, Wait(children=True)).ok
+    assert engine.work.suspend(task, attempt.token, WakeCondition(children=True)).ok
     assert engine.tasks.get(task).state == "ready"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.engine.engine import Engine
 from holdfast.model.result import AdvanceResult, Refusal, TransitionResult
-from holdfast.model.status import RUN_TERMINAL, RUN_TRANSITIONS, RunStatus, allowed
+from holdfast.model.status import RUN_TERMINAL, RUN_TRANSITIONS, RunStatus, is_allowed
 from tests.contract.raw_store import dump
 from tests.contract.task_states import MISSING_RUN, StartedRun, start
 
@@ -79,7 +79,7 @@ def test_an_operation_moves_a_run_along_the_table_or_is_refused_without_a_trace(
     assert after.generation == before.generation + (status in RUN_TERMINAL)
     events = [event for event in engine.runs.events(run.id) if event.task_id is None]
     assert [event.version for event in events] == list(range(1, after.version + 1))
-    assert status == target or allowed(RUN_TRANSITIONS, status, target)
+    assert status == target or is_allowed(RUN_TRANSITIONS, status, target)
 
 
 @pytest.mark.parametrize("name", OPERATIONS)

@@ -7,7 +7,7 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
-from holdfast.model.effect import Wait
+from holdfast.model.effect import WakeCondition
 from holdfast.model.result import Refusal
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
@@ -88,7 +88,7 @@ def test_a_failing_run_or_plan_ends_with_the_last_that_runs_however_that_one_end
         if left == "release":
             assert engine.work.release(*about).ok
         elif left == "suspend":
-            assert engine.work.suspend(*about, Wait(children=True)).ok
+            assert engine.work.suspend(*about, WakeCondition(children=True)).ok
         elif left == "ask":
             assert engine.work.ask(*about, "which?").ok
     if left == "lost":
@@ -110,7 +110,7 @@ def test_a_loop_or_condition_that_needs_nothing_any_more_goes_on(engine: Engine)
 def test_a_wait_for_nothing_is_refused(engine: Engine) -> None:
     attempt = take(engine, create(engine))
     with pytest.raises(InvalidInput, match="say until when"):
-        engine.work.suspend(attempt.task.id, attempt.token, Wait())
+        engine.work.suspend(attempt.task.id, attempt.token, WakeCondition())
 
 
 def test_a_step_that_goes_back_to_a_step_it_needs_no_more_waits_for_no_task(engine: Engine) -> None:

@@ -10,7 +10,7 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.result import Refusal, TransitionResult
-from holdfast.model.status import TASK_TRANSITIONS, TERMINAL, Status, allowed
+from holdfast.model.status import TASK_TRANSITIONS, TERMINAL, Status, is_allowed
 from holdfast.model.task import Renewal
 from tests.contract.raw_store import dump
 from tests.contract.task_states import MISSING_TASK, NOT_GENUINE, Stage, bring, create
@@ -190,7 +190,7 @@ def test_an_operation_moves_a_task_along_the_table_or_is_refused_without_a_trace
     assert after.version == len(events) == before.version + ((name, status) not in WITHOUT_A_CHANGE)
     if after.version > before.version:
         assert (events[-1].source, events[-1].target) == (status, target)
-        assert status == target or allowed(TASK_TRANSITIONS, status, target)
+        assert status == target or is_allowed(TASK_TRANSITIONS, status, target)
 
 
 @pytest.mark.parametrize("status", list(Status))

@@ -14,7 +14,7 @@ from holdfast.model.result import Refusal
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
 from holdfast.model.task import NewTask
-from holdfast.model.workflow.declarations import Declared
+from holdfast.model.workflow.declarations import WorkflowDeclarations
 from holdfast.model.workflow.graph import Concurrency, Step, Workflow
 from tests.contract.called_workflows import call as called
 from tests.contract.engine.input.bad_values import Refuse
@@ -296,7 +296,9 @@ def test_a_hook_with_fields_and_events_of_a_newer_release_still_follows_its_ends
 
 def test_a_run_that_a_sweep_lets_in_and_that_fails_at_once_is_followed(engine: Engine) -> None:
     engine.hooks.register([hook("after", "run.failed")])
-    wanted = Declared(input={"type": "object", "properties": {"to": {"type": "string"}}})
+    wanted = WorkflowDeclarations(
+        input={"type": "object", "properties": {"to": {"type": "string"}}}
+    )
     strict = Workflow.define("strict", (Step(id="go"),), declared=wanted)
     engine.workflows.add(strict)
 

@@ -12,7 +12,7 @@ import pytest
 from holdfast import Holdfast, InvalidInput, NewRun, NewTask
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.model.schedule import Missed, Schedule
+from holdfast.model.schedule import MissedTicks, Schedule
 from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.engine.input.bad_values import Refuse
 from tests.contract.engine.surroundings.daily_schedule import (
@@ -176,7 +176,7 @@ def test_functions_and_workflows_are_scheduled_by_name_and_arguments(hf: Holdfas
     kept = clean.schedule("clean", "0 3 * * *", zone="Europe/Berlin", folder="old")
     assert (kept.task, kept.workflow, kept.input) == ("clean", None, {"folder": "old"})
     other = flow.schedule(name="flow", cron="*/5 * * * *", missed="skip", day=3)
-    assert (other.task, other.workflow, other.missed) == (None, "flow", Missed.SKIP)
+    assert (other.task, other.workflow, other.missed) == (None, "flow", MissedTicks.SKIP)
     assert asyncio.run(by_await(hf)) == [kept, other]
     with pytest.raises(InvalidInput, match="missing a required argument: 'folder'"):
         clean.schedule("clean", "0 3 * * *")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from holdfast import NewRun, NewTask, NotFound, Refusal
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.model.schedule import AT_ONCE, Missed
+from holdfast.model.schedule import TICKS_AT_ONCE, MissedTicks
 from holdfast.model.workflow.graph import Concurrency, Step, Workflow
 from holdfast.store.group_commit.queue import GROUP_BYTES
 from tests.contract.engine.surroundings.daily_schedule import (
@@ -116,9 +116,9 @@ def test_many_missed_ticks_are_fired_in_order_over_several_commits(
 ) -> None:
     engine.schedules.put(daily(cron="* * * * *", missed="all"))
     begun = clock.now()
-    clock.advance(60 * 2 * AT_ONCE)
+    clock.advance(60 * 2 * TICKS_AT_ONCE)
     assert engine.recovery.step() <= 0.001
-    assert len(fired(engine)) == AT_ONCE
+    assert len(fired(engine)) == TICKS_AT_ONCE
     engine.recovery.step()
     found = keys(engine)
     assert found == sorted(set(found), key=str)
@@ -144,8 +144,8 @@ def test_ticks_are_fired_in_order_however_the_clock_moves(sqlite_url: str) -> No
     with opened(sqlite_url, clock=clock) as engine:
 
         @settings(max_examples=25)
-        @given(moves, st.sampled_from(Missed))
-        def play(seconds: list[int], missed: Missed) -> None:
+        @given(moves, st.sampled_from(MissedTicks))
+        def play(seconds: list[int], missed: MissedTicks) -> None:
             name = f"s{next(numbers)}"
             engine.schedules.put(daily(name=name, cron="*/20 * * * *", missed=missed))
             for each in seconds:

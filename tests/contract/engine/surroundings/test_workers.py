@@ -12,7 +12,7 @@ from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
 from holdfast.model.text import MAX_NAME
-from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.declarations import StepWork
 from tests.acceptance.worker.watched_attempt import alive
 from tests.contract.raw_store import count_rows
 from tests.contract.single_statements import keep
@@ -204,7 +204,7 @@ def test_a_drained_worker_finishes_what_it_runs_and_claims_nothing_more(store_ur
 
 def test_an_evicted_worker_gives_back_what_it_can_stop(store_url: str, tmp_path: Path) -> None:
     with file_steps(store_url, tmp_path, renewal=0.05, poll=0.05) as steps:
-        task_id = steps.enqueue(Work(command=("sh", "-c", "echo $$; exec sleep 1000")))
+        task_id = steps.enqueue(StepWork(command=("sh", "-c", "echo $$; exec sleep 1000")))
         log = steps.state.log(task_id, 1).path
         assert eventually(lambda: log.exists() and log.read_text() != "")
         (name,) = names(steps.hf.engine)

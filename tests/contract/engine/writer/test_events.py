@@ -6,7 +6,7 @@ from collections import Counter
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.model.event import FOLDED, RUN_FOLDED, fold
+from holdfast.model.event import RUN_FIELDS, TASK_FIELDS, fold_events
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
 from holdfast.model.task import Renewal
@@ -73,11 +73,11 @@ def test_folding_the_events_gives_back_every_row(
     store = dump(store_url)
     assert len(store["holdfast_task"]) == 20
     for row in store["holdfast_task"]:
-        told = UNTOLD | fold(engine.tasks.events(row["id"]))
-        assert told == {name: row[name] for name in (*FOLDED, *COMMON, "attempt")}
+        told = UNTOLD | fold_events(engine.tasks.events(row["id"]))
+        assert told == {name: row[name] for name in (*TASK_FIELDS, *COMMON, "attempt")}
     for row in store["holdfast_run"]:
         own = [event for event in engine.runs.events(row["id"]) if event.task_id is None]
-        assert RUN_UNTOLD | fold(own) == {name: row[name] for name in (*RUN_FOLDED, *COMMON)}
+        assert RUN_UNTOLD | fold_events(own) == {name: row[name] for name in (*RUN_FIELDS, *COMMON)}
 
 
 def test_every_version_of_a_row_has_exactly_one_event(

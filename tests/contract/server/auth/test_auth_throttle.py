@@ -11,7 +11,7 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import StoreBusy
-from holdfast.model.token import Access
+from holdfast.model.token import AccessToken
 from holdfast.server.auth.auth_throttle import Tries
 from holdfast.server.auth.known_tokens import KnownTokens
 from holdfast.server.auth.rate_limits import Rate
@@ -24,7 +24,7 @@ from tests.engines import opened
 ADDRESS = "10.0.0.9"
 
 
-async def _fail() -> Access | None:
+async def _fail() -> AccessToken | None:
     raise StoreBusy("somebody else writes")
 
 

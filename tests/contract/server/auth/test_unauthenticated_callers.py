@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from holdfast.model.token import Access
+from holdfast.model.token import AccessToken
 from holdfast.server.auth import audit_throttle, auth_throttle
 from holdfast.server.auth.rate_limits import Rate
 from holdfast.server.gate import Rules
@@ -45,7 +45,7 @@ def test_a_flood_of_wrong_tokens_costs_the_store_no_read_each(
     tokens = server.application.serving.tokens
     find = tokens.find
 
-    def count(secret: str) -> Access | None:
+    def count(secret: str) -> AccessToken | None:
         looked.append(secret)
         return find(secret)
 

@@ -13,7 +13,7 @@ from starlette.types import Message
 
 from holdfast.errors import StoreBusy
 from holdfast.model.task import Assignment
-from holdfast.model.token import Access
+from holdfast.model.token import AccessToken
 from holdfast.server.application import Application
 from holdfast.service.admin.tokens import Tokens
 from holdfast.service.protocol.protocol import Protocol
@@ -89,7 +89,7 @@ def test_work_that_came_when_the_token_could_not_be_looked_at_goes_back(
     tokens = server.application.serving.tokens
     look = tokens.look
 
-    async def fail(secret: str) -> Access | None:
+    async def fail(secret: str) -> AccessToken | None:
         if secret == server.tokens["worker"]:
             raise StoreBusy("somebody else writes")
         return await look(secret)

@@ -11,8 +11,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from holdfast import Holdfast, tracing
 from holdfast.engine.input import trace_start as starts
 from holdfast.model.trace import derive_trace_id
-from holdfast.spans import Spans
-from holdfast.tracing import Place, Span, is_wanted, read_header
+from holdfast.spans import OpenTelemetryTracer
+from holdfast.tracing import Span, SpanIdentity, is_tracing_wanted, read_traceparent
 from holdfast.worker.attempt import attempt_span as attempts
 
 TRACE = "12" * 16
@@ -21,7 +21,7 @@ TRACE = "12" * 16
 class Collected:
     def __init__(self) -> None:
         self._exporter = InMemorySpanExporter()
-        self.tracer = Spans(self._exporter)
+        self.tracer = OpenTelemetryTracer(self._exporter)
 
     def of(self, trace_id: str) -> dict[str, ReadableSpan]:
         """The spans of one trace by name."""
@@ -54,12 +54,12 @@ def test_a_task_and_its_attempts_are_below_what_asked_for_it(
 
         @hf.task(max_attempts=2)
         def dig(deep: int) -> int:
-            seen.append(tracing.write_header())
+            seen.append(tracing.write_traceparent())
             if len(seen) == 1:
                 raise ValueError("a stone")
             return deep
 
-        with collected.tracer.within(Span(name="asks", place=Place(trace_id=TRACE))):
+        with collected.tracer.within(Span(name="asks", place=SpanIdentity(trace_id=TRACE))):
             asked = dig.enqueue(3)
         with hf.worker():
             assert asked.result() == 3
@@ -78,10 +78,12 @@ def test_a_task_and_its_attempts_are_below_what_asked_for_it(
 
 def test_traces_are_wanted_where_the_standard_variables_say_so() -> None:
     to = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}
-    assert is_wanted(to)
-    assert is_wanted({"OTEL_TRACES_EXPORTER": "otlp"})
-    assert not is_wanted({})
-    assert not is_wanted(to | {"OTEL_SDK_DISABLED": "true"})
-    assert not is_wanted(to | {"OTEL_TRACES_EXPORTER": "none"})
-    assert read_header(f"00-{TRACE}-{'cd' * 8}-01") == Place(trace_id=TRACE, parent_id="cd" * 8)
-    assert read_header("00-nothing") is None
+    assert is_tracing_wanted(to)
+    assert is_tracing_wanted({"OTEL_TRACES_EXPORTER": "otlp"})
+    assert not is_tracing_wanted({})
+    assert not is_tracing_wanted(to | {"OTEL_SDK_DISABLED": "true"})
+    assert not is_tracing_wanted(to | {"OTEL_TRACES_EXPORTER": "none"})
+    assert read_traceparent(f"00-{TRACE}-{'cd' * 8}-01") == SpanIdentity(
+        trace_id=TRACE, parent_id="cd" * 8
+    )
+    assert read_traceparent("00-nothing") is None

@@ -14,7 +14,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.model.task import Task
-from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.declarations import StepWork
 from holdfast.worker.remote import poller
 from tests.contract.planted_secret import CALLS, ENV, LOOKED_FOR, REFUSED, SECRET, SHOWN, found
 from tests.contract.server.local_server import served
@@ -34,7 +34,7 @@ class Scene:
 
     def ended(self, command: tuple[str, ...], **env: str) -> Task:
         """The task of a command, once it has ended or asked."""
-        work = Work(command=command, env={**ENV, **env})
+        work = StepWork(command=command, env={**ENV, **env})
         task_id = enqueue(self.hf, work, retry=ONCE)
         assert eventually(lambda: self._over(self.hf.tasks.get(task_id)))
         return self.hf.tasks.get(task_id)

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Context, Holdfast, StoreUnreachable, Worker
 from holdfast.model.task import Assignment
-from holdfast.threads import Running, SystemThreads
+from holdfast.threads import RunningThread, SystemThreads
 from holdfast.worker.attempt.execution import Invocation
 from holdfast.worker.pool.worker_options import WorkerOptions
 from tests.contract.task_states import create
@@ -62,7 +62,7 @@ threading.Thread(target=watch, daemon=True).start()
 class NoMoreSteps(SystemThreads):
     """A system that starts no thread for a step, as one does that has no more of them."""
 
-    def start(self, name: str, target: Callable[[], None]) -> Running:
+    def start(self, name: str, target: Callable[[], None]) -> RunningThread:
         if name == "holdfast-step":
             raise RuntimeError("can't start new thread")
         return super().start(name, target)

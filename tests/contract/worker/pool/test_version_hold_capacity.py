@@ -45,7 +45,7 @@ def test_a_full_worker_lifts_as_many_as_it_runs_at_once_the_first_in_line(
     versions.lift(full=True)
     assert held(engine, tasks) == [True, False, True]
     # It has come to that one.
-    versions.ahead.pop(tasks[1])
+    versions.draw_task_ids.pop(tasks[1])
     clock.advance(LOOK_EVERY)
     versions.lift(full=True)
     assert held(engine, tasks) == [True, False, False]

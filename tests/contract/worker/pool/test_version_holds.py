@@ -13,7 +13,7 @@ from holdfast import Holdfast, needs
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.task import Assignment, NewTask
-from holdfast.model.workflow.declarations import Declared, Work
+from holdfast.model.workflow.declarations import StepWork, WorkflowDeclarations
 from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.worker.pool.version_holds import LOOK_EVERY, Versions
 from holdfast.worker.pool.worker_options import WorkerOptions
@@ -201,10 +201,10 @@ def test_an_external_step_of_a_run_begun_before_they_were_told_apart_is_left_to_
 def test_a_worker_lifts_held_steps_that_no_program_runs_in_their_version_of_the_workflow(
     engine: Engine,
 ) -> None:
-    works = (Work(prompt="think"), Work(command=("think",)), None)
+    works = (StepWork(prompt="think"), StepWork(command=("think",)), None)
     tasks = []
     for work in works:
-        declared = None if work is None else Declared()
+        declared = None if work is None else WorkflowDeclarations()
         step = Step(id="plan", agent="planner", work=work)
         run = start(engine, Workflow.define("feature", (step,), declared=declared), input={})
         tasks.append(run.steps["plan"])

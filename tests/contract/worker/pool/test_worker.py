@@ -16,7 +16,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.engine.engine import Engine
 from holdfast.store.database import Transaction
-from holdfast.threads import DEFAULT_TURN, TURN
+from holdfast.threads import DEFAULT_SWITCH_INTERVAL, SWITCH_INTERVAL
 from tests.race.racers import eventually
 
 PATIENCE = 30
@@ -82,7 +82,9 @@ def test_a_worker_has_stopped_when_it_is_no_longer_listed(
 
 
 @pytest.mark.parametrize("begin", [Holdfast.worker, open_again])
-@pytest.mark.parametrize(("chosen", "then"), [(DEFAULT_TURN, TURN), (0.002, 0.002)])
+@pytest.mark.parametrize(
+    ("chosen", "then"), [(DEFAULT_SWITCH_INTERVAL, SWITCH_INTERVAL), (0.002, 0.002)]
+)
 def test_the_switch_interval_of_threads_is_shortened_unless_the_program_has_chosen_one(
     hf: Holdfast,
     monkeypatch: pytest.MonkeyPatch,

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Holdfast, InvalidInput, NewRun, TaskFailed
-from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.worker.attempt.execution import StepFailed
 from holdfast.worker.secrets.secrets import Secrets
@@ -46,7 +46,7 @@ def test_a_secret_reaches_a_command_and_nothing_that_is_written_down(
     caplog.set_level(logging.DEBUG)
     with file_steps(store_url, tmp_path, {"PLANTED": SECRET}, renewal=0.05) as steps:
         text = TELLS.replace(", secret: base64.b64encode(secret.encode()).decode()", "") % key
-        task_id = steps.enqueue(Work(command=program(text), env=ENV), retry=SOON)
+        task_id = steps.enqueue(StepWork(command=program(text), env=ENV), retry=SOON)
         assert eventually(
             lambda: (
                 steps.hf.tasks.get(task_id).terminal
@@ -182,8 +182,8 @@ def test_a_secret_is_one_before_the_first_step_of_its_run_and_is_not_inherited(
     monkeypatch.setenv("PLANTED", SECRET)
     elsewhere = tmp_path_factory.mktemp("elsewhere") / "secret"
     elsewhere.write_text(f"{SECRET}\n")
-    show = Work(command=("sh", "-c", 'echo "<$PLANTED>"; cat "$0"', str(elsewhere)))
-    use = Work(command=("sh", "-c", '[ "$PLANTED" = "$(cat "$0")" ]', str(elsewhere)), env=ENV)
+    show = StepWork(command=("sh", "-c", 'echo "<$PLANTED>"; cat "$0"', str(elsewhere)))
+    use = StepWork(command=("sh", "-c", '[ "$PLANTED" = "$(cat "$0")" ]', str(elsewhere)), env=ENV)
     workflow = Workflow.define(
         "two", (Step(id="show", work=show), Step(id="use", work=use, needs=("show",)))
     )
@@ -200,9 +200,9 @@ def test_the_secret_of_a_workflow_that_has_not_begun_is_one_for_the_commands_of_
     store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PLANTED", SECRET)
-    use = Step(id="use", work=Work(command=("true",), env=ENV))
+    use = Step(id="use", work=StepWork(command=("true",), env=ENV))
     with file_steps(store_url, tmp_path, {"PLANTED": SECRET}) as steps:
-        say = Work(command=("sh", "-c", 'echo "<$PLANTED>"'))
+        say = StepWork(command=("sh", "-c", 'echo "<$PLANTED>"'))
         earlier = steps.done(say)
         assert steps.log(earlier.id) == f"<{SECRET}>\n"
         steps.hf.engine.workflows.add(Workflow.define("another", (use,)))
@@ -289,5 +289,5 @@ def test_a_secret_that_is_too_short_is_refused_where_it_is_asked_for(
     sqlite_url: str, tmp_path: Path
 ) -> None:
     with file_steps(sqlite_url, tmp_path, {"PLANTED": "1234"}) as steps:
-        task = steps.done(Work(command=("true",), env=ENV), retry=ONCE)
+        task = steps.done(StepWork(command=("true",), env=ENV), retry=ONCE)
         assert "secret PLANTED: has 4 characters" in task.error["message"]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast, StoreUnreachable
-from holdfast.model.workflow.declarations import HttpCall, Work
+from holdfast.model.workflow.declarations import HttpCall, StepWork
 from tests.contract.http_service import Reply, service
 from tests.contract.worker.file_steps import ONCE, FileSteps, file_steps, shell
 from tests.race.racers import eventually
@@ -112,7 +112,7 @@ def test_an_attempt_whose_own_reads_do_not_reach_the_store_is_given_back(
     assert (outcomes, task.failures) == (["failed", "released", "completed"], 1)
     with service(Reply(status=500), Reply(body=b"{}")) as to:
         effects.asked = 0
-        task = steps.done(Work(http=HttpCall(url=to.url)))
+        task = steps.done(StepWork(http=HttpCall(url=to.url)))
     outcomes = [each.outcome for each in steps.hf.tasks.attempts(task.id)]
     assert (outcomes, task.failures) == (["failed", "released", "completed"], 1)
 

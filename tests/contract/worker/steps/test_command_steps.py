@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.declarations import StepWork
 from tests.acceptance.worker.watched_attempt import alive, program
 from tests.contract.worker.file_steps import ONCE, FileSteps, file_steps, shell
 from tests.race.racers import eventually
@@ -65,7 +65,7 @@ def test_a_command_knows_its_attempt_its_store_and_its_input(
 
 
 def test_a_prompt_that_stands_in_the_command_is_not_read(steps: FileSteps) -> None:
-    work = Work(
+    work = StepWork(
         prompt="$(say) 'it'",
         command=("sh", "-c", 'printf "%s|" "$0"; cat', "<{{ prompt }}>"),
     )
@@ -96,9 +96,9 @@ def test_a_command_that_fails_says_how_and_is_tried_again(steps: FileSteps) -> N
 @pytest.mark.parametrize(
     ("work", "message"),
     [
-        (Work(command=("no-such-command",)), "no-such-command cannot be run: No such file"),
+        (StepWork(command=("no-such-command",)), "no-such-command cannot be run: No such file"),
         (
-            Work(command=("echo", "{{ prompt }}"), prompt="x" * 200_000),
+            StepWork(command=("echo", "{{ prompt }}"), prompt="x" * 200_000),
             "echo cannot be run: its arguments and its environment are longer",
         ),
         (shell("kill -9 $$"), "was killed by SIGKILL"),
@@ -118,7 +118,9 @@ def test_a_command_that_fails_says_how_and_is_tried_again(steps: FileSteps) -> N
         (shell("mkfifo $HOLDFAST_OUTPUT", outputs=STORIES), "there is no JSON object"),
     ],
 )
-def test_a_command_that_cannot_be_done_says_why(steps: FileSteps, work: Work, message: str) -> None:
+def test_a_command_that_cannot_be_done_says_why(
+    steps: FileSteps, work: StepWork, message: str
+) -> None:
     task = steps.done(work, retry=ONCE)
     assert task.status == "failed"
     assert message in task.error["message"]
@@ -226,7 +228,7 @@ def test_the_last_line_that_a_command_wrote_is_its_progress(
 ) -> None:
     gate = tmp_path / "gate"
     with file_steps(sqlite_url, tmp_path, renewal=0.05) as steps:
-        work = Work(
+        work = StepWork(
             command=program(f"""
 import os, sys
 print("\\x1b[31mediting\\x1b[0m src/saml.ts", flush=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.model.workflow.declarations import HttpCall, Work
+from holdfast.model.workflow.declarations import HttpCall, StepWork
 from tests.contract.http_service import Reply, Service, service
 from tests.contract.worker.file_steps import ONCE, FileSteps, file_steps
 from tests.race.racers import eventually
@@ -26,9 +26,9 @@ def steps(sqlite_url: str, tmp_path: Path) -> Iterator[FileSteps]:
         yield made
 
 
-def call(to: Service, **fields: Any) -> Work:
+def call(to: Service, **fields: Any) -> StepWork:
     outputs = fields.pop("outputs", None)
-    return Work(http=HttpCall(url=f"{to.url}/pay", **fields), outputs=outputs)
+    return StepWork(http=HttpCall(url=f"{to.url}/pay", **fields), outputs=outputs)
 
 
 def test_a_call_carries_its_fence_and_gives_its_json(store_url: str, tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_http_replies_that_will_not_change_fail_the_step_for_good(
 
 @pytest.mark.parametrize("url", ["ftp://example.org", "http://host:port", "no url"])
 def test_an_address_that_is_none_fails_for_good(steps: FileSteps, url: str) -> None:
-    task = steps.done(Work(http=HttpCall(url=url)))
+    task = steps.done(StepWork(http=HttpCall(url=url)))
     assert (task.status, task.attempt) == ("failed", 1)
 
 
@@ -112,7 +112,7 @@ def test_a_server_that_is_away_is_tried_again(steps: FileSteps) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
-        task = steps.done(Work(http=HttpCall(url=url)))
+        task = steps.done(StepWork(http=HttpCall(url=url)))
     assert (task.status, task.attempt) == ("failed", 3)
     assert "connection attempts failed" in task.error["message"]
 

@@ -9,7 +9,7 @@ from holdfast.engine.core.task_rows import Drawn, Sheet, measure
 from holdfast.engine.input.blueprint import KEPT_STENCILS, Place, draw, draw_run
 from holdfast.ids import Ids
 from holdfast.model.retry import RetryPolicy
-from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.graph import Concurrency, Step
 from holdfast.model.workflow.reference import Reference
 from holdfast.randomness import SeededRandomness
@@ -23,7 +23,7 @@ RICH = (
     Step(id="last", needs=("join",), concurrency=Concurrency(key="k", limit=3)),
 )
 VERIFIED = (Step(id="make"), Step(id="check", needs=("make",), verifies="make"))
-TOLD = (Step(id="write", title="On {{ input.topic }}", work=Work(command=("echo",))),)
+TOLD = (Step(id="write", title="On {{ input.topic }}", work=StepWork(command=("echo",))),)
 
 
 def ids() -> Ids:

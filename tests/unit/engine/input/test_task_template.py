@@ -120,7 +120,7 @@ def test_the_payload_and_the_key_of_each_task_are_refused_as_they_would_be_alone
 
 
 def test_ids_come_from_where_it_is_asked_for() -> None:
-    made = Ids(ManualClock(), SeededRandomness(1)).ahead(2)
+    made = Ids(ManualClock(), SeededRandomness(1)).draw_task_ids(2)
     edge = replace(EDGE, ids=made)
     prepared = Prepared(NewTask(title="job"))
     first, second = (prepared.row(edge, None) for _ in range(2))

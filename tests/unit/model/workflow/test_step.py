@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.model.workflow.step import Step, givers
+from holdfast.model.workflow.step import Step, output_steps
 
 IMPLEMENT = Step(id="implement")
 LINT = Step(id="lint", needs=("implement",))
@@ -38,4 +38,4 @@ def verify(*needs: str) -> Step:
 def test_a_body_gives_what_its_last_steps_gave_verifiers_aside(
     steps: tuple[Step, ...], giving: set[str]
 ) -> None:
-    assert givers(steps) == giving
+    assert output_steps(steps) == giving

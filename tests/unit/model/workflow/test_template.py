@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
-from holdfast.model.workflow.declarations import HttpCall, Work
+from holdfast.model.workflow.declarations import HttpCall, StepWork
 from holdfast.model.workflow.reference import Unresolved
 from holdfast.model.workflow.step_template import finish_work, render_key, render_work
-from holdfast.model.workflow.template import MAX_RENDERED, SKIPPED, parse
+from holdfast.model.workflow.template import MAX_RENDERED, SKIPPED, parse_template
 
 SCOPE: dict[str, Any] = {
     "input": {"n": 3, "list": [1, "b"], "text": "hi", "none": None, "yes": True},
@@ -27,7 +27,7 @@ SCOPE: dict[str, Any] = {
 
 
 def value(text: str) -> object:
-    rendered: object = parse("prompt", text).value(SCOPE)
+    rendered: object = parse_template("prompt", text).value(SCOPE)
     return rendered
 
 
@@ -77,7 +77,7 @@ def test_a_variable_that_leads_to_nothing_is_unresolved(text: str) -> None:
 )
 def test_an_invalid_variable_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
-        parse("prompt", text)
+        parse_template("prompt", text)
 
 
 HOSTILE = st.text(alphabet=st.sampled_from("{} ;$`'\"\n\x1b\\abcinputsecret.envX"), max_size=60) | (
@@ -89,7 +89,7 @@ HOSTILE = st.text(alphabet=st.sampled_from("{} ;$`'\"\n\x1b\\abcinputsecret.envX
 
 @given(HOSTILE)
 def test_a_hostile_value_changes_nothing_but_its_own_text(hostile: str) -> None:
-    work = Work(
+    work = StepWork(
         prompt="Do {{ input.x }} in {{ env.HOME }}",
         command=("run", "{{ input.x }}", "--prompt={{ prompt }}{{ input.x }}"),
         env={"X": "{{ input.x }}", "TOKEN": "{{ secret.TOKEN }}"},
@@ -102,7 +102,7 @@ def test_a_hostile_value_changes_nothing_but_its_own_text(hostile: str) -> None:
     )
     rendered = render_work(work, {"input": {"x": hostile}})
     done = finish_work(rendered, lambda root, name: f"<{root}.{name}>")
-    assert done == Work(
+    assert done == StepWork(
         prompt=f"Do {hostile} in <env.HOME>",
         command=("run", hostile, f"--prompt=<prompt.>{hostile}"),
         env={"X": hostile, "TOKEN": "<secret.TOKEN>"},
@@ -116,7 +116,7 @@ def test_a_hostile_value_changes_nothing_but_its_own_text(hostile: str) -> None:
 
 
 def test_a_variable_that_the_worker_fills_in_is_told_by_its_place() -> None:
-    work = Work(command=("x", "a {{ env.HOME }} b"), env={"T": "{{ secret.T }}", "U": "u"})
+    work = StepWork(command=("x", "a {{ env.HOME }} b"), env={"T": "{{ secret.T }}", "U": "u"})
     rendered = render_work(work, SCOPE)
     assert rendered.command == ("x", "a {{ env.HOME }} b")
     assert rendered.later == {"command.1": ("a ", "env.HOME", " b"), "env.T": ("", "secret.T", "")}
@@ -124,14 +124,14 @@ def test_a_variable_that_the_worker_fills_in_is_told_by_its_place() -> None:
 
 def test_inside_of_json_a_variable_keeps_its_type() -> None:
     body = {"n": "{{ input.n }}", "l": ["{{ input.list }}", "x {{ input.n }}"], "b": False}
-    rendered = render_work(Work(http=HttpCall(url="u", body=body)), SCOPE)
+    rendered = render_work(StepWork(http=HttpCall(url="u", body=body)), SCOPE)
     assert rendered.http is not None
     assert rendered.http.body == {"n": 3, "l": [[1, "b"], "x 3"], "b": False}
 
 
 def test_a_value_inside_of_a_url_is_one_part_of_it_and_one_before_it_its_beginning() -> None:
     scope = {"input": {"base": "http://h/v1", "id": "../x?y=#"}}
-    rendered = render_work(Work(http=HttpCall(url="{{ input.base }}/{{ input.id }}")), scope)
+    rendered = render_work(StepWork(http=HttpCall(url="{{ input.base }}/{{ input.id }}")), scope)
     assert rendered.http is not None
     assert rendered.http.url == "http://h/v1/..%2Fx%3Fy%3D%23"
 
@@ -151,7 +151,7 @@ def test_a_value_inside_of_a_url_is_one_part_of_it_and_one_before_it_its_beginni
 )
 def test_a_value_that_would_lead_out_of_its_place_in_a_url_is_refused(url: str, value: str) -> None:
     with pytest.raises(Unresolved, match="leads elsewhere"):
-        render_work(Work(http=HttpCall(url=url)), {"input": {"x": value}})
+        render_work(StepWork(http=HttpCall(url=url)), {"input": {"x": value}})
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_value_that_would_lead_out_of_its_place_in_a_url_is_refused(url: str, 
 def test_dots_that_lead_nowhere_or_were_written_by_the_workflow_stay(
     url: str, value: str, rendered: str
 ) -> None:
-    done = render_work(Work(http=HttpCall(url=url)), {"input": {"x": value}})
+    done = render_work(StepWork(http=HttpCall(url=url)), {"input": {"x": value}})
     assert done.http is not None
     assert done.http.url == rendered
 
@@ -181,21 +181,21 @@ LONG = "x" * (MAX_RENDERED // 3)
 @pytest.mark.parametrize(
     "work",
     [
-        Work(prompt="{{ input.x }}" * 4),
-        Work(command=("echo", *["{{ input.x }}!"] * 4)),
-        Work(env={"A": "{{ input.x }}{{ input.x }}", "B": "{{ input.x }}{{ input.x }}"}),
-        Work(prompt="{{ env.A }}" + "{{ input.x }}" * 4),
-        Work(input=["{{ input.x }}"] * 4),
-        Work(http=HttpCall(url="u", body={"a": ["{{ input }}"] * 4})),
+        StepWork(prompt="{{ input.x }}" * 4),
+        StepWork(command=("echo", *["{{ input.x }}!"] * 4)),
+        StepWork(env={"A": "{{ input.x }}{{ input.x }}", "B": "{{ input.x }}{{ input.x }}"}),
+        StepWork(prompt="{{ env.A }}" + "{{ input.x }}" * 4),
+        StepWork(input=["{{ input.x }}"] * 4),
+        StepWork(http=HttpCall(url="u", body={"a": ["{{ input }}"] * 4})),
     ],
 )
-def test_texts_that_are_too_long_together_are_refused(work: Work) -> None:
+def test_texts_that_are_too_long_together_are_refused(work: StepWork) -> None:
     with pytest.raises(Unresolved, match=f"longer than {MAX_RENDERED} characters"):
         render_work(work, {"input": {"x": LONG}})
 
 
 def test_no_more_is_made_of_a_text_than_is_let_through() -> None:
-    work = Work(command=tuple(["{{ input.x }}" * 99] * 5))
+    work = StepWork(command=tuple(["{{ input.x }}" * 99] * 5))
     tracemalloc.start()
     try:
         with pytest.raises(Unresolved):
@@ -206,7 +206,7 @@ def test_no_more_is_made_of_a_text_than_is_let_through() -> None:
 
 
 def test_texts_that_are_just_short_enough_are_rendered() -> None:
-    work = Work(prompt="{{ input.x }}{{ env.A }}{{ input.x }}", env={"A": "{{ input.x }}"})
+    work = StepWork(prompt="{{ input.x }}{{ env.A }}{{ input.x }}", env={"A": "{{ input.x }}"})
     rendered = render_work(work, {"input": {"x": LONG}})
     done = finish_work(rendered, lambda _root, _name: "!")
     assert (done.prompt, done.env) == (f"{LONG}!{LONG}", {"A": LONG})

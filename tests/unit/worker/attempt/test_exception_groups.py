@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import TaskFailed
-from holdfast.model.effect import Wait
+from holdfast.model.effect import WakeCondition
 from holdfast.worker.attempt.attempt_lease import AttemptEnded
 from holdfast.worker.attempt.durable import InvalidCall, InvalidEffect, SignalTimeout
 from holdfast.worker.attempt.execution import foremost
 from holdfast.worker.attempt.waits import Suspended
 
-WAIT, FAILURE = Suspended(Wait()), ValueError("stumbled")
+WAIT, FAILURE = Suspended(WakeCondition()), ValueError("stumbled")
 
 
 def group(*inside: BaseException) -> BaseExceptionGroup[BaseException]:

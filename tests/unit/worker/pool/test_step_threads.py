@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from holdfast.threads import Running, SystemThreads
+from holdfast.threads import RunningThread, SystemThreads
 from holdfast.worker.pool.step_threads import Crew
 
 PATIENCE = 30
@@ -22,7 +22,7 @@ class Counted(SystemThreads):
         self.most = most
         self.started = 0
 
-    def start(self, name: str, target: Callable[[], None]) -> Running:
+    def start(self, name: str, target: Callable[[], None]) -> RunningThread:
         if self.started == self.most:
             raise RuntimeError("can't start new thread")
         self.started += 1
@@ -87,7 +87,7 @@ def ends_after(closer: threading.Thread, go_on: threading.Event) -> None:
 class Slow:
     """A thread that tells who started it of its life when something has happened, if it may."""
 
-    def __init__(self, running: Running, caller: int, happened: threading.Event) -> None:
+    def __init__(self, running: RunningThread, caller: int, happened: threading.Event) -> None:
         self.join = running.join
         self._running, self._caller, self._happened = running, caller, happened
 
@@ -104,7 +104,7 @@ class Overtaken(Counted):
         super().__init__()
         self.noted = threading.Event()
 
-    def start(self, name: str, target: Callable[[], None]) -> Running:
+    def start(self, name: str, target: Callable[[], None]) -> RunningThread:
         is_first = not self.started
         started = super().start(name, target)
         return Slow(started, threading.get_ident(), self.noted) if is_first else started

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import InvalidInput
-from holdfast.model.workflow.declarations import HttpCall, Work
+from holdfast.model.workflow.declarations import HttpCall, StepWork
 from holdfast.worker.attempt.execution import StepFailed
 from holdfast.worker.remote.allowlist import Allowed
 from holdfast.worker.secrets.secrets import Secrets
@@ -19,7 +19,7 @@ ALLOWED = Allowed(names=(*URLS, "echo"), variables=["MINE"])
 ECHO = shutil.which("echo")
 
 
-def permitted(work: Work, allowed: Allowed = ALLOWED, prompt: str = "") -> PermittedWork:
+def permitted(work: StepWork, allowed: Allowed = ALLOWED, prompt: str = "") -> PermittedWork:
     environment = allowed.readable({"MINE": "mine-alone", "HOME": "/home", "KEY": "of-the-worker"})
     return permit(work, allowed, Secrets("http://server", environment), prompt)
 
@@ -39,7 +39,7 @@ def permitted(work: Work, allowed: Allowed = ALLOWED, prompt: str = "") -> Permi
     ],
 )
 def test_an_address_below_one_that_is_allowed_may_be_called(url: str) -> None:
-    assert permitted(Work(http=HttpCall(url=url))).http is not None
+    assert permitted(StepWork(http=HttpCall(url=url))).http is not None
 
 
 @pytest.mark.parametrize(
@@ -85,17 +85,17 @@ def test_an_address_below_one_that_is_allowed_may_be_called(url: str) -> None:
 )
 def test_an_address_that_leads_elsewhere_in_any_reading_may_not(url: str) -> None:
     with pytest.raises(NotAllowed, match="left to others"):
-        permitted(Work(http=HttpCall(url=url)))
+        permitted(StepWork(http=HttpCall(url=url)))
 
 
 def test_the_address_that_is_called_is_the_one_that_was_checked() -> None:
-    call = permitted(Work(http=HttpCall(url="http://H.example:80/public/a/../b?c#d"))).http
+    call = permitted(StepWork(http=HttpCall(url="http://H.example:80/public/a/../b?c#d"))).http
     assert call is not None
     assert call.url == "http://h.example/public/b?c#d"
 
 
 def test_an_address_is_checked_with_what_is_filled_in_last() -> None:
-    work = Work(
+    work = StepWork(
         http=HttpCall(url="http://h.example/public/x"),
         later={"http.url": ("http://h.example/", "prompt", "")},
     )
@@ -118,8 +118,8 @@ def test_an_address_is_checked_with_what_is_filled_in_last() -> None:
 def test_a_header_by_which_a_server_reads_another_request_is_refused(name: str) -> None:
     call = HttpCall(url="http://h.example/public/x", headers={name: "9"})
     with pytest.raises(NotAllowed, match=name):
-        permitted(Work(http=call))
-    assert permitted(Work(http=call), Allowed(anything=True)).http == call
+        permitted(StepWork(http=call))
+    assert permitted(StepWork(http=call), Allowed(anything=True)).http == call
 
 
 @pytest.mark.parametrize("text", ["http://a/x?y", "http://a/x#y", "http://b@a/", "ftp://a/", "://"])
@@ -145,33 +145,33 @@ def test_a_command_is_the_file_that_was_found_at_the_start(
     monkeypatch.setenv("PATH", str(other.parent))
     assert allowed.missing == ["absent"]
     for name in ("tool", "./tool", str(one)):
-        command = permitted(Work(command=(name, "x")), allowed).command
+        command = permitted(StepWork(command=(name, "x")), allowed).command
         assert (Path(command[0]).samefile(one), command[1:]) == (True, ("x",))
     for name in ("absent", str(other), f"{one.parent}/../one/tool", "Tool", "tool "):
         with pytest.raises(NotAllowed):
-            permitted(Work(command=(name,)), allowed)
+            permitted(StepWork(command=(name,)), allowed)
 
 
 def test_a_command_is_checked_with_what_is_filled_in_last() -> None:
-    work = Work(command=("echo", "-c", "x"), later={"command.0": ("/bin/sh",)})
+    work = StepWork(command=("echo", "-c", "x"), later={"command.0": ("/bin/sh",)})
     with pytest.raises(NotAllowed, match="--allow /bin/sh"):
         permitted(work)
-    by_prompt = Work(command=("echo",), later={"command.0": ("", "prompt", "")})
+    by_prompt = StepWork(command=("echo",), later={"command.0": ("", "prompt", "")})
     assert permitted(by_prompt, prompt="echo").command == (ECHO,)
     with pytest.raises(NotAllowed):
         permitted(by_prompt, prompt="/bin/sh")
 
 
 def test_a_prompt_that_stands_in_a_command_ten_thousand_times_is_not_filled_in() -> None:
-    work = Work(command=("echo", ""), later={"command.1": ("", "prompt") * 10_000})
+    work = StepWork(command=("echo", ""), later={"command.1": ("", "prompt") * 10_000})
     with pytest.raises(StepFailed, match="longer than"):
         permitted(work, prompt="x" * 2**20)
 
 
 def test_work_that_was_not_checked_cannot_be_made_to_look_so() -> None:
     with pytest.raises(TypeError):
-        PermittedWork(Work(command=("sh",)), object())
-    made = permitted(Work(command=("echo",), env={"MINE": "x"}))
+        PermittedWork(StepWork(command=("sh",)), object())
+    made = permitted(StepWork(command=("echo",), env={"MINE": "x"}))
     with pytest.raises(AttributeError):
         made.command = ("sh",)
     with pytest.raises(TypeError):
@@ -181,12 +181,12 @@ def test_work_that_was_not_checked_cannot_be_made_to_look_so() -> None:
 @pytest.mark.parametrize("name", ["BASH_ENV", "PATH", "LD_PRELOAD", "HOLDFAST_HOME", "mine"])
 def test_a_step_sets_no_variable_that_the_worker_did_not_name(name: str) -> None:
     with pytest.raises(NotAllowed, match=f"--allow-env {name}"):
-        permitted(Work(command=("echo",), env={name: "x"}))
+        permitted(StepWork(command=("echo",), env={name: "x"}))
 
 
 @pytest.mark.parametrize("text", ["env.HOME", "secret.KEY", "env.HOLDFAST_TOKEN"])
 def test_a_text_names_no_variable_that_the_worker_did_not_name(text: str) -> None:
-    work = Work(command=("echo", ""), later={"command.1": ("", text, "")})
+    work = StepWork(command=("echo", ""), later={"command.1": ("", text, "")})
     with pytest.raises(NotAllowed, match=f"--allow-env {text.partition('.')[2]}"):
         permitted(work)
 
@@ -194,7 +194,7 @@ def test_a_text_names_no_variable_that_the_worker_did_not_name(text: str) -> Non
 def test_a_variable_that_the_worker_named_is_set_and_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MINE", "mine-alone")
     later = {"command.1": ("<", "env.MINE", ">"), "env.MINE": ("", "secret.MINE", "")}
-    made = permitted(Work(command=("echo", ""), env={"MINE": ""}, later=later))
+    made = permitted(StepWork(command=("echo", ""), env={"MINE": ""}, later=later))
     assert made.command == (ECHO, "<mine-alone>")
     assert made.env == {"MINE": "mine-alone"}
 
@@ -207,7 +207,9 @@ def test_the_file_of_secrets_is_there_to_be_asked_for(
     file.chmod(0o600)
     environment = ALLOWED.readable({"HOLDFAST_SECRETS": str(file), "KEY": "of-the-worker"})
     monkeypatch.setenv("KEY", "of-the-worker")
-    work = Work(command=("echo",), env={"MINE": ""}, later={"env.MINE": ("", "secret.KEPT", "")})
+    work = StepWork(
+        command=("echo",), env={"MINE": ""}, later={"env.MINE": ("", "secret.KEPT", "")}
+    )
     made = permit(work, ALLOWED, Secrets("http://server", environment))
     assert made.env == {"MINE": "of-the-file"}
 
@@ -221,6 +223,6 @@ def test_a_server_takes_no_variable_from_commands_by_calling_it_a_secret() -> No
 
 def test_a_worker_that_allows_anything_allows_every_command_address_and_variable() -> None:
     allowed = Allowed(anything=True)
-    work = Work(command=("sh",), env={"BASH_ENV": "x"}, http=HttpCall(url="http://a/../b"))
+    work = StepWork(command=("sh",), env={"BASH_ENV": "x"}, http=HttpCall(url="http://a/../b"))
     assert permitted(work, allowed).command == ("sh",)
     allowed.check_variable("HOME")

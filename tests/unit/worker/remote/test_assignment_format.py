@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from holdfast.errors import InvalidInput
-from holdfast.model.frozen_record import fill
+from holdfast.model.frozen_record import make_record
 from holdfast.model.task import Assignment, Task
-from holdfast.model.workflow.declarations import HttpCall, Work
+from holdfast.model.workflow.declarations import HttpCall, StepWork
 from holdfast.worker.remote.assignment_format import Around, pack, unpack
 
 # What the rest is read from where the store is near.
@@ -37,7 +37,7 @@ OF_TASK: dict[str, Any] = {
     "round": 1,
     "tags": ("a", "b"),
 }
-WORK = Work(
+WORK = StepWork(
     prompt="say {{ x }}",
     command=("sh", "-c", "true"),
     env={"W": "w"},
@@ -70,13 +70,13 @@ OWN: dict[str, Any] = {
 }
 
 
-def _assignment(work: Work = WORK) -> Assignment:
+def _assignment(work: StepWork = WORK) -> Assignment:
     assert OWN.keys() == {each.name for each in fields(Assignment)} - AT_HOME - {"task"}
-    task = fill(Task, dict(OF_TASK))
-    return fill(Assignment, {**OWN, "work": work, "task": task})
+    task = make_record(Task, dict(OF_TASK))
+    return make_record(Assignment, {**OWN, "work": work, "task": task})
 
 
-def _packed(work: Work = WORK) -> dict[str, Any]:
+def _packed(work: StepWork = WORK) -> dict[str, Any]:
     return dict(json.loads(json.dumps(pack(_assignment(work), AROUND))))
 
 
@@ -92,8 +92,8 @@ def test_an_assignment_arrives_with_every_field_it_has() -> None:
 
 def test_a_call_arrives_as_it_is() -> None:
     call = HttpCall(url="https://a.test", headers={"X-Y": "z"}, body={"a": [1]})
-    got, _ = unpack(_packed(Work(http=call)))
-    assert got.work == Work(http=call)
+    got, _ = unpack(_packed(StepWork(http=call)))
+    assert got.work == StepWork(http=call)
 
 
 LIES: list[tuple[str, object]] = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import InvalidInput
-from holdfast.model.frozen_record import fill
+from holdfast.model.frozen_record import make_record
 from holdfast.model.task import Assignment
 from holdfast.worker.remote import sender
 from holdfast.worker.remote.assignment_format import Around
@@ -20,7 +20,10 @@ def test_an_attempt_that_runs_for_long_is_remembered_whatever_came_after_it(
     monkeypatch.setattr(sender, "KEPT", 3)
     held = Holdings()
     for number in range(8):
-        held.add(fill(Assignment, {"task_id": f"t_{number}", "attempt": 1, "token": "1.x"}), AROUND)
+        held.add(
+            make_record(Assignment, {"task_id": f"t_{number}", "attempt": 1, "token": "1.x"}),
+            AROUND,
+        )
         # A worker asks of those that still run whether they were taken away.
         assert held.attempts([("t_0", 1), ("t_none", 1)]) == {("t_0", 1)}
     assert held.token("t_0", 1) == "1.x"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.model.verdict import SHAPE
+from holdfast.model.verdict import VERDICT_SCHEMA
 from holdfast.worker.steps.command_answer import Answer, Answered, ask, ask_again, read_answer
 
 LIMIT = 1_000_000
@@ -79,7 +79,7 @@ def test_a_question_is_one_unless_it_is_declared() -> None:
 
 def test_a_verifier_without_a_verdict_is_told_its_form() -> None:
     answered = Answered(file=None, written=b"looks fine to me")
-    (told,) = read_answer(answered, SHAPE, limit=LIMIT).mistakes
+    (told,) = read_answer(answered, VERDICT_SCHEMA, limit=LIMIT).mistakes
     form = ': a verifier gives {"verdict": "accept"} or {"verdict": "reject", "feedback": "…"}'
     assert told.endswith(form)
 

@@ -7,7 +7,7 @@ import pytest
 from holdfast.engine.engine import Engine
 from holdfast.model.budget import Budget
 from holdfast.model.result import Refusal
-from holdfast.model.workflow.declarations import Declared
+from holdfast.model.workflow.declarations import WorkflowDeclarations
 from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.called_workflows import LAST, SHIP, call, get, of
 from tests.contract.engine.state.limits.test_run_budgets import complete
@@ -22,7 +22,7 @@ def engine(lasting_engine: Engine) -> Engine:
 
 
 def limited(name: str, budget: Budget | None, *steps: Step) -> Workflow:
-    return Workflow.define(name, steps, declared=Declared(budget=budget))
+    return Workflow.define(name, steps, declared=WorkflowDeclarations(budget=budget))
 
 
 def begin(

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.engine.engine import Engine
 from holdfast.model.result import Refusal
-from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.graph import OnFailure, Step, Workflow
 from holdfast.model.workflow.reference import Reference
 from tests.contract.called_workflows import LAST, begin, below, call, child, get, in_items, of
@@ -205,7 +205,7 @@ def test_a_call_that_gave_what_does_not_fit_is_called_anew(
     engine: Engine, action: OnFailure
 ) -> None:
     declared = {"type": "object", "properties": {"url": {"type": "string"}}}
-    work = Work(workflow="shipping", outputs=declared)
+    work = StepWork(workflow="shipping", outputs=declared)
     run = begin(engine, Step(id="ship", work=work, on_failure=action), LAST)
     first = of(run)
     first.finish("pack", "send")

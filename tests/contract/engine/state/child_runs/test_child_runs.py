@@ -11,7 +11,7 @@ from holdfast.engine.input import validation
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.ids import Ids
 from holdfast.model.run import NewRun
-from holdfast.model.workflow.declarations import Declared, Work
+from holdfast.model.workflow.declarations import StepWork, WorkflowDeclarations
 from holdfast.model.workflow.graph import Concurrency, Step, Workflow
 from holdfast.model.workflow.reference import Reference
 from tests.contract.called_workflows import LAST, SHIP, begin, below, call, child, get, in_items, of
@@ -67,7 +67,7 @@ def test_several_last_steps_are_given_by_name(engine: Engine) -> None:
 
 def test_without_a_version_the_newest_is_called_by_its_name(engine: Engine) -> None:
     old, new = (Workflow.define("renewed", (Step(id=name),)) for name in ("walk", "drive"))
-    named = Step(id="ship", work=Work(workflow="renewed"), needs=("plan",))
+    named = Step(id="ship", work=StepWork(workflow="renewed"), needs=("plan",))
     run = begin(engine, Step(id="plan"), named, workflow=old)
     engine.clock.sleep(1)
     engine.workflows.add(new)
@@ -78,7 +78,7 @@ def test_without_a_version_the_newest_is_called_by_its_name(engine: Engine) -> N
 def test_a_workflow_that_is_not_known_is_refused_at_the_start_or_fails_its_step(
     engine: Engine,
 ) -> None:
-    unknown = Step(id="ship", work=Work(workflow="nowhere"), needs=("plan",))
+    unknown = Step(id="ship", work=StepWork(workflow="nowhere"), needs=("plan",))
     order = NewRun(workflow=Workflow.define("order", (Step(id="plan"), unknown)))
     with pytest.raises(InvalidInput, match="'nowhere', which this store does not know"):
         engine.runs.start(order)
@@ -98,7 +98,9 @@ def test_a_workflow_that_is_not_known_is_refused_at_the_start_or_fails_its_step(
 
 
 def test_an_input_that_does_not_fit_fails_the_step_and_names_the_field(engine: Engine) -> None:
-    wanted = Declared(input={"type": "object", "properties": {"to": {"type": "string"}}})
+    wanted = WorkflowDeclarations(
+        input={"type": "object", "properties": {"to": {"type": "string"}}}
+    )
     strict = Workflow.define("strict", (Step(id="pack"),), declared=wanted)
     given = {"to": "{{ steps.plan }}"}
     run = begin(
@@ -140,7 +142,9 @@ def test_a_condition_decides_whether_a_workflow_is_called(
 
 
 def test_pause_holds_what_was_called_and_resume_lets_it_go_on(engine: Engine) -> None:
-    run = begin(engine, call(), Step(id="later", work=Work(workflow="shipping"), needs=("ship",)))
+    run = begin(
+        engine, call(), Step(id="later", work=StepWork(workflow="shipping"), needs=("ship",))
+    )
     shipping = of(run)
     assert engine.runs.pause(run.id).ok
     assert (shipping.holds, shipping.states["pack"]) == (["paused"], "held")
@@ -206,7 +210,7 @@ def test_a_called_run_goes_on_in_the_place_that_a_run_above_it_has(engine: Engin
 
 
 def test_workflows_that_call_each_other_without_end_are_stopped(engine: Engine) -> None:
-    again = Workflow.define("again", (Step(id="next", work=Work(workflow="again")),))
+    again = Workflow.define("again", (Step(id="next", work=StepWork(workflow="again")),))
     engine.workflows.add(again)
     run = start(engine, again)
     assert [each.status for each in below(run)] == ["failed"] * 8
@@ -231,7 +235,7 @@ def test_a_verifier_sends_back_what_a_workflow_gave_and_it_is_called_with_the_fe
 
 def test_the_declared_outputs_of_a_call_are_checked(engine: Engine) -> None:
     declared = {"type": "object", "properties": {"url": {"type": "string"}}, "required": ["url"]}
-    work = Work(workflow="shipping", outputs=declared)
+    work = StepWork(workflow="shipping", outputs=declared)
     run = begin(engine, Step(id="ship", work=work))
     of(run).finish("pack", "send")
     assert (run.status, "output" in run.task("ship").error) == ("failed", True)

@@ -10,7 +10,7 @@ from holdfast import Holdfast
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput, KeyConflict
-from holdfast.model.event import fold
+from holdfast.model.event import fold_events
 from holdfast.model.run import NewRun
 from holdfast.model.task import Renewal
 from holdfast.model.workflow.graph import Concurrency, Step, Workflow
@@ -55,7 +55,7 @@ def test_a_retry_gives_a_run_its_time_again(engine: Engine, clock: ManualClock) 
     assert engine.runs.retry(run.id).ok
     found = engine.runs.get(run.id)
     assert (found.error, found.deadline) == (None, clock.now() + 3_600 * MICROSECONDS)
-    told = fold(event for event in engine.runs.events(run.id) if event.task_id is None)
+    told = fold_events(event for event in engine.runs.events(run.id) if event.task_id is None)
     assert told["deadline"] == found.deadline
     assert engine.runs.expire() == []
     run.finish("plan", "work", "review")

@@ -10,11 +10,11 @@ from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
 from holdfast.model.budget import Budget
-from holdfast.model.event import fold
+from holdfast.model.event import fold_events
 from holdfast.model.result import Refusal
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.task import Assignment, Renewal
-from holdfast.model.workflow.declarations import Declared
+from holdfast.model.workflow.declarations import WorkflowDeclarations
 from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.task_states import MISSING_RUN, StartedRun, start
 
@@ -23,7 +23,9 @@ SOON = RetryPolicy(backoff=0, backoff_max=0)
 
 def begin(engine: Engine, budget: Budget) -> StartedRun:
     steps = tuple(Step(id=name, retry=SOON) for name in ("one", "two", "three"))
-    return start(engine, Workflow.define("side", steps, declared=Declared(budget=budget)))
+    return start(
+        engine, Workflow.define("side", steps, declared=WorkflowDeclarations(budget=budget))
+    )
 
 
 def tell(engine: Engine, each: Assignment, usage: object) -> bool:
@@ -162,7 +164,7 @@ def test_more_budget_lets_a_run_go_on_in_one_transition(engine: Engine) -> None:
     found = engine.runs.get(run.id)
     assert found.budget == Budget(usd=3.1, attempts=6)
     events = [event for event in engine.runs.events(run.id) if event.task_id is None]
-    told = fold(events)
+    told = fold_events(events)
     assert (told["budget_usd"], told["budget_attempts"], told["holds"]) == (3_100_000, 6, 0)
     assert len(engine.work.claim("worker", count=5)) == 2
 

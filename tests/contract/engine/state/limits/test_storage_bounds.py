@@ -12,7 +12,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.state.durable import RecordEffect
 from holdfast.engine.state.effects import EFFECTS_AT_ONCE
 from holdfast.errors import HoldfastError, TooMuchKept
-from holdfast.model.effect import Recorded, Wait
+from holdfast.model.effect import EffectRecord, WakeCondition
 from holdfast.model.status import Status
 from holdfast.model.task import Assignment, NewTask
 from holdfast.model.workflow.graph import Step, Workflow
@@ -39,7 +39,7 @@ def pair(engine: Engine) -> list[Assignment]:
     return [take(engine, each) for each in start(engine, PAIR).steps.values()]
 
 
-def remember(engine: Engine, attempt: Assignment, name: object, value: object = 1) -> Recorded:
+def remember(engine: Engine, attempt: Assignment, name: object, value: object = 1) -> EffectRecord:
     return engine.work.record_effect(attempt.task.id, attempt.token, f"effect {name}", value)
 
 
@@ -117,7 +117,9 @@ def test_effects_recorded_with_another_change_count_as_kept(few: Engine, verb: s
     few.signals.send(task, "go", "a")
     token = attempt.token
     calls: dict[str, Callable[[], object]] = {
-        "suspend": lambda: few.work.suspend(task, token, Wait(until=2**50), notes=[("nap", 1)]),
+        "suspend": lambda: few.work.suspend(
+            task, token, WakeCondition(until=2**50), notes=[("nap", 1)]
+        ),
         "ask": lambda: few.work.ask(task, token, "why?", notes=[("asked", 1)]),
         "spawn": lambda: few.work.spawn(task, token, [NewTask(title="child")], name="spawn"),
         "take_signal": lambda: few.work.take_signal(task, token, task, "go", name="wait"),
@@ -139,7 +141,7 @@ def together(attempts: list[Assignment], name: str) -> list[RecordEffect]:
 
 
 def refused(replies: list[object]) -> int:
-    assert all(isinstance(each, Recorded | TooMuchKept) for each in replies)
+    assert all(isinstance(each, EffectRecord | TooMuchKept) for each in replies)
     return sum(isinstance(each, HoldfastError) for each in replies)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
-from holdfast.model.effect import Wait
+from holdfast.model.effect import WakeCondition
 from holdfast.model.result import Refusal
 from holdfast.model.status import Status
 from holdfast.model.task import NewTask
@@ -169,7 +169,7 @@ def test_a_child_is_not_deleted_while_its_maker_may_read_its_result(
         answer = engine.tasks.delete(each)
         assert answer.reason is Refusal.NEEDED_BY_OTHERS
         assert str(answer.detail).startswith(f"maker {maker} has made it, and reads what it gives")
-    assert engine.work.suspend(maker, attempt.token, Wait(children=True)).ok
+    assert engine.work.suspend(maker, attempt.token, WakeCondition(children=True)).ok
     assert engine.tasks.delete(spawned[0]).reason is Refusal.NEEDED_BY_OTHERS
     if ended == "done":
         finish(engine, spawned[0])

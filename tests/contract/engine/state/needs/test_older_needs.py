@@ -7,7 +7,7 @@ import re
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.model.effect import Wait
+from holdfast.model.effect import WakeCondition
 from holdfast.model.result import Refusal
 from holdfast.model.task import NewTask
 from holdfast.model.workflow.graph import Step
@@ -71,7 +71,7 @@ def test_a_task_that_would_wait_for_itself_goes_on_without_that_need(
     one = named(engine, run, "one")
     attempt = take(engine, one)
     child = spawn(engine, attempt)
-    assert engine.work.suspend(one, attempt.token, Wait(children=True)).ok
+    assert engine.work.suspend(one, attempt.token, WakeCondition(children=True)).ok
     assert engine.tasks.block(one, [named(engine, run, "aside")]).ok
     assert engine.runs.retry(run, step="one").ok
     with raw(store_url) as write:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.model.effect import Wait
+from holdfast.model.effect import WakeCondition
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.workflow.graph import OnFailure, Step
 from tests.contract.engine.state.loops.test_linked_loops import named
@@ -26,7 +26,7 @@ def end(engine: Engine, clock: ManualClock, how: str, task_id: str, token: str) 
     ways = {
         "released": lambda: engine.work.release(task_id, token),
         "failed": lambda: engine.work.fail(task_id, token, "red"),
-        "suspended": lambda: engine.work.suspend(task_id, token, Wait(children=True)),
+        "suspended": lambda: engine.work.suspend(task_id, token, WakeCondition(children=True)),
         "asked": lambda: engine.work.ask(task_id, token, "how?"),
         "concluded": lambda: engine.work.fail(task_id, token, "red"),
     }

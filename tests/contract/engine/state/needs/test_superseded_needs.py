@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
-from holdfast.model.effect import Wait
+from holdfast.model.effect import WakeCondition
 from holdfast.model.task import NewTask
 from holdfast.model.workflow.graph import Step
 from holdfast.model.workflow.reference import Reference
@@ -102,7 +102,7 @@ def test_a_step_that_waits_for_what_it_had_made_begins_again_without_it(
     one, aside = named(engine, run, "one"), named(engine, run, "aside")
     attempt = take(engine, one)
     child = spawn(engine, attempt)
-    assert engine.work.suspend(one, attempt.token, Wait(children=True)).ok
+    assert engine.work.suspend(one, attempt.token, WakeCondition(children=True)).ok
     waits = [(aside, child), (one, aside)] if between else [(one, child)]
     for task, need in waits:
         assert engine.tasks.block(task, [need]).ok
