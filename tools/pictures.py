@@ -21,7 +21,7 @@ from rich.text import Text
 
 from holdfast import Holdfast
 from holdfast.cli.commands.demo import Accident, working
-from holdfast.service.project.project import FILE, Place
+from holdfast.service.project.project import STORE_FILE, StoreLocation
 from holdfast.service.service import Service
 from holdfast.worker.files.homes import HOME
 from tests.acceptance.terminals import ROOT, terminal
@@ -101,9 +101,9 @@ TAKEN: dict[str, Callable[[Path], tuple[str, str]]] = {
 }
 
 
-def _place(folder: Path) -> Place:
+def _place(folder: Path) -> StoreLocation:
     home = folder / HOME
-    place = Place(url=f"sqlite:///{home / FILE}", home=home, settled=True)
+    place = StoreLocation(url=f"sqlite:///{home / STORE_FILE}", home=home, settled=True)
     place.make()
     return place
 

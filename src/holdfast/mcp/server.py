@@ -18,8 +18,8 @@ from holdfast.mcp.read_tools import Looking, Runs
 from holdfast.mcp.resources import JSON, Resources
 from holdfast.mcp.tools import Asking, Toolbox, refuse, tell_about
 from holdfast.mcp.worker_tools import Working
-from holdfast.service.admin.health import own_version
-from holdfast.service.commands.request_errors import tell_mistakes
+from holdfast.service.admin.health import read_own_version
+from holdfast.service.commands.request_errors import translate_errors
 
 INSTRUCTIONS = """\
 Holdfast keeps tasks, and runs them in their order and never twice. Ids are t_… of tasks, r_… of \
@@ -73,7 +73,7 @@ class ToolServer(MCPServer):
 
     def __init__(self, instructions: str, asking: Asking, resources: Resources | None) -> None:
         super().__init__(
-            "holdfast", version=own_version(), instructions=instructions, subscriptions=False
+            "holdfast", version=read_own_version(), instructions=instructions, subscriptions=False
         )
         self._asking = asking
         self._of_runs = resources
@@ -99,7 +99,7 @@ class ToolServer(MCPServer):
             if mistaken is None:
                 raise
             fields = [*tool.input_schema.get("properties", {})]
-            told = "; ".join(map(str, tell_mistakes(mistaken.errors(), fields)))
+            told = "; ".join(map(str, translate_errors(mistaken.errors(), fields)))
             return refuse(f"invalid_input: {told}. {name} takes {', '.join(fields)}")
 
     def _note(self, name: str, told: str, sent: dict[str, Any]) -> None:

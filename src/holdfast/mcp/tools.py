@@ -23,10 +23,10 @@ from holdfast.ids import parse_task_id
 from holdfast.model.task import Assignment
 from holdfast.model.token import AccessToken, Role
 from holdfast.service.admin import audit
-from holdfast.service.commands.request_errors import Refused, renamed
+from holdfast.service.commands.request_errors import Refused, rename_fields
 from holdfast.service.commands.token_scope import Forbidden
-from holdfast.service.protocol.long_polls import Ask
-from holdfast.service.protocol.protocol import Offer
+from holdfast.service.protocol.long_polls import ClaimOptions
+from holdfast.service.protocol.protocol import ClaimTerms
 from holdfast.service.queries.wording import in_commands
 from holdfast.service.service import Service
 
@@ -43,7 +43,7 @@ class Caller:
 
     service: Service
     worker: str
-    wait: Callable[[Offer, Ask, float], Awaitable[list[Assignment]]]
+    wait: Callable[[ClaimTerms, ClaimOptions, float], Awaitable[list[Assignment]]]
     access: AccessToken | None = None
     is_gone: Callable[[], Awaitable[bool]] | None = None
 
@@ -56,7 +56,7 @@ class Caller:
         """Keep in the audit what they changed, or tried to: of long names, the beginning."""
         role = None if self.access is None else self.access.role
         did = f"MCP {_shown(tool)}"
-        audit.tell(self.service.actor, did, told, role=role, about=_shown(about))
+        audit.write_entry(self.service.actor, did, told, role=role, about=_shown(about))
 
 
 def _shown(text: str) -> str:
@@ -178,7 +178,7 @@ class Toolbox:
 
 def _named(field: str) -> AbstractContextManager[None]:
     """Tells a mistake in an address by the field that it came in."""
-    return renamed(id=field, task=field, run=field)
+    return rename_fields(id=field, task=field, run=field)
 
 
 def refuse(text: str) -> CallToolResult:

@@ -11,10 +11,10 @@ from pydantic import Field
 
 from holdfast.mcp.tools import Held, Lease, Token, Toolbox, View
 from holdfast.model.task import Assignment, Renewal
-from holdfast.service.commands.request_errors import renamed
+from holdfast.service.commands.request_errors import rename_fields
 from holdfast.service.commands.task_fields import read_moment
-from holdfast.service.protocol.long_polls import Ask
-from holdfast.service.protocol.protocol import Offer, request_key, view_assignment
+from holdfast.service.protocol.long_polls import ClaimOptions
+from holdfast.service.protocol.protocol import ClaimTerms, make_request_key, view_assignment
 
 LEASE = 600.0
 Progress = Annotated[Any, Field(description="How far you are, for people to see")]
@@ -60,7 +60,7 @@ class Working(Toolbox):
         the same `request_id` gives the same; without one, another task.
         """
         caller = self.asking()
-        offer = Offer(
+        offer = ClaimTerms(
             worker=worker or caller.worker,
             agents=caller.service.scope.agents(agents),
             tags=tags or (),
@@ -68,8 +68,8 @@ class Working(Toolbox):
         )
         known = None
         if request_id is not None:
-            known = request_key(caller.service.actor, offer.worker, request_id)
-        ask = Ask(most=max, request=known)
+            known = make_request_key(caller.service.actor, offer.worker, request_id)
+        ask = ClaimOptions(most=max, request=known)
         found = await run_sync(self._take, offer, ask, task_id)
         if not found and task_id is None and wait_seconds:
             found = await caller.wait(offer, ask, wait_seconds)
@@ -77,10 +77,10 @@ class Working(Toolbox):
             found = []
         return {"assignments": [view_assignment(each) for each in found]}
 
-    def _take(self, offer: Offer, ask: Ask, task_id: str | None) -> list[Assignment]:
+    def _take(self, offer: ClaimTerms, ask: ClaimOptions, task_id: str | None) -> list[Assignment]:
         named = None if task_id is None else self.task(task_id)
         protocol = self.service.protocol
-        with renamed(lease="lease_seconds"):
+        with rename_fields(lease="lease_seconds"):
             return protocol.take(offer, most=ask.most, task_id=named, request=ask.request)
 
     async def _is_gone(self, found: list[Assignment], *, kept: bool) -> bool:
@@ -107,7 +107,7 @@ class Working(Toolbox):
     ) -> View:
         """Keep the lease of a task, and say how far you are. When it is refused, stop working."""
         renewal = Renewal(task_id=task_id, token=token, progress=progress, usage=usage)
-        with renamed(lease="lease_seconds"):
+        with rename_fields(lease="lease_seconds"):
             return self.service.protocol.renew(renewal, lease_seconds)
 
     def guard(self, task_id: Held, token: Token) -> View:

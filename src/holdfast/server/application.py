@@ -28,7 +28,7 @@ from holdfast.server.routes import (
 from holdfast.server.schemas.examples import illustrate
 from holdfast.server.schemas.responses import Problem
 from holdfast.server.server_state import Serving
-from holdfast.service.admin.health import own_version
+from holdfast.service.admin.health import read_own_version
 from holdfast.service.service import Service
 from holdfast.tracing import Span, find_tracer, read_traceparent
 
@@ -81,7 +81,9 @@ class Application:
             max_body=chosen.max_body,
             max_streams=chosen.connections.streams,
         )
-        self.app = FastAPI(title="Holdfast", version=own_version(), openapi_url=None, docs_url=None)
+        self.app = FastAPI(
+            title="Holdfast", version=read_own_version(), openapi_url=None, docs_url=None
+        )
         self.app.state.serving = self.serving
         problems.install(self.app)
         route_table.install(self.app, *TABLES)

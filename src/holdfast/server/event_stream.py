@@ -15,7 +15,7 @@ import anyio.to_thread
 from holdfast.errors import HoldfastError
 from holdfast.server.open_calls import OpenCalls
 from holdfast.server.problems import Problem
-from holdfast.service.queries.history import Cursor, Told
+from holdfast.service.queries.history import Cursor, EventWithCursor
 from holdfast.service.service import Service
 
 PAGE = 1_000
@@ -231,7 +231,7 @@ class Hub:
             self._loop.call_soon_threadsafe(self._hinted.set)
 
 
-def _batch(told: Iterable[Told], end: Cursor) -> Batch:
+def _batch(told: Iterable[EventWithCursor], end: Cursor) -> Batch:
     frames = tuple(
         Frame(
             run_id=each.event.get("run_id"),

@@ -24,7 +24,7 @@ from holdfast.server.problems import Answer, tell_problem
 from holdfast.server.request_context import Door
 from holdfast.server.route_table import DECODER, Entry, Table
 from holdfast.server.server_state import Serving
-from holdfast.service.commands.request_bodies import Body
+from holdfast.service.commands.request_bodies import RequestBody
 
 JSON = b"application/json"
 _TAKEN = {"body", "asks", "request", "task_id"}
@@ -133,7 +133,7 @@ def _way(entry: Entry) -> Way | None:
     wants = frozenset(inspect.signature(entry.endpoint).parameters)
     body = hints.get("body")
     kinds = get_args(body) or (body,)
-    bodies = all(inspect.isclass(each) and issubclass(each, Body) for each in kinds)
+    bodies = all(inspect.isclass(each) and issubclass(each, RequestBody) for each in kinds)
     if not bodies or not wants <= _TAKEN:
         return None
     return Way(

@@ -22,10 +22,10 @@ from holdfast.server.problems import Problem, show_problem, too_many
 from holdfast.server.proxies import Proxies
 from holdfast.server.server_state import Serving
 from holdfast.service.admin import audit
-from holdfast.service.admin.browser_links import PATH
+from holdfast.service.admin.browser_links import ENTER_PATH
 from holdfast.settings import MEBIBYTE
 
-OPEN = frozenset({"/healthz", PATH})
+OPEN = frozenset({"/healthz", ENTER_PATH})
 ACCESS = "holdfast.access"
 SESSION = "holdfast.session"
 # What a change was about, for the audit: the route may say what its path does not.
@@ -245,4 +245,4 @@ class _Sealed:
         if access is None:
             self._strangers.tell(address_of(scope.get("client")), did, str(status))
         else:
-            audit.tell(access.name, did, str(status), role=access.role, about=about)
+            audit.write_entry(access.name, did, str(status), role=access.role, about=about)

@@ -12,15 +12,15 @@ from starlette.types import Receive, Scope
 from holdfast.model.task import Assignment
 from holdfast.server.gate import LOOK_AGAIN, SHOWN
 from holdfast.server.server_state import Serving
-from holdfast.service.async_service import Swift
-from holdfast.service.protocol.long_polls import Waiter
+from holdfast.service.async_service import AsyncService
+from holdfast.service.protocol.long_polls import LongPoll
 
 Call = tuple[Scope, Receive]
 GONE = "this token is good no longer; an admin makes another with `holdfast token create`"
 
 
 async def wait_for_work(
-    serving: Serving, waiter: Waiter, seconds: float, call: Call
+    serving: Serving, waiter: LongPoll, seconds: float, call: Call
 ) -> list[Assignment] | None:
     """What comes in time; None where the token was revoked meanwhile, which is given nothing."""
     scope, receive = call
@@ -44,7 +44,9 @@ async def wait_for_work(
 
 
 @contextmanager
-def given_back_unless_told(swift: Swift, found: list[Assignment], *, kept: bool) -> Iterator[None]:
+def given_back_unless_told(
+    swift: AsyncService, found: list[Assignment], *, kept: bool
+) -> Iterator[None]:
     """Have nobody hold what is answered with an error; a request that has a name is made again."""
     try:
         yield

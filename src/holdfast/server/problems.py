@@ -23,9 +23,9 @@ from starlette.types import Scope
 
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.server.html_pages import keep_out
-from holdfast.service.admin.browser_links import PATH
+from holdfast.service.admin.browser_links import ENTER_PATH
 from holdfast.service.commands.problems import describe_error, describe_mistakes
-from holdfast.service.commands.request_errors import Refused, tell_mistakes
+from holdfast.service.commands.request_errors import Refused, translate_errors
 from holdfast.service.commands.token_scope import Forbidden
 from holdfast.worker.problem import Reply, problem
 
@@ -34,7 +34,7 @@ JSON = "application/json"
 # What the framework itself refuses, by status.
 CODES = {404: "not_found", 405: "method_not_allowed", 400: "invalid_json"}
 # Where browsers come to by themselves.
-PAGES = frozenset({"/", PATH})
+PAGES = frozenset({"/", ENTER_PATH})
 
 log = logging.getLogger("holdfast.server")
 
@@ -153,7 +153,7 @@ async def _on_invalid(request: Request, error: Exception) -> Response:
         return tell(400, "invalid_json", "the body is no JSON")
     if any(each["loc"] == ("body",) for each in found) and not _says_json(request):
         return not_json(request, JSON)
-    mistakes = tell_mistakes(found, _fields(request, found[0]["loc"][0]))
+    mistakes = translate_errors(found, _fields(request, found[0]["loc"][0]))
     return in_a_browser(request.scope, _answer(describe_mistakes(mistakes)))
 
 

@@ -13,7 +13,7 @@ from holdfast.ids import parse_run_id, parse_task_id
 from holdfast.model.token import AccessToken
 from holdfast.server.gate import ABOUT, ACCESS
 from holdfast.server.server_state import Serving
-from holdfast.service.async_service import Swift
+from holdfast.service.async_service import AsyncService
 
 
 class Door:
@@ -26,8 +26,8 @@ class Door:
         self.service = serving.service.acting_as(access)
 
     @property
-    def swift(self) -> Swift:
-        return Swift(self.service, self.serving.looks)
+    def swift(self) -> AsyncService:
+        return AsyncService(self.service, self.serving.looks)
 
     def note(self, *about: object) -> None:
         """Have the audit say what this was about, where the path does not."""

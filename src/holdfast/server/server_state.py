@@ -18,9 +18,9 @@ from holdfast.server.auth.known_tokens import KnownTokens
 from holdfast.server.event_stream import Hub
 from holdfast.server.open_calls import OpenCalls
 from holdfast.service.admin.metrics import Meter
-from holdfast.service.async_service import Looks, Swift
-from holdfast.service.protocol.long_polls import WaitingRoom
-from holdfast.service.protocol.remote_presence import Visitors
+from holdfast.service.async_service import AsyncService, SharedTaskReads
+from holdfast.service.protocol.long_polls import LongPolls
+from holdfast.service.protocol.remote_presence import RemotePresence
 from holdfast.service.service import Service
 from holdfast.settings import MEBIBYTE
 
@@ -38,14 +38,14 @@ class Serving:
     service: Service
     closing: bool = False
     refused: Counter[str] = field(default_factory=Counter)
-    visitors: Visitors = field(init=False)
+    visitors: RemotePresence = field(init=False)
     meter: Meter = field(init=False)
     tokens: KnownTokens = field(init=False)
     strangers: Strangers = field(init=False)
     threads: ThreadPoolExecutor = field(init=False)
-    looks: Looks = field(init=False)
-    swift: Swift = field(init=False)
-    _room: WaitingRoom | None = None
+    looks: SharedTaskReads = field(init=False)
+    swift: AsyncService = field(init=False)
+    _room: LongPolls | None = None
     _hub: Hub | None = None
     _open_calls: OpenCalls | None = None
     _tools: Endpoint | None = None
@@ -59,8 +59,8 @@ class Serving:
         self.tokens = KnownTokens(self.service)
         self.strangers = Strangers(self.service.clock.monotonic)
         self.threads = ThreadPoolExecutor(THREADS, "holdfast-call")
-        self.looks = Looks(self.service.queries, self.in_thread)
-        self.swift = Swift(self.service, self.looks)
+        self.looks = SharedTaskReads(self.service.queries, self.in_thread)
+        self.swift = AsyncService(self.service, self.looks)
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Have a thread do what waits for the store, in the context of whoever asks."""
@@ -68,7 +68,7 @@ class Serving:
         return await loop.run_in_executor(self.threads, copy_context().run, work)
 
     @property
-    def room(self) -> WaitingRoom:
+    def room(self) -> LongPolls:
         if self._room is None:
             self._room = self.service.long_polls()
         return self._room

@@ -11,30 +11,30 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from holdfast.model.task import Assignment, Completion, NewTask
-from holdfast.service.commands.request_errors import accepted
-from holdfast.service.protocol.long_polls import Ask
-from holdfast.service.protocol.protocol import Offer
+from holdfast.service.commands.request_errors import require_accepted
+from holdfast.service.protocol.long_polls import ClaimOptions
+from holdfast.service.protocol.protocol import ClaimTerms
 from holdfast.service.queries.queries import Queries
 from holdfast.service.queries.views import View
 from holdfast.service.service import Service
 
 T = TypeVar("T")
-Asked = tuple[str, asyncio.Future[View | None]]
+WaitingRead = tuple[str, asyncio.Future[View | None]]
 
 
-class InThread(Protocol):
+class RunInThread(Protocol):
     """Has another thread do what waits for the store."""
 
     def __call__(self, work: Callable[[], T]) -> Awaitable[T]: ...
 
 
-class Looks:
+class SharedTaskReads:
     """To be used on one loop; each task is read after it was asked for."""
 
-    def __init__(self, queries: Queries, in_thread: InThread) -> None:
+    def __init__(self, queries: Queries, in_thread: RunInThread) -> None:
         self._queries = queries
         self.in_thread = in_thread
-        self._asked: list[Asked] = []
+        self._asked: list[WaitingRead] = []
         self._looking: asyncio.Task[None] | None = None
 
     async def task(self, task_id: str) -> View | None:
@@ -54,7 +54,7 @@ class Looks:
         finally:
             self._looking = None
 
-    async def _tell(self, asked: Sequence[Asked]) -> None:
+    async def _tell(self, asked: Sequence[WaitingRead]) -> None:
         ids = [task_id for task_id, _ in asked]
         try:
             views = await self.in_thread(partial(self._queries.some_tasks, ids))
@@ -72,10 +72,10 @@ class Looks:
                 waiter.set_result(known.get(task_id))
 
 
-class Swift:
+class AsyncService:
     """Commands and reports as the service has them; what is not usual is left to that to tell."""
 
-    def __init__(self, service: Service, looks: Looks) -> None:
+    def __init__(self, service: Service, looks: SharedTaskReads) -> None:
         self._engine = service.engine
         self._service = service
         self._looks = looks
@@ -90,7 +90,7 @@ class Swift:
             return await self._looks.in_thread(partial(self._service.commands.tell, made))
         return {**seen, "created": True}
 
-    async def claim(self, offer: Offer, ask: Ask) -> list[Assignment]:
+    async def claim(self, offer: ClaimTerms, ask: ClaimOptions) -> list[Assignment]:
         """Lease what is ready now, at most as many tasks as asked for."""
         return await self._engine.work.claim.aio(
             offer.worker,
@@ -118,7 +118,7 @@ class Swift:
         answer = await self._engine.work.complete.aio(
             task_id, result.token, result.output, usage=result.usage
         )
-        repeated = accepted(task_id, answer).repeated
+        repeated = require_accepted(task_id, answer).repeated
         seen = await self._looks.task(task_id)
         if seen is None:
             tell = partial(self._service.protocol.tell, task_id, answer)

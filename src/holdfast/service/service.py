@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from holdfast.clock import Clock, SystemClock
 from holdfast.errors import InvalidInput, StoreGone
 from holdfast.randomness import SystemRandomness
-from holdfast.service.project.project import Place
+from holdfast.service.project.project import StoreLocation
 from holdfast.service.queries.queries import Queries
 from holdfast.service.queries.views import View
 from holdfast.settings import KeepTimes, ProjectSettings, Settings
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
     from holdfast.model.token import AccessToken
     from holdfast.model.workflow.graph import Workflow
-    from holdfast.service.admin.browser_links import Links
-    from holdfast.service.admin.bus import Buses, ParkedMessages
+    from holdfast.service.admin.browser_links import BrowserLinks
+    from holdfast.service.admin.bus import BusAdmin, ParkedMessages
     from holdfast.service.admin.metrics import Meter
     from holdfast.service.admin.tokens import Tokens
     from holdfast.service.commands.commands import Commands
     from holdfast.service.commands.previews import Previews
     from holdfast.service.commands.token_scope import TokenScope
-    from holdfast.service.protocol.long_polls import OwnRoom, WaitingRoom
+    from holdfast.service.protocol.long_polls import LongPolls, OwnLongPolls
     from holdfast.service.protocol.protocol import Protocol
-    from holdfast.service.protocol.remote_presence import Visitors
+    from holdfast.service.protocol.remote_presence import RemotePresence
     from holdfast.service.queries.addresses import Addresses
     from holdfast.service.queries.history import History
     from holdfast.service.queries.wording import Typed
@@ -52,14 +52,14 @@ class Service:
 
     def __init__(
         self,
-        place: Place,
+        location: StoreLocation,
         engine: Engine | None = None,
         *,
         actor: str = "user",
         access: AccessToken | None = None,
         typed: Typed = str,
     ) -> None:
-        self.place = place
+        self.place = location
         self.actor = actor
         self._access = access
         self._typed = typed
@@ -172,22 +172,22 @@ class Service:
         return TokenScope(self._access, self.engine)
 
     @cached_property
-    def room(self) -> OwnRoom:
-        from holdfast.service.protocol.long_polls import OwnRoom
+    def room(self) -> OwnLongPolls:
+        from holdfast.service.protocol.long_polls import OwnLongPolls
 
-        return OwnRoom(self._writer)
+        return OwnLongPolls(self._writer)
 
-    def long_polls(self) -> WaitingRoom:
+    def long_polls(self) -> LongPolls:
         """A waiting room for the callers of a server, made on the loop of that."""
-        from holdfast.service.protocol.long_polls import WaitingRoom
+        from holdfast.service.protocol.long_polls import LongPolls
 
-        return WaitingRoom(self._writer)
+        return LongPolls(self._writer)
 
-    def remote_presence(self) -> Visitors:
+    def remote_presence(self) -> RemotePresence:
         """The workers that ask one server, seen by it from now on."""
-        from holdfast.service.protocol.remote_presence import Visitors
+        from holdfast.service.protocol.remote_presence import RemotePresence
 
-        return Visitors(self._writer)
+        return RemotePresence(self._writer)
 
     def meter(self) -> Meter:
         """Counts of what goes on in the store from now on."""
@@ -195,11 +195,11 @@ class Service:
 
         return Meter(self._writer)
 
-    def buses(self, url: str | None = None) -> Buses:
+    def buses(self, url: str | None = None) -> BusAdmin:
         """The bus of the store, or the Redis at a URL; close it before this."""
-        from holdfast.service.admin.bus import Buses
+        from holdfast.service.admin.bus import BusAdmin
 
-        return Buses(self._writer, url)
+        return BusAdmin(self._writer, url)
 
     @cached_property
     def parked(self) -> ParkedMessages:
@@ -214,10 +214,10 @@ class Service:
         return Tokens(self._writer)
 
     @cached_property
-    def links(self) -> Links:
-        from holdfast.service.admin.browser_links import Links
+    def links(self) -> BrowserLinks:
+        from holdfast.service.admin.browser_links import BrowserLinks
 
-        return Links(self._writer)
+        return BrowserLinks(self._writer)
 
     @cached_property
     def history(self) -> History:
@@ -226,15 +226,15 @@ class Service:
         return History(self._view)
 
     def statistics(self) -> View:
-        from holdfast.service.queries.summaries import count
+        from holdfast.service.queries.summaries import count_open_work
 
-        return count(self._view)
+        return count_open_work(self._view)
 
     def effects(self, task_id: str, after: str | None, limit: int) -> View:
         """A page of what a task remembers: `{effects, next}`, oldest first."""
-        from holdfast.service.queries.history import page_of_effects
+        from holdfast.service.queries.history import view_page_of_effects
 
-        return page_of_effects(self.engine, task_id, after, limit)
+        return view_page_of_effects(self.engine, task_id, after, limit)
 
     def why(
         self,
@@ -248,9 +248,9 @@ class Service:
         return explain(self.engine, identifier, agents=agents, tags=tags, typed=self._typed)
 
     def doctor(self, project: ProjectSettings | None = None) -> View:
-        from holdfast.service.admin.health import examine
+        from holdfast.service.admin.health import examine_store
 
-        return examine(self.engine, self.place, project or ProjectSettings(), self._typed)
+        return examine_store(self.engine, self.place, project or ProjectSettings(), self._typed)
 
     def check_ready(self) -> None:
         """Read the store and have its writer write; raises what stands in the way."""
@@ -259,15 +259,15 @@ class Service:
         check_ready(self._writer)
 
     def heal(self, *, dry_run: bool = False) -> View:
-        from holdfast.service.admin.health import heal
+        from holdfast.service.admin.health import repair_store
 
-        return heal(self._writer, dry_run=dry_run)
+        return repair_store(self._writer, dry_run=dry_run)
 
     def clean(self, keep: KeepTimes, *, dry_run: bool = False) -> View:
         """Remove what was kept long enough, or tell what that is."""
-        from holdfast.service.admin.cleanup import clean
+        from holdfast.service.admin.cleanup import clean_store
 
-        return clean(self._writer, self.place, keep, dry_run=dry_run)
+        return clean_store(self._writer, self.place, keep, dry_run=dry_run)
 
     def rehearse(self, workflow: Workflow) -> None:
         """Let stubs do all that can be done of the runs in this store."""
@@ -276,17 +276,19 @@ class Service:
         Rehearsal(self._writer, self.queries, workflow).play()
 
     def report(self, since: int) -> View:
-        from holdfast.service.queries.summaries import report
+        from holdfast.service.queries.summaries import build_report
 
-        return report(self._view, self.queries, since)
+        return build_report(self._view, self.queries, since)
 
     def last_lines(self, run: View) -> dict[str, tuple[str, float]]:
         """What the running tasks of a run wrote last, and when."""
-        from holdfast.service.protocol.attempt_files import last_line
-        from holdfast.service.queries.run_tree import every_task
+        from holdfast.service.protocol.attempt_files import read_last_line
+        from holdfast.service.queries.run_tree import walk_tasks
 
-        running = [task for task in every_task(run["tasks"]) if task["status"] == "running"]
-        found = {each["id"]: last_line(self.place, each["id"], each["attempt"]) for each in running}
+        running = [task for task in walk_tasks(run["tasks"]) if task["status"] == "running"]
+        found = {
+            each["id"]: read_last_line(self.place, each["id"], each["attempt"]) for each in running
+        }
         return {task_id: line for task_id, line in found.items() if line is not None}
 
     def attempt_log(

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.errors import InvalidInput, StoreUnwritable
-from holdfast.service.admin.cleanup import Leftovers, throw_away
+from holdfast.service.admin.cleanup import Leftovers, remove_folders
 from holdfast.settings import KeepTimes
 from holdfast.worker.files.artifacts import Artifact
 from holdfast.worker.files.attempt_log import Spool, append
@@ -180,6 +180,6 @@ def test_cleaning_removes_folders_of_tasks_and_nothing_else(tmp_path: Path, vict
         long_ago = time.time() - 1_000
         for each in (state.log(TASK, 1), state.log(TASK, 1).parent, state.logs / "notes"):
             os.utime(each.path, (long_ago, long_ago))
-        throw_away([*leftovers.logs(), state.logs / other])
+        remove_folders([*leftovers.logs(), state.logs / other])
         assert state.logs.listed() == ["notes", other] or state.logs.listed() == [other, "notes"]
         assert untouched(victim)

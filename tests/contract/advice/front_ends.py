@@ -19,7 +19,7 @@ from holdfast.mcp.tools import Caller, Toolbox
 from holdfast.service.admin import health
 from holdfast.service.commands import request_errors
 from holdfast.service.commands.problems import describe_error
-from holdfast.service.project.project import Place
+from holdfast.service.project.project import StoreLocation
 from holdfast.service.queries.explanations import explain
 from holdfast.settings import ProjectSettings
 from tests.contract.advice.situations import Examined, Explained, Read, Refused, Stored
@@ -128,8 +128,8 @@ def _lines(told: dict[str, Any]) -> list[str]:
 
 
 def _read_examined(engine: Engine, typed: Callable[[str], str]) -> list[str]:
-    place = Place(url=STORE, home=Path("nowhere"), settled=True)
-    told = health.examine(engine, place, ProjectSettings(), typed)
+    place = StoreLocation(url=STORE, home=Path("nowhere"), settled=True)
+    told = health.examine_store(engine, place, ProjectSettings(), typed)
     lines = [
         f"{check['name']}: {each['entity']} {each['detail']}"
         for check in told["checks"]

@@ -25,7 +25,7 @@ from holdfast.bus import (
 from holdfast.bus.relay import Relay
 from holdfast.engine.engine import Engine
 from holdfast.model.retry import RetryPolicy
-from holdfast.service.admin.bus import upkeep
+from holdfast.service.admin.bus import run_bus_duties
 from holdfast.settings import KeepTimes
 from tests import servers
 from tests.contract.bus.worlds import message
@@ -115,7 +115,7 @@ def test_a_publisher_is_told_when_no_group_reads_the_channel(
     said = typed("bus", "publish", "workflow.commands").err
     assert "No group reads workflow.commands" in said
     assert "holdfast up --hear" in said
-    with upkeep(engine, KeepTimes(), hear=True):
+    with run_bus_duties(engine, KeepTimes(), consume_commands=True):
         assert eventually(lambda: listed(typed) == HEARD)
         monkeypatch.setattr("sys.stdin", io.StringIO(write_envelope(message("m2"))))
         assert typed("bus", "publish", "workflow.commands").err == ""
@@ -137,7 +137,7 @@ def test_a_process_carries_out_commands_and_takes_results_over_the_bus(
     with servers.redis_server() as url:
         if elsewhere:
             monkeypatch.setenv("HOLDFAST_BUS", url)
-        with upkeep(engine, KeepTimes(), url if elsewhere else None, hear=True):
+        with run_bus_duties(engine, KeepTimes(), url if elsewhere else None, consume_commands=True):
             assert eventually(lambda: listed(typed) == HEARD)
             for channel, each in (("workflow.commands", cancel), ("agent.results", done)):
                 monkeypatch.setattr("sys.stdin", io.StringIO(write_envelope(each)))
@@ -215,7 +215,7 @@ def test_the_bus_may_be_a_redis(
             {**SERVICE, "lag": 1, "waiting": 0, "parked": 0}
         ]
         assert "relay/redis  nobody" in typed.ok("bus")
-        with upkeep(engine, KeepTimes(), url):
+        with run_bus_duties(engine, KeepTimes(), url):
             assert eventually(
                 lambda: set(typed.json("bus")["duties"]) == {"relay/redis", "retention"}
             )
@@ -243,7 +243,7 @@ def test_a_redis_that_is_away_keeps_nobody_from_starting_nor_from_hearing_the_st
 ) -> None:
     task = create(engine)
     cancel = replace(message("m1", kind="task.cancel"), run_id=None, task_id=task, payload={})
-    with upkeep(engine, KeepTimes(), "redis://127.0.0.1:1", hear=True):
+    with run_bus_duties(engine, KeepTimes(), "redis://127.0.0.1:1", consume_commands=True):
         assert eventually(lambda: listed(typed) == HEARD)
         monkeypatch.setattr("sys.stdin", io.StringIO(write_envelope(cancel)))
         typed.ok("bus", "publish", "workflow.commands")

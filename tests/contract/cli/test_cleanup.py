@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from holdfast.engine.engine import Engine
-from holdfast.service.project.project import Place
+from holdfast.service.project.project import StoreLocation
 from holdfast.service.protocol.attempt_files import keep_artifact
 from holdfast.worker.files.artifacts import is_of
 from holdfast.worker.files.homes import private
@@ -71,7 +71,7 @@ def test_files_of_what_is_removed_go_too_also_those_that_an_earlier_clean_left(
 
 def test_an_artifact_says_of_which_store_it_is(engine: Engine, url: str) -> None:
     held = take(engine, create(engine))
-    place = Place(url=url, home=Path(), settled=True)
+    place = StoreLocation(url=url, home=Path(), settled=True)
     keep_artifact(
         engine, state_of(place.url), (held.task_id, held.token), "report.txt", b"all is well"
     )

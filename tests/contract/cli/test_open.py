@@ -7,9 +7,9 @@ from contextlib import ExitStack
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.service.admin.browser_links import Links
+from holdfast.service.admin.browser_links import BrowserLinks
 from holdfast.service.admin.tokens import Tokens
-from holdfast.service.project.server_address import announced
+from holdfast.service.project.server_address import announce_server
 from tests.contract.cli.command_line import Typed, logs_as_before
 from tests.contract.http_service import Reply, Service, service
 
@@ -35,13 +35,13 @@ def _shown(stranger: Service) -> list[str]:
 def test_a_link_into_the_server_of_a_store_is_made_in_the_store_itself(
     typed: Typed, engine: Engine, own: str, url: str
 ) -> None:
-    with service(LINK) as server, announced(url, server.url):
+    with service(LINK) as server, announce_server(url, server.url):
         link = typed.ok("open", "--print").strip()
         assert link.startswith(f"{server.url}/enter?code=")
-        entered = Links(engine).follow(link.partition("=")[2])
+        entered = BrowserLinks(engine).follow(link.partition("=")[2])
         assert server.heard == []
     assert entered is not None
-    who = Links(engine).who(entered.secret)
+    who = BrowserLinks(engine).who(entered.secret)
     assert (who, who and who.role) == (engine.access.find(own), "admin")
 
 
@@ -61,7 +61,7 @@ def test_a_store_that_was_typed_is_not_shown_to_the_server_of_the_environment(
         assert "--server" not in typed.refused(2, "worker", "nowhere:hf", "--db", url)
         assert server.heard == []
         # The store's own that is named is asked, with the token of the store that is here.
-        with announced(url, server.url):
+        with announce_server(url, server.url):
             assert typed.ok("open", "--print").strip() == f"{server.url}/enter?code=x"
             named = server.url.replace("127.0.0.1", "localhost")
             assert typed.ok("open", "--server", named, "--db", url).strip().endswith("?code=x")
@@ -75,7 +75,7 @@ def test_a_server_of_this_machine_that_is_not_the_stores_is_shown_no_token(
     with ExitStack() as stack:
         stranger = stack.enter_context(service(LINK))
         if served is not None:
-            stack.enter_context(announced(url, served))
+            stack.enter_context(announce_server(url, served))
         said = typed.refused(2, "open", "--server", stranger.url)
         monkeypatch.setenv("HOLDFAST_SERVER", stranger.url)
         said += typed.refused(2, "guard", "t_1", "--token", "1.x")
@@ -90,7 +90,7 @@ def test_a_server_of_this_machine_that_is_not_the_stores_is_shown_no_token(
 def test_an_address_that_is_but_like_that_of_the_stores_server_is_shown_no_token(
     typed: Typed, own: str, url: str, named: str
 ) -> None:
-    with service(LINK) as server, announced(url, server.url):
+    with service(LINK) as server, announce_server(url, server.url):
         other = named.format(server.url.rpartition(":")[2])
         said = typed.refused(2, "open", "--server", other)
         assert server.heard == []
@@ -102,7 +102,7 @@ def test_another_address_of_this_machine_with_the_same_port_is_shown_no_token(
 ) -> None:
     with service(LINK) as stranger:
         port = stranger.url.rpartition(":")[2]
-        with announced(url, f"http://[::1]:{port}"):
+        with announce_server(url, f"http://[::1]:{port}"):
             said = typed.refused(2, "open", "--server", stranger.url)
             # By its name the machine is asked where the store's server listens, and nowhere else.
             said += typed.refused(5, "open", "--server", f"http://localhost:{port}")
@@ -113,7 +113,7 @@ def test_a_worker_for_a_server_shows_it_no_token_of_the_store(
     typed: Typed, own: str, url: str
 ) -> None:
     admin = Reply(body=b'{"role": "admin"}')
-    with service(admin) as server, announced(url, server.url), logs_as_before():
+    with service(admin) as server, announce_server(url, server.url), logs_as_before():
         said = typed.refused(2, "worker", "--server", server.url, "--allow-any")
         assert server.heard == []
     assert f"that for {server.url} is missing; set HOLDFAST_TOKEN" in said
@@ -125,7 +125,7 @@ def test_a_program_in_a_servers_place_is_told_by_what_it_says(
     typed: Typed, own: str, url: str
 ) -> None:
     nothing = Reply(status=404, body=b"<p>nothing here</p>")
-    with service(nothing) as server, announced(url, server.url):
+    with service(nothing) as server, announce_server(url, server.url):
         said = typed.refused(5, "open", "--server", server.url)
     assert own not in said
     assert "404 '<p>nothing here</p>'" in said

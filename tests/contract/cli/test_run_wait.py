@@ -15,8 +15,8 @@ from holdfast.cli.render.live_view import tell_events, watch
 from holdfast.clock import SystemClock
 from holdfast.engine.engine import Engine
 from holdfast.model.workflow.graph import Step, Workflow
-from holdfast.service.project.project import Place
-from holdfast.service.queries.queries import BRIEF
+from holdfast.service.project.project import StoreLocation
+from holdfast.service.queries.queries import MAX_BRIEF_LENGTH
 from holdfast.service.service import Service
 from holdfast.settings import Settings
 from tests.contract.cli.command_line import Typed
@@ -39,7 +39,7 @@ FILE = "name: w\nsteps: [{id: a, run: [echo, hi], tags: [gpu]}]\n"
 
 
 def service_on(url: str, engine: Engine) -> Service:
-    return Service(Place(url=url, home=Path(), settled=True), engine)
+    return Service(StoreLocation(url=url, home=Path(), settled=True), engine)
 
 
 @pytest.mark.parametrize(
@@ -132,10 +132,10 @@ def test_between_two_looks_at_a_run_passes_as_long_as_the_first_took(
 def test_a_look_in_brief_leaves_out_what_is_long(url: str, engine: Engine) -> None:
     run = start(engine)
     run.finish("plan")
-    finish(engine, run.steps["work"], ["x" * BRIEF])
+    finish(engine, run.steps["work"], ["x" * MAX_BRIEF_LENGTH])
     service = service_on(url, engine)
     whole, brief = (service.queries.run(run.id, brief=each) for each in (False, True))
-    assert whole["tasks"][1].pop("output") == ["x" * BRIEF]
+    assert whole["tasks"][1].pop("output") == ["x" * MAX_BRIEF_LENGTH]
     assert brief["tasks"] == whole["tasks"]
     assert brief["tasks"][0]["output"] == "plan output"
 

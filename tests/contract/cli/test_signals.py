@@ -105,7 +105,7 @@ def test_a_signal_that_a_called_run_waits_for_names_that_run(engine: Engine, typ
 def test_some_of_many_signals_that_are_waited_for_are_named(
     engine: Engine, typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commands, "SHOWN", 7)
+    monkeypatch.setattr(commands, "MAX_AWAITED_SIGNALS", 7)
     lone = create(engine)
     names = [f"item.{number}" for number in range(9)]
     for name in names:

@@ -15,9 +15,9 @@ from holdfast.engine.engine import Engine
 from holdfast.errors import StoreError
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
-from holdfast.service.admin.store_move import Move, move
-from holdfast.service.project.project import Place
-from holdfast.service.project.server_address import announced
+from holdfast.service.admin.store_move import Move, move_store
+from holdfast.service.project.project import StoreLocation
+from holdfast.service.project.server_address import announce_server
 from holdfast.store.database import is_postgresql, sqlite_path
 from tests.acceptance.terminals import PATIENCE, PROGRAM, environment
 from tests.contract.cli.command_line import Typed
@@ -113,20 +113,20 @@ def test_a_move_that_broke_off_left_nothing_and_one_that_was_done_is_recognised(
 ) -> None:
     source, target = urls
     fill(source)
-    asked = Move(place=Place(url=source, home=Path(), settled=True), target=target)
+    asked = Move(place=StoreLocation(url=source, home=Path(), settled=True), target=target)
 
     def break_off(table: str, *_: int) -> None:
         if table == "holdfast_event":
             raise StoreError("broken off")
 
     with pytest.raises(StoreError, match="broken off"):
-        move(asked, break_off)
+        move_store(asked, break_off)
     assert {name: each for name, each in dump(target).items() if each}.keys() == {
         "holdfast_meta",
         "holdfast_migration",
     }
-    assert move(asked)["before"] is False
-    assert move(asked)["before"] is True
+    assert move_store(asked)["before"] is False
+    assert move_store(asked)["before"] is True
     assert "the whole store was moved before" in typed.ok("db", "move", target, "--db", source)
     with opened(target) as engine:
         create(engine)
@@ -148,7 +148,7 @@ def test_a_target_with_something_in_it_and_a_store_at_work_are_refused(
         engine.workers.register("w", agents=["default"])
         told = typed.refused(2, "db", "move", target, "--db", source)
         assert "w lives on this store; `--evict` has them give back what they run" in told
-        with announced(source, "http://127.0.0.1:1"):
+        with announce_server(source, "http://127.0.0.1:1"):
             for more in ((), ("--evict",), ("--dry-run",)):
                 told = typed.refused(5, "db", "move", target, "--db", source, *more)
                 assert "the server at http://127.0.0.1:1 has " in told
@@ -252,7 +252,7 @@ def test_a_backup_that_is_none_and_a_store_in_use_are_refused(
         rehearsed = typed.refused(2, "db", "restore", "b.db", "--dry-run")
         assert "workers: the restore would be refused: w lives on this store" in rehearsed
         assert "is whole" in typed.ok("db", "restore", "b.db", "--dry-run", "--evict")
-        with announced(url, "http://127.0.0.1:1"):
+        with announce_server(url, "http://127.0.0.1:1"):
             for more in ((), ("--evict",), ("--dry-run",)):
                 served = typed.refused(5, "db", "restore", "b.db", *more)
                 path = sqlite_path(url)

@@ -16,7 +16,7 @@ from holdfast.engine.engine import Engine
 from holdfast.mcp.tools import Caller
 from holdfast.mcp.worker_tools import Working
 from holdfast.model.task import Assignment
-from holdfast.service.project.project import Place
+from holdfast.service.project.project import StoreLocation
 from holdfast.service.service import Service
 from tests.contract.task_states import create
 from tests.race.racers import eventually
@@ -26,7 +26,7 @@ PATIENCE = 30
 
 @pytest.fixture
 def tools(engine: Engine, store_url: str, tmp_path: Path) -> Working:
-    place = Place(url=store_url, home=tmp_path, settled=True)
+    place = StoreLocation(url=store_url, home=tmp_path, settled=True)
     service = Service(place, engine, actor="ada:worker")
     caller = Caller(service=service, worker="ada", wait=service.room.wait)
     return Working(lambda: caller)

@@ -17,7 +17,7 @@ from holdfast.server.gate import Rules
 from holdfast.server.http_server import HttpServer
 from holdfast.server.listen_address import Bind
 from holdfast.service.admin.tokens import Tokens
-from holdfast.service.project.project import Place
+from holdfast.service.project.project import StoreLocation
 from holdfast.service.service import Service
 
 ROLES = ("viewer", "operator", "worker", "admin")
@@ -85,7 +85,7 @@ def served(
 ) -> Iterator[Served]:
     """A server on a store; at the end it drains, and the doctor finds nothing."""
     with Holdfast(url, **settings) as hf:
-        place = Place(url=url, home=folder, settled=True)
+        place = StoreLocation(url=url, home=folder, settled=True)
         application = Application(Service(place, hf.engine), rules)
         server = HttpServer(application, Bind(port=0))
         thread = threading.Thread(target=server.run)

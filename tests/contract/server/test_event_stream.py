@@ -17,7 +17,7 @@ from holdfast.errors import StoreUnreachable
 from holdfast.server import event_stream, open_calls
 from holdfast.server.open_calls import OpenCalls
 from holdfast.service.queries import history
-from holdfast.service.queries.history import Cursor, History, Told
+from holdfast.service.queries.history import Cursor, EventWithCursor, History
 from tests.contract.raw_store import raw
 from tests.contract.server.browser import follow
 from tests.contract.server.local_server import Served, served
@@ -155,7 +155,7 @@ def test_a_token_that_is_revoked_while_it_catches_up_reads_no_further(
         server.add(str(number))
     calls = server.application.serving.open_calls
 
-    def revoke_after_the_first(self: History, cursor: Cursor, count: int) -> list[Told]:
+    def revoke_after_the_first(self: History, cursor: Cursor, count: int) -> list[EventWithCursor]:
         looks.append(count)
         if len(looks) == 2:
             server.hf.engine.access.revoke("viewer")
@@ -188,7 +188,7 @@ def test_a_look_at_the_history_that_fails_is_followed_by_the_next_one(
 ) -> None:
     find, broken = History.after, Event()
 
-    def break_once(self: History, cursor: Cursor, limit: int) -> list[Told]:
+    def break_once(self: History, cursor: Cursor, limit: int) -> list[EventWithCursor]:
         if broken.is_set():
             return find(self, cursor, limit)
         broken.set()
@@ -207,8 +207,8 @@ def test_a_reader_that_goes_on_waits_where_gaps_block_and_skips_nothing(
     postgres_store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(history, "MOST_GAPS", 3)
-    monkeypatch.setattr(history, "LOOKED_BACK", 2)
+    monkeypatch.setattr(history, "MAX_GAPS", 3)
+    monkeypatch.setattr(history, "MAX_EVENTS_LOOKED_BACK", 2)
     url = postgres_store_url
     with served(url, tmp_path / "home", poll=0.01) as server, raw(url) as other:
         other("BEGIN")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.clock import ManualClock
-from holdfast.service.commands.commands import RETRY, await_version
+from holdfast.service.commands.commands import VERSION_RETRY, await_version
 from tests.contract.task_states import create
 from tests.engines import opened
 
@@ -32,8 +32,8 @@ def test_a_version_is_waited_for_until_it_comes_or_the_task_ends_and_never_for_l
         await_version(engine, task, 1)
         assert clock.slept == []
         await_version(engine, task, 3)
-        assert len(clock.slept) == RETRY.max_attempts - 1
-        assert all(0 <= each <= RETRY.backoff_max for each in clock.slept)
+        assert len(clock.slept) == VERSION_RETRY.max_attempts - 1
+        assert all(0 <= each <= VERSION_RETRY.backoff_max for each in clock.slept)
         assert len(set(clock.slept)) > 1
         clock.slept.clear()
         clock.meanwhile = lambda: engine.tasks.edit(task, {"priority": len(clock.slept)})

@@ -10,8 +10,8 @@ import pytest
 from holdfast.cli.commands.events import follow_all
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
-from holdfast.service.project.project import Place
-from holdfast.service.queries.history import MOST_GAPS, Cursor, History
+from holdfast.service.project.project import StoreLocation
+from holdfast.service.queries.history import MAX_GAPS, Cursor, History
 from holdfast.service.service import Service
 from tests.contract.raw_store import raw
 from tests.contract.task_states import create
@@ -56,7 +56,9 @@ def test_an_event_that_commits_late_is_told_all_the_same(postgres_store_url: str
         watched = history.now()
         create(engine)
         other("COMMIT")
-        with Service(Place(url=postgres_store_url, home=Path(), settled=True), engine) as service:
+        with Service(
+            StoreLocation(url=postgres_store_url, home=Path(), settled=True), engine
+        ) as service:
             seen = list(islice(follow_all(service, watched), 2))
         assert [each["actor"] for each in seen] == ["late", "user"]
         for cursor in (after, begun):
@@ -107,11 +109,11 @@ def test_a_reader_waits_where_one_gap_more_would_have_to_be_forgotten(
         history = History(engine.database.view)
         other("BEGIN")
         other(LATE, ENTITY)
-        for _ in range(MOST_GAPS + 2):
+        for _ in range(MAX_GAPS + 2):
             other("SELECT nextval('holdfast_event_seq_seq')")
             create(engine)
         _, after = _types(history, None)
-        assert len(Cursor.read(after).gaps) == MOST_GAPS
+        assert len(Cursor.read(after).gaps) == MAX_GAPS
         other("COMMIT")
         told, _ = _types(history, after)
         assert (told[0], len(told)) == ("late", 3)

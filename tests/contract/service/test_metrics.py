@@ -34,7 +34,7 @@ def test_a_look_that_is_broken_off_loses_no_counts(
         raise StoreUnreachable
 
     with monkeypatch.context() as patched:
-        patched.setattr(metrics, "_lags", break_off)
+        patched.setattr(metrics, "_read_lags", break_off)
         with pytest.raises(StoreUnreachable):
             counting.meter.read()
     assert counting.counts(task_created=1)

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.service.protocol.protocol import Offer
-from holdfast.service.protocol.remote_presence import Visitors
+from holdfast.service.protocol.protocol import ClaimTerms
+from holdfast.service.protocol.remote_presence import RemotePresence
 
-ANNA = Offer(worker="anna", agents=["writer"], process="first")
-AGAIN = Offer(worker="anna", agents=["writer"], process="second")
+ANNA = ClaimTerms(worker="anna", agents=["writer"], process="first")
+AGAIN = ClaimTerms(worker="anna", agents=["writer"], process="second")
 
 
 def names(engine: Engine) -> list[str]:
@@ -22,7 +22,7 @@ def names(engine: Engine) -> list[str]:
 def test_a_worker_that_keeps_leases_and_asks_for_nothing_lives_and_hears(
     engine: Engine, clock: ManualClock
 ) -> None:
-    visitors = Visitors(engine)
+    visitors = RemotePresence(engine)
     visitors.see(ANNA, 1)
     for _ in range(5):
         assert names(engine) == ["anna"]
@@ -37,8 +37,8 @@ def test_a_worker_that_keeps_leases_and_asks_for_nothing_lives_and_hears(
     assert visitors.keep("a stranger") is None
 
 
-def drained(engine: Engine, clock: ManualClock, offer: Offer = ANNA) -> Visitors:
-    visitors = Visitors(engine)
+def drained(engine: Engine, clock: ManualClock, offer: ClaimTerms = ANNA) -> RemotePresence:
+    visitors = RemotePresence(engine)
     visitors.see(offer, 1)
     assert names(engine) == ["anna"]
     assert engine.workers.drain("anna").ok
@@ -52,7 +52,7 @@ def drained(engine: Engine, clock: ManualClock, offer: Offer = ANNA) -> Visitors
 def test_a_worker_without_a_process_id_is_told_to_drain_for_a_whole_lease(
     engine: Engine, clock: ManualClock
 ) -> None:
-    plain = Offer(worker="anna", agents=["writer"])
+    plain = ClaimTerms(worker="anna", agents=["writer"])
     visitors = drained(engine, clock, plain)
     for _ in range(2):
         assert visitors.see(plain, 1) == "drain"
@@ -90,7 +90,7 @@ def test_a_worker_silent_for_a_lease_counts_as_a_new_worker(
 def test_a_process_does_not_take_the_name_of_a_worker_that_lives(
     engine: Engine, clock: ManualClock
 ) -> None:
-    visitors = Visitors(engine)
+    visitors = RemotePresence(engine)
     visitors.see(ANNA, 1)
     assert names(engine) == ["anna"]
     clock.advance(engine.settings.lease - 1)
@@ -105,7 +105,7 @@ def test_a_process_does_not_take_the_name_of_a_worker_that_lives(
 def test_a_worker_with_the_name_of_a_dead_worker_does_not_keep_the_dead_one_alive(
     engine: Engine, clock: ManualClock
 ) -> None:
-    visitors = Visitors(engine)
+    visitors = RemotePresence(engine)
     visitors.see(ANNA, 1)
     for _ in range(3):
         assert names(engine) == ["anna"]
@@ -121,7 +121,7 @@ def test_a_worker_with_the_name_of_a_dead_worker_does_not_keep_the_dead_one_aliv
 def test_a_worker_that_leaves_is_gone_at_once_and_its_name_is_free(
     engine: Engine, clock: ManualClock
 ) -> None:
-    visitors = Visitors(engine)
+    visitors = RemotePresence(engine)
     visitors.see(ANNA, 1)
     assert names(engine) == ["anna"]
     visitors.leave("anna", "first")
@@ -141,7 +141,7 @@ def test_a_worker_that_leaves_is_gone_at_once_and_its_name_is_free(
 def test_a_worker_that_leaves_takes_no_other_worker_along(
     engine: Engine, clock: ManualClock
 ) -> None:
-    visitors = Visitors(engine)
+    visitors = RemotePresence(engine)
     visitors.see(AGAIN, 1)
     assert names(engine) == ["anna"]
     for name, process in (("anna", "first"), ("anna", None), ("bert", "second")):
@@ -157,16 +157,16 @@ def test_a_worker_that_leaves_by_another_server_is_gone_too(
     engines: tuple[Engine, Engine],
 ) -> None:
     first, second = engines
-    Visitors(first).see(ANNA, 1)
+    RemotePresence(first).see(ANNA, 1)
     assert names(first) == ["anna"]
-    Visitors(second).leave("anna", "first")
+    RemotePresence(second).leave("anna", "first")
     assert names(first) == []
 
 
 def test_a_leave_under_another_token_removes_no_worker_of_that_name_and_process(
     engine: Engine, clock: ManualClock
 ) -> None:
-    visitors = Visitors(engine)
+    visitors = RemotePresence(engine)
     visitors.see(replace(ANNA, token="ours"), 1)
     assert names(engine) == ["anna"]
     assert not visitors.leave("anna", "first", token="theirs")

@@ -10,7 +10,7 @@ from holdfast.engine.engine import Engine
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.workflow.graph import OnFailure, Step
-from holdfast.service.commands.request_errors import accepted
+from holdfast.service.commands.request_errors import require_accepted
 from tests.contract.engine.state.loops.test_loops import begin
 from tests.contract.engine.state.plans.test_plans import plan
 from tests.contract.engine.state.verdicts.test_verifiers import REJECT, current, do, judge
@@ -26,7 +26,7 @@ def twice(store_url: str, ask: Ask, identifier: str) -> None:
     store = dump(store_url)
     again = ask(identifier)
     assert (again.repeated, again.status) == (True, first.status)
-    assert accepted(identifier, again) == again
+    assert require_accepted(identifier, again) == again
     assert dump(store_url) == store
 
 

@@ -42,7 +42,7 @@ WAYS = {
 def test_a_run_tells_what_it_and_what_it_has_called_went_through(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, walks: tuple[tuple[int, int], ...]
 ) -> None:
-    monkeypatch.setattr(run_history, "WALKS", walks)
+    monkeypatch.setattr(run_history, "NEARBY_EVENTS", walks)
     run = begin(engine, call(), LAST)
     other = start(engine)
     of(run).finish("pack")

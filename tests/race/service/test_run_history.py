@@ -16,7 +16,7 @@ from holdfast.cli.render.live_view import watch
 from holdfast.engine.core.operation import CancelRun
 from holdfast.model.task import NewTask
 from holdfast.model.workflow.graph import Step
-from holdfast.service.project.project import Place
+from holdfast.service.project.project import StoreLocation
 from holdfast.service.queries import run_history
 from holdfast.service.queries.queries import Queries
 from holdfast.service.service import Service
@@ -84,7 +84,7 @@ def test_an_event_committed_while_a_page_is_read_is_in_its_place(
     server: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late = Late(server)
-    monkeypatch.setattr(run_history, "pause", late.claim.finish)
+    monkeypatch.setattr(run_history, "sleep_between_polls", late.claim.finish)
     reader = Reader(server, late.run_id, limit=5)
     told = reader.page()
     assert len(told) == 5
@@ -114,7 +114,7 @@ def test_a_transaction_that_writes_no_events_holds_up_no_page(
     """What is missing before the page was never used."""
     late = Late(server)
     late.claim.finish()
-    monkeypatch.delattr(run_history, "pause")
+    monkeypatch.delattr(run_history, "sleep_between_polls")
     with server.engine.transaction() as idle:
         idle.execute("SELECT nextval('holdfast_event_seq_seq'), pg_current_xact_id()")
         server.second.perform([late.world.claim("bob")])
@@ -143,7 +143,7 @@ def test_a_watcher_of_a_run_is_told_all_of_it_however_long_another_transaction_w
     with server.engine.transaction() as idle:
         server.engine.tasks.create(NewTask(title="long"), connection=idle)
         world.finish("only")
-        place = Place(url=postgres_store_url, home=Path(), settled=True)
+        place = StoreLocation(url=postgres_store_url, home=Path(), settled=True)
         with Service(place, server.engine) as service:
             assert watch(service, run_id) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -11,7 +11,7 @@ from holdfast.cli.commands.init import SETTINGS
 from holdfast.definition.project_file import PROJECT, read_project_text
 from holdfast.definition.project_file import SETTINGS as KEYS
 from holdfast.errors import InvalidInput, InvalidProjectFile
-from holdfast.service.project.project import NAME, find_place, find_project
+from holdfast.service.project.project import SETTINGS_FILE, find_project, find_store_location
 from holdfast.settings import DAY, KeepTimes, ProjectSettings
 
 WHOLE = """\
@@ -95,7 +95,7 @@ def test_the_nearest_file_holds_and_the_environment_wins_over_it(tmp_path: Path)
     below = tmp_path / "a" / "b"
     below.mkdir(parents=True)
     assert find_project(below, {}).folder is None
-    (tmp_path / NAME).write_text(WHOLE)
+    (tmp_path / SETTINGS_FILE).write_text(WHOLE)
     found = find_project(below, {})
     assert (found.folder, found.agents) == (tmp_path, 3)
     told = find_project(below, {"HOLDFAST_CONCURRENCY": "9", "HOLDFAST_LEAST_DISK": "1GB"})
@@ -108,18 +108,18 @@ def test_the_nearest_file_holds_and_the_environment_wins_over_it(tmp_path: Path)
 def test_the_store_of_a_project_is_found_from_its_folder(tmp_path: Path) -> None:
     below = tmp_path / "a"
     below.mkdir()
-    (tmp_path / NAME).write_text(WHOLE)
+    (tmp_path / SETTINGS_FILE).write_text(WHOLE)
 
     def url(db: str | None = None, **environment: str) -> str:
-        return find_place(db=db, environment=environment, here=below).url
+        return find_store_location(db=db, environment=environment, here=below).url
 
     assert url() == f"sqlite:///{tmp_path}/data/jobs.db"
     assert url(HOLDFAST_DB="sqlite:///e.db") == "sqlite:///e.db"
     assert url("typed.db", HOLDFAST_DB="sqlite:///e.db").endswith("/typed.db")
-    (tmp_path / NAME).write_text("database: postgresql://localhost/jobs\n")
+    (tmp_path / SETTINGS_FILE).write_text("database: postgresql://localhost/jobs\n")
     assert url() == "postgresql://localhost/jobs"
-    (tmp_path / NAME).write_text("# nothing\n")
-    found = find_place(db=None, environment={}, here=below)
+    (tmp_path / SETTINGS_FILE).write_text("# nothing\n")
+    found = find_store_location(db=None, environment={}, here=below)
     assert (found.home, found.url) == (
         tmp_path / ".holdfast",
         f"sqlite:///{tmp_path}/.holdfast/holdfast.db",

@@ -17,7 +17,7 @@ from holdfast.errors import InvalidInput
 
 if TYPE_CHECKING:
     from holdfast.api.holdfast import Holdfast
-    from holdfast.service.project.project import Place
+    from holdfast.service.project.project import StoreLocation
     from holdfast.service.service import Service
     from holdfast.settings import KeepTimes, ProjectSettings
 
@@ -28,10 +28,10 @@ INSTALL_SERVER = "type pip install '.[server]' in a clone of Holdfast"
 OF_ENVIRONMENT = '"$HOLDFAST_DB"'
 
 
-def place() -> Place:
-    from holdfast.service.project.project import find_place
+def place() -> StoreLocation:
+    from holdfast.service.project.project import find_store_location
 
-    return find_place(db=chosen_store.get(), environment=os.environ, here=Path.cwd())
+    return find_store_location(db=chosen_store.get(), environment=os.environ, here=Path.cwd())
 
 
 def chosen_server() -> str | None:
@@ -87,7 +87,7 @@ def begun() -> Iterator[Service]:
 
 
 @contextmanager
-def serving(found: Place) -> Iterator[Service]:
+def serving(found: StoreLocation) -> Iterator[Service]:
     from holdfast.service.service import Service
 
     with Service(found, actor=actor(), typed=with_store) as service:
@@ -95,7 +95,7 @@ def serving(found: Place) -> Iterator[Service]:
 
 
 @contextmanager
-def serving_program(found: Place, program: Holdfast) -> Iterator[Service]:
+def serving_program(found: StoreLocation, program: Holdfast) -> Iterator[Service]:
     """The service on the store of a program that has begun, by the engine of that."""
     from holdfast.service.service import Service
 
@@ -107,9 +107,9 @@ def serving_program(found: Place, program: Holdfast) -> Iterator[Service]:
 @contextmanager
 def upkeep_of(program: Holdfast, keep: KeepTimes, *, hear: bool) -> Iterator[None]:
     """Have a program take part in the upkeep of its store, and of the bus that was chosen."""
-    from holdfast.service.admin.bus import upkeep
+    from holdfast.service.admin.bus import run_bus_duties
 
-    with chosen_bus() as redis, upkeep(program.engine, keep, redis, hear=hear):
+    with chosen_bus() as redis, run_bus_duties(program.engine, keep, redis, consume_commands=hear):
         yield
 
 

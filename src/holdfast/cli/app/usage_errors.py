@@ -73,9 +73,9 @@ def _reason(mistake: Any) -> str:  # noqa: ANN401 - Typer's own
     found = getattr(mistake.__cause__, "errors", None)
     if found is None:
         return str(mistake.message).rstrip(".")
-    from holdfast.service.commands.request_errors import tell_mistakes
+    from holdfast.service.commands.request_errors import translate_errors
 
-    return tell_mistakes(found())[0].message
+    return translate_errors(found())[0].message
 
 
 def _own_options(context: Any) -> list[str]:  # noqa: ANN401 - Typer's own

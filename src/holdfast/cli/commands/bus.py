@@ -17,7 +17,7 @@ from holdfast.cli.render.formats import count, one_line
 from holdfast.errors import BusUnreachable
 
 if TYPE_CHECKING:
-    from holdfast.service.admin.bus import Buses
+    from holdfast.service.admin.bus import BusAdmin
 
 bus = group("bus", "Show relays, groups, lag and waiting messages.", alone=True)
 
@@ -32,7 +32,7 @@ MessageId = Annotated[
 
 
 @contextmanager
-def _buses() -> Iterator[Buses]:
+def _buses() -> Iterator[BusAdmin]:
     with chosen_bus() as url:
         try:
             with opened() as service, service.buses(url) as buses:

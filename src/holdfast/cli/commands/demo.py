@@ -25,8 +25,8 @@ from holdfast.cli.render.live_view import watch
 from holdfast.definition.workflow_file import read_workflow_file
 from holdfast.model.run import NewRun
 from holdfast.service.commands.request_errors import Refused
-from holdfast.service.project.project import FILE, Place
-from holdfast.service.queries.run_tree import step_names
+from holdfast.service.project.project import STORE_FILE, StoreLocation
+from holdfast.service.queries.run_tree import name_steps
 from holdfast.service.queries.views import View
 from holdfast.service.service import Service
 from holdfast.worker.files.homes import HOME
@@ -133,7 +133,7 @@ class Accident:
 
     def _look(self) -> None:
         run = self._service.queries.run(self._run_id)
-        names = step_names(run["tasks"])
+        names = name_steps(run["tasks"])
         for task in self._begun(run):
             if names[task["id"]] == SCENE:
                 self._strike(task)
@@ -184,9 +184,9 @@ def _show(folder: Path) -> int:
     source = next(each for each in SOURCES if each.is_dir())
     shutil.copytree(source, folder, dirs_exist_ok=True)
     home = folder / HOME
-    place = Place(url=f"sqlite:///{home / FILE}", home=home, settled=True)
+    place = StoreLocation(url=f"sqlite:///{home / STORE_FILE}", home=home, settled=True)
     place.make()
-    chosen_store.set(str(home / FILE))
+    chosen_store.set(str(home / STORE_FILE))
     workflow = read_workflow_file(folder / WORKFLOW)
     agents = wanted_agents(workflow)
     say("Four scripted agents build a feature, story by story; a verifier sends one story back.")
@@ -206,7 +206,7 @@ def _show(folder: Path) -> int:
 
 def _report(service: Service, run: View, accident: Accident, folder: Path) -> int:
     say(f"\n{paint('What happened', 'bold')}")
-    names = step_names(run["tasks"])
+    names = name_steps(run["tasks"])
     for task in run["tasks"]:
         if task.get("feedback"):
             say(f"  {names[task['id']]}  was sent back: {one_line(task['feedback'])}")
@@ -239,7 +239,7 @@ def _say_lost(service: Service, task_id: str, folder: Path) -> bool:
 def _say_next(folder: Path) -> None:
     # A store that the environment names would come before the one of the folder.
     elsewhere = {"HOLDFAST_DB", "HOLDFAST_HOME"} & os.environ.keys()
-    chosen_store.set(f"{HOME}/{FILE}" if elsewhere else None)
+    chosen_store.set(f"{HOME}/{STORE_FILE}" if elsewhere else None)
     say(f"\n{paint('Look around', 'bold')}")
     unknown = [] if shutil.which("holdfast") else [(f"alias holdfast='{_called()}'", "")]
     for command, purpose in (

@@ -14,7 +14,7 @@ from holdfast.cli.app.terminal import escape, note, paint, say
 from holdfast.errors import InvalidInput, NotTrusted
 
 if TYPE_CHECKING:
-    from holdfast.service.project.project import Place
+    from holdfast.service.project.project import StoreLocation
 
 EXAMPLE = "hello.yaml"
 SETTINGS = """\
@@ -78,8 +78,8 @@ def init(
     ] = False,
 ) -> None:
     """Set up this folder: store, settings and a sample workflow."""
-    from holdfast.service.admin.health import installed_agents
-    from holdfast.service.project.project import NAME
+    from holdfast.service.admin.health import list_installed_agents
+    from holdfast.service.project.project import SETTINGS_FILE
 
     here = Path.cwd()
     _look_above(here)
@@ -88,13 +88,15 @@ def init(
         say(f"{paint('✓', 'green')} {_describe(service.place)}")
         if service.place.at_home:
             note(ERASED)
-    found = installed_agents()
+    found = list_installed_agents()
     say(f"{paint('✓', 'green')} agents installed: {', '.join(found) or 'none that is known'}")
     if bare:
         return
     listed = f"; installed here: {', '.join(found)}" if found else ""
     settings = SETTINGS.format(cores=os.cpu_count() or 1, agents=listed)
-    _write(here / NAME, settings, "the settings of the project, all as they are by default")
+    _write(
+        here / SETTINGS_FILE, settings, "the settings of the project, all as they are by default"
+    )
     _write(here / EXAMPLE, WORKFLOW, "a workflow to try")
     following = with_store(f"holdfast run {EXAMPLE} -i name=Ada --wait")
     say(f"next:  {following}")
@@ -115,7 +117,7 @@ def _look_above(here: Path) -> None:
         make_home(here / HOME)
 
 
-def _describe(place: Place) -> str:
+def _describe(place: StoreLocation) -> str:
     if place.at_home:
         return f"{escape(place.home.name)}: the store, kept out of git"
     return f"{escape(shown_url(place.url))}: the store"

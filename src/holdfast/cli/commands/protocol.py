@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.service.protocol.protocol import Protocol
-    from holdfast.service.protocol.remote_protocol import Elsewhere
+    from holdfast.service.protocol.remote_protocol import RemoteProtocol
 
 CHUNK = 65_536
 TASK, TOKEN = "HOLDFAST_TASK", "HOLDFAST_ATTEMPT_TOKEN"
@@ -46,7 +46,7 @@ Usage = Annotated[str | None, typer.Option(help='What was used, as JSON, e.g. {"
 class Desk:
     """Where a script reports, and how the task that it names is found there."""
 
-    protocol: Protocol | Elsewhere
+    protocol: Protocol | RemoteProtocol
     find: Callable[[str], str]
 
     def attempt(self, task: str | None, token: str | None) -> tuple[str, str]:
@@ -70,10 +70,10 @@ def desk(*, begins: bool = False) -> Iterator[Desk]:
         return
     from holdfast.cli.commands.remote_worker import client_of
     from holdfast.ids import parse_task_id
-    from holdfast.service.protocol.remote_protocol import Elsewhere
+    from holdfast.service.protocol.remote_protocol import RemoteProtocol
 
     with client_of(server) as client:
-        yield Desk(protocol=Elsewhere(client), find=parse_task_id)
+        yield Desk(protocol=RemoteProtocol(client), find=parse_task_id)
 
 
 @command("claim", of=work, example="holdfast work claim --agent developer --lease 10m")
@@ -95,14 +95,14 @@ def claim(
     json: Json = False,
 ) -> int | None:
     """Claim ready tasks; prints them with their tokens as JSON. Exits 1 if there are none."""
-    from holdfast.service.protocol.protocol import Offer
+    from holdfast.service.protocol.protocol import ClaimTerms
 
     if shell and number > 1:
         raise InvalidInput("max", "must be 1 with --shell: its variables are of one task")
     if shell and json:
         raise InvalidInput("shell", "prints variables, and --json prints JSON; type one of them")
 
-    offer = Offer(
+    offer = ClaimTerms(
         worker=name or f"{socket.gethostname().partition('.')[0]}-work",
         agents=agent or None,
         tags=tag or (),
@@ -205,10 +205,10 @@ def fail(
         if limit_until is None:
             told = where.protocol.fail(*attempt, read_value(error), retryable=not final)
         else:
-            from holdfast.service.commands.request_errors import renamed
+            from holdfast.service.commands.request_errors import rename_fields
 
             until = read_moment("limit-until", limit_until)
-            with renamed(until="limit-until"):
+            with rename_fields(until="limit-until"):
                 told = where.protocol.reach_limit(*attempt, until)
         say_answer(told, json=json)
 

@@ -162,10 +162,10 @@ def _typed(builder: WorkflowBuilder, pairs: list[str]) -> NewRun:
 @contextmanager
 def _on_store_of(program: Holdfast) -> Iterator[Service]:
     """The service on a program's own store, which commands to type next have to name."""
-    from holdfast.service.project.project import same_store
+    from holdfast.service.project.project import is_same_store
 
     own, usual = program.settings.url, place()
-    if not same_store(own, usual.url):
+    if not is_same_store(own, usual.url):
         chosen_store.set(own)
     with program, serving_program(usual, program) as service:
         yield service
@@ -182,13 +182,15 @@ def rehearse(run: NewRun, *, json: bool) -> int:
 
     from holdfast.cli.render.live_view import ended, tell_events
     from holdfast.cli.render.tree import draw_run
-    from holdfast.service.project.project import Place
+    from holdfast.service.project.project import StoreLocation
 
     if run.workflow.declared is None:
         reason = "is for workflow files: what a Python function would give, only it can say"
         raise InvalidInput("rehearse", reason)
     with tempfile.TemporaryDirectory(prefix="holdfast-rehearsal-") as folder:
-        place = Place(url=f"sqlite:///{folder}/rehearsal.db", home=Path(folder), settled=True)
+        place = StoreLocation(
+            url=f"sqlite:///{folder}/rehearsal.db", home=Path(folder), settled=True
+        )
         with serving(place) as service:
             run_id = service.commands.start(run)["id"]
             service.rehearse(run.workflow)

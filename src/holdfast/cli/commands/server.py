@@ -228,15 +228,15 @@ def _store(app: str | None, *, hear: bool) -> Iterator[Holdfast]:
 def _listening(program: Holdfast, bind: Bind, rules: Rules) -> Iterator[tuple[HttpServer, Service]]:
     from holdfast.server.application import Application
     from holdfast.server.http_server import HttpServer
-    from holdfast.service.admin.audit import keep_audit
+    from holdfast.service.admin.audit import start_audit_file
     from holdfast.service.admin.tokens import token_path
-    from holdfast.service.project.server_address import announced
+    from holdfast.service.project.server_address import announce_server
 
     with serving_program(place(), program) as service:
         server = HttpServer(Application(service, rules), bind)
-        keep_audit(program.settings.url)
+        start_audit_file(program.settings.url)
         service.tokens.own()
-        with announced(program.settings.url, server.url):
+        with announce_server(program.settings.url, server.url):
             say(server.url)
             own = token_path(program.settings.url)
             announce(f"token {own}   ({with_store('holdfast token')} prints it)")

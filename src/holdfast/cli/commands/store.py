@@ -62,7 +62,7 @@ def restore(
 ) -> None:
     """Restore a SQLite store from a checked backup; keeps the old file."""
     from holdfast.service.admin.backup import Restore
-    from holdfast.service.admin.backup import restore as put_back
+    from holdfast.service.admin.backup import restore_backup as put_back
 
     told = put_back(Restore(place=place(), backup=backup, evict=evict, dry_run=dry_run))
     if json:
@@ -89,7 +89,7 @@ def move(
 ) -> None:
     """Move the store between SQLite and PostgreSQL; tokens stay valid."""
     from holdfast.service.admin.store_move import Move
-    from holdfast.service.admin.store_move import move as carry_over
+    from holdfast.service.admin.store_move import move_store as carry_over
 
     asked = Move(place=place(), target=target, evict=evict, dry_run=dry_run)
     told = carry_over(asked, _say_progress)

@@ -25,7 +25,7 @@ def trust(
     json: Json = False,
 ) -> None:
     """Trust a .holdfast or holdfast.yaml that you did not make."""
-    from holdfast.service.admin.trust import trust as remember
+    from holdfast.service.admin.trust import trust_path as remember
 
     told = remember(path)
     if json:

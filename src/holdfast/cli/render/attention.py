@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.cli.app.session import with_store
 from holdfast.cli.render.formats import cost_of, how_to_go_on, is_spent
 from holdfast.cli.render.step_status import asked_of, held_runs, how_to_settle, what_to_say
-from holdfast.service.queries.run_tree import Node, every_task, outline
+from holdfast.service.queries.run_tree import TaskNode, build_task_trees, walk_tasks
 
 View = dict[str, Any]
 PAUSED = "it is paused"
@@ -27,15 +27,15 @@ class Need:
 
 def stands_still(run: View) -> bool:
     """Whether nothing of a run goes on, or will, but for a person who is asked for it."""
-    moving = any(task["status"] == "running" for task in every_task(run["tasks"]))
+    moving = any(task["status"] == "running" for task in walk_tasks(run["tasks"]))
     return not moving and not any(front.moves for front in fronts(run)) and bool(needs_of(run))
 
 
-def fronts(run: View) -> list[Node]:
-    return [front for node in outline(run["tasks"]) for front in node.fronts]
+def fronts(run: View) -> list[TaskNode]:
+    return [front for node in build_task_trees(run["tasks"]) for front in node.fronts]
 
 
-def asking(run: View) -> list[Node]:
+def asking(run: View) -> list[TaskNode]:
     """What asks a person now; not an approval of a run that waits for its turn."""
     held = held_runs(run)
     early = {each for each, view in held.items() if "slot" in view["holds"]}
@@ -65,7 +65,7 @@ def _of_run(identifier: str, question: str, command: str) -> Need:
     return Need(id=identifier, step=None, question=question, next=typed, told=typed)
 
 
-def _of_task(node: Node, told: str | None = None) -> Need:
+def _of_task(node: TaskNode, told: str | None = None) -> Need:
     typed = with_store(what_to_say(node.task))
     return Need(
         id=node.task["id"],

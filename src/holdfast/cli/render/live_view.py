@@ -19,7 +19,7 @@ from holdfast.cli.render.formats import cost_of, error_line, is_spent
 from holdfast.cli.render.step_status import question
 from holdfast.cli.render.tree import draw_run
 from holdfast.model.event import read_outcome
-from holdfast.service.queries.run_tree import step_names
+from holdfast.service.queries.run_tree import name_steps
 from holdfast.service.service import Service
 
 View = dict[str, Any]
@@ -148,11 +148,11 @@ def tell_events(
     Tasks of which an attempt failed or was lost are kept in `tried`, from one call to the next.
     """
     tried = set() if tried is None else tried
-    names = {run["id"]: str(run["workflow"])} | step_names(run["tasks"])
+    names = {run["id"]: str(run["workflow"])} | name_steps(run["tasks"])
     look = partial(service.queries.events, run["id"], limit=PAGE, final=final)
     while page := look(after=after)["items"]:
         if any((event.get("task_id") or event.get("run_id", "")) not in names for event in page):
-            names |= step_names(service.queries.run(run["id"], brief=True)["tasks"])
+            names |= name_steps(service.queries.run(run["id"], brief=True)["tasks"])
         for event in page:
             known = str(event.get("task_id") or event.get("run_id", ""))
             line = happening(event, names.get(known, known), tried=known in tried)

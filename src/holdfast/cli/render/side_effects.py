@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.cli.app.session import with_store
 from holdfast.cli.app.terminal import escape, note, paint, say
 from holdfast.cli.render.formats import count, error_line, one_line
-from holdfast.service.queries.run_tree import every_task, name_task, step_names
+from holdfast.service.queries.run_tree import name_steps, name_task, walk_tasks
 
 if TYPE_CHECKING:
     from holdfast.service.service import Service
@@ -55,7 +55,7 @@ def say_came_back(service: Service, before: Sequence[View], identifier: str) -> 
     """Say what goes on with a run or task that was taken up again, and how many others do."""
     told = {identifier}
     if identifier.startswith("r_"):
-        told |= {task["id"] for task in every_task(_look(service, identifier)["tasks"])}
+        told |= {task["id"] for task in walk_tasks(_look(service, identifier)["tasks"])}
     for stood in before:
         now = _look(service, stood["id"])
         others = _reopened(stood, now) - told
@@ -103,10 +103,10 @@ def _fails(stood: View) -> bool:
 
 def _reopened(before: View, now: View) -> set[str]:
     """What began again of a run, and of what it has called; a group only with what is in it."""
-    known = {task["id"]: task["generation"] for task in every_task(before["tasks"])}
+    known = {task["id"]: task["generation"] for task in walk_tasks(before["tasks"])}
     return {
         task["id"]
-        for task in every_task(now["tasks"])
+        for task in walk_tasks(now["tasks"])
         if task["kind"] != "group" and not task.get("superseded")
         if task["generation"] > known.get(task["id"], task["generation"])
     }
@@ -123,10 +123,10 @@ def note_still_held(run: View) -> None:
     """Say which tasks of a run that was resumed stay on hold by themselves, and what to type."""
     from holdfast.cli.render.step_status import tell_holds
 
-    held = [task for task in every_task(run["tasks"]) if _is_held(task)]
+    held = [task for task in walk_tasks(run["tasks"]) if _is_held(task)]
     if not held:
         return
-    names = step_names(run["tasks"])
+    names = name_steps(run["tasks"])
     stay = "1 of its tasks stays" if len(held) == 1 else f"{len(held)} of its tasks stay"
     lines = [f"{stay} on hold:"]
     for task in held[:SHOWN]:

@@ -19,7 +19,7 @@ from holdfast.cli.render.formats import (
 )
 from holdfast.model.effect import read_awaited
 from holdfast.model.task import VERIFYING
-from holdfast.service.queries.run_tree import Node
+from holdfast.service.queries.run_tree import TaskNode
 from holdfast.service.queries.views import View, read_time
 
 MARKS = {
@@ -30,7 +30,7 @@ MARKS = {
 }
 
 
-def mark(node: Node) -> tuple[str, str]:
+def mark(node: TaskNode) -> tuple[str, str]:
     """A sign for how it stands, and its colour."""
     if node.asks_person:
         return ("◆", "yellow")
@@ -41,7 +41,7 @@ def mark(node: Node) -> tuple[str, str]:
     return MARKS.get(node.status, ("○", "dim"))
 
 
-def details(node: Node, labels: Mapping[str, str]) -> list[str]:
+def details(node: TaskNode, labels: Mapping[str, str]) -> list[str]:
     """How long, for how much, how often, and what came of it or holds it up."""
     task = node.task
     done, total = node.items
@@ -74,7 +74,7 @@ def _tried(task: View) -> str:
     return f"attempt {task['attempt']}" + (f" ({', '.join(told)})" if told else "")
 
 
-def _given(node: Node) -> str:
+def _given(node: TaskNode) -> str:
     """What a step that is done gave, where that is short."""
     rounds = max(leaf.task["round"] for leaf in node.leaves)
     judged = f"accepted, round {rounds + 1}" if rounds else ""
@@ -89,7 +89,7 @@ def _given(node: Node) -> str:
     return paint(one_line(output, 40), "dim") if short else ""
 
 
-def reason(node: Node, labels: Mapping[str, str], *, short: bool = False) -> str:
+def reason(node: TaskNode, labels: Mapping[str, str], *, short: bool = False) -> str:
     """What a step that waits is waiting for."""
     task = node.task
     if node.asks_person or (short and task["kind"] == "approval"):

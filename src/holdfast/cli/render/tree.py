@@ -29,7 +29,7 @@ from holdfast.cli.render.step_status import (
     tell_holds,
     what_to_say,
 )
-from holdfast.service.queries.run_tree import Node, outline
+from holdfast.service.queries.run_tree import TaskNode, build_task_trees
 from holdfast.service.queries.views import View, read_time, usd
 
 KEPT = 4
@@ -38,7 +38,7 @@ Said = Mapping[str, tuple[str, float]]
 
 def draw_run(run: View, said: Said | None = None) -> list[str]:
     """The lines of a run: itself first, then its steps, and what the running ones wrote last."""
-    nodes = outline(run.get("tasks", ()))
+    nodes = build_task_trees(run.get("tasks", ()))
     labels = {node.task["id"]: node.label for node in _all(nodes)}
     drawing = _Drawing(labels, said or {}, held_runs(run))
     return [draw_head(run), *drawing.draw(nodes, 0)]
@@ -63,7 +63,7 @@ def draw_head(run: View) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _all(nodes: Sequence[Node]) -> list[Node]:
+def _all(nodes: Sequence[TaskNode]) -> list[TaskNode]:
     return [each for node in nodes for each in (node, *_all(node.children))]
 
 
@@ -73,7 +73,7 @@ class _Drawing:
         self._said = said
         self._held = held
 
-    def draw(self, nodes: Sequence[Node], depth: int) -> list[str]:
+    def draw(self, nodes: Sequence[TaskNode], depth: int) -> list[str]:
         shown = _shorten(nodes)
         # What waits at the end of a run stands side by side.
         waiting = _waiting_last(shown) if depth == 0 else 0
@@ -84,7 +84,7 @@ class _Drawing:
             lines.insert(0, f"{'  ' * depth}{paint(f'✓ … {len(nodes) - len(shown)} done', 'dim')}")
         return lines + self._row(last)
 
-    def _row(self, nodes: Sequence[Node]) -> list[str]:
+    def _row(self, nodes: Sequence[TaskNode]) -> list[str]:
         """Steps that wait, side by side as far as they fit."""
         edge = columns() or 100
         rows: list[str] = []
@@ -97,7 +97,7 @@ class _Drawing:
                 rows.append(said)
         return rows
 
-    def _one(self, node: Node, depth: int, wide: int) -> list[str]:
+    def _one(self, node: TaskNode, depth: int, wide: int) -> list[str]:
         indent, label = "  " * depth, escape(node.label)
         padded = label + " " * (wide - width_of(label))
         told = "  ".join(details(node, self._labels))
@@ -108,7 +108,7 @@ class _Drawing:
         opened = node.under_way or node.status in {"failed", "cancelled"}
         return lines + (self.draw(node.children, depth + 1) if opened else [])
 
-    def _below(self, node: Node) -> list[str]:
+    def _below(self, node: TaskNode) -> list[str]:
         """What a running step says of itself, what a person is asked, and what lets it go on."""
         task = node.task
         if node.asks_person:
@@ -137,14 +137,14 @@ def _is_log(task: View) -> bool:
     return isinstance(progress, dict) and progress.keys() == {"log"}
 
 
-def _shorten(nodes: Sequence[Node]) -> list[Node]:
+def _shorten(nodes: Sequence[TaskNode]) -> list[TaskNode]:
     """Of a long list of items all but the first that are done."""
     done = [node for node in nodes if node.status == "done" and node.task["kind"] == "group"]
     hidden = {id(node) for node in done[:-KEPT]}
     return [node for node in nodes if id(node) not in hidden]
 
 
-def _waiting_last(nodes: Sequence[Node]) -> int:
+def _waiting_last(nodes: Sequence[TaskNode]) -> int:
     count = 0
     for node in reversed(nodes):
         stands = node.asks_person or node.left_alone
@@ -156,7 +156,7 @@ def _waiting_last(nodes: Sequence[Node]) -> int:
 
 def draw_task(task: View) -> list[str]:
     """A task alone: how it stands, the tasks right below it, and every attempt it had."""
-    took = span(Node(task=task, address="", label="").took(now()))
+    took = span(TaskNode(task=task, address="", label="").took(now()))
     head = [f"{paint(escape(task['title']), 'bold')} {task['id']}", coloured(task["state"]), took]
     lines = [" · ".join(part for part in head if part)]
     place = [

@@ -38,7 +38,7 @@ class Strangers:
             refused.more += 1
             return
         self._refused[known] = Refused(until=now + WINDOW)
-        audit.tell(NOBODY, did, became, about=f"from {known[0]}")
+        audit.write_entry(NOBODY, did, became, about=f"from {known[0]}")
 
     async def keep_telling(self) -> None:
         """Tell what was counted though no other stranger comes."""
@@ -58,4 +58,4 @@ class Strangers:
             del self._refused[known]
             if refused.more:
                 address, became = known
-                audit.tell(NOBODY, f"{refused.more} more", became, about=f"from {address}")
+                audit.write_entry(NOBODY, f"{refused.more} more", became, about=f"from {address}")

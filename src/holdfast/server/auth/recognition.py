@@ -17,7 +17,7 @@ from holdfast.model.token import AccessToken, digest_secret
 from holdfast.server.auth.auth_throttle import Tries
 from holdfast.server.auth.known_tokens import KnownTokens
 from holdfast.server.auth.rate_limits import address_of
-from holdfast.service.admin.browser_links import Entered, is_proof
+from holdfast.service.admin.browser_links import NewBrowserSession, is_csrf_proof
 
 _PORT = re.compile(r":(\d{1,5})$")
 _VALUE = re.compile(r"[A-Za-z0-9_-]{1,200}")
@@ -38,7 +38,9 @@ def read_cookie(scope: Scope, headers: dict[bytes, str]) -> str | None:
     return found[0] if len(found) == 1 and _VALUE.fullmatch(found[0]) else None
 
 
-def write_cookie(scope: Scope, host: str, entered: Entered | None, seconds: int = 0) -> str:
+def write_cookie(
+    scope: Scope, host: str, entered: NewBrowserSession | None, seconds: int = 0
+) -> str:
     """A header that has the browser keep it, or forget it."""
     secure = "; Secure" if scope["scheme"] == "https" else ""
     value = "" if entered is None else entered.secret
@@ -75,7 +77,7 @@ class Known:
         """Whether it is no page of somebody else that has a browser ask this."""
         if self.session is None or method in LOOKING:
             return True
-        return is_proof(self.session.secret, headers.get(PROOF, ""))
+        return is_csrf_proof(self.session.secret, headers.get(PROOF, ""))
 
 
 class Recognition:

@@ -60,7 +60,7 @@ def list_schedules(asks: AsksAs, limit: Limit = 100, after: After = None) -> Ans
 
 
 @table.route("POST", "/schedules", STEERERS, answers=responses.Schedule, status=201)
-def add_schedule(body: request_bodies.NewSchedule, asks: AsksAs) -> Answer:
+def add_schedule(body: request_bodies.NewScheduleBody, asks: AsksAs) -> Answer:
     """Start a run or a task at each tick of a cron expression."""
     if (body.workflow is None) == (body.task is None):
         raise InvalidInput("workflow", "say what it starts: either a workflow or a task")
@@ -105,7 +105,7 @@ def list_tokens(asks: AsksAs) -> Answer:
 
 
 @table.route("POST", "/tokens", ADMINS, answers=responses.Token, status=201)
-def create_token(body: request_bodies.NewToken, asks: AsksAs) -> Answer:
+def create_token(body: request_bodies.NewTokenBody, asks: AsksAs) -> Answer:
     """Make a token, which is told this once."""
     asks.note(body.name, body.role, *(body.agents or ()))
     made = asks.service.tokens.create(
@@ -138,14 +138,14 @@ def list_parked(
 
 
 @bus_table.route("POST", "/bus/parked/replay", STEERERS, answers=responses.Changed)
-def replay_parked(body: request_bodies.ParkedMessage, asks: AsksAs) -> Answer:
+def replay_parked(body: request_bodies.ParkedMessageBody, asks: AsksAs) -> Answer:
     """Have a parked message tried again; what waits behind it follows."""
     asks.note(body.handler, body.message_id)
     return Answer(asks.service.parked.replay(body.handler, body.message_id))
 
 
 @bus_table.route("POST", "/bus/parked/drop", STEERERS, answers=responses.Changed)
-def drop_parked(body: request_bodies.ParkedMessage, asks: AsksAs) -> Answer:
+def drop_parked(body: request_bodies.ParkedMessageBody, asks: AsksAs) -> Answer:
     """Give a parked message up for good; what waits behind it follows."""
     asks.note(body.handler, body.message_id)
     return Answer(asks.service.parked.drop(body.handler, body.message_id))

@@ -19,7 +19,7 @@ from holdfast.server.route_table import ANYONE, LOOKERS, PREFIX, Table
 from holdfast.server.schemas import responses
 from holdfast.server.schemas.responses import PROBLEMS
 from holdfast.server.server_state import Serving
-from holdfast.service.admin.browser_links import PATH, Entered, proof_of
+from holdfast.service.admin.browser_links import ENTER_PATH, NewBrowserSession, csrf_proof
 from holdfast.service.queries.views import present, tell_time
 
 table = Table(tag="browsers", prefix="")
@@ -39,19 +39,21 @@ _REFUSED: dict[int | str, dict[str, Any]] = {
 }
 
 
-@table.route("GET", PATH, ANYONE, kind=HTMLResponse, also=_REFUSED)
+@table.route("GET", ENTER_PATH, ANYONE, kind=HTMLResponse, also=_REFUSED)
 async def show_link(code: Annotated[str, Query(max_length=200)]) -> Page:
     """Where a link leads: a page that asks whether to come in. It needs no token."""
     return ask_to_enter(code)
 
 
-@table.route("POST", PATH, ANYONE, kind=HTMLResponse, also=_REFUSED, extra=_FORM)
+@table.route("POST", ENTER_PATH, ANYONE, kind=HTMLResponse, also=_REFUSED, extra=_FORM)
 async def enter(request: Request) -> Response:
     """Use up the code of a link, and get the cookie of a browser. It needs no token."""
     (code, *_) = parse_qs((await request.body()).decode(errors="replace")).get("code", [""])
     serving: Serving = request.app.state.serving
     links = serving.service.links
-    entered: Entered | None = await request.scope[TRY](code, partial(in_thread, links.follow, code))
+    entered: NewBrowserSession | None = await request.scope[TRY](
+        code, partial(in_thread, links.follow, code)
+    )
     known = None if entered is None else await in_thread(links.who, entered.secret)
     if entered is None or known is None:
         said = "this link was used, or is too old; `holdfast open` makes another"
@@ -68,7 +70,7 @@ async def enter(request: Request) -> Response:
 async def show_front(request: Request, asks: AsksAs) -> Page:
     """A page that says who one is."""
     session: Session | None = request.scope.get(SESSION)
-    proof = None if session is None else proof_of(session.secret)
+    proof = None if session is None else csrf_proof(session.secret)
     return front(asks.access.name, asks.access.role, proof)
 
 
@@ -86,7 +88,7 @@ async def show_session(request: Request, asks: AsksAs) -> Answer:
     if session is None:
         return Answer(told)
     return Answer(
-        {**told, "csrf": proof_of(session.secret), "expires_at": tell_time(session.ends_at)}
+        {**told, "csrf": csrf_proof(session.secret), "expires_at": tell_time(session.ends_at)}
     )
 
 

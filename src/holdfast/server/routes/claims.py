@@ -24,37 +24,37 @@ from holdfast.server.request_context import AsksAs, Door, TaskId, in_thread
 from holdfast.server.route_table import WORKERS, Table
 from holdfast.server.schemas import responses
 from holdfast.service.commands import request_bodies
-from holdfast.service.commands.request_errors import renamed
+from holdfast.service.commands.request_errors import rename_fields
 from holdfast.service.commands.task_fields import read_moment
-from holdfast.service.protocol.long_polls import Ask
-from holdfast.service.protocol.protocol import Offer, request_key, view_assignment
+from holdfast.service.protocol.long_polls import ClaimOptions
+from holdfast.service.protocol.protocol import ClaimTerms, make_request_key, view_assignment
 from holdfast.service.queries.views import View, present
 
 table = Table(tag="claims")
 LEASE = 30.0
 # Of many, as many are named in the audit.
 SHOWN = 8
-_NOTED = partial(renamed, name="note.name", value="note.value")
+_NOTED = partial(rename_fields, name="note.name", value="note.value")
 
 
 @table.route("POST", "/claims", WORKERS, answers=responses.Assignments)
-async def claim(body: request_bodies.Claim, request: Request, asks: AsksAs) -> Answer:
+async def claim(body: request_bodies.ClaimBody, request: Request, asks: AsksAs) -> Answer:
     """Lease ready tasks, or wait for some; the same `request_id` gives the same again."""
     offer = _offer(body, asks)
     told = asks.serving.visitors.see(offer, body.max or 1)
     known = None
     if body.request_id is not None:
-        known = request_key(asks.access.name, body.worker, body.request_id)
+        known = make_request_key(asks.access.name, body.worker, body.request_id)
     call = (request.scope, request.receive)
     if body.task_id is not None:
         named = body.task_id
         asks.note(body.worker, named)
-        with renamed(lease="lease_seconds"):
+        with rename_fields(lease="lease_seconds"):
             found = await in_thread(lambda: asks.service.protocol.take_by_id(offer, named, known))
     elif told is not None and known is None:
         return Answer(present(assignments=[], told=told))
     else:
-        ask_for = Ask(
+        ask_for = ClaimOptions(
             most=body.max or 1,
             request=known,
             passing=tuple(body.passing or ()),
@@ -74,8 +74,8 @@ async def claim(body: request_bodies.Claim, request: Request, asks: AsksAs) -> A
     return Answer(present(assignments=assignments, told=told))
 
 
-def _offer(body: request_bodies.Claim, asks: Door) -> Offer:
-    return Offer(
+def _offer(body: request_bodies.ClaimBody, asks: Door) -> ClaimTerms:
+    return ClaimTerms(
         worker=body.worker,
         agents=asks.service.scope.agents(body.agents),
         tags=body.tags or (),
@@ -86,10 +86,10 @@ def _offer(body: request_bodies.Claim, asks: Door) -> Offer:
 
 
 async def _take(
-    asks: Door, offer: Offer, ask_for: Ask, waits: tuple[float, Call]
+    asks: Door, offer: ClaimTerms, ask_for: ClaimOptions, waits: tuple[float, Call]
 ) -> list[Assignment]:
     """What is ready, or becomes ready while the call waits."""
-    with renamed(lease="lease_seconds"):
+    with rename_fields(lease="lease_seconds"):
         found = await asks.swift.claim(offer, ask_for)
     seconds, call = waits
     if found or not seconds or asks.serving.closing:
@@ -108,7 +108,7 @@ async def _tell(asks: Door, found: Sequence[Assignment], *, whole: bool) -> list
 
 
 @table.route("POST", "/claims/renew", WORKERS, answers=responses.Leases)
-def renew(body: request_bodies.Renew, asks: AsksAs) -> Answer:
+def renew(body: request_bodies.RenewBody, asks: AsksAs) -> Answer:
     """Keep leases, each for itself; one that is refused ends. Who keeps none is there too."""
     renewals = [
         Renewal(task_id=each.task_id, token=each.token, progress=each.progress, usage=each.usage)
@@ -118,14 +118,14 @@ def renew(body: request_bodies.Renew, asks: AsksAs) -> Answer:
     if body.worker is not None:
         told = asks.serving.visitors.keep(body.worker, body.process, token=asks.access.name)
     asks.changed_nothing()
-    with renamed(lease="lease_seconds"):
+    with rename_fields(lease="lease_seconds"):
         kept = asks.service.protocol.renew_many(renewals, body.lease_seconds)
     _count(asks, kept["leases"])
     return Answer(kept | present(told=told))
 
 
 @table.route("POST", "/claims/leave", WORKERS, answers=responses.Changed)
-def leave(body: request_bodies.Leave, asks: AsksAs) -> Answer:
+def leave(body: request_bodies.LeaveBody, asks: AsksAs) -> Answer:
     """Say that a worker is gone: it is listed no more. What it holds, it gives back before."""
     asks.note(body.worker)
     known = asks.serving.visitors.leave(body.worker, body.process, token=asks.access.name)
@@ -133,7 +133,7 @@ def leave(body: request_bodies.Leave, asks: AsksAs) -> Answer:
 
 
 @table.route("POST", "/claims/complete", WORKERS, answers=responses.Results)
-def complete_many(body: request_bodies.CompleteMany, asks: AsksAs) -> Answer:
+def complete_many(body: request_bodies.CompleteManyBody, asks: AsksAs) -> Answer:
     """Report many results at once; each is told what became of it."""
     results = [
         Completion(task_id=each.task_id, token=each.token, output=each.output, usage=each.usage)
@@ -150,19 +150,19 @@ def _count(asks: Door, told: Sequence[View]) -> None:
 
 
 @table.route("POST", "/claims/{task_id}/complete", WORKERS, answers=responses.Changed)
-async def complete(task_id: TaskId, body: request_bodies.Complete, asks: AsksAs) -> Answer:
+async def complete(task_id: TaskId, body: request_bodies.CompleteBody, asks: AsksAs) -> Answer:
     """Report the result; the same again is a success, another is refused."""
     result = Completion(task_id=task_id, token=body.token, output=body.output, usage=body.usage)
     return Answer(await asks.swift.complete(result))
 
 
 @table.route("POST", "/claims/{task_id}/fail", WORKERS, answers=responses.Changed)
-def fail(task_id: TaskId, body: request_bodies.Fail, asks: AsksAs) -> Answer:
+def fail(task_id: TaskId, body: request_bodies.FailBody, asks: AsksAs) -> Answer:
     """Report a failure, which is tried again while the budget lasts; a usage limit costs none."""
     protocol = asks.service.protocol
     if body.limit_until is not None:
         until = read_moment(body.limit_until)
-        with renamed(until="limit_until"):
+        with rename_fields(until="limit_until"):
             return Answer(protocol.reach_limit(task_id, body.token, until, body.usage))
     again = body.retryable is not False
     told = protocol.fail(task_id, body.token, body.error, retryable=again, usage=body.usage)
@@ -170,7 +170,7 @@ def fail(task_id: TaskId, body: request_bodies.Fail, asks: AsksAs) -> Answer:
 
 
 @table.route("POST", "/claims/{task_id}/release", WORKERS, answers=responses.Changed)
-def release(task_id: TaskId, body: request_bodies.Release, asks: AsksAs) -> Answer:
+def release(task_id: TaskId, body: request_bodies.ReleaseBody, asks: AsksAs) -> Answer:
     """Give a task back: now, or until a time or a signal, if both the first; it costs nothing."""
     protocol = asks.service.protocol
     until, notes = read_moment(body.until), _notes(body.note)
@@ -185,40 +185,40 @@ def release(task_id: TaskId, body: request_bodies.Release, asks: AsksAs) -> Answ
 
 
 @table.route("POST", "/claims/{task_id}/ask", WORKERS, answers=responses.Changed)
-def ask(task_id: TaskId, body: request_bodies.Ask, asks: AsksAs) -> Answer:
+def ask(task_id: TaskId, body: request_bodies.AskBody, asks: AsksAs) -> Answer:
     """Give a task back until somebody answers."""
     notes = _notes(body.note)
     with _NOTED():
         return Answer(asks.service.protocol.ask(task_id, body.token, body.question, notes))
 
 
-def _notes(body: request_bodies.Noted | None) -> list[tuple[str, object]]:
+def _notes(body: request_bodies.EffectNoteBody | None) -> list[tuple[str, object]]:
     return [] if body is None else [(body.name, body.value)]
 
 
 @table.route("POST", "/claims/{task_id}/stop", WORKERS, answers=responses.Changed)
-def note_stop(task_id: TaskId, body: request_bodies.Stop, asks: AsksAs) -> Answer:
+def note_stop(task_id: TaskId, body: request_bodies.NoteStopBody, asks: AsksAs) -> Answer:
     """Say that nothing of an attempt runs any more, whatever became of the attempt."""
     protocol = asks.service.protocol
     return Answer(protocol.note_stop(task_id, body.token, ended=body.ended, left=body.left))
 
 
 @table.route("POST", "/claims/{task_id}/guard", WORKERS, answers=responses.Changed)
-def guard(task_id: TaskId, body: request_bodies.Held, asks: AsksAs) -> Answer:
+def guard(task_id: TaskId, body: request_bodies.AttemptBody, asks: AsksAs) -> Answer:
     """Ask, before a side effect, whether the attempt may still act."""
     asks.changed_nothing()
     return Answer(asks.service.protocol.guard(task_id, body.token))
 
 
 @table.route("POST", "/claims/{task_id}/logs", WORKERS, answers=responses.Written)
-def write_log(task_id: TaskId, body: request_bodies.Log, asks: AsksAs) -> Answer:
+def write_log(task_id: TaskId, body: request_bodies.LogBody, asks: AsksAs) -> Answer:
     """Add to the log of the attempt."""
     chunk = body.chunk.encode(errors="replace")
     return Answer({"ok": True, "bytes": asks.service.protocol.log(task_id, body.token, chunk)})
 
 
 @table.route("POST", "/claims/{task_id}/effects", WORKERS, answers=responses.Recalled)
-def effect(task_id: TaskId, body: request_bodies.Effect, asks: AsksAs) -> Answer:
+def effect(task_id: TaskId, body: request_bodies.EffectBody, asks: AsksAs) -> Answer:
     """Remember what a side effect gave, the first under a name; without one, tell a page of all.
 
     With the first page comes what the signals said that it was given back for, by name.
@@ -230,7 +230,7 @@ def effect(task_id: TaskId, body: request_bodies.Effect, asks: AsksAs) -> Answer
 
 
 @table.route("POST", "/claims/{task_id}/artifacts", WORKERS, answers=responses.File)
-def artifact(task_id: TaskId, body: request_bodies.Artifact, asks: AsksAs) -> Answer:
+def artifact(task_id: TaskId, body: request_bodies.ArtifactBody, asks: AsksAs) -> Answer:
     """Keep a file of the attempt, under a name of its own."""
     content = body.content.encode(errors="replace")
     if body.encoding == "base64":
@@ -250,7 +250,7 @@ def artifact(task_id: TaskId, body: request_bodies.Artifact, asks: AsksAs) -> An
     status=201,
     also={200: {"description": "They were made before", "model": responses.Spawned}},
 )
-def spawn(task_id: TaskId, body: request_bodies.Children, asks: AsksAs) -> Answer:
+def spawn(task_id: TaskId, body: request_bodies.SpawnChildrenBody, asks: AsksAs) -> Answer:
     """Make children of the running task, once under one name; answers them, and their ids.
 
     They are for the agent of that task, unless they name another. With a token of the role worker

@@ -23,7 +23,7 @@ from holdfast.server.problems import Answer, Problem
 from holdfast.server.request_context import AsksAs
 from holdfast.server.route_table import ANYONE, LOOKERS, Table
 from holdfast.server.schemas import responses
-from holdfast.service.admin.metrics import BOUNDS, Reading, Waits
+from holdfast.service.admin.metrics import WAIT_BOUNDS, StoreMetrics, WaitHistogram
 from holdfast.service.queries.views import View
 
 MEDIA = CONTENT_TYPE_LATEST
@@ -35,7 +35,7 @@ class Counts:
     """What the store holds, what goes on in it, and what this server does."""
 
     stored: View
-    reading: Reading
+    reading: StoreMetrics
     refused: Mapping[str, int]
     # How many groups were written, by the bits that the number of their operations has.
     groups: Mapping[int, int]
@@ -119,9 +119,9 @@ def _counter(name: str, text: str, label: str, values: Mapping[str, int]) -> Met
     return made
 
 
-def _waits(waits: Waits) -> Metric:
+def _waits(waits: WaitHistogram) -> Metric:
     text = "How long tasks were ready before they were claimed, of the newest at each look"
-    bounds = [*(str(float(each)) for each in BOUNDS), "+Inf"]
+    bounds = [*(str(float(each)) for each in WAIT_BOUNDS), "+Inf"]
     return _histogram(
         "holdfast_dispatch_seconds",
         text,

@@ -16,8 +16,8 @@ from holdfast.server.request_context import AsksAs, Door
 from holdfast.server.route_table import ANYONE, LOOKERS, Table
 from holdfast.server.schemas.responses import PROBLEMS, Reply
 from holdfast.service.commands.token_scope import Forbidden
-from holdfast.service.protocol.long_polls import Ask
-from holdfast.service.protocol.protocol import Offer
+from holdfast.service.protocol.long_polls import ClaimOptions
+from holdfast.service.protocol.protocol import ClaimTerms
 
 if TYPE_CHECKING:
     from holdfast.mcp.endpoint import Endpoint
@@ -63,7 +63,7 @@ class Spoken(Response):
 
         access = self._door.access
 
-        async def wait(offer: Offer, ask: Ask, seconds: float) -> list[Assignment]:
+        async def wait(offer: ClaimTerms, ask: ClaimOptions, seconds: float) -> list[Assignment]:
             waiter = self._door.serving.room.waiter(offer, ask)
             found = await wait_for_work(self._door.serving, waiter, seconds, (scope, receive))
             if found is None:

@@ -24,7 +24,7 @@ table = Table(tag="runs")
     status=201,
     also={200: {"description": "The same key and body again", "model": responses.Run}},
 )
-def start_run(body: request_bodies.StartRun, asks: AsksAs) -> Answer:
+def start_run(body: request_bodies.StartRunBody, asks: AsksAs) -> Answer:
     """Start a run; the same key with the same body gives back the existing one."""
     within = None if body.deadline is None else parse_duration("deadline", body.deadline)
     more = {"key": body.key, "priority": body.priority or 0, "deadline": within}
@@ -74,18 +74,22 @@ _steer("pause", Commands.pause, "Let what runs finish, and start nothing new.")
 
 
 @table.route("POST", "/runs/{run_id}/resume", STEERERS, answers=responses.Changed)
-def resume_run(run_id: RunId, asks: AsksAs, body: request_bodies.ResumeRun | None = None) -> Answer:
+def resume_run(
+    run_id: RunId, asks: AsksAs, body: request_bodies.ResumeRunBody | None = None
+) -> Answer:
     """Go on after a pause; what is added raises the budget."""
     return Answer(asks.service.commands.resume(run_id, **(body.given() if body else {})))
 
 
 @table.route("POST", "/runs/{run_id}/retry", STEERERS, answers=responses.Changed)
-def retry_run(run_id: RunId, asks: AsksAs, body: request_bodies.RetryRun | None = None) -> Answer:
+def retry_run(
+    run_id: RunId, asks: AsksAs, body: request_bodies.RetryRunBody | None = None
+) -> Answer:
     """Try again what failed or was cancelled, or a step and all that needs it."""
     return Answer(asks.service.commands.retry(run_id, step=body.step if body else None))
 
 
 @table.route("POST", "/runs/{run_id}/signals", STEERERS, answers=responses.Signalled)
-def signal_run(run_id: RunId, body: request_bodies.Signal, asks: AsksAs) -> Answer:
+def signal_run(run_id: RunId, body: request_bodies.SignalBody, asks: AsksAs) -> Answer:
     """Send what a step waits for; it is kept until it is taken, once."""
     return Answer(asks.service.commands.signal(run_id, body.name, body.payload, body.key))

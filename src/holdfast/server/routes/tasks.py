@@ -38,15 +38,19 @@ _VERSION = re.compile(r'(?:W/)?"?(\d{1,9})"?')
     status=201,
     also={200: {"description": "The same key and body again", "model": responses.Task}},
 )
-async def add_tasks(body: request_bodies.NewTask | request_bodies.NewTasks, asks: AsksAs) -> Answer:
+async def add_tasks(
+    body: request_bodies.NewTaskBody | request_bodies.NewTasksBody, asks: AsksAs
+) -> Answer:
     """One task, or `{tasks: […]}`: all of them or none, answered as `{items}`."""
     return await make(asks, body)
 
 
 async def make(
-    asks: Door, body: request_bodies.NewTask | request_bodies.NewTasks, parent: str | None = None
+    asks: Door,
+    body: request_bodies.NewTaskBody | request_bodies.NewTasksBody,
+    parent: str | None = None,
 ) -> Answer:
-    if isinstance(body, request_bodies.NewTasks):
+    if isinstance(body, request_bodies.NewTasksBody):
         return await asks.serving.in_thread(partial(_make_many, asks, body, parent))
     wanted = _wanted(asks, body, parent)
     told = await asks.swift.add_task(wanted)
@@ -54,13 +58,13 @@ async def make(
     return Answer(told, 201 if told["created"] else 200)
 
 
-def _wanted(asks: Door, body: request_bodies.NewTask, plan: str | None) -> NewTask:
+def _wanted(asks: Door, body: request_bodies.NewTaskBody, plan: str | None) -> NewTask:
     own = {} if plan is None else {"parent": plan, "enqueue": False}
     wanted = read_new_task({**body.given(), **own}, asks.service.settings)
     return wanted if plan is None else replace(wanted, part=True)
 
 
-def _make_many(asks: Door, body: request_bodies.NewTasks, plan: str | None) -> Answer:
+def _make_many(asks: Door, body: request_bodies.NewTasksBody, plan: str | None) -> Answer:
     wanted = [_wanted(asks, each, plan) for each in body.tasks]
     many = asks.service.commands.add_tasks(wanted)
     asks.note(*(each["id"] for each in many["items"][:SHOWN]))
@@ -93,7 +97,7 @@ def show_task(task_id: TaskId, asks: AsksAs) -> Answer:
 @table.route("PATCH", "/tasks/{task_id}", STEERERS, answers=responses.Changed)
 def edit_task(
     task_id: TaskId,
-    body: request_bodies.EditTask,
+    body: request_bodies.EditTaskBody,
     asks: AsksAs,
     if_match: Annotated[str | None, Header(description="Only at this version")] = None,
 ) -> Answer:
@@ -165,39 +169,43 @@ _steer("plan/start", Commands.start_planning, "Begin to plan an idle task.")
 
 
 @table.route("POST", "/tasks/{task_id}/block", STEERERS, answers=responses.Changed)
-def block_task(task_id: TaskId, body: request_bodies.Block, asks: AsksAs) -> Answer:
+def block_task(task_id: TaskId, body: request_bodies.BlockTaskBody, asks: AsksAs) -> Answer:
     """Have a task that has not begun wait for others too."""
     return Answer(asks.service.commands.block(task_id, body.needs))
 
 
 @table.route("POST", "/tasks/{task_id}/unblock", STEERERS, answers=responses.Changed)
 def unblock_task(
-    task_id: TaskId, asks: AsksAs, body: request_bodies.Unblock | None = None
+    task_id: TaskId, asks: AsksAs, body: request_bodies.UnblockTaskBody | None = None
 ) -> Answer:
     """Have a task wait no more for others that it was linked to by hand."""
     return Answer(asks.service.commands.unblock(task_id, body.needs if body else None))
 
 
 @table.route("POST", "/tasks/{task_id}/approve", STEERERS, answers=responses.Changed)
-def approve_task(task_id: TaskId, asks: AsksAs, body: request_bodies.Note | None = None) -> Answer:
+def approve_task(
+    task_id: TaskId, asks: AsksAs, body: request_bodies.ApproveBody | None = None
+) -> Answer:
     """Let what waits for a person go on."""
     return Answer(asks.service.commands.approve(task_id, body.note if body else None))
 
 
 @table.route("POST", "/tasks/{task_id}/reject", STEERERS, answers=responses.Changed)
-def reject_task(task_id: TaskId, asks: AsksAs, body: request_bodies.Reason | None = None) -> Answer:
+def reject_task(
+    task_id: TaskId, asks: AsksAs, body: request_bodies.RejectBody | None = None
+) -> Answer:
     """Fail what waits for a person, and say why."""
     return Answer(asks.service.commands.reject(task_id, body.reason if body else None))
 
 
 @table.route("POST", "/tasks/{task_id}/answer", STEERERS, answers=responses.Changed)
-def answer_task(task_id: TaskId, body: request_bodies.GiveAnswer, asks: AsksAs) -> Answer:
+def answer_task(task_id: TaskId, body: request_bodies.AnswerBody, asks: AsksAs) -> Answer:
     """Answer the question that a task waits with."""
     return Answer(asks.service.commands.answer(task_id, body.answer))
 
 
 @table.route("POST", "/tasks/{task_id}/continue", STEERERS, answers=responses.Changed)
-def continue_task(task_id: TaskId, body: request_bodies.FollowUp, asks: AsksAs) -> Answer:
+def continue_task(task_id: TaskId, body: request_bodies.FollowUpBody, asks: AsksAs) -> Answer:
     """Do an ended task again with a message to who did it, and all that needs it."""
     return Answer(asks.service.commands.follow_up(task_id, body.message))
 
@@ -223,7 +231,7 @@ plan_table = Table(tag="plans")
     also={200: {"description": "The same key and body again", "model": responses.Task}},
 )
 async def add_children(
-    task_id: TaskId, body: request_bodies.NewTask | request_bodies.NewTasks, asks: AsksAs
+    task_id: TaskId, body: request_bodies.NewTaskBody | request_bodies.NewTasksBody, asks: AsksAs
 ) -> Answer:
     """Add one child, or `{tasks: […]}`, to a plan that is not finalized."""
     return await make(asks, body, task_id)
@@ -231,7 +239,9 @@ async def add_children(
 
 @plan_table.route("PATCH", "/tasks/{task_id}/plan/children", STEERERS, answers=responses.Changed)
 def reorder_children(
-    task_id: TaskId, body: request_bodies.Reorder | request_bodies.Reordered, asks: AsksAs
+    task_id: TaskId,
+    body: request_bodies.ReorderPlanBody | request_bodies.ReorderByPositionBody,
+    asks: AsksAs,
 ) -> Answer:
     """Put the children in this order, or each at its position; name all of them."""
     return Answer(asks.service.commands.reorder_plan(task_id, body.order))
@@ -239,7 +249,7 @@ def reorder_children(
 
 @plan_table.route("POST", "/tasks/{task_id}/plan/finalize", STEERERS, answers=responses.Changed)
 def finalize_plan(
-    task_id: TaskId, asks: AsksAs, body: request_bodies.Finalize | None = None
+    task_id: TaskId, asks: AsksAs, body: request_bodies.FinalizePlanBody | None = None
 ) -> Answer:
     """Queue the children, as a chain in their order, or by what each needs."""
     return Answer(asks.service.commands.finalize_plan(task_id, body.graph if body else None))

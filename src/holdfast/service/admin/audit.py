@@ -20,14 +20,14 @@ from holdfast.worker.files.homes import private
 from holdfast.worker.files.state_directory import state_of
 from holdfast.worker.files.state_paths import open_private
 
-FILE = "audit.log"
-MOST_BYTES = 10_000_000
-OLDER = 9
+AUDIT_FILE = "audit.log"
+MAX_BYTES = 10_000_000
+OLD_FILES = 9
 # So much may be written before the file is looked at, for so many seconds: others write to it too.
-UNSEEN = 65_536
-LOOK_EVERY = 1.0
+UNCHECKED_BYTES = 65_536
+CHECK_INTERVAL = 1.0
 # Whoever begins a new file holds this one.
-LOCK = "audit.lock"
+LOCK_FILE = "audit.lock"
 
 log = logging.getLogger("holdfast.audit")
 warnings = logging.getLogger("holdfast.server")
@@ -36,24 +36,26 @@ _files: list[AuditFile] = []
 _encode = json.JSONEncoder(check_circular=False).encode
 
 
-def tell(who: str, did: str, became: str, *, role: str | None = None, about: str = "") -> None:
+def write_entry(
+    actor: str, action: str, outcome: str, *, role: str | None = None, about: str = ""
+) -> None:
     """One line: an actor, what they asked for, the code or status of the answer, and of what."""
-    named = who if role is None else f"{who} ({role})"
-    entry = {"actor": who, "role": role, "did": did, "became": became, "about": about}
+    named = actor if role is None else f"{actor} ({role})"
+    entry = {"actor": actor, "role": role, "did": action, "became": outcome, "about": about}
     said = {name: value for name, value in entry.items() if value}
     for each in _files:
         each.keep(said)
     if log.handlers or log.propagate:
         more = f" {about}" if about else ""
-        log.info("%s %s %s%s", named, did, became, more, extra={"audit": said})
+        log.info("%s %s %s%s", named, action, outcome, more, extra={"audit": said})
 
 
 def audit_path(url: str) -> Path:
     """Where the servers of a project keep it."""
-    return state_of(url).root / FILE
+    return state_of(url).root / AUDIT_FILE
 
 
-def keep_audit(url: str) -> None:
+def start_audit_file(url: str) -> None:
     """Have this process write it to its file, and there alone: every call is too much to read."""
     _files.append(AuditFile(url))
     log.propagate = False
@@ -67,7 +69,7 @@ class AuditFile(RotatingFileHandler):
         self._failed = False
         try:
             private(path.parent)
-            super().__init__(path, maxBytes=MOST_BYTES, backupCount=OLDER, encoding="utf-8")
+            super().__init__(path, maxBytes=MAX_BYTES, backupCount=OLD_FILES, encoding="utf-8")
         except OSError as error:
             raise InvalidInput("audit", f"{path} cannot be written: {error.strerror}") from error
 
@@ -126,7 +128,7 @@ class AuditFile(RotatingFileHandler):
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        lock = str(Path(self.baseFilename).with_name(LOCK))
+        lock = str(Path(self.baseFilename).with_name(LOCK_FILE))
         held = _open_below_home(lock, os.O_RDWR | os.O_CREAT)
         try:
             flock(held, LOCK_EX)
@@ -137,7 +139,7 @@ class AuditFile(RotatingFileHandler):
     def _is_full(self, more: int) -> bool:
         found = os.fstat(self._now_open().fileno())
         left = self.maxBytes - found.st_size - more
-        self._room, self._seen_until = min(UNSEEN, left), time.monotonic() + LOOK_EVERY
+        self._room, self._seen_until = min(UNCHECKED_BYTES, left), time.monotonic() + CHECK_INTERVAL
         return left <= 0 and stat.S_ISREG(found.st_mode)
 
 

@@ -10,8 +10,12 @@ from tempfile import TemporaryDirectory
 
 from holdfast.engine.explain.doctor import examine_store
 from holdfast.errors import InvalidInput, StoreError, StoreUnreachable
-from holdfast.service.admin.exclusive_access import opened_engine, refuse_served, refuse_while_busy
-from holdfast.service.project.project import Place
+from holdfast.service.admin.exclusive_access import (
+    opened_engine,
+    refuse_while_busy,
+    refuse_while_served,
+)
+from holdfast.service.project.project import StoreLocation
 from holdfast.service.queries.views import View
 from holdfast.store.database import is_postgresql, sqlite_path
 from holdfast.worker.files.homes import make_home
@@ -24,24 +28,24 @@ _REFUSED = "the restore would be refused: "
 class Restore:
     """What to put in the place of a store; `evict` has its workers leave first."""
 
-    place: Place
+    place: StoreLocation
     backup: Path
     evict: bool = False
     dry_run: bool = False
 
 
-def restore(asked: Restore) -> View:
+def restore_backup(asked: Restore) -> View:
     """Have a store be what a backup of it is; what it was before is kept beside it.
 
     No token that was given before is one afterwards: the attempts it was for are to come again.
     """
-    place, backup = asked.place, asked.backup.absolute()
-    _refuse_postgresql(place, "pg_restore")
+    location, backup = asked.place, asked.backup.absolute()
+    _refuse_postgresql(location, "pg_restore")
     # Imported here: who has PostgreSQL need not have apsw.
     from holdfast.store.sqlite.backup import prepare_copy, refuse_other_files  # noqa: PLC0415
     from holdfast.store.sqlite.backup import restore as replace  # noqa: PLC0415
 
-    target = sqlite_path(place.url).absolute()
+    target = sqlite_path(location.url).absolute()
     if not backup.is_file():
         raise InvalidInput("file", f"there is no file {backup}")
     if target.exists() and backup.samefile(target):
@@ -49,28 +53,28 @@ def restore(asked: Restore) -> View:
     refuse_other_files(backup)
     if target.exists():
         _refuse_in_use(asked, target)
-    kept = _beside(target)
+    kept = _choose_name_for_replaced(target)
     if asked.dry_run:
         replaced = target.exists()
         with TemporaryDirectory(prefix="holdfast-") as folder:
-            prepare_copy(backup, Path(folder) / "copy.db", _prepare)
+            prepare_copy(backup, Path(folder) / "copy.db", _prepare_backup)
     else:
-        place.make()
+        location.make()
         # Whoever names a store has said so: it is used from then on, also where settings name it.
-        make_home(state_of(place.url, {}).root)
-        replaced = replace(backup, target, kept, _prepare)
+        make_home(state_of(location.url, {}).root)
+        replaced = replace(backup, target, kept, _prepare_backup)
     told = {"target": str(target), "backup": str(backup), "dry_run": asked.dry_run}
     return told | ({"kept": str(kept)} if replaced else {})
 
 
-def _beside(target: Path) -> Path:
+def _choose_name_for_replaced(target: Path) -> Path:
     """A name for what is replaced that nothing has yet."""
     named = f"{target.name}.replaced-{time.strftime('%Y%m%d-%H%M%S')}"
     names = chain([named], (f"{named}-{number}" for number in count(2)))
     return next(path for path in map(target.with_name, names) if not path.exists())
 
 
-def _prepare(copy: Path) -> None:
+def _prepare_backup(copy: Path) -> None:
     """Bring a copy of a backup up to this release, and look whether it is sound."""
     with opened_engine(f"sqlite:///{copy}") as engine:
         diagnosis = examine_store(engine.database)
@@ -82,15 +86,15 @@ def _refuse_in_use(asked: Restore, target: Path) -> None:
     """Refuse while somebody has the store open, and name them; before any worker is sent away."""
     url = asked.place.url
     if not asked.dry_run:
-        refuse_served(url)
+        refuse_while_served(url)
         _refuse_busy(url, evict=asked.evict)
         return
     try:
-        refuse_served(url)
+        refuse_while_served(url)
         # Those that would be sent away are left where they are.
         if not asked.evict:
             _refuse_busy(url, evict=False)
-            _refuse_others(target)
+            _refuse_while_open(target)
     except InvalidInput as error:
         raise InvalidInput(error.field, f"{_REFUSED}{error.reason}") from error
     except StoreUnreachable as error:
@@ -108,24 +112,24 @@ def _refuse_busy(url: str, *, evict: bool) -> None:
         return
 
 
-def _refuse_others(target: Path) -> None:
+def _refuse_while_open(target: Path) -> None:
     from holdfast.store.sqlite.backup import refuse_while_open  # noqa: PLC0415 - see above
 
     refuse_while_open(target)
 
 
-def _refuse_postgresql(place: Place, tool: str) -> None:
-    if is_postgresql(place.url):
+def _refuse_postgresql(location: StoreLocation, tool: str) -> None:
+    if is_postgresql(location.url):
         reason = f"Holdfast copies SQLite files only; use `{tool}` for a PostgreSQL database"
         raise InvalidInput("db", reason)
 
 
-def back_up(place: Place, target: Path) -> View:
+def back_up(location: StoreLocation, target: Path) -> View:
     """Copy a store to a new file, whole, while it is in use."""
-    _refuse_postgresql(place, "pg_dump")
+    _refuse_postgresql(location, "pg_dump")
     # Imported here: who has PostgreSQL need not have apsw.
     from holdfast.store.sqlite.backup import back_up as copy  # noqa: PLC0415
 
-    place.require()
-    size = copy(sqlite_path(place.url).absolute(), target.absolute())
+    location.require()
+    size = copy(sqlite_path(location.url).absolute(), target.absolute())
     return {"target": str(target.absolute()), "bytes": size}

@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
     from holdfast.engine.surroundings.browser_sessions import Browser
 
-PATH = "/enter"
-_BYTES = 32
+ENTER_PATH = "/enter"
+_SECRET_BYTES = 32
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entered:
+class NewBrowserSession:
     """What a browser is to show, and until when that is good, in microseconds."""
 
     secret: str = field(repr=False)
     ends_at: int
 
 
-class Links:
+class BrowserLinks:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
@@ -39,13 +39,13 @@ class Links:
         ends_at = self._engine.browsers.link(name, code)
         if ends_at is None:
             raise NotFound(name, "token that is good")
-        return {"path": f"{PATH}?code={code}", "expires_at": tell_time(ends_at)}
+        return {"path": f"{ENTER_PATH}?code={code}", "expires_at": tell_time(ends_at)}
 
-    def follow(self, code: str) -> Entered | None:
+    def follow(self, code: str) -> NewBrowserSession | None:
         """Use up a code; None when it was used before, or is no code, or too old."""
         secret = self._secret()
         ends_at = self._engine.browsers.enter(code, secret)
-        return None if ends_at is None else Entered(secret=secret, ends_at=ends_at)
+        return None if ends_at is None else NewBrowserSession(secret=secret, ends_at=ends_at)
 
     def who(self, secret: str) -> AccessToken | None:
         """What a browser may do that shows this."""
@@ -56,7 +56,7 @@ class Links:
         """The session of a browser that shows this; None if it is not good, or not any more."""
         return self._engine.browsers.find(secret)
 
-    def seconds_left(self, entered: Entered) -> int:
+    def seconds_left(self, entered: NewBrowserSession) -> int:
         """For how many seconds what a browser is to show stays good."""
         return (entered.ends_at - self._engine.clock.now()) // MICROSECONDS
 
@@ -65,14 +65,14 @@ class Links:
         return {"ok": True, "repeated": not self._engine.browsers.leave(secret)}
 
     def _secret(self) -> str:
-        raw = self._engine.randomness.token_bytes(_BYTES)
+        raw = self._engine.randomness.token_bytes(_SECRET_BYTES)
         return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
-def proof_of(secret: str) -> str:
+def csrf_proof(secret: str) -> str:
     """What a page of ours sends with each change: no other page can know it."""
     return hmac.new(secret.encode(), b"csrf", hashlib.sha256).hexdigest()
 
 
-def is_proof(secret: str, given: str) -> bool:
-    return hmac.compare_digest(proof_of(secret).encode(), given.encode(errors="replace"))
+def is_csrf_proof(secret: str, given: str) -> bool:
+    return hmac.compare_digest(csrf_proof(secret).encode(), given.encode(errors="replace"))

@@ -39,22 +39,22 @@ from holdfast.model.token import TOKEN_PATTERN
 from holdfast.service.queries.views import View, present, tell_time
 from holdfast.settings import KeepTimes
 
-HIDDEN = "***"
+REPLACEMENT = "***"
 
 
 def view_message(envelope: Envelope) -> View:
-    return {**envelope.as_json(), "payload": _without_tokens(envelope.payload)}
+    return {**envelope.as_json(), "payload": _hide_tokens(envelope.payload)}
 
 
-def _without_tokens(value: Any) -> Any:  # noqa: ANN401 - whatever the message says
+def _hide_tokens(value: Any) -> Any:  # noqa: ANN401 - whatever the message says
     if isinstance(value, dict):
         return {
-            name: HIDDEN if name.lower() == "token" else _without_tokens(each)
+            name: REPLACEMENT if name.lower() == "token" else _hide_tokens(each)
             for name, each in value.items()
         }
     if isinstance(value, list):
-        return [_without_tokens(each) for each in value]
-    return TOKEN_PATTERN.sub(HIDDEN, value) if isinstance(value, str) else value
+        return [_hide_tokens(each) for each in value]
+    return TOKEN_PATTERN.sub(REPLACEMENT, value) if isinstance(value, str) else value
 
 
 class ParkedMessages:
@@ -68,13 +68,13 @@ class ParkedMessages:
         number("after", after, least=0)
         kept = self._parked.list(parked=not everything, after=after, limit=read_limit(limit))
         following = kept[-1].arrival if len(kept) == limit else None
-        return present(items=[_view(each) for each in kept], next=following)
+        return present(items=[_view_parked_message(each) for each in kept], next=following)
 
     def replay(self, handler: str, message_id: str) -> View:
-        return _answer(self._parked.replay, handler, message_id)
+        return _change_parked_message(self._parked.replay, handler, message_id)
 
     def drop(self, handler: str, message_id: str) -> View:
-        return _answer(self._parked.drop, handler, message_id)
+        return _change_parked_message(self._parked.drop, handler, message_id)
 
     def waiting(self, channel: str, group: str | None = None) -> View:
         """How many messages of a channel wait for a group, or for any, and how many are parked."""
@@ -89,13 +89,15 @@ class ParkedMessages:
         }
 
 
-def _answer(change: Callable[[str, str], TransitionResult], handler: str, message_id: str) -> View:
+def _change_parked_message(
+    change: Callable[[str, str], TransitionResult], handler: str, message_id: str
+) -> View:
     if not change(clean_key("handler", handler), clean_key("message_id", message_id)).ok:
         raise NotFound(f"{message_id} for {handler}", "parked message", "`holdfast bus parked`")
     return {"ok": True, "repeated": False, "handler": handler, "message_id": message_id}
 
 
-def _view(kept: Kept) -> View:
+def _view_parked_message(kept: Kept) -> View:
     return present(
         handler=kept.handler,
         message_id=kept.message_id,
@@ -110,10 +112,10 @@ def _view(kept: Kept) -> View:
     )
 
 
-DUTIES = ("relay/", "retention", "offers/")
+DUTY_PREFIXES = ("relay/", "retention", "offers/")
 
 
-class Buses:
+class BusAdmin:
     """The bus of a store: the one in it, or the Redis whose URL is given."""
 
     def __init__(self, engine: Engine, url: str | None = None) -> None:
@@ -136,7 +138,7 @@ class Buses:
             bus=self._where,
             ok=health.ok,
             detail=health.detail or None,
-            duties={duty: who for duty, who in held.items() if duty.startswith(DUTIES)},
+            duties={duty: who for duty, who in held.items() if duty.startswith(DUTY_PREFIXES)},
             relays=relays(self._engine),
             **self.groups() if health.ok else {"items": []},
         )
@@ -214,26 +216,26 @@ class Buses:
 
 
 # Who publishes in a transaction of its own tells nobody of it: it is found by looking.
-LOOK = 0.25
+POLL_INTERVAL = 0.25
 
 
 @contextmanager
-def upkeep(
-    engine: Engine, keep: KeepTimes, redis: str | None = None, *, hear: bool = False
+def run_bus_duties(
+    engine: Engine, keep: KeepTimes, redis: str | None = None, *, consume_commands: bool = False
 ) -> Iterator[None]:
     """Take part until the end of the block; of all processes one does each of it, by a lease.
 
     With `hear` what comes over the buses is carried out here, whoever wrote it.
     """
     with ExitStack() as stack:
-        buses: list[ExecutionBus] = [SqlBus(engine, look=LOOK)]
+        buses: list[ExecutionBus] = [SqlBus(engine, look=POLL_INTERVAL)]
         stack.callback(buses[0].close)
         if redis:
             streams = RedisBus(redis)
             stack.callback(streams.close)
             stack.enter_context(Relay(engine, streams))
             buses.append(streams)
-        for bus in buses if hear else ():
+        for bus in buses if consume_commands else ():
             ownership = Ownership(engine, bus)
             for channel in HEARD:
                 stack.enter_context(Hearing(engine, bus, channel, ownership))

@@ -15,14 +15,14 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.surroundings.removal import KINDS, RUNS, TASKS
 from holdfast.errors import InvalidInput
 from holdfast.ids import parse_task_id
-from holdfast.service.project.project import Place
+from holdfast.service.project.project import StoreLocation
 from holdfast.service.queries.views import View
 from holdfast.settings import KeepTimes
 from holdfast.worker.files.artifacts import is_of
 from holdfast.worker.files.state_directory import State, state_of
 from holdfast.worker.files.state_paths import StatePath
 
-_ASKED_AT_ONCE = 500
+_IDS_AT_ONCE = 500
 
 
 class Leftovers:
@@ -35,12 +35,12 @@ class Leftovers:
 
     def logs(self) -> list[StatePath]:
         """Those that nobody wrote to for as long as logs are kept."""
-        return list(_untouched(self._state.logs, self._keep.logs))
+        return list(_find_untouched_folders(self._state.logs, self._keep.logs))
 
     def artifacts(self, going: Collection[str] = ()) -> list[StatePath]:
         """Those whose task is gone, or is among the `going`."""
         # One that was written lately belongs to a task that is newer than the look at the store.
-        untouched = _untouched(self._state.artifacts_of_all, self._keep.runs)
+        untouched = _find_untouched_folders(self._state.artifacts_of_all, self._keep.runs)
         found = [each for each in untouched if is_of(each, self._engine.store)]
         return [each for page in _pages(found) for each in self._gone(page, going)]
 
@@ -53,48 +53,50 @@ class Leftovers:
         return {row["id"] for row in rows}
 
 
-def _untouched(folder: StatePath, keep: float) -> Iterator[StatePath]:
+def _find_untouched_folders(folder: StatePath, keep: float) -> Iterator[StatePath]:
     """The folders of tasks that nobody wrote to for so long; what has another name is not ours."""
     oldest = time.time() - keep
     for name in folder.listed():
         with suppress(OSError, InvalidInput):
-            if _touched(folder / parse_task_id(name)) < oldest:
+            if _read_last_change(folder / parse_task_id(name)) < oldest:
                 yield folder / name
 
 
 def _pages(found: Sequence[StatePath]) -> Iterator[Sequence[StatePath]]:
-    return (found[start : start + _ASKED_AT_ONCE] for start in range(0, len(found), _ASKED_AT_ONCE))
+    return (found[start : start + _IDS_AT_ONCE] for start in range(0, len(found), _IDS_AT_ONCE))
 
 
-def throw_away(folders: Sequence[StatePath]) -> None:
+def remove_folders(folders: Sequence[StatePath]) -> None:
     for each in folders:
         each.remove_folder()
 
 
-def _touched(folder: StatePath) -> float:
+def _read_last_change(folder: StatePath) -> float:
     with folder.folder() as opened, os.scandir(opened) as found:
         inside = [each.stat(follow_symlinks=False).st_mtime for each in found]
         return max([os.fstat(opened).st_mtime, *inside])
 
 
-def clean(engine: Engine, place: Place, keep: KeepTimes, *, dry_run: bool = False) -> View:
+def clean_store(
+    engine: Engine, location: StoreLocation, keep: KeepTimes, *, dry_run: bool = False
+) -> View:
     """`{dry_run, runs, tasks, logs, artifacts}`: what went, or would but for what is waited for.
 
     Files go after what they are of: those that a crash leaves are found the next time.
     """
     before = engine.now() - round(keep.runs * MICROSECONDS)
-    leftovers = Leftovers(engine, state_of(place.url), keep)
+    leftovers = Leftovers(engine, state_of(location.url), keep)
     if dry_run:
-        found = {kind: list(_find(engine, kind, before)) for kind in KINDS}
+        found = {kind: list(_find_removable(engine, kind, before)) for kind in KINDS}
         gone = {kind: sorted({top for _, top in found[kind]}) for kind in KINDS}
         going = {member for kind in KINDS for member, _ in found[kind]}
         logs, artifacts = leftovers.logs(), leftovers.artifacts(going)
     else:
-        gone = {kind: sorted(_remove(engine, kind, before)) for kind in KINDS}
+        gone = {kind: sorted(_remove_old(engine, kind, before)) for kind in KINDS}
         while engine.removals.forget(before):
             pass
         logs, artifacts = leftovers.logs(), leftovers.artifacts()
-        throw_away([*logs, *artifacts])
+        remove_folders([*logs, *artifacts])
     return {
         "dry_run": dry_run,
         "runs": gone[RUNS],
@@ -104,12 +106,12 @@ def clean(engine: Engine, place: Place, keep: KeepTimes, *, dry_run: bool = Fals
     }
 
 
-def _find(engine: Engine, kind: str, before: int) -> Iterator[tuple[str, str]]:
+def _find_removable(engine: Engine, kind: str, before: int) -> Iterator[tuple[str, str]]:
     until: str | None = None
     while found := engine.removals.find(kind, before, until=until):
         yield from found
         until = found[-1][1]
 
 
-def _remove(engine: Engine, kind: str, before: int) -> Iterator[str]:
+def _remove_old(engine: Engine, kind: str, before: int) -> Iterator[str]:
     return (each for page in engine.removals.walk(kind, before) for each in page.gone)

@@ -13,8 +13,8 @@ from holdfast.settings import Settings
 from holdfast.store.database import Transaction, is_postgresql, sqlite_path
 
 PATIENCE = 5.0
-SHOWN = 5
-LOOK_EVERY = 0.1
+MAX_SHOWN = 5
+POLL_INTERVAL = 0.1
 
 
 @contextmanager
@@ -28,14 +28,14 @@ def opened_engine(url: str) -> Iterator[Engine]:
         engine.close()
 
 
-def refuse_served(url: str) -> None:
+def refuse_while_served(url: str) -> None:
     """Refuse while a server of this machine has the store open: it would go on to write there."""
     server = find_server(url)
     if server is None:
         return
     beside = ""
     with suppress(StoreError), opened_engine(url) as engine:
-        beside = f", and {_list_living(names)}" if (names := _living(engine)) else ""
+        beside = f", and {_describe_live(names)}" if (names := _list_live_workers(engine)) else ""
     store = "this store" if is_postgresql(url) else sqlite_path(url).absolute()
     told = f"the server at {server} has {store} open{beside}; stop it, with Ctrl-C where it runs"
     raise StoreUnreachable(f"{told} or SIGTERM, and try again; nothing was changed")
@@ -52,30 +52,32 @@ def refuse_while_busy(engine: Engine, *, evict: bool) -> None:
             engine.workers.evict(worker.name)
         until = time.monotonic() + engine.settings.lease + 1
         while engine.workers.list() and time.monotonic() < until:
-            time.sleep(LOOK_EVERY)
-    names = _living(engine)
+            time.sleep(POLL_INTERVAL)
+    names = _list_live_workers(engine)
     if names:
         how = "they did not leave" if evict else "`--evict` has them give back what they run"
-        told = f"{_list_living(names)} on this store; {how}; `holdfast workers drain NAME` lets one"
+        told = (
+            f"{_describe_live(names)} on this store; {how}; `holdfast workers drain NAME` lets one"
+        )
         raise InvalidInput("workers", f"{told} finish; nothing was changed")
-    engine.database.view(refuse_leased)
+    engine.database.view(refuse_while_leased)
 
 
-def refuse_leased(tx: Transaction) -> None:
+def refuse_while_leased(tx: Transaction) -> None:
     """Refuse while somebody holds a lease, which a script may without being a worker."""
-    leased = tx.read("leased_tasks", count=SHOWN + 1)
+    leased = tx.read("leased_tasks", count=MAX_SHOWN + 1)
     if leased:
-        held = ", ".join(f"{row['id']} by {row['worker']}" for row in leased[:SHOWN])
-        more = ", …" if len(leased) > SHOWN else ""
+        held = ", ".join(f"{row['id']} by {row['worker']}" for row in leased[:MAX_SHOWN])
+        more = ", …" if len(leased) > MAX_SHOWN else ""
         reason = f"somebody works on {held}{more}; wait until that has ended, or its lease has"
         raise InvalidInput("leases", f"{reason}: `holdfast tasks --status running`")
 
 
-def _living(engine: Engine) -> list[str]:
+def _list_live_workers(engine: Engine) -> list[str]:
     """The workers that have been heard of lately."""
     return [worker.name for worker in engine.workers.list()]
 
 
-def _list_living(names: list[str]) -> str:
-    shown = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
+def _describe_live(names: list[str]) -> str:
+    shown = ", ".join(names[:MAX_SHOWN]) + (", …" if len(names) > MAX_SHOWN else "")
     return f"{shown} {'lives' if len(names) == 1 else 'live'}"

@@ -18,7 +18,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.explain.why_slot import find_circles
 from holdfast.errors import StoreUnreachable
 from holdfast.model.status import RunStatus
-from holdfast.service.project.project import Place
+from holdfast.service.project.project import StoreLocation
 from holdfast.service.queries.views import View
 from holdfast.service.queries.wording import Typed, in_commands
 from holdfast.settings import DAY, ProjectSettings
@@ -26,23 +26,25 @@ from holdfast.store.database import Transaction
 from holdfast.worker.files.state_directory import state_of
 from holdfast.worker.pool.disk import free_beside, tell_low
 
-KNOWN = ("claude", "codex", "gemini", "opencode", "aider", "cursor-agent", "amp", "goose")
+KNOWN_AGENTS = ("claude", "codex", "gemini", "opencode", "aider", "cursor-agent", "amp", "goose")
 
 
-def installed_agents() -> list[str]:
-    return [name for name in KNOWN if shutil.which(name)]
+def list_installed_agents() -> list[str]:
+    return [name for name in KNOWN_AGENTS if shutil.which(name)]
 
 
-PAGE = 1_000
-READY_WITHIN = 5.0
+MAX_LISTED = 1_000
+READY_TIMEOUT = 5.0
 # Of the folders with logs: a doctor does not look through a million.
-LOGS = 10_000
+MAX_LOG_FOLDERS = 10_000
 
 
-def examine(engine: Engine, place: Place, project: ProjectSettings, typed: Typed = str) -> View:
+def examine_store(
+    engine: Engine, location: StoreLocation, project: ProjectSettings, typed: Typed = str
+) -> View:
     """`{ok, checks, warnings, agents, versions}`: only a violated invariant is not ok."""
     diagnosis = engine.doctor()
-    warnings = [*_warnings(engine), *_room(place, project)]
+    warnings = [*_warn_of_workers(engine), *_warn_of_disk(location, project)]
     return {
         "ok": diagnosis.ok,
         "checks": [
@@ -56,28 +58,28 @@ def examine(engine: Engine, place: Place, project: ProjectSettings, typed: Typed
             for check in diagnosis.checks
         ],
         "warnings": [in_commands(each, typed) for each in warnings],
-        "agents": installed_agents(),
-        "versions": versions(),
+        "agents": list_installed_agents(),
+        "versions": list_versions(),
     }
 
 
 def check_ready(engine: Engine) -> None:
     """Read, and have the writer write, if only an empty group; raises what stands in the way."""
     engine.workers.list()
-    within = min(READY_WITHIN, engine.settings.patience)
+    within = min(READY_TIMEOUT, engine.settings.patience)
     try:
         engine.commits.submit(Sweep()).result(within)
     except TimeoutError as error:
         raise StoreUnreachable(f"the store has not written for {within:g} s") from error
 
 
-def heal(engine: Engine, *, dry_run: bool = False) -> View:
+def repair_store(engine: Engine, *, dry_run: bool = False) -> View:
     """Take back what expired leases hold, and look again at open runs and at what was left open."""
-    expired = engine.database.view(lambda tx: tx.read("expired_tasks", count=PAGE))
-    running = _running(engine)
+    expired = engine.database.view(lambda tx: tx.read("expired_tasks", count=MAX_LISTED))
+    running = _list_running_runs(engine)
     plans = engine.database.view(lambda tx: tx.read("check_plans_end_with_children"))
-    waiting = engine.database.view(_waiting_in_vain)
-    lost = engine.database.view(_needing_in_vain)
+    waiting = engine.database.view(_find_tasks_waiting_in_vain)
+    lost = engine.database.view(_find_tasks_with_superseded_needs)
     advanced: list[str] = []
     if not dry_run:
         while engine.work.recover():
@@ -96,33 +98,33 @@ def heal(engine: Engine, *, dry_run: bool = False) -> View:
     }
 
 
-def _waiting_in_vain(tx: Transaction) -> list[str]:
+def _find_tasks_waiting_in_vain(tx: Transaction) -> list[str]:
     """Who waits for children that have all ended, or for a signal that is there."""
     children = tx.read("check_waits_end_with_children")
     signals = tx.read("check_waits_end_with_signals")
     return sorted({row["entity"] for row in [*children, *signals]})
 
 
-def _needing_in_vain(tx: Transaction) -> list[str]:
+def _find_tasks_with_superseded_needs(tx: Transaction) -> list[str]:
     """Who needs what an older release has let count no more."""
     return sorted({row["entity"] for row in tx.read("check_needs_still_count")})
 
 
-def _running(engine: Engine) -> list[str]:
+def _list_running_runs(engine: Engine) -> list[str]:
     found: list[str] = []
-    page = engine.runs.list(status=RunStatus.RUNNING, limit=PAGE)
+    page = engine.runs.list(status=RunStatus.RUNNING, limit=MAX_LISTED)
     while page:
         found += [run.id for run in page]
-        page = engine.runs.list(status=RunStatus.RUNNING, limit=PAGE, after=found[-1])
+        page = engine.runs.list(status=RunStatus.RUNNING, limit=MAX_LISTED, after=found[-1])
     return found
 
 
-def own_version() -> str:
+def read_own_version() -> str:
     """That of Holdfast itself, where it is installed."""
-    return versions().get("holdfast", "0")
+    return list_versions().get("holdfast", "0")
 
 
-def versions() -> dict[str, str]:
+def list_versions() -> dict[str, str]:
     told = {"python": platform.python_version()}
     for package in ("holdfast", "apsw", "psycopg"):
         try:
@@ -132,23 +134,23 @@ def versions() -> dict[str, str]:
     return told
 
 
-def _room(place: Place, project: ProjectSettings) -> list[str]:
+def _warn_of_disk(location: StoreLocation, project: ProjectSettings) -> list[str]:
     """What there is to say of the disk: that it is nearly full, and what could go."""
-    root = state_of(place.url).root
+    root = state_of(location.url).root
     low = tell_low(free_beside(root), project.least_disk)
     told = [] if low is None else [f"{root}: {low}"]
     oldest = time.time() - project.keep.logs
     with suppress(OSError), os.scandir(root / "logs") as logs:
-        old = sum(each.stat().st_mtime < oldest for each in islice(logs, LOGS))
+        old = sum(each.stat().st_mtime < oldest for each in islice(logs, MAX_LOG_FOLDERS))
         if old:
             many = f"the logs of {old} task{'' if old == 1 else 's'} in {root / 'logs'} are older"
             told.append(f"{many} than the {project.keep.logs / DAY:g} days that they are kept")
     return told
 
 
-def _warnings(engine: Engine) -> list[str]:
+def _warn_of_workers(engine: Engine) -> list[str]:
     told = [f"worker {each.name}: {each.pausing}" for each in engine.workers.list() if each.pausing]
-    late = engine.database.view(lambda tx: tx.read("expired_tasks", count=PAGE))
+    late = engine.database.view(lambda tx: tx.read("expired_tasks", count=MAX_LISTED))
     if late:
         told.append(
             f"{len(late)} leases have run out and nobody has taken them back: no worker is "

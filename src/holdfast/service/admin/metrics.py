@@ -13,45 +13,45 @@ from holdfast.model.retry import MICROSECONDS
 from holdfast.store.database import Row, Transaction
 
 # Of how many claims one look tells the waits, however many there were since the last.
-SAMPLED = 1_000
+MAX_SAMPLED_CLAIMS = 1_000
 # How many messages are counted: a group that is further behind is so many behind at least.
-COUNTED = 10_000
-BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+MAX_COUNTED_MESSAGES = 10_000
+WAIT_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Waits:
+class WaitHistogram:
     """How long tasks were ready before somebody had them: how many up to each bound, and more."""
 
-    counts: tuple[int, ...] = (0,) * (len(BOUNDS) + 1)
+    counts: tuple[int, ...] = (0,) * (len(WAIT_BOUNDS) + 1)
     seconds: float = 0.0
 
-    def with_more(self, waited: list[float]) -> Waits:
+    def with_more(self, waited: list[float]) -> WaitHistogram:
         counts = list(self.counts)
         for each in waited:
-            counts[bisect_left(BOUNDS, each)] += 1
-        return Waits(counts=tuple(counts), seconds=self.seconds + sum(waited))
+            counts[bisect_left(WAIT_BOUNDS, each)] += 1
+        return WaitHistogram(counts=tuple(counts), seconds=self.seconds + sum(waited))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lag:
+class GroupLag:
     channel: str
     group: str
     messages: int
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class StoreMetrics:
     """Counts since the meter began, and how far behind the groups of the bus are just now."""
 
     events: Counter[str] = field(default_factory=Counter)
-    waits: Waits = Waits()
-    lags: tuple[Lag, ...] = ()
+    waits: WaitHistogram = WaitHistogram()
+    lags: tuple[GroupLag, ...] = ()
     parked: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Place:
+class _CountedEvents:
     """Up to which event all was counted, and the newest there was at the last look."""
 
     counted: int
@@ -64,11 +64,11 @@ class Meter:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._lock = threading.Lock()
-        newest = int(engine.database.view(_newest)["event"])
-        self._place = _Place(counted=newest, seen=newest)
-        self._told = Reading()
+        newest = int(engine.database.view(_read_newest_numbers)["event"])
+        self._place = _CountedEvents(counted=newest, seen=newest)
+        self._told = StoreMetrics()
 
-    def read(self) -> Reading:
+    def read(self) -> StoreMetrics:
         with self._lock:
             # Both move together, after a look that came to its end: it may be broken off.
             self._place, self._told = self._engine.database.view(self._look)
@@ -84,21 +84,21 @@ class Meter:
         """How many operations this process has written."""
         return self._engine.commits.written
 
-    def _look(self, tx: Transaction) -> tuple[_Place, Reading]:
-        newest = _newest(tx)
+    def _look(self, tx: Transaction) -> tuple[_CountedEvents, StoreMetrics]:
+        newest = _read_newest_numbers(tx)
         after, seen = self._place.counted, int(newest["event"])
         # What was newest may have been removed since.
         until = max(after, self._settled(tx, seen))
         events = tx.read("events_by_type", after=after, until=until)
-        waits = tx.read("newest_dispatches", after=after, until=until, count=SAMPLED)
+        waits = tx.read("newest_dispatches", after=after, until=until, count=MAX_SAMPLED_CLAIMS)
         told = replace(
             self._told,
             events=self._told.events + Counter({row["type"]: int(row["events"]) for row in events}),
             waits=self._told.waits.with_more([row["waited"] / MICROSECONDS for row in waits]),
-            lags=tuple(_lags(tx, newest)),
+            lags=tuple(_read_lags(tx, newest)),
             parked={row["handler"]: row["messages"] for row in tx.read("parked_by_handler")},
         )
-        return _Place(counted=until, seen=seen), told
+        return _CountedEvents(counted=until, seen=seen), told
 
     def _settled(self, tx: Transaction, newest: int) -> int:
         """A number below which none can come any more: who is under way may have taken one."""
@@ -106,20 +106,22 @@ class Meter:
         return self._place.seen if snapshot["oldest"] < snapshot["next"] else newest
 
 
-def _newest(tx: Transaction) -> Row:
+def _read_newest_numbers(tx: Transaction) -> Row:
     return tx.read("newest_number")[0]
 
 
-def _lags(tx: Transaction, newest: Row) -> list[Lag]:
+def _read_lags(tx: Transaction, newest: Row) -> list[GroupLag]:
     return [
-        Lag(channel=row["channel"], group=row["consumers"], messages=_lag(tx, row, newest))
+        GroupLag(
+            channel=row["channel"], group=row["consumers"], messages=_count_lag(tx, row, newest)
+        )
         for row in tx.read("places_of_groups")
         if not row["consumers"].startswith(OTHERS)
     ]
 
 
-def _lag(tx: Transaction, group: Row, newest: Row) -> int:
+def _count_lag(tx: Transaction, group: Row, newest: Row) -> int:
     if group["channel"] == Channel.EVENTS:
         return max(0, int(newest["event"]) - int(group["passed"]))
-    asked = {"channel": group["channel"], "passed": group["passed"], "count": COUNTED}
+    asked = {"channel": group["channel"], "passed": group["passed"], "count": MAX_COUNTED_MESSAGES}
     return int(tx.read("some_messages_after", **asked)[0]["messages"])

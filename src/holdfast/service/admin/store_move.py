@@ -12,17 +12,17 @@ from holdfast.engine.explain.doctor import examine_transaction
 from holdfast.errors import InvalidInput, StoreError
 from holdfast.service.admin.exclusive_access import (
     opened_engine,
-    refuse_leased,
-    refuse_served,
     refuse_while_busy,
+    refuse_while_leased,
+    refuse_while_served,
 )
-from holdfast.service.project.project import Place, read_url
+from holdfast.service.project.project import StoreLocation, read_url
 from holdfast.service.queries.views import View
 from holdfast.store.database import Database, Transaction, check_url, is_postgresql, sqlite_path
 from holdfast.store.drivers import MARK, tables_of
 from holdfast.store.tables import DERIVED, META, Tables, Values
 
-TELL_EVERY = 10_000
+PROGRESS_EVERY = 10_000
 
 # The table, how many of its rows are done, and how many there are.
 Progress = Callable[[str, int, int], None]
@@ -32,13 +32,13 @@ Progress = Callable[[str, int, int], None]
 class Move:
     """From where and where to; `evict` has the workers of the store leave first."""
 
-    place: Place
+    place: StoreLocation
     target: str
     evict: bool = False
     dry_run: bool = False
 
 
-def move(asked: Move, progress: Progress = lambda *_: None) -> View:
+def move_store(asked: Move, progress: Progress = lambda *_: None) -> View:
     """Copy everything, and have the other database keep it once every invariant holds there."""
     source, target = asked.place.url, read_url(asked.target)
     check_url(target)
@@ -47,36 +47,38 @@ def move(asked: Move, progress: Progress = lambda *_: None) -> View:
         raise InvalidInput("target", f"it is a database of the same kind; use {tool}")
     asked.place.require()
     _refuse_foreign(target)
-    refuse_served(source)
+    refuse_while_served(source)
     with opened_engine(source) as old:
         refuse_while_busy(old, evict=asked.evict and not asked.dry_run)
-        with _held(old.database) as (tables, within):
+        with _lock_store(old.database) as (tables, within):
             # Once more: now nobody can begin any more.
-            refuse_leased(within)
+            refuse_while_leased(within)
             _refuse_unsound(within, "mend it first: `holdfast doctor`")
             if asked.dry_run:
-                return _view(asked, {each: tables.count(each) for each in sorted(tables.names())})
+                return _view_move(
+                    asked, {each: tables.count(each) for each in sorted(tables.names())}
+                )
             with opened_engine(target) as new:
-                return _carry_over(asked, tables, new, progress)
+                return _copy_store(asked, tables, new, progress)
 
 
-def _carry_over(asked: Move, old: Tables, engine: Engine, progress: Progress) -> View:
-    with _held(engine.database) as (new, within):
-        counts = {name: old.count(name) for name in _order(old, new)}
-        before = _is_same(old, new)
+def _copy_store(asked: Move, old: Tables, engine: Engine, progress: Progress) -> View:
+    with _lock_store(engine.database) as (new, within):
+        counts = {name: old.count(name) for name in _order_tables(old, new)}
+        before = _was_moved_before(old, new)
         if before:
             _refuse_behind(counts, new)
         else:
             _refuse_filled(new)
             new.clear(META)
             for name, many in sorted(counts.items(), key=lambda each: each[0] in DERIVED):
-                _copy(name, old, new, partial(_tell, progress, name, many))
-            _verify(counts, new)
+                _copy_table(name, old, new, partial(_report_progress, progress, name, many))
+            _verify_counts(counts, new)
             _refuse_unsound(within, "nothing was kept there")
-    return _view(asked, counts) | {"before": before}
+    return _view_move(asked, counts) | {"before": before}
 
 
-def _tell(progress: Progress, name: str, many: int, done: int) -> None:
+def _report_progress(progress: Progress, name: str, many: int, done: int) -> None:
     progress(name, done, many)
 
 
@@ -86,7 +88,7 @@ def _refuse_unsound(within: Transaction, said: str) -> None:
         raise StoreError(f"an invariant of the store does not hold, so {said}\n{diagnosis}")
 
 
-def _copy(name: str, old: Tables, new: Tables, progress: Callable[[int], None]) -> None:
+def _copy_table(name: str, old: Tables, new: Tables, progress: Callable[[int], None]) -> None:
     columns = old.columns(name)
     if {*columns} != {*new.columns(name)}:
         raise StoreError(f"{name} has other columns there; upgrade both: `holdfast db upgrade`")
@@ -95,7 +97,7 @@ def _copy(name: str, old: Tables, new: Tables, progress: Callable[[int], None]) 
         done = 0
         for done, row in enumerate(old.rows(name, columns), 1):
             yield row
-            if done % TELL_EVERY == 0:
+            if done % PROGRESS_EVERY == 0:
                 progress(done)
         progress(done)
 
@@ -107,19 +109,19 @@ def _copy(name: str, old: Tables, new: Tables, progress: Callable[[int], None]) 
         new.set_counter(name, last)
 
 
-def _verify(counts: dict[str, int], new: Tables) -> None:
+def _verify_counts(counts: dict[str, int], new: Tables) -> None:
     wrong = [name for name, many in counts.items() if new.count(name) != many]
     if wrong:
         raise StoreError(f"not all of {', '.join(wrong)} arrived, and nothing was kept there")
 
 
-def _is_same(old: Tables, new: Tables) -> bool:
+def _was_moved_before(old: Tables, new: Tables) -> bool:
     """Whether it was moved there before: two stores never have one secret."""
-    secrets = [dict(_pairs(each)).get("secret") for each in (old, new)]
+    secrets = [dict(_read_meta(each)).get("secret") for each in (old, new)]
     return secrets[0] == secrets[1]
 
 
-def _pairs(tables: Tables) -> list[tuple[str, str]]:
+def _read_meta(tables: Tables) -> list[tuple[str, str]]:
     return [(str(name), str(value)) for name, value in tables.rows(META, ("name", "value"))]
 
 
@@ -148,7 +150,7 @@ def _refuse_foreign(url: str) -> None:
         raise InvalidInput("target", told)
 
 
-def _order(old: Tables, new: Tables) -> list[str]:
+def _order_tables(old: Tables, new: Tables) -> list[str]:
     """The tables, each behind those that it refers to, as only SQLite tells in one question."""
     from holdfast.store.sqlite.tables import SqliteTables  # noqa: PLC0415 - who has it needs apsw
 
@@ -159,7 +161,7 @@ def _order(old: Tables, new: Tables) -> list[str]:
 
 
 @contextmanager
-def _held(database: Database) -> Iterator[tuple[Tables, Transaction]]:
+def _lock_store(database: Database) -> Iterator[tuple[Tables, Transaction]]:
     """The tables of a store, which nobody else writes to meanwhile, and its queries beside them."""
     if database.dialect == "postgresql":
         from holdfast.store.postgresql.tables import PostgresqlTables, server_errors_told  # noqa: PLC0415
@@ -173,7 +175,7 @@ def _held(database: Database) -> Iterator[tuple[Tables, Transaction]]:
             yield SqliteTables(connection), database.join(connection)
 
 
-def _view(asked: Move, counts: dict[str, int]) -> View:
+def _view_move(asked: Move, counts: dict[str, int]) -> View:
     return {
         "source": asked.place.url,
         "target": read_url(asked.target),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import InvalidInput, KeyConflict
 from holdfast.model.token import AccessToken, Role, digest_secret
-from holdfast.service.admin.browser_links import Links
+from holdfast.service.admin.browser_links import BrowserLinks
 from holdfast.service.queries.views import View, present, tell_time
 from holdfast.worker.files.homes import private
 from holdfast.worker.files.state_directory import state_of
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FILE = "token"
 PREFIX = "hf_"
-_BYTES = 32
+_SECRET_BYTES = 32
 
 
 def token_path(url: str) -> Path:
@@ -51,18 +51,18 @@ class Tokens:
     def own(self) -> str:
         """The admin's token of this project: made when there is none, or none that is good."""
         url = self._engine.settings.url
-        secret = read_token(url) or _write(token_path(url), self._secret())
+        secret = read_token(url) or _write_token(token_path(url), self._secret())
         if self._grant_own(secret):
             return secret
         # Its file outlived it.
         token_path(url).unlink(missing_ok=True)
-        secret = _write(token_path(url), self._secret())
+        secret = _write_token(token_path(url), self._secret())
         self._grant_own(secret)
         return secret
 
     def link_own(self) -> View:
         """A link that lets one browser in as the admin of this project."""
-        return Links(self._engine).make(_name(self.own()))
+        return BrowserLinks(self._engine).make(_name_of_own_token(self.own()))
 
     def create(
         self,
@@ -103,19 +103,19 @@ class Tokens:
         return self._engine.on_grant(callback)
 
     def _secret(self) -> str:
-        raw = self._engine.randomness.token_bytes(_BYTES)
+        raw = self._engine.randomness.token_bytes(_SECRET_BYTES)
         return PREFIX + base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
     def _grant_own(self, secret: str) -> bool:
         """Whether the store takes it as an admin's, from now on or from before."""
         access = self._engine.access
-        name = _name(secret)
+        name = _name_of_own_token(secret)
         if access.find(secret) is None and name not in {each.name for each in access.list()}:
             access.grant(name, secret, role=Role.ADMIN)
         return access.find(secret) is not None
 
 
-def _name(secret: str) -> str:
+def _name_of_own_token(secret: str) -> str:
     return f"admin-{digest_secret(secret)[:8]}"
 
 
@@ -130,7 +130,7 @@ def view_access(access: AccessToken) -> View:
     )
 
 
-def _write(path: Path, secret: str) -> str:
+def _write_token(path: Path, secret: str) -> str:
     """Keep a token where its owner alone can read it; who comes second takes the first one's."""
     aside = path.with_name(f"{path.name}.{os.getpid()}")
     try:

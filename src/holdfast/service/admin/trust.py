@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from holdfast.errors import InvalidInput
-from holdfast.service.project.project import NAME
+from holdfast.service.project.project import SETTINGS_FILE
 from holdfast.service.queries.views import View
 from holdfast.worker.files.homes import (
     BESIDE,
@@ -19,22 +19,22 @@ from holdfast.worker.files.homes import (
 from holdfast.worker.files.state_directory import state_of
 
 
-def trust(path: Path) -> View:
+def trust_path(path: Path) -> View:
     """`{items: [{path, owner, tracked, writable}]}`: what is used from now on, and what it is."""
-    return {"items": [_view(each) for each in _trust(path.absolute())]}
+    return {"items": [_view_trusted(each) for each in _trust_each(path.absolute())]}
 
 
-def _trust(path: Path) -> Iterator[Trusted]:
-    if path.name == NAME and path.is_file():
+def _trust_each(path: Path) -> Iterator[Trusted]:
+    if path.name == SETTINGS_FILE and path.is_file():
         yield trust_settings(path)
     elif path.is_file():
         yield trust_store(path, state_of(f"sqlite:///{path}", {}).root)
     elif path.is_dir() and (path.name == HOME or path.suffix == BESIDE):
         yield trust_home(path)
     else:
-        home, settings = path / HOME, path / NAME
+        home, settings = path / HOME, path / SETTINGS_FILE
         if not (home.is_dir() or settings.is_file()):
-            reason = f"is no {HOME}, no {NAME} and no store, and has neither of them in it"
+            reason = f"is no {HOME}, no {SETTINGS_FILE} and no store, and has neither of them in it"
             raise InvalidInput("path", f"{path} {reason}")
         if home.is_dir():
             yield trust_home(home)
@@ -42,7 +42,7 @@ def _trust(path: Path) -> Iterator[Trusted]:
             yield trust_settings(settings)
 
 
-def _view(trusted: Trusted) -> View:
+def _view_trusted(trusted: Trusted) -> View:
     return {
         "path": str(trusted.path),
         "owner": trusted.owner,

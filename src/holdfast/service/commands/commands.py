@@ -28,18 +28,18 @@ from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
 from holdfast.model.workflow.graph import Workflow, read_workflow
 from holdfast.model.workflow.run_input import make_paths_absolute
-from holdfast.service.commands.request_errors import accepted, renamed
-from holdfast.service.queries.child_runs import runs_below, with_called
+from holdfast.service.commands.request_errors import rename_fields, require_accepted
+from holdfast.service.queries.child_runs import attach_called_workflows, read_runs_below
 from holdfast.service.queries.queries import Queries
 from holdfast.service.queries.views import View, view_lease, view_schedule
 from holdfast.store.database import Row, Transaction
 
 Change = Callable[..., TransitionResult]
 # What `resume` lifts from a task, one at a time.
-RESUMED = ("paused", "limit", "version")
+HOLDS_TO_RESUME = ("paused", "limit", "version")
 
 
-class Desks(Protocol):
+class RunAndTaskFacades(Protocol):
     """Where it is done: an engine, or a transaction of somebody's own."""
 
     @property
@@ -49,10 +49,10 @@ class Desks(Protocol):
     def tasks(self) -> Tasks: ...
 
 
-class Steering:
+class ControlCommands:
     """Steers for one actor; what is refused raises `Refused`."""
 
-    def __init__(self, desks: Desks, queries: Queries, actor: str = "user") -> None:
+    def __init__(self, desks: RunAndTaskFacades, queries: Queries, actor: str = "user") -> None:
         self._desks = desks
         self._queries = queries
         self._actor = actor
@@ -92,7 +92,7 @@ class Steering:
         return self._changed(task_id, self._desks.tasks.approve, note)
 
     def reject(self, task_id: str, reason: object = None) -> View:
-        with renamed(note="reason"):
+        with rename_fields(note="reason"):
             return self._changed(task_id, self._desks.tasks.reject, reason)
 
     def answer(self, task_id: str, answer: object) -> View:
@@ -109,18 +109,18 @@ class Steering:
 
     def block(self, task_id: str, needs: Sequence[str]) -> View:
         """Have a task that has not begun wait for others too."""
-        return self._changed(task_id, self._desks.tasks.block, _some(needs))
+        return self._changed(task_id, self._desks.tasks.block, _require_needs(needs))
 
     def unblock(self, task_id: str, needs: Sequence[str] | None = None) -> View:
         """Have a task wait for some others no more, or for none that it was linked to by hand.
 
         What its workflow or plan has it wait for stays: somebody's approval may be among that.
         """
-        chosen = None if needs is None else _some(needs)
+        chosen = None if needs is None else _require_needs(needs)
         return self._changed(task_id, self._desks.tasks.unblock, chosen, by_hand=True)
 
     def delete(self, task_id: str) -> View:
-        answer = accepted(task_id, self._desks.tasks.delete(task_id, actor=self._actor))
+        answer = require_accepted(task_id, self._desks.tasks.delete(task_id, actor=self._actor))
         return {"ok": True, "repeated": answer.repeated, "id": task_id}
 
     def start_planning(self, task_id: str) -> View:
@@ -135,56 +135,58 @@ class Steering:
     def _unhold(self, task_id: str, *, actor: str) -> TransitionResult:
         """What stopped a task: a usage limit or a missing function where it was not paused."""
         held = self._queries.task(task_id)["holds"]
-        reason = next((each for each in RESUMED if each in held), "paused")
+        reason = next((each for each in HOLDS_TO_RESUME if each in held), "paused")
         return self._desks.tasks.unhold(task_id, reason, actor=actor)
 
     def _either(self, identifier: str, of_run: Change, of_task: Change) -> View:
         return self._changed(identifier, of_run if identifier.startswith("r_") else of_task)
 
     def _changed(self, identifier: str, change: Change, *args: Any, **options: Any) -> View:
-        answer = accepted(identifier, change(identifier, *args, actor=self._actor, **options))
+        answer = require_accepted(
+            identifier, change(identifier, *args, actor=self._actor, **options)
+        )
         kind = "run" if identifier.startswith("r_") else "task"
         now = self._queries.run(identifier) if kind == "run" else self._queries.task(identifier)
         return {"ok": True, "repeated": answer.repeated, kind: now}
 
 
-def _some(needs: Sequence[str]) -> Sequence[str]:
+def _require_needs(needs: Sequence[str]) -> Sequence[str]:
     if not needs:
         raise InvalidInput("needs", "must name at least one task")
     return needs
 
 
-RETRY = RetryPolicy(max_attempts=5, backoff=0.02, backoff_max=0.2)
+VERSION_RETRY = RetryPolicy(max_attempts=5, backoff=0.02, backoff_max=0.2)
 
 
 def await_version(engine: Engine, task_id: str, version: int) -> None:
     """Look again while a task is before a version, each time later, and not at one that ended."""
-    for look in range(1, RETRY.max_attempts):
+    for look in range(1, VERSION_RETRY.max_attempts):
         task = engine.tasks.get(task_id)
         if task.version >= version or task.finished_at is not None:
             return
-        engine.clock.sleep(RETRY.delay(look, engine.randomness.random()))
+        engine.clock.sleep(VERSION_RETRY.delay(look, engine.randomness.random()))
 
 
-SHOWN = 100
+MAX_AWAITED_SIGNALS = 100
 
 
-def signals_awaited(tx: Transaction, target: str, name: str) -> list[View]:
+def find_awaited_signals(tx: Transaction, target: str, name: str) -> list[View]:
     """What a run or task waits for now, and then what the runs wait for that it has called.
 
     Of very many only some are told, the one of that name among them.
     """
-    below = runs_below(tx, [target]).get(target, []) if target.startswith("r_") else []
+    below = read_runs_below(tx, [target]).get(target, []) if target.startswith("r_") else []
     found = [
         (each, signal)
         for each in (target, *below)
-        for row in tx.read("signals_awaited", target=each, name=name, count=SHOWN)
+        for row in tx.read("signals_awaited", target=each, name=name, count=MAX_AWAITED_SIGNALS)
         for signal in read_awaited(row["waits_for"]).signals
     ]
     return [{"target": each, "name": signal} for each, signal in dict.fromkeys(found)]
 
 
-class Commands(Steering):
+class Commands(ControlCommands):
     """What one actor has done; what is refused raises `Refused`."""
 
     def __init__(self, engine: Engine, queries: Queries, actor: str = "user") -> None:
@@ -207,7 +209,7 @@ class Commands(Steering):
         Whoever sends under a key again may well come when nobody waits any more.
         """
         signal = clean_name("name", name)
-        awaited = self._engine.database.view(lambda tx: signals_awaited(tx, target, signal))
+        awaited = self._engine.database.view(lambda tx: find_awaited_signals(tx, target, signal))
         sent = self._changed(target, self._engine.signals.send, name, payload, key=key)
         if sent["repeated"]:
             return sent
@@ -274,8 +276,10 @@ class Commands(Steering):
         told = getattr(self._engine.schedules, verb)(name)
         if told.reason is Refusal.NOT_FOUND:
             known = [each["name"] for each in self._queries.schedules(limit=1_000)["items"]]
-            raise NotFound(name, "schedule", _suggest(name, known) if known else "there is none")
-        answer = accepted(name, told)
+            raise NotFound(
+                name, "schedule", _suggest_name(name, known) if known else "there is none"
+            )
+        answer = require_accepted(name, told)
         return {"ok": True, "repeated": answer.repeated, "name": name}
 
     def steer_worker(self, name: str, verb: str) -> View:
@@ -283,9 +287,9 @@ class Commands(Steering):
         told = getattr(self._engine.workers, verb)(name)
         if told.reason is Refusal.NOT_FOUND:
             known = [each["name"] for each in self._queries.workers()["items"]]
-            hint = _suggest(name, known) if known else "no worker lives"
+            hint = _suggest_name(name, known) if known else "no worker lives"
             raise NotFound(name, "worker", hint)
-        answer = accepted(name, told)
+        answer = require_accepted(name, told)
         return {"ok": True, "repeated": answer.repeated, "name": name}
 
     def acquire_lease(self, key: str, owner: str, ttl: float) -> View | None:
@@ -294,11 +298,11 @@ class Commands(Steering):
         return None if lease is None else view_lease(lease)
 
     def renew_lease(self, key: str, token: str, ttl: float) -> View:
-        accepted(key, self._engine.leases.renew(key, token, ttl=ttl))
+        require_accepted(key, self._engine.leases.renew(key, token, ttl=ttl))
         return {"ok": True, "key": key}
 
     def release_lease(self, key: str, token: str) -> View:
-        accepted(key, self._engine.leases.release(key, token))
+        require_accepted(key, self._engine.leases.release(key, token))
         return {"ok": True, "key": key}
 
     def known_workflow(self, name: str, version: str | None = None) -> Workflow:
@@ -309,7 +313,7 @@ class Commands(Steering):
         )
         if not rows:
             known = [each["name"] for each in self._queries.workflows()["items"]]
-            raise NotFound(name, "workflow", _suggest(name, known))
+            raise NotFound(name, "workflow", _suggest_name(name, known))
         chosen = [row for row in rows if version is None or row["version"].startswith(version)]
         if not chosen:
             there = ", ".join(row["version"] for row in rows)
@@ -326,7 +330,9 @@ class Commands(Steering):
             rows = tx.read("versions_of_workflow", name=name)
             return next((row for row in rows if version in {None, row["version"]}), None)
 
-        return self._engine.database.view(lambda tx: with_called(workflow, partial(look, tx)))
+        return self._engine.database.view(
+            lambda tx: attach_called_workflows(workflow, partial(look, tx))
+        )
 
     def asked_of_person(self, identifier: str) -> str:
         """The task that waits for somebody's word: itself, or the only one of a run."""
@@ -342,7 +348,7 @@ class Commands(Steering):
         raise InvalidInput("task", f"several tasks of {identifier} wait: {names}; name one")
 
 
-def _suggest(name: str, known: list[str]) -> str:
+def _suggest_name(name: str, known: list[str]) -> str:
     if not known:
         return "no workflow was ever started or scheduled in this store"
     close = get_close_matches(name, known, n=1)

@@ -9,17 +9,17 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.writer.dry_run import Rehearsal
 from holdfast.model.status import Status, TaskKind
 from holdfast.model.text import clean_name
-from holdfast.service.commands.commands import Steering
+from holdfast.service.commands.commands import ControlCommands
 from holdfast.service.commands.request_errors import Refused
-from holdfast.service.queries.queries import Queries, view_rows, with_addresses
-from holdfast.service.queries.run_tree import in_order
+from holdfast.service.queries.queries import Queries, add_addresses, view_rows
+from holdfast.service.queries.run_tree import order_tasks
 from holdfast.service.queries.views import View
 from holdfast.store.database import Transaction
 
 # Of what runs already they change nothing that anybody would see.
-FOR_LATER = frozenset({"pause", "resume"})
-BEGIN_AGAIN = frozenset({"retry", "reopen"})
-TOLD_OF_NEW = ("kind", "run_id", "step", "item", "title", "address")
+VERBS_SPARING_RUNNING = frozenset({"pause", "resume"})
+VERBS_STARTING_AGAIN = frozenset({"retry", "reopen"})
+FIELDS_OF_NEW_TASK = ("kind", "run_id", "step", "item", "title", "address")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,13 +58,13 @@ class Previews:
             tx = rehearsal.tx
             rehearsal.lock(identifiers)
             queries = Queries(lambda look: look(tx), lambda: self._engine)
-            command = getattr(Steering(rehearsal.asked, queries, self._actor), verb)
+            command = getattr(ControlCommands(rehearsal.asked, queries, self._actor), verb)
             told: list[Preview | Refused] = []
             states: dict[str, str] = {}
             for identifier in identifiers:
-                refused = _try(command, identifier, *given, **options)
+                refused = _run_command(command, identifier, *given, **options)
                 changed = [each for each in tx.take_noted() if each.startswith("t_")]
-                shown = _shown(tx, verb, identifier, changed)
+                shown = _read_changed_tasks(tx, verb, identifier, changed)
                 told.append(refused or self._tell(tx, verb, shown, states))
             return told
 
@@ -79,7 +79,7 @@ class Previews:
                 return Preview()
             rows = tx.read("limited_tasks", agent=named) + tx.read("waiting_tasks", agent=named)
             found = view_rows(tx, tx.read("tasks_by_id", ids=sorted(row["id"] for row in rows)))
-            return Preview(tasks=with_addresses(tx, found))
+            return Preview(tasks=add_addresses(tx, found))
 
         return self._engine.database.view(read)
 
@@ -87,19 +87,19 @@ class Previews:
         self, tx: Transaction, verb: str, found: list[View], states: dict[str, str]
     ) -> Preview:
         """Put how tasks stand before it to how they stand after it, which the next one finds."""
-        after = {each["id"]: each for each in with_addresses(tx, found)}
+        after = {each["id"]: each for each in add_addresses(tx, found)}
         before = self._engine.database.view(
             lambda outside: view_rows(outside, outside.read("tasks_by_id", ids=sorted(after)))
         )
         stood = [each | {"state": states.get(each["id"], each["state"])} for each in before]
-        beside = sum(not _is_meant(verb, each, after[each["id"]]) for each in stood)
-        told = [_becoming(each, after.pop(each["id"])) for each in stood]
-        made = [_new(each) for each in in_order([*after.values()])]
+        beside = sum(not _is_direct_change(verb, each, after[each["id"]]) for each in stood)
+        told = [_view_changed_task(each, after.pop(each["id"])) for each in stood]
+        made = [_view_new_task(each) for each in order_tasks([*after.values()])]
         states |= {each["id"]: each["becomes"] for each in told}
-        return Preview(tasks=in_order(told), made=made, beside=beside)
+        return Preview(tasks=order_tasks(told), made=made, beside=beside)
 
 
-def _try(command: Callable[..., View], *given: object, **options: object) -> Refused | None:
+def _run_command(command: Callable[..., View], *given: object, **options: object) -> Refused | None:
     try:
         command(*given, **options)
     except Refused as refused:
@@ -107,32 +107,34 @@ def _try(command: Callable[..., View], *given: object, **options: object) -> Ref
     return None
 
 
-def _shown(tx: Transaction, verb: str, identifier: str, changed: Sequence[str]) -> list[View]:
+def _read_changed_tasks(
+    tx: Transaction, verb: str, identifier: str, changed: Sequence[str]
+) -> list[View]:
     """What changed, as it stands then, but for what a person does not take for changed by it."""
     found = view_rows(tx, tx.read("tasks_by_id", ids=sorted(changed)))
-    if verb in FOR_LATER:
+    if verb in VERBS_SPARING_RUNNING:
         return [each for each in found if each["status"] != Status.RUNNING]
     if verb == "finalize_plan":
         return [each for each in found if each["id"] != identifier]
     return found
 
 
-def _is_meant(verb: str, before: View, after: View) -> bool:
+def _is_direct_change(verb: str, before: View, after: View) -> bool:
     """Whether the verb is done to a task, and it does not only change because of others."""
     if verb == "cancel":
         return bool(after["status"] == Status.CANCELLED)
     # A group only begins again with what is in it.
     alone = after["kind"] != TaskKind.GROUP and not after.get("superseded")
     began = alone and after["generation"] > before["generation"]
-    return began if verb in BEGIN_AGAIN else True
+    return began if verb in VERBS_STARTING_AGAIN else True
 
 
-def _becoming(before: View, after: View) -> View:
+def _view_changed_task(before: View, after: View) -> View:
     ceases = after.get("superseded") and after["status"] == before["status"]
     state = "superseded" if ceases else after["state"]
     return before | {"address": after["address"], "becomes": state}
 
 
-def _new(task: View) -> View:
-    told = {name: task[name] for name in TOLD_OF_NEW if name in task}
+def _view_new_task(task: View) -> View:
+    told = {name: task[name] for name in FIELDS_OF_NEW_TASK if name in task}
     return told | {"becomes": task["state"]}

@@ -17,33 +17,33 @@ from holdfast.errors import (
     StoreUnwritable,
     TooMuchKept,
 )
-from holdfast.service.commands.request_errors import Mistake, Refused
+from holdfast.service.commands.request_errors import FieldMistake, Refused
 from holdfast.service.commands.token_scope import Forbidden
 from holdfast.service.queries.wording import in_commands
 from holdfast.worker.problem import Reply, problem
 
-MOST_MISTAKES = 50
+MAX_FILE_MISTAKES = 50
 
 
 def describe_error(error: HoldfastError) -> Reply:
     said = in_commands(str(error))
     match error:
         case Refused():
-            return _refused(error)
+            return _describe_refusal(error)
         case InvalidInput():
-            return _invalid(error, said)
+            return _describe_invalid_input(error, said)
         case NotFound() | Forbidden():
             outside = isinstance(error, Forbidden)
             return problem(403 if outside else 404, "forbidden" if outside else "not_found", said)
         case KeyConflict():
             return problem(409, "key_conflict", said, existing=error.existing)
         case StoreError():
-            return _store_away(error, said)
+            return _describe_store_error(error, said)
         case _:
             return problem(503, "shutting_down", said)
 
 
-def _store_away(error: StoreError, said: str) -> Reply:
+def _describe_store_error(error: StoreError, said: str) -> Reply:
     if isinstance(error, StoreUnwritable):
         return problem(503, "store_unwritable", said)
     if isinstance(error, StoreGone):
@@ -52,7 +52,7 @@ def _store_away(error: StoreError, said: str) -> Reply:
     return problem(503, "store_unavailable", "the store does not answer; ask again")
 
 
-def describe_mistakes(mistakes: Sequence[Mistake]) -> Reply:
+def describe_mistakes(mistakes: Sequence[FieldMistake]) -> Reply:
     """What is wrong with the shape of what was sent."""
     more = f" (and {len(mistakes) - 1} more)" if len(mistakes) > 1 else ""
     listed = [{"field": each.field, "message": each.message} for each in mistakes]
@@ -60,7 +60,7 @@ def describe_mistakes(mistakes: Sequence[Mistake]) -> Reply:
     return problem(422, "invalid_input", f"{mistakes[0]}{more}", **said)
 
 
-def _invalid(error: InvalidInput, said: str) -> Reply:
+def _describe_invalid_input(error: InvalidInput, said: str) -> Reply:
     if isinstance(error, InvalidNow):
         more = {"field": error.field, "current": error.status}
         return problem(409, "invalid_transition", said, **more)
@@ -68,11 +68,11 @@ def _invalid(error: InvalidInput, said: str) -> Reply:
         return problem(413, "too_much_kept", said, field=error.field)
     if not isinstance(error, InvalidWorkflowFile):
         return problem(422, "invalid_input", said, field=error.field)
-    mistakes = [each.told() for each in error.found[:MOST_MISTAKES]]
+    mistakes = [each.told() for each in error.found[:MAX_FILE_MISTAKES]]
     return problem(422, "invalid_workflow", said, mistakes=mistakes)
 
 
-def _refused(error: Refused) -> Reply:
+def _describe_refusal(error: Refused) -> Reply:
     code = str(error.reason)
     status = 404 if code == "not_found" else 409
     detail = in_commands(error.detail) or f"{error.identifier} was left as it is"

@@ -7,16 +7,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-MOST = 10_000
-MOST_WAIT = 120.0
+MAX_ENTRIES = 10_000
+MAX_WAIT = 120.0
 # A worker that asks is remembered, with all that it offers.
-MOST_OFFERED = 200
+MAX_AGENTS_OR_TAGS = 200
 
 Seconds = Annotated[float, Field(ge=0, le=86_400)]
 Count = Annotated[int, Field(ge=1, le=1_000)]
 
 
-class Body(BaseModel):
+class RequestBody(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     def given(self) -> dict[str, Any]:
@@ -27,7 +27,7 @@ class Body(BaseModel):
         }
 
 
-class StartRun(Body):
+class StartRunBody(RequestBody):
     workflow: Annotated[str, Field(description="A name that the store knows")]
     version: Annotated[str | None, Field(description="Not the newest, but this one")] = None
     input: Any = None
@@ -39,12 +39,12 @@ class StartRun(Body):
     ] = None
 
 
-class ResumeRun(Body):
+class ResumeRunBody(RequestBody):
     add_usd: Annotated[float | None, Field(description="Raises what it may use, in dollars")] = None
     add_attempts: Annotated[int | None, Field(description="Raises its budget of attempts")] = None
 
 
-class RetryRun(Body):
+class RetryRunBody(RequestBody):
     step: Annotated[
         str | None,
         Field(
@@ -54,13 +54,13 @@ class RetryRun(Body):
     ] = None
 
 
-class Signal(Body):
+class SignalBody(RequestBody):
     name: str
     payload: Any = None
     key: str | None = None
 
 
-class NewTask(Body):
+class NewTaskBody(RequestBody):
     title: str
     step: str | None = None
     agent: str | None = None
@@ -80,7 +80,7 @@ class NewTask(Body):
     enqueue: bool | None = None
 
 
-class NewSchedule(Body):
+class NewScheduleBody(RequestBody):
     """What each tick starts is a `workflow` with its `input`, or a `task`."""
 
     name: Annotated[str, Field(description="Another of its name is replaced")]
@@ -91,14 +91,14 @@ class NewSchedule(Body):
     ] = None
     workflow: Annotated[str | None, Field(description="A name that the store knows")] = None
     input: Any = None
-    task: NewTask | None = None
+    task: NewTaskBody | None = None
 
 
-class NewTasks(Body):
-    tasks: Annotated[list[NewTask], Field(max_length=MOST)]
+class NewTasksBody(RequestBody):
+    tasks: Annotated[list[NewTaskBody], Field(max_length=MAX_ENTRIES)]
 
 
-class EditTask(Body):
+class EditTaskBody(RequestBody):
     title: str | None = None
     agent: str | None = None
     payload: Any = None
@@ -111,56 +111,58 @@ class EditTask(Body):
     scheduled_for: str | int | None = None
 
 
-class Block(Body):
+class BlockTaskBody(RequestBody):
     needs: Annotated[
-        list[str], Field(max_length=MOST, description="Tasks that must be done before it starts")
+        list[str],
+        Field(max_length=MAX_ENTRIES, description="Tasks that must be done before it starts"),
     ]
 
 
-class Unblock(Body):
+class UnblockTaskBody(RequestBody):
     needs: Annotated[
         list[str] | None,
         Field(
-            max_length=MOST, description="Tasks that it was linked to by hand; else all of those"
+            max_length=MAX_ENTRIES,
+            description="Tasks that it was linked to by hand; else all of those",
         ),
     ] = None
 
 
-class Note(Body):
+class ApproveBody(RequestBody):
     note: Any = None
 
 
-class Reason(Body):
+class RejectBody(RequestBody):
     reason: Any = None
 
 
-class FollowUp(Body):
+class FollowUpBody(RequestBody):
     message: Annotated[
         Any, Field(description="What is to be done now; the `feedback` of who does it")
     ]
 
 
-class GiveAnswer(Body):
+class AnswerBody(RequestBody):
     answer: Any
 
 
-class Finalize(Body):
+class FinalizePlanBody(RequestBody):
     graph: Annotated[
         dict[str, list[str]] | None, Field(description="What each child needs; else a chain")
     ] = None
 
 
-class Reorder(Body):
-    order: Annotated[list[str], Field(max_length=MOST)]
+class ReorderPlanBody(RequestBody):
+    order: Annotated[list[str], Field(max_length=MAX_ENTRIES)]
 
 
-class Placed(Body):
+class TaskPositionBody(RequestBody):
     id: str
     position: Annotated[int | None, Field(description="Else where it stands in the list")] = None
 
 
-class Reordered(Body):
-    tasks: Annotated[list[Placed], Field(max_length=MOST)]
+class ReorderByPositionBody(RequestBody):
+    tasks: Annotated[list[TaskPositionBody], Field(max_length=MAX_ENTRIES)]
 
     @property
     def order(self) -> list[str]:
@@ -173,18 +175,18 @@ class Reordered(Body):
         ]
 
 
-class Claim(Body):
+class ClaimBody(RequestBody):
     worker: str
     agents: Annotated[
         list[str] | None,
         Field(
-            max_length=MOST_OFFERED,
+            max_length=MAX_AGENTS_OR_TAGS,
             description="The roles it works as, one or more; else `default`",
         ),
     ] = None
-    tags: Annotated[list[str] | None, Field(max_length=MOST_OFFERED)] = None
+    tags: Annotated[list[str] | None, Field(max_length=MAX_AGENTS_OR_TAGS)] = None
     max: Count | None = None
-    wait_seconds: Annotated[float, Field(ge=0, le=MOST_WAIT)] | None = None
+    wait_seconds: Annotated[float, Field(ge=0, le=MAX_WAIT)] | None = None
     lease_seconds: Seconds | None = None
     request_id: Annotated[str | None, Field(description="The same again gives the same")] = None
     task_id: str | None = None
@@ -200,50 +202,50 @@ class Claim(Body):
     ] = None
 
 
-class Noted(Body):
+class EffectNoteBody(RequestBody):
     name: str
     value: Any = None
 
 
-class Lease(Body):
+class RenewLeaseBody(RequestBody):
     task_id: str
     token: str
     progress: Any = None
     usage: Any = None
 
 
-class Renew(Body):
+class RenewBody(RequestBody):
     worker: str | None = None
     process: Annotated[str | None, Field(description="As in its claims, if it said one")] = None
-    leases: Annotated[list[Lease], Field(max_length=MOST)]
+    leases: Annotated[list[RenewLeaseBody], Field(max_length=MAX_ENTRIES)]
     lease_seconds: Seconds | None = None
 
 
-class Leave(Body):
+class LeaveBody(RequestBody):
     worker: str
     process: Annotated[
         str | None, Field(description="As in the claims of the one that leaves, if it said one")
     ] = None
 
 
-class Held(Body):
+class AttemptBody(RequestBody):
     token: str
 
 
-class Complete(Held):
+class CompleteBody(AttemptBody):
     output: Any = None
     usage: Any = None
 
 
-class Finished(Complete):
+class TaskResultBody(CompleteBody):
     task_id: str
 
 
-class CompleteMany(Body):
-    results: Annotated[list[Finished], Field(max_length=MOST)]
+class CompleteManyBody(RequestBody):
+    results: Annotated[list[TaskResultBody], Field(max_length=MAX_ENTRIES)]
 
 
-class Fail(Held):
+class FailBody(AttemptBody):
     error: Any = "failed"
     retryable: bool | None = None
     usage: Any = None
@@ -252,51 +254,55 @@ class Fail(Held):
     ] = None
 
 
-class Release(Held):
+class ReleaseBody(AttemptBody):
     until: str | int | None = None
     wait_for: Annotated[str | None, Field(description="A signal to its run")] = None
-    note: Annotated[Noted | None, Field(description="An effect to remember with it")] = None
+    note: Annotated[EffectNoteBody | None, Field(description="An effect to remember with it")] = (
+        None
+    )
 
 
-class Ask(Held):
+class AskBody(AttemptBody):
     question: Any
-    note: Annotated[Noted | None, Field(description="An effect to remember with it")] = None
+    note: Annotated[EffectNoteBody | None, Field(description="An effect to remember with it")] = (
+        None
+    )
 
 
-class Stop(Held):
+class NoteStopBody(AttemptBody):
     ended: Annotated[int, Field(ge=0, le=1_000_000_000)]
     left: Annotated[int, Field(ge=0, le=1_000_000_000)] = 0
 
 
-class Log(Held):
+class LogBody(AttemptBody):
     chunk: str
 
 
-class Effect(Held):
+class EffectBody(AttemptBody):
     name: Annotated[str | None, Field(description="Without one, what is remembered")] = None
     value: Any = None
-    limit: Annotated[int | None, Field(ge=1, le=MOST, description="How many at most")] = None
+    limit: Annotated[int | None, Field(ge=1, le=MAX_ENTRIES, description="How many at most")] = None
     after: Annotated[str | None, Field(description="The `next` of the page before")] = None
 
 
-class Artifact(Held):
+class ArtifactBody(AttemptBody):
     name: str
     content: Annotated[str, Field(description="Text, or base64 where `encoding` says so")]
     encoding: Literal["text", "base64"] | None = None
 
 
-class Children(Held):
+class SpawnChildrenBody(AttemptBody):
     name: Annotated[str | None, Field(description="Once under one name")] = None
-    tasks: Annotated[list[NewTask], Field(max_length=MOST)]
+    tasks: Annotated[list[NewTaskBody], Field(max_length=MAX_ENTRIES)]
 
 
-class NewToken(Body):
+class NewTokenBody(RequestBody):
     name: str
     role: str
     agents: list[str] | None = None
     expires: str | float | None = None
 
 
-class ParkedMessage(Body):
+class ParkedMessageBody(RequestBody):
     handler: Annotated[str, Field(description="As the list says: `GROUP/NAME`")]
     message_id: str

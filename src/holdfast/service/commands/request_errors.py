@@ -29,23 +29,23 @@ class Refused(HoldfastError):
         super().__init__(f"{identifier}: {self.reason}; {answer.detail}")
 
 
-def accepted(identifier: str, answer: TransitionResult) -> TransitionResult:
+def require_accepted(identifier: str, answer: TransitionResult) -> TransitionResult:
     """The same answer when it happened, or is so already; raises `Refused` when it did not."""
     if not answer.ok and not answer.repeated:
         raise Refused(identifier, answer)
     return answer
 
 
-def may_act(identifier: str, answer: TransitionResult) -> TransitionResult:
+def require_may_act(identifier: str, answer: TransitionResult) -> TransitionResult:
     """The same of whoever asks whether they may act; one who may not is told to stop."""
     if answer.ok or answer.reason == Refusal.NOT_FOUND:
-        return accepted(identifier, answer)
+        return require_accepted(identifier, answer)
     told = "; ".join(each for each in (answer.detail, STOP) if each)
     raise Refused(identifier, replace(answer, detail=told))
 
 
 @contextmanager
-def renamed(**fields: str) -> Iterator[None]:
+def rename_fields(**fields: str) -> Iterator[None]:
     """Tell what is wrong with a field by the name it was sent under."""
     try:
         yield
@@ -55,11 +55,11 @@ def renamed(**fields: str) -> Iterator[None]:
         raise InvalidInput(fields[error.field], error.reason) from error
 
 
-MOST = 50
-SHOWN = 40
+MAX_ERRORS = 50
+MAX_SHOWN = 40
 # What may not be told again.
-_SECRET = {("token",), ("code",)}
-_KINDS: dict[type, str] = {
+_SECRET_FIELDS = {("token",), ("code",)}
+_TYPE_TEXTS: dict[type, str] = {
     bool: "true or false",
     int: "a whole number",
     float: "a number",
@@ -70,7 +70,7 @@ _KINDS: dict[type, str] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mistake:
+class FieldMistake:
     field: str
     message: str
 
@@ -79,12 +79,12 @@ class Mistake:
 
 
 # How pydantic names the plain kinds that it tries one after another.
-_TRIED = frozenset({"str", "int", "float", "bool"})
+_PLAIN_TYPES = frozenset({"str", "int", "float", "bool"})
 
-Found = Mapping[str, Any]
-Say = Callable[[Mapping[str, Any]], str]
+PydanticError = Mapping[str, Any]
+DescribeWanted = Callable[[Mapping[str, Any]], str]
 
-_WANTED: dict[str, Say] = {
+_WANTED_BY_TYPE: dict[str, DescribeWanted] = {
     "string": lambda _: "text",
     "int": lambda _: "a whole number",
     "float": lambda _: "a number",
@@ -92,10 +92,10 @@ _WANTED: dict[str, Say] = {
     "list": lambda _: "a list",
     "dict": lambda _: "an object",
     "model": lambda _: "an object",
-    "greater_than_equal": lambda said: f"{_plain(said['ge'])} or more",
-    "greater_than": lambda said: f"more than {_plain(said['gt'])}",
-    "less_than_equal": lambda said: f"{_plain(said['le'])} at most",
-    "less_than": lambda said: f"less than {_plain(said['lt'])}",
+    "greater_than_equal": lambda said: f"{_as_plain_number(said['ge'])} or more",
+    "greater_than": lambda said: f"more than {_as_plain_number(said['gt'])}",
+    "less_than_equal": lambda said: f"{_as_plain_number(said['le'])} at most",
+    "less_than": lambda said: f"less than {_as_plain_number(said['lt'])}",
     "finite_number": lambda _: "a finite number",
     "literal_error": lambda said: str(said["expected"]),
     "string_pattern_mismatch": lambda said: f"like {said['pattern']}",
@@ -104,66 +104,68 @@ _WANTED: dict[str, Say] = {
 }
 
 
-def tell_mistakes(found: Sequence[Found], known: Sequence[str] = ()) -> list[Mistake]:
+def translate_errors(
+    errors: Sequence[PydanticError], known: Sequence[str] = ()
+) -> list[FieldMistake]:
     """What pydantic found, in our words; `known` are the fields that there are."""
-    fields = groupby(_meant(found)[:MOST], key=_field)
+    fields = groupby(_choose_nearest_shape(errors)[:MAX_ERRORS], key=_field_name)
     return [
-        Mistake(field=field or "body", message=_message(list(each), known))
+        FieldMistake(field=field or "body", message=_describe_errors(list(each), known))
         for field, each in fields
     ]
 
 
-def _meant(found: Sequence[Found]) -> Sequence[Found]:
+def _choose_nearest_shape(errors: Sequence[PydanticError]) -> Sequence[PydanticError]:
     """Of what may have one of several shapes, the mistakes in the one that comes nearest."""
-    shapes = [list(each) for _, each in groupby(found, key=_shape)]
-    named = [each for each in shapes if _shape(each[0])]
+    shapes = [list(each) for _, each in groupby(errors, key=_shape_name)]
+    named = [each for each in shapes if _shape_name(each[0])]
     if len(named) < 2:  # noqa: PLR2004 - one shape alone is the one that is meant
-        return found
+        return errors
     return min(named, key=len)
 
 
-def _shape(found: Found) -> str:
+def _shape_name(error: PydanticError) -> str:
     """The class that was tried, which pydantic names in the place."""
-    parts = [each for each in found["loc"][:2] if isinstance(each, str)]
+    parts = [each for each in error["loc"][:2] if isinstance(each, str)]
     return next((each for each in parts if each[:1].isupper()), "")
 
 
-def _field(found: Found) -> str:
-    parts = list(found["loc"])
+def _field_name(error: PydanticError) -> str:
+    parts = list(error["loc"])
     if parts[:1] == ["query"]:
         return str(parts[1])
     if parts and parts[0] in {"body", "path", "header"}:
         parts = parts[1:]
-    if parts and parts[-1] in _TRIED:
+    if parts and parts[-1] in _PLAIN_TYPES:
         parts = parts[:-1]
-    return ".".join(str(each) for each in parts if str(each) != _shape(found))
+    return ".".join(str(each) for each in parts if str(each) != _shape_name(error))
 
 
-def _message(of_field: Sequence[Found], known: Sequence[str]) -> str:
+def _describe_errors(of_field: Sequence[PydanticError], known: Sequence[str]) -> str:
     """Of a field that may be of several kinds, what each would have wanted."""
     first = of_field[0]
     if first["type"] == "missing":
         return "is missing"
     if first["type"] == "extra_forbidden":
-        return _unknown(first, known)
-    wanted = " or ".join(_wanted(each) for each in of_field)
-    return f"must be {wanted}, not {_given(first)}"
+        return _describe_unknown_field(first, known)
+    wanted = " or ".join(_describe_wanted(each) for each in of_field)
+    return f"must be {wanted}, not {_describe_given(first)}"
 
 
-def _wanted(found: Found) -> str:
-    kind = str(found["type"])
+def _describe_wanted(error: PydanticError) -> str:
+    kind = str(error["type"])
     stem = kind.removesuffix("_type").removesuffix("_parsing").removesuffix("_attributes")
-    say = _WANTED.get(stem)
-    return f"right ({found['msg']})" if say is None else say(found.get("ctx") or {})
+    say = _WANTED_BY_TYPE.get(stem)
+    return f"right ({error['msg']})" if say is None else say(error.get("ctx") or {})
 
 
-def _plain(number: float) -> float:
+def _as_plain_number(number: float) -> float:
     return int(number) if number == int(number) else number
 
 
-def _unknown(found: Found, known: Sequence[str]) -> str:
-    name = _field(found)
-    told = f"is no {'parameter' if found['loc'][0] == 'query' else 'field'} of this"
+def _describe_unknown_field(error: PydanticError, known: Sequence[str]) -> str:
+    name = _field_name(error)
+    told = f"is no {'parameter' if error['loc'][0] == 'query' else 'field'} of this"
     if not known or "." in name:
         return told
     close = get_close_matches(name, known, n=1)
@@ -171,13 +173,13 @@ def _unknown(found: Found, known: Sequence[str]) -> str:
     return f"{told}; {more}"
 
 
-def _given(found: Found) -> str:
-    value = found.get("input")
-    if found["type"] == "too_long":
-        return str(found["ctx"]["actual_length"])
+def _describe_given(error: PydanticError) -> str:
+    value = error.get("input")
+    if error["type"] == "too_long":
+        return str(error["ctx"]["actual_length"])
     if value is None:
         return "null"
-    if isinstance(value, list | dict | bytes) or found["loc"][-1:] in _SECRET:
-        return _KINDS.get(type(value), "bytes")
+    if isinstance(value, list | dict | bytes) or error["loc"][-1:] in _SECRET_FIELDS:
+        return _TYPE_TEXTS.get(type(value), "bytes")
     shown = ascii(value)
-    return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}…"
+    return shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}…"

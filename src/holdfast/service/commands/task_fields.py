@@ -15,9 +15,28 @@ from holdfast.model.task import NewTask
 from holdfast.model.units import Moment, parse_duration
 from holdfast.settings import Settings
 
-_PLAIN = ("title", "step", "agent", "payload", "parent", "priority", "position", "key", "enqueue")
-_FIELDS = (*_PLAIN, "needs", "tags", "scheduled_for", "timeout", "max_attempts", "max_lost", "plan")
-_KNOWN = frozenset(_FIELDS)
+_PLAIN_FIELDS = (
+    "title",
+    "step",
+    "agent",
+    "payload",
+    "parent",
+    "priority",
+    "position",
+    "key",
+    "enqueue",
+)
+_FIELDS = (
+    *_PLAIN_FIELDS,
+    "needs",
+    "tags",
+    "scheduled_for",
+    "timeout",
+    "max_attempts",
+    "max_lost",
+    "plan",
+)
+_KNOWN_FIELDS = frozenset(_FIELDS)
 
 
 def read_moment(value: object) -> Any:  # noqa: ANN401 - whatever was written, for the engine to judge
@@ -41,37 +60,39 @@ def read_changes(fields: Mapping[str, Any]) -> dict[str, object]:
 def read_new_task(fields: Mapping[str, Any], settings: Settings) -> NewTask:
     """A task to be made; null is absent."""
     given = {name: value for name, value in fields.items() if value is not None}
-    if unknown := given.keys() - _KNOWN:
+    if unknown := given.keys() - _KNOWN_FIELDS:
         reason = f"is no field of a task; those are {', '.join(_FIELDS)}"
         raise InvalidInput(min(unknown), reason)
     if "title" not in given:
         raise InvalidInput("title", "is missing")
-    more: dict[str, Any] = {name: given[name] for name in _PLAIN if name in given}
+    more: dict[str, Any] = {name: given[name] for name in _PLAIN_FIELDS if name in given}
     when: Moment | None = read_moment(given.get("scheduled_for"))
     timeout = given.get("timeout")
     return NewTask(
         **more,
-        needs=_several("needs", given),
-        tags=_several("tags", given),
+        needs=_read_list("needs", given),
+        tags=_read_list("tags", given),
         scheduled_for=when,
         timeout=None if timeout is None else parse_duration("timeout", timeout),
         plan=given.get("plan", False),
-        retry=_retry(given, settings),
+        retry=_read_retry(given, settings),
     )
 
 
-def _retry(given: Mapping[str, Any], settings: Settings) -> RetryPolicy:
-    usual = _usual(settings.max_attempts, settings.max_lost, settings.backoff, settings.backoff_max)
+def _read_retry(given: Mapping[str, Any], settings: Settings) -> RetryPolicy:
+    usual = _default_policy(
+        settings.max_attempts, settings.max_lost, settings.backoff, settings.backoff_max
+    )
     own = {name: given[name] for name in ("max_attempts", "max_lost") if name in given}
     return replace(usual, **own) if own else usual
 
 
 @lru_cache(maxsize=8)
-def _usual(attempts: int, lost: int, backoff: float, most: float) -> RetryPolicy:
+def _default_policy(attempts: int, lost: int, backoff: float, most: float) -> RetryPolicy:
     return RetryPolicy(max_attempts=attempts, max_lost=lost, backoff=backoff, backoff_max=most)
 
 
-def _several(name: str, given: Mapping[str, Any]) -> tuple[Any, ...]:
+def _read_list(name: str, given: Mapping[str, Any]) -> tuple[Any, ...]:
     value = given.get(name, ())
     if not isinstance(value, list | tuple):
         raise InvalidInput(name, f"must be a list, not {type(value).__name__}")

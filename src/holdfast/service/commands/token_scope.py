@@ -11,7 +11,7 @@ from holdfast.ids import parse_task_id
 from holdfast.model.task import NewTask
 from holdfast.model.token import AccessToken, Role
 
-_NO_FUNCTION = (
+_NO_FUNCTION_TEXT = (
     "step: a child that a worker's token makes names no function; leave step out, or have an "
     "operator make the task with POST /tasks"
 )
@@ -58,7 +58,7 @@ class TokenScope:
             return
         self._refuse_others([each.agent for each in wanted])
         if self._access.role is Role.WORKER and any(each.step is not None for each in wanted):
-            raise Forbidden(_NO_FUNCTION)
+            raise Forbidden(_NO_FUNCTION_TEXT)
 
     def _refuse_others(self, agents: Sequence[str]) -> None:
         if self._access is not None and (refusal := self._access.refusal(agents)):

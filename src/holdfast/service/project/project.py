@@ -28,17 +28,17 @@ from holdfast.worker.files.homes import (
 )
 from holdfast.worker.files.state_directory import state_of
 
-NAME = "holdfast.yaml"
+SETTINGS_FILE = "holdfast.yaml"
 CONCURRENCY, LEAST_DISK = "HOLDFAST_CONCURRENCY", "HOLDFAST_LEAST_DISK"
-_SAYS_SOMETHING = re.compile(rb"^[^#\s]", re.MULTILINE)
+_HAS_SETTINGS = re.compile(rb"^[^#\s]", re.MULTILINE)
 
 
 def find_project(here: Path, environment: Mapping[str, str]) -> ProjectSettings:
     """What holds in a folder: what the nearest file in it or above says, unless a variable does."""
-    found = _read_nearest(here)
+    found = _read_nearest_settings(here)
     given: dict[str, Any] = {}
     if many := environment.get(CONCURRENCY):
-        given |= dict.fromkeys(("functions", "agents"), _count(many))
+        given |= dict.fromkeys(("functions", "agents"), _read_concurrency(many))
     if least := environment.get(LEAST_DISK):
         from holdfast.model.units import parse_size  # noqa: PLC0415 - few commands want it
 
@@ -46,20 +46,20 @@ def find_project(here: Path, environment: Mapping[str, str]) -> ProjectSettings:
     return replace(found, **given)
 
 
-def _read_nearest(here: Path) -> ProjectSettings:
+def _read_nearest_settings(here: Path) -> ProjectSettings:
     for folder in (here.absolute(), *here.absolute().parents):
-        path = folder / NAME
+        path = folder / SETTINGS_FILE
         if path.is_file():
             accept_settings(path)
-            return _read(path)
+            return _read_settings(path)
     return ProjectSettings()
 
 
-def _read(path: Path) -> ProjectSettings:
+def _read_settings(path: Path) -> ProjectSettings:
     try:
-        says = _SAYS_SOMETHING.search(path.read_bytes())
+        says = _HAS_SETTINGS.search(path.read_bytes())
     except OSError as error:
-        raise InvalidInput(NAME, f"{path} cannot be read: {error.strerror}") from error
+        raise InvalidInput(SETTINGS_FILE, f"{path} cannot be read: {error.strerror}") from error
     if not says:
         return ProjectSettings(folder=path.parent)
     # Most files only show what could be said; to take one apart takes longer than most commands.
@@ -68,17 +68,17 @@ def _read(path: Path) -> ProjectSettings:
     return read_project_file(path)
 
 
-def _count(text: str) -> int:
+def _read_concurrency(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise InvalidInput(CONCURRENCY, f"{text!r} is no number of steps, from 1")
     return int(text)
 
 
-FILE = "holdfast.db"
+STORE_FILE = "holdfast.db"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class StoreLocation:
     """The URL of a store and the folder of what is kept beside it.
 
     A store that is `settled` on, by the environment or by its folder, may be begun by whoever
@@ -115,7 +115,7 @@ class Place:
             self._refuse_foreign()
         if self.there or self.settled:
             return
-        if self.url == _default(self.home):
+        if self.url == _default_url(self.home):
             raise StoreUnreachable(
                 "no store found here or above; run `holdfast init`, or set --db or HOLDFAST_DB"
             )
@@ -136,34 +136,36 @@ class Place:
         )
 
 
-def find_place(*, db: str | None, environment: Mapping[str, str], here: Path) -> Place:
+def find_store_location(
+    *, db: str | None, environment: Mapping[str, str], here: Path
+) -> StoreLocation:
     """The store that was typed, or named in the environment or the settings, or the nearest."""
     if db or environment.get("HOLDFAST_DB"):
         # Whoever names a store has said so, whatever lies around here.
         home = named_home(environment) or find_home(here) or here.absolute() / HOME
         url = read_url(db or environment["HOLDFAST_DB"])
-        _refuse_planted(url)
-        return Place(url=url, home=home, settled=not db)
+        _refuse_planted_store(url)
+        return StoreLocation(url=url, home=home, settled=not db)
     project = find_project(here, {})
     found = usable_home(here, environment)
     if project.folder is None:
         home = found or here.absolute() / HOME
-        return Place(url=_default(home), home=home, settled=found is not None)
+        return StoreLocation(url=_default_url(home), home=home, settled=found is not None)
     home = found or project.folder / HOME
     settled = found is not None or project.database is not None
-    named = _of_project(project)
+    named = _url_of_project(project)
     if named is not None:
-        _refuse_planted(named)
-        _accept_named(named, project.folder / NAME)
-    return Place(url=named or _default(home), home=home, settled=settled, rooted=True)
+        _refuse_planted_store(named)
+        _accept_named_store(named, project.folder / SETTINGS_FILE)
+    return StoreLocation(url=named or _default_url(home), home=home, settled=settled, rooted=True)
 
 
-def _refuse_planted(url: str) -> None:
+def _refuse_planted_store(url: str) -> None:
     if not is_postgresql(url):
         refuse_planted(sqlite_path(url))
 
 
-def _accept_named(url: str, settings: Path) -> None:
+def _accept_named_store(url: str, settings: Path) -> None:
     """Refuse a store that settings name, unless they or it are this user's own word."""
     if is_postgresql(url):
         accept_naming(settings)
@@ -171,7 +173,7 @@ def _accept_named(url: str, settings: Path) -> None:
         accept_store(sqlite_path(url), state_of(url, {}).root)
 
 
-def _of_project(project: ProjectSettings) -> str | None:
+def _url_of_project(project: ProjectSettings) -> str | None:
     """The store that a project names; a path is one from its folder."""
     named, folder = project.database, project.folder
     if named is None or folder is None or is_postgresql(named):
@@ -180,8 +182,8 @@ def _of_project(project: ProjectSettings) -> str | None:
     return f"sqlite:///{folder / path}"
 
 
-def _default(home: Path) -> str:
-    return f"sqlite:///{home / FILE}"
+def _default_url(home: Path) -> str:
+    return f"sqlite:///{home / STORE_FILE}"
 
 
 def read_url(text: str) -> str:
@@ -189,7 +191,7 @@ def read_url(text: str) -> str:
     return text if "://" in text else f"sqlite:///{Path(text).absolute()}"
 
 
-def same_store(url: str, other: str) -> bool:
+def is_same_store(url: str, other: str) -> bool:
     if url == other or is_postgresql(url) or is_postgresql(other):
         return url == other
     return sqlite_path(url).absolute() == sqlite_path(other).absolute()

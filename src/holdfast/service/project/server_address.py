@@ -10,16 +10,16 @@ from holdfast.worker.files.state_directory import state_of
 from holdfast.worker.files.state_paths import read_private, write_private
 from holdfast.worker.steps.process_identity import Origin
 
-FILE = "server"
+ADDRESS_FILE = "server"
 # Who listens everywhere is asked here.
-_HERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - it is where to ask, not to listen
+_LOOPBACK = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - it is where to ask, not to listen
 
 
 @contextmanager
-def announced(url: str, address: str) -> Iterator[None]:
+def announce_server(url: str, address: str) -> Iterator[None]:
     """Say where this process serves a store, until the block ends; of several the last is told."""
-    path = state_of(url).root / FILE
-    for everywhere, here in _HERE.items():
+    path = state_of(url).root / ADDRESS_FILE
+    for everywhere, here in _LOOPBACK.items():
         address = address.replace(f"://{everywhere}:", f"://{here}:")
     text = json.dumps({"url": address, "origin": str(Origin.own())})
     # It is served all the same where nothing can be written.
@@ -37,7 +37,7 @@ def find_server(url: str) -> str | None:
     """Where a store is served, by a process of this machine that lives."""
     home = state_of(url).root
     try:
-        told = json.loads(read_private(home / FILE, home))
+        told = json.loads(read_private(home / ADDRESS_FILE, home))
         origin = Origin.read(told["origin"])
         address = str(told["url"])
     except (OSError, ValueError, LookupError, TypeError):

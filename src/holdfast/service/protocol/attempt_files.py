@@ -11,8 +11,8 @@ from typing import BinaryIO
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
 from holdfast.model.result import Refusal, TransitionResult
-from holdfast.service.commands.request_errors import Refused, accepted
-from holdfast.service.project.project import Place
+from holdfast.service.commands.request_errors import Refused, require_accepted
+from holdfast.service.project.project import StoreLocation
 from holdfast.service.queries.views import View
 from holdfast.worker.files.artifacts import Artifact
 from holdfast.worker.files.state_directory import State, state_of
@@ -25,14 +25,14 @@ def keep_artifact(
     """Keep a file of an attempt that may still act; another content under its name is refused."""
     task_id = held[0]
     artifact = Artifact(state, task_id, name, content)
-    accepted(task_id, engine.work.check_write(*held))
+    require_accepted(task_id, engine.work.check_write(*held))
     engine.work.check_room(*held, artifact.effect, len(content))
     try:
         artifact.lay_aside(engine.store)
         recorded = engine.work.record_effect(
             *held, artifact.effect, artifact.told, beside=len(content)
         )
-        answer = accepted(task_id, recorded.answer)
+        answer = require_accepted(task_id, recorded.answer)
         if recorded.value != artifact.told:
             conflict = Refusal.RESULT_CONFLICT
             refusal = TransitionResult(ok=False, reason=conflict, detail=artifact.conflict)
@@ -43,19 +43,19 @@ def keep_artifact(
     return {"ok": True, "repeated": answer.repeated, **artifact.told}
 
 
-TAIL = 4_096
+TAIL_BYTES = 4_096
 
 
-def log_path(place: Place, task_id: str, attempt: int) -> StatePath:
+def log_path(location: StoreLocation, task_id: str, attempt: int) -> StatePath:
     """Where a worker on this machine writes the log of an attempt."""
-    return state_of(place.url).log(task_id, attempt)
+    return state_of(location.url).log(task_id, attempt)
 
 
-def last_line(place: Place, task_id: str, attempt: int) -> tuple[str, float] | None:
+def read_last_line(location: StoreLocation, task_id: str, attempt: int) -> tuple[str, float] | None:
     """The last line of a log that says something, and when it was written, in seconds."""
     try:
-        with _open(place, task_id, attempt) as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
+        with _open_log(location, task_id, attempt) as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
             lines = [line for line in file.read().splitlines() if line.strip()]
             when = os.fstat(file.fileno()).st_mtime
     except OSError:
@@ -63,18 +63,18 @@ def last_line(place: Place, task_id: str, attempt: int) -> tuple[str, float] | N
     return (lines[-1].decode(errors="replace").strip(), when) if lines else None
 
 
-def read_log(place: Place, task_id: str, attempt: int, start: int = 0) -> bytes:
+def read_log(location: StoreLocation, task_id: str, attempt: int, start: int = 0) -> bytes:
     """What a log holds from a place on; nothing when there is none yet."""
     try:
-        with _open(place, task_id, attempt) as file:
+        with _open_log(location, task_id, attempt) as file:
             file.seek(start)
             return file.read()
     except FileNotFoundError:
         return b""
     except OSError as error:
-        path = log_path(place, task_id, attempt)
+        path = log_path(location, task_id, attempt)
         raise InvalidInput("log", f"{path} cannot be read: {error.strerror}") from error
 
 
-def _open(place: Place, task_id: str, attempt: int) -> BinaryIO:
-    return os.fdopen(log_path(place, task_id, attempt).open(os.O_RDONLY), "rb")
+def _open_log(location: StoreLocation, task_id: str, attempt: int) -> BinaryIO:
+    return os.fdopen(log_path(location, task_id, attempt).open(os.O_RDONLY), "rb")

@@ -19,16 +19,16 @@ from holdfast.engine.claims.standing_claims import StandingClaim
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError
 from holdfast.model.task import Assignment
-from holdfast.service.protocol.protocol import Offer
+from holdfast.service.protocol.protocol import ClaimTerms
 
-STANDING = 16
+MAX_STANDING = 16
 
 log = logging.getLogger("holdfast.service")
-Kind = tuple[tuple[str, ...], str, tuple[str, ...], bool]
+ClaimKind = tuple[tuple[str, ...], str, tuple[str, ...], bool]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ask:
+class ClaimOptions:
     """How many tasks at most, under which name if any, which ones not, and whether bare ones."""
 
     most: int = 1
@@ -37,33 +37,33 @@ class Ask:
     bare: bool = True
 
 
-class Waiter:
+class LongPoll:
     """One long poll; what it is given arrives in its `arrived`."""
 
-    def __init__(self, engine: Engine, offer: Offer, ask: Ask) -> None:
+    def __init__(self, engine: Engine, terms: ClaimTerms, options: ClaimOptions) -> None:
         self.arrived: asyncio.Future[Claimed] = asyncio.get_running_loop().create_future()
-        self.kept = ask.request is not None
+        self.kept = options.request is not None
         self._work = engine.work
         self._given_up = False
         self.standing_claim: StandingClaim = engine.work.standing_claim(
-            offer.worker,
-            agents=offer.served,
-            tags=offer.tags,
+            terms.worker,
+            agents=terms.served,
+            tags=terms.tags,
             room=self._room,
-            passing=lambda: ask.passing,
+            passing=lambda: options.passing,
             deliver=self._deliver,
         )
-        self.standing_claim.lease = engine.work.lease(offer.lease)
-        self.standing_claim.most = ask.most
-        self.standing_claim.request = ask.request
-        self.standing_claim.bare = ask.bare
+        self.standing_claim.lease = engine.work.lease(terms.lease)
+        self.standing_claim.most = options.most
+        self.standing_claim.request = options.request
+        self.standing_claim.bare = options.bare
         # Its worker is elsewhere, and is told all there is.
         self.standing_claim.look = None
         self.leave: Callable[[], None] | None = None
         self._served = False
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ClaimKind:
         return (
             self.standing_claim.agents,
             self.standing_claim.tags,
@@ -103,19 +103,19 @@ class Waiter:
 
 
 @dataclass(kw_only=True)
-class Line:
+class WaitingClaims:
     """Those of one kind: some stand, the others wait behind them in the order they came."""
 
-    standing: set[Waiter] = field(default_factory=set)
-    behind: deque[Waiter] = field(default_factory=deque)
+    standing: set[LongPoll] = field(default_factory=set)
+    behind: deque[LongPoll] = field(default_factory=deque)
 
 
-class WaitingRoom:
+class LongPolls:
     """To be used on one loop."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._lines: dict[Kind, Line] = {}
+        self._lines: dict[ClaimKind, WaitingClaims] = {}
         self._loop = asyncio.get_running_loop()
         self._closing: asyncio.Future[None] = self._loop.create_future()
         self._unsubscribe = engine.on_hint(self._hint, served=False)
@@ -123,29 +123,29 @@ class WaitingRoom:
 
     @property
     def waiting(self) -> int:
-        return sum(len(line.standing) + len(line.behind) for line in [*self._lines.values()])
+        return sum(len(claims.standing) + len(claims.behind) for claims in [*self._lines.values()])
 
-    def waiter(self, offer: Offer, ask: Ask) -> Waiter:
+    def waiter(self, offer: ClaimTerms, ask: ClaimOptions) -> LongPoll:
         """Who waits for what a worker asks for."""
-        return Waiter(self._engine, offer, ask)
+        return LongPoll(self._engine, offer, ask)
 
     async def wait(
-        self, waiter: Waiter, seconds: float, gone: asyncio.Future[None]
+        self, waiter: LongPoll, seconds: float, gone: asyncio.Future[None]
     ) -> Claimed | None:
         """What the waiter is given before the time is up, it is gone, or this is closed."""
-        line = self._lines.setdefault(waiter.kind, Line())
-        line.behind.append(waiter)
-        self._fill(line)
+        claims = self._lines.setdefault(waiter.kind, WaitingClaims())
+        claims.behind.append(waiter)
+        self._fill(claims)
         ends: set[asyncio.Future[Any]] = {waiter.arrived, gone, self._closing}
         try:
             await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            self._leave(waiter, line)
+            self._leave(waiter, claims)
             if not waiter.arrived.done() and waiter.leave is not None:
                 # Written after whatever was on its way when it left.
                 with suppress(HoldfastError):
                     await self._engine.work.pull.aio(waiter.standing_claim)
         except asyncio.CancelledError:
-            self._leave(waiter, line)
+            self._leave(waiter, claims)
             waiter.give_up()
             raise
         claimed = waiter.arrived.result() if waiter.arrived.done() else None
@@ -161,36 +161,36 @@ class WaitingRoom:
         self._looking.cancel()
         self._unsubscribe()
 
-    def _fill(self, line: Line) -> None:
+    def _fill(self, claims: WaitingClaims) -> None:
         """Have as many stand as may, and ask for them what may be there."""
         stood = False
-        while line.behind and len(line.standing) < STANDING:
-            waiter = line.behind.popleft()
-            line.standing.add(waiter)
+        while claims.behind and len(claims.standing) < MAX_STANDING:
+            waiter = claims.behind.popleft()
+            claims.standing.add(waiter)
             waiter.leave = self._engine.work.take(waiter.standing_claim)
             stood = True
         if stood:
-            self._ask(line)
+            self._ask(claims)
 
-    def _leave(self, waiter: Waiter, line: Line) -> None:
+    def _leave(self, waiter: LongPoll, claims: WaitingClaims) -> None:
         """Stand in line no longer; once more changes nothing."""
         if waiter.leave is None:
-            line.behind.remove(waiter)
+            claims.behind.remove(waiter)
         else:
             waiter.leave()
-            line.standing.discard(waiter)
-            self._fill(line)
+            claims.standing.discard(waiter)
+            self._fill(claims)
             if waiter.arrived.done():
                 # There may be more where that came from.
-                self._ask(line)
+                self._ask(claims)
         # Those who came after the last of this line had left stand in another.
-        if not line.standing and not line.behind and self._lines.get(waiter.kind) is line:
+        if not claims.standing and not claims.behind and self._lines.get(waiter.kind) is claims:
             del self._lines[waiter.kind]
 
-    def _ask(self, line: Line) -> None:
-        for waiter in line.standing:
+    def _ask(self, claims: WaitingClaims) -> None:
+        for waiter in claims.standing:
             waiter.standing_claim.may_have_more = True
-        first = next(iter(line.standing), None)
+        first = next(iter(claims.standing), None)
         if first is not None:
             with suppress(HoldfastError):
                 self._engine.work.pull.submit(first.standing_claim)
@@ -201,8 +201,8 @@ class WaitingRoom:
             self._loop.call_soon_threadsafe(self._ask_all)
 
     def _ask_all(self) -> None:
-        for line in self._lines.values():
-            self._ask(line)
+        for claims in self._lines.values():
+            self._ask(claims)
 
     async def _look(self) -> None:
         while True:
@@ -210,16 +210,18 @@ class WaitingRoom:
             self._ask_all()
 
 
-class OwnRoom:
+class OwnLongPolls:
     """A waiting room for a process of its own, made on the loop of the first who waits."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._room: WaitingRoom | None = None
+        self._room: LongPolls | None = None
 
-    async def wait(self, offer: Offer, ask: Ask, seconds: float) -> list[Assignment]:
+    async def wait(
+        self, terms: ClaimTerms, options: ClaimOptions, seconds: float
+    ) -> list[Assignment]:
         """What somebody who never hangs up is given."""
-        room = self._room = self._room or WaitingRoom(self._engine)
+        polls = self._room = self._room or LongPolls(self._engine)
         gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        claimed = await room.wait(Waiter(self._engine, offer, ask), seconds, gone)
+        claimed = await polls.wait(LongPoll(self._engine, terms, options), seconds, gone)
         return [] if claimed is None else claimed.read()

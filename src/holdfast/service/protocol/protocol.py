@@ -25,11 +25,11 @@ from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment, Completion, Renewal
 from holdfast.model.text import clean_key, clean_name, clean_text, digest
 from holdfast.model.units import Moment
-from holdfast.service.commands.request_errors import accepted, may_act
+from holdfast.service.commands.request_errors import require_accepted, require_may_act
 from holdfast.service.commands.task_fields import read_new_task
 from holdfast.service.commands.token_scope import TokenScope
 from holdfast.service.protocol.attempt_files import keep_artifact
-from holdfast.service.queries.history import page_of_effects
+from holdfast.service.queries.history import view_page_of_effects
 from holdfast.service.queries.plain_tasks import is_plain, view_plain
 from holdfast.service.queries.queries import Queries
 from holdfast.service.queries.views import View, present, tell_time, view_task
@@ -58,42 +58,42 @@ def view_assignment(assignment: Assignment) -> View:
 
 
 # How long who asks waits for an answer at all: no more than a part of what is to be kept.
-SHORTEST, LONGEST = 1.0, 10.0
+MIN_REPLY_WAIT, MAX_REPLY_WAIT = 1.0, 10.0
 # How long those that are written wait for one whose row somebody has locked.
-FOR_OTHERS = 1.0
+LOCKED_ROW_WAIT = 1.0
 
-Outcome = TransitionResult | InvalidInput | StoreError
+RenewalOutcome = TransitionResult | InvalidInput | StoreError
 
 
-def renew_each(engine: Engine, renewals: Sequence[Renewal], lease: float | None) -> list[View]:
+def renew_leases(engine: Engine, renewals: Sequence[Renewal], lease: float | None) -> list[View]:
     """Keep leases; what is to be said of all of them alike is raised, as of a single one."""
     replies = engine.work.renew_each(renewals, lease=lease)
-    _wait(replies, engine.settings.lease if lease is None else lease)
-    outcomes = [_outcome(each) for each in replies]
+    _wait_for_replies(replies, engine.settings.lease if lease is None else lease)
+    outcomes = [_read_outcome(each) for each in replies]
     errors = [each for each in outcomes if not isinstance(each, TransitionResult)]
-    if len(errors) == len(outcomes) and len({_code(each) for each in errors}) == 1:
+    if len(errors) == len(outcomes) and len({_error_code(each) for each in errors}) == 1:
         raise errors[0]
-    return [_tell(each, outcome) for each, outcome in zip(renewals, outcomes, strict=True)]
+    return [_view_outcome(each, outcome) for each, outcome in zip(renewals, outcomes, strict=True)]
 
 
-def _wait(replies: Sequence[Future[TransitionResult]], lease: float) -> None:
-    left = [each for each in replies if not each.done()]
-    wait(left, min(LONGEST, max(SHORTEST, lease / 3)), FIRST_COMPLETED)
-    wait(left, FOR_OTHERS)
+def _wait_for_replies(replies: Sequence[Future[TransitionResult]], lease: float) -> None:
+    pending = [each for each in replies if not each.done()]
+    wait(pending, min(MAX_REPLY_WAIT, max(MIN_REPLY_WAIT, lease / 3)), FIRST_COMPLETED)
+    wait(pending, LOCKED_ROW_WAIT)
 
 
-def _outcome(reply: Future[TransitionResult]) -> Outcome:
+def _read_outcome(reply: Future[TransitionResult]) -> RenewalOutcome:
     if not reply.done():
         return StoreBusy("another transaction holds a row that this needs")
     error = reply.exception()
     return error if isinstance(error, InvalidInput | StoreError) else reply.result()
 
 
-def _code(error: InvalidInput | StoreError) -> str:
+def _error_code(error: InvalidInput | StoreError) -> str:
     return INVALID if isinstance(error, InvalidInput) else AWAY
 
 
-def _tell(renewal: Renewal, outcome: Outcome) -> View:
+def _view_outcome(renewal: Renewal, outcome: RenewalOutcome) -> View:
     if isinstance(outcome, TransitionResult):
         return present(task_id=renewal.task_id, ok=outcome.ok, reason=outcome.reason)
     known = isinstance(outcome, InvalidInput)
@@ -101,29 +101,29 @@ def _tell(renewal: Renewal, outcome: Outcome) -> View:
     return {
         "task_id": renewal.task_id,
         "ok": False,
-        "reason": _code(outcome),
+        "reason": _error_code(outcome),
         "detail": detail,
     }
 
 
-_NOTE = re.compile(r"wait ([0-9]{1,9})")
+_WAIT_NOTE = re.compile(r"wait ([0-9]{1,9})")
 
 
-def note_waits(attempt: int, wait: WakeCondition) -> list[tuple[str, object]]:
+def build_wait_notes(attempt: int, wait: WakeCondition) -> list[tuple[str, object]]:
     """What is remembered of an attempt that was given back until a signal comes."""
     return [(f"wait {attempt}", {"wait_for": signal}) for signal in wait.signals]
 
 
-def hear(engine: Engine, task_id: str, token: str) -> dict[str, Any]:
+def take_awaited_signal(engine: Engine, task_id: str, token: str) -> dict[str, Any]:
     """Take the signal that a task waited for last, if it is there; all it has heard, by name."""
     known = engine.work.effects(task_id)
-    waits = _waits(known)
-    if waits and (last := _heard(max(waits))) not in known:
+    waits = _read_wait_notes(known)
+    if waits and (last := _name_of_taken_signal(max(waits))) not in known:
         target = engine.tasks.get(task_id).run_id or task_id
         taken = engine.work.take_signal(task_id, token, target, waits[max(waits)], name=last)
         if taken.found:
             known[last] = taken.value
-    heard = {each: known.get(_heard(each)) for each in sorted(waits)}
+    heard = {each: known.get(_name_of_taken_signal(each)) for each in sorted(waits)}
     # A worker may remember whatever it likes under these names.
     return {
         waits[each]: said["signal"]
@@ -132,13 +132,13 @@ def hear(engine: Engine, task_id: str, token: str) -> dict[str, Any]:
     }
 
 
-def _heard(attempt: int) -> str:
+def _name_of_taken_signal(attempt: int) -> str:
     return f"wait {attempt} heard"
 
 
-def _waits(known: dict[str, Any]) -> dict[int, str]:
+def _read_wait_notes(known: dict[str, Any]) -> dict[int, str]:
     """For which signals attempts were given back."""
-    found = {name: _NOTE.fullmatch(name) for name in known}
+    found = {name: _WAIT_NOTE.fullmatch(name) for name in known}
     noted = {int(each[1]): known[name] for name, each in found.items() if each}
     return {
         attempt: said["wait_for"]
@@ -151,7 +151,7 @@ Note = tuple[str, object]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Offer:
+class ClaimTerms:
     """What a worker says of itself when it asks for work; `agents` unless it leaves that open."""
 
     worker: str
@@ -188,20 +188,22 @@ class Protocol:
     With the token of a server that is for some agents alone, a task of another raises `Forbidden`.
     """
 
-    def __init__(self, engine: Engine, queries: Queries, state: State, scope: TokenScope) -> None:
+    def __init__(
+        self, engine: Engine, queries: Queries, state: State, token_scope: TokenScope
+    ) -> None:
         self._engine = engine
-        self._scope = scope
+        self._scope = token_scope
         self._queries = queries
         self._state = state
 
-    def claim(self, offer: Offer, *, most: int = 1, task_id: str | None = None) -> View:
+    def claim(self, terms: ClaimTerms, *, most: int = 1, task_id: str | None = None) -> View:
         """Lease the first ready tasks, or the one named; without agents, for its own."""
-        got = self.take(offer, most=most, task_id=task_id)
-        return {"assignments": [view_assignment(each) for each in got]}
+        assignments = self.take(terms, most=most, task_id=task_id)
+        return {"assignments": [view_assignment(each) for each in assignments]}
 
     def take(
         self,
-        offer: Offer,
+        terms: ClaimTerms,
         *,
         most: int = 1,
         task_id: str | None = None,
@@ -211,26 +213,26 @@ class Protocol:
         # Nobody else may be there to take back what a dead worker left.
         self._engine.work.recover()
         if task_id is not None:
-            return self.take_by_id(offer, task_id, request)
+            return self.take_by_id(terms, task_id, request)
         return self._engine.work.claim(
-            offer.worker,
-            agents=offer.served,
-            tags=offer.tags,
-            lease=offer.lease,
+            terms.worker,
+            agents=terms.served,
+            tags=terms.tags,
+            lease=terms.lease,
             count=most,
             request=request,
         )
 
     def take_by_id(
-        self, offer: Offer, task_id: str, request: str | None = None
+        self, terms: ClaimTerms, task_id: str, request: str | None = None
     ) -> list[Assignment]:
         self._scope.check_tasks([task_id])
         return self._engine.work.claim_by_id(
             task_id,
-            offer.worker,
-            agents=offer.agents or [self._engine.tasks.get(task_id).agent],
-            tags=offer.tags,
-            lease=offer.lease,
+            terms.worker,
+            agents=terms.agents or [self._engine.tasks.get(task_id).agent],
+            tags=terms.tags,
+            lease=terms.lease,
             request=request,
         )
 
@@ -246,7 +248,7 @@ class Protocol:
     def renew_many(self, renewals: Sequence[Renewal], lease: float | None = None) -> View:
         """Keep several leases; what becomes of each is told of each."""
         self._scope.check_tasks([each.task_id for each in renewals])
-        return {"leases": renew_each(self._engine, renewals, lease)}
+        return {"leases": renew_leases(self._engine, renewals, lease)}
 
     def complete(self, task_id: str, token: str, output: object, usage: object = None) -> View:
         self._scope.check_tasks([task_id])
@@ -304,8 +306,8 @@ class Protocol:
         whole = replace(wait, target=task.run_id or task_id)
         if self._engine.work.check_write(task_id, token).ok:
             # What it was woken for is taken by now, whether it has looked or not.
-            hear(self._engine, task_id, token)
-        return self.suspend(task_id, token, whole, [*note_waits(task.attempt, wait), *notes])
+            take_awaited_signal(self._engine, task_id, token)
+        return self.suspend(task_id, token, whole, [*build_wait_notes(task.attempt, wait), *notes])
 
     def ask(self, task_id: str, token: str, question: object, notes: Sequence[Note] = ()) -> View:
         self._scope.check_tasks([task_id])
@@ -323,7 +325,7 @@ class Protocol:
         """Keep that nothing of an attempt runs any more, whatever became of the attempt."""
         self._scope.check_tasks([task_id])
         told = self._engine.workers.note_stop(task_id, token, ended=ended, left=left)
-        return {"ok": True, "repeated": accepted(task_id, told).repeated}
+        return {"ok": True, "repeated": require_accepted(task_id, told).repeated}
 
     def whole(self, assignments: Sequence[Assignment]) -> list[View]:
         """Assignments with all that the executors of a worker elsewhere want."""
@@ -346,16 +348,16 @@ class Protocol:
 
     def guard(self, task_id: str, token: str) -> View:
         self._scope.check_tasks([task_id])
-        return self.tell(task_id, may_act(task_id, self._engine.work.guard(task_id, token)))
+        return self.tell(task_id, require_may_act(task_id, self._engine.work.guard(task_id, token)))
 
     def effects(
         self, task_id: str, token: str, after: str | None = None, limit: int | None = None
     ) -> View:
         """A page of what an attempt that may still act finds remembered; what its signals said."""
         self._scope.check_tasks([task_id])
-        accepted(task_id, self._engine.work.check_write(task_id, token))
-        signals = hear(self._engine, task_id, token) if after is None else None
-        page = page_of_effects(
+        require_accepted(task_id, self._engine.work.check_write(task_id, token))
+        signals = take_awaited_signal(self._engine, task_id, token) if after is None else None
+        page = view_page_of_effects(
             self._engine, task_id, after, EFFECTS_AT_ONCE if limit is None else limit
         )
         return page | present(signals=signals or None)
@@ -364,7 +366,7 @@ class Protocol:
         """Remember what a side effect gave; the first value under a name stays."""
         self._scope.check_tasks([task_id])
         recorded = self._engine.work.record_effect(task_id, token, name, value)
-        return _recorded(task_id, name, recorded)
+        return _view_recorded(task_id, name, recorded)
 
     def spawn(
         self, task_id: str, token: str, tasks: Sequence[Mapping[str, Any]], name: str
@@ -375,7 +377,7 @@ class Protocol:
         self._scope.check_tasks([task_id])
         self._scope.check_children(wanted)
         recorded = self._engine.work.spawn(task_id, token, wanted, name=name)
-        told = _recorded(task_id, name, recorded)
+        told = _view_recorded(task_id, name, recorded)
         # Under that name there may be the value of an effect, which names any task it likes.
         value = recorded.value if isinstance(recorded.value, list) else []
         ids = [each for each in value if isinstance(each, str)]
@@ -386,7 +388,7 @@ class Protocol:
     def log(self, task_id: str, token: str, chunk: bytes) -> int:
         """Add to the log of an attempt that may still act; how long it is then."""
         self._scope.check_tasks([task_id])
-        accepted(task_id, self._engine.work.check_write(task_id, token))
+        require_accepted(task_id, self._engine.work.check_write(task_id, token))
         return append(self._state.log(task_id, int(token.partition(".")[0])), chunk)
 
     def keep_artifact(self, task_id: str, token: str, name: str, content: bytes) -> View:
@@ -396,15 +398,15 @@ class Protocol:
 
     def tell(self, task_id: str, answer: TransitionResult) -> View:
         """How the task of a report stands, unless that was refused."""
-        told = accepted(task_id, answer)
+        told = require_accepted(task_id, answer)
         return {"ok": True, "repeated": told.repeated, "task": self._queries.task(task_id)}
 
 
-def request_key(owner: str, worker: str, request_id: str) -> str:
+def make_request_key(owner: str, worker: str, request_id: str) -> str:
     """What a request is remembered under: whoever asks, and what they call it."""
     return digest(owner, clean_name("worker", worker), clean_key("request_id", request_id))
 
 
-def _recorded(task_id: str, name: str, recorded: EffectRecord) -> View:
-    told = accepted(task_id, recorded.answer)
+def _view_recorded(task_id: str, name: str, recorded: EffectRecord) -> View:
+    told = require_accepted(task_id, recorded.answer)
     return {"ok": True, "repeated": told.repeated, "name": name, "value": recorded.value}

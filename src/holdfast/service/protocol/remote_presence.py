@@ -8,17 +8,17 @@ from dataclasses import dataclass
 
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError
-from holdfast.service.protocol.protocol import Offer
+from holdfast.service.protocol.protocol import ClaimTerms
 from holdfast.store.database import Row
 
-MOST = 10_000
+MAX_PROCESSES = 10_000
 
 
 @dataclass(kw_only=True)
-class Visit:
+class WorkerProcess:
     """One process of a worker; who is silent until `ends` is gone."""
 
-    offer: Offer
+    offer: ClaimTerms
     places: int
     due: float
     ends: float
@@ -26,22 +26,22 @@ class Visit:
     told: str | None = None
 
 
-class Visitors:
+class RemotePresence:
     """Speaks for each as often as leases are renewed; it waits for the store where one leaves."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._visits: dict[str, Visit] = {}
+        self._visits: dict[str, WorkerProcess] = {}
 
-    def see(self, offer: Offer, places: int) -> str | None:
+    def see(self, terms: ClaimTerms, concurrency: int) -> str | None:
         """Note that a worker has asked; the answer is what it is told: `drain`, `evict`."""
-        visit = self._find(offer.worker)
-        if visit is not None and visit.offer.origin != offer.origin:
-            if visit.told is None:
+        process = self._find(terms.worker)
+        if process is not None and process.offer.origin != terms.origin:
+            if process.told is None:
                 # The name is another's, until that is silent or told to go.
                 return None
-            visit = None
-        return self._hear_from(visit or self._begin(offer, places))
+            process = None
+        return self._hear_from(process or self._begin(terms, concurrency))
 
     def keep(
         self, worker: str, process: str | None = None, *, token: str | None = None
@@ -60,7 +60,7 @@ class Visitors:
 
         A worker that another token has brought, or none, stays.
         """
-        origin = Offer(worker=worker, process=process, token=token).origin
+        origin = ClaimTerms(worker=worker, process=process, token=token).origin
         visit = self._visits.get(worker)
         if visit is not None and visit.offer.origin == origin:
             # First: what it had still on its way must not bring it back.
@@ -69,63 +69,63 @@ class Visitors:
         known = [each for each in workers.list() if (each.name, each.process) == (worker, origin)]
         return any(workers.forget(each.name, each.started_at).ok for each in known)
 
-    def _find(self, worker: str) -> Visit | None:
-        visit = self._visits.get(worker)
-        return None if visit is None or self._now >= visit.ends else visit
+    def _find(self, worker: str) -> WorkerProcess | None:
+        process = self._visits.get(worker)
+        return None if process is None or self._now >= process.ends else process
 
-    def _begin(self, offer: Offer, places: int) -> Visit:
-        before = self._visits.pop(offer.worker, None)
+    def _begin(self, terms: ClaimTerms, concurrency: int) -> WorkerProcess:
+        before = self._visits.pop(terms.worker, None)
         if before is not None and before.told is not None:
             self._forget(before)
-        visit = Visit(offer=offer, places=places, due=self._now, ends=self._now)
-        self._visits[offer.worker] = visit
-        while len(self._visits) > MOST:
+        process = WorkerProcess(offer=terms, places=concurrency, due=self._now, ends=self._now)
+        self._visits[terms.worker] = process
+        while len(self._visits) > MAX_PROCESSES:
             del self._visits[next(iter(self._visits))]
-        return visit
+        return process
 
-    def _hear_from(self, visit: Visit) -> str | None:
+    def _hear_from(self, process: WorkerProcess) -> str | None:
         now, settings = self._now, self._engine.settings
         # Who does not tell one start from the next is told to go for a lease, and then is another.
-        if visit.told is None or visit.offer.process is not None:
-            visit.ends = now + settings.lease
-        if now >= visit.due:
-            visit.due = now + settings.renewal
+        if process.told is None or process.offer.process is not None:
+            process.ends = now + settings.lease
+        if now >= process.due:
+            process.due = now + settings.renewal
             with suppress(HoldfastError):
-                self._say(visit)
-        return visit.told
+                self._say(process)
+        return process.told
 
-    def _say(self, visit: Visit) -> None:
-        workers, offer = self._engine.workers, visit.offer
-        if visit.started_at is not None:
-            asked = workers.announce.submit(offer.worker, visit.started_at)
+    def _say(self, process: WorkerProcess) -> None:
+        workers, terms = self._engine.workers, process.offer
+        if process.started_at is not None:
+            reply = workers.announce.submit(terms.worker, process.started_at)
         else:
-            asked = workers.register.submit(
-                offer.worker,
-                agents=offer.served,
-                tags=offer.tags,
-                concurrency=visit.places,
-                process=offer.origin,
+            reply = workers.register.submit(
+                terms.worker,
+                agents=terms.served,
+                tags=terms.tags,
+                concurrency=process.places,
+                process=terms.origin,
             )
-        asked.add_done_callback(lambda done: _hear(visit, done))
+        reply.add_done_callback(lambda done: _on_announced(process, done))
 
-    def _forget(self, visit: Visit) -> None:
-        if visit.started_at is not None:
+    def _forget(self, process: WorkerProcess) -> None:
+        if process.started_at is not None:
             with suppress(HoldfastError):
-                self._engine.workers.forget.submit(visit.offer.worker, visit.started_at)
+                self._engine.workers.forget.submit(process.offer.worker, process.started_at)
 
     @property
     def _now(self) -> float:
         return self._engine.clock.monotonic()
 
 
-def _hear(visit: Visit, asked: Future[Row | None]) -> None:
-    if asked.exception() is not None:
+def _on_announced(process: WorkerProcess, reply: Future[Row | None]) -> None:
+    if reply.exception() is not None:
         return
-    found = asked.result()
-    if visit.started_at is None:
-        visit.started_at = None if found is None else int(found["started_at"])
+    found = reply.result()
+    if process.started_at is None:
+        process.started_at = None if found is None else int(found["started_at"])
     elif found is None:
         # It was silent for so long that it was forgotten.
-        visit.started_at, visit.told, visit.due = None, None, 0.0
+        process.started_at, process.told, process.due = None, None, 0.0
     else:
-        visit.told = found["told"]
+        process.told = found["told"]

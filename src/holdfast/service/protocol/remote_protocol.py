@@ -10,43 +10,43 @@ from typing import Any
 from holdfast.errors import HoldfastError
 from holdfast.model.task import Renewal
 from holdfast.model.units import Moment
-from holdfast.service.commands.request_errors import Refused, accepted
-from holdfast.service.protocol.protocol import Offer
+from holdfast.service.commands.request_errors import Refused, require_accepted
+from holdfast.service.protocol.protocol import ClaimTerms
 from holdfast.service.queries.views import View, present
 from holdfast.worker.remote.client import Client, Refusing
 
 Said = dict[str, Any]
 
 
-class Elsewhere:
+class RemoteProtocol:
     """What `Protocol` offers a script, by the calls of a worker; what is refused is `Refused`."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    def claim(self, offer: Offer, *, most: int = 1, task_id: str | None = None) -> View:
-        asked = present(
-            worker=offer.worker,
-            agents=None if offer.agents is None else list(offer.agents),
-            tags=list(offer.tags) or None,
-            lease_seconds=offer.lease,
+    def claim(self, terms: ClaimTerms, *, most: int = 1, task_id: str | None = None) -> View:
+        body = present(
+            worker=terms.worker,
+            agents=None if terms.agents is None else list(terms.agents),
+            tags=list(terms.tags) or None,
+            lease_seconds=terms.lease,
             max=most,
             task_id=task_id,
         )
-        post = partial(self._client.post, "/claims", asked, assignments=list)
+        post = partial(self._client.post, "/claims", body, assignments=list)
         return self._ask(task_id or "the claim", post)
 
     def renew(self, renewal: Renewal, lease: float | None = None) -> View:
-        asked = present(
+        lease_body = present(
             task_id=renewal.task_id,
             token=renewal.token,
             progress=renewal.progress,
             usage=renewal.usage,
         )
-        (answer,) = self._client.renew([asked], lease)
+        (answer,) = self._client.renew([lease_body], lease)
         if isinstance(answer, HoldfastError):
             raise answer
-        accepted(renewal.task_id, answer)
+        require_accepted(renewal.task_id, answer)
         return self.guard(renewal.task_id, renewal.token)
 
     def complete(self, task_id: str, token: str, output: object, usage: object = None) -> View:
@@ -56,10 +56,10 @@ class Elsewhere:
         return self._report(task_id, "fail", token, error=error, retryable=retryable)
 
     def reach_limit(self, task_id: str, token: str, until: Moment) -> View:
-        return self._report(task_id, "fail", token, limit_until=_sent(until))
+        return self._report(task_id, "fail", token, limit_until=_write_moment(until))
 
     def release(self, task_id: str, token: str, until: Moment | None = None) -> View:
-        return self._report(task_id, "release", token, until=_sent(until))
+        return self._report(task_id, "release", token, until=_write_moment(until))
 
     def guard(self, task_id: str, token: str) -> View:
         return self._report(task_id, "guard", token)
@@ -82,5 +82,5 @@ class Elsewhere:
             raise Refused(identifier, refused.answer) from refused
 
 
-def _sent(moment: Moment | None) -> object:
+def _write_moment(moment: Moment | None) -> object:
     return moment.isoformat() if isinstance(moment, datetime) else moment

@@ -15,10 +15,10 @@ from holdfast.service.queries.views import tell_removed, view_task
 from holdfast.store.database import Transaction
 
 LAST = "@last"
-SHOWN = 8
-NEAR = 200
-FULL = 22
-_SHAPE = re.compile(rf"[rt]_[{ALPHABET}]{{1,20}}")
+MAX_SHOWN = 8
+MAX_COMPARED = 200
+ID_LENGTH = 22
+_ID_BEGINNING = re.compile(rf"[rt]_[{ALPHABET}]{{1,20}}")
 _FORMS = (
     "write an id (r_… or t_…), the beginning of one, @last, or a step of a run as RUN:step "
     "(@last:build.2.implement)"
@@ -40,7 +40,7 @@ class Addresses:
             return self._engine.runs.task(self.run(run), step).id if step else self.run(run)
         if given == LAST:
             return self._last()
-        if not _SHAPE.fullmatch(given):
+        if not _ID_BEGINNING.fullmatch(given):
             raise InvalidInput("id", f"{given[:60]!r} names no run or task; {_FORMS}")
         return self._begins(given)
 
@@ -56,7 +56,7 @@ class Addresses:
         found = self.find(text)
         if found.startswith("r_"):
             steps = [task.step for task in self._engine.runs.tasks(found) if not task.parent_id]
-            names = ", ".join(f"{found}:{step}" for step in steps[:SHOWN])
+            names = ", ".join(f"{found}:{step}" for step in steps[:MAX_SHOWN])
             raise InvalidInput("task", f"{found} is a run, and a task is wanted; its are {names}")
         return found
 
@@ -65,7 +65,9 @@ class Addresses:
         found: list[str] = []
         for kind, listed in (("r_", self._engine.runs.list), ("t_", self._engine.tasks.list)):
             if kind.startswith(text[:2]):
-                found += [each.id for each in listed(limit=NEAR) if each.id.startswith(text)]
+                found += [
+                    each.id for each in listed(limit=MAX_COMPARED) if each.id.startswith(text)
+                ]
         return found
 
     def _last(self) -> str:
@@ -81,7 +83,7 @@ class Addresses:
 
         def read(tx: Transaction) -> list[str]:
             # "~" comes behind every character of an id.
-            rows = tx.read(query, first=text, last=text + "~", count=SHOWN + 1)
+            rows = tx.read(query, first=text, last=text + "~", count=MAX_SHOWN + 1)
             return [row["id"] for row in rows]
 
         found = self._engine.database.view(read)
@@ -89,18 +91,18 @@ class Addresses:
             removed = self._engine.database.view(lambda tx: tell_removed(tx, text))
             raise NotFound(text, _KINDS[text[0]], removed or self._nearest(text))
         if len(found) > 1:
-            more = ", …" if len(found) > SHOWN else ""
-            names = ", ".join(self._describe(each) for each in found[:SHOWN])
+            more = ", …" if len(found) > MAX_SHOWN else ""
+            names = ", ".join(self._describe(each) for each in found[:MAX_SHOWN])
             raise InvalidInput("id", f"{text} is the beginning of several: {names}{more}")
         return found[0]
 
     def _nearest(self, text: str) -> str:
         listed = self._engine.runs.list if text.startswith("r_") else self._engine.tasks.list
-        known = [each.id for each in listed(limit=NEAR)]
+        known = [each.id for each in listed(limit=MAX_COMPARED)]
         if not known:
             return "there is none at all yet"
-        close = get_close_matches(text.ljust(FULL, known[0][-1]), known, n=3, cutoff=0.8)
-        if close and len(text) == FULL:
+        close = get_close_matches(text.ljust(ID_LENGTH, known[0][-1]), known, n=3, cutoff=0.8)
+        if close and len(text) == ID_LENGTH:
             return f"the nearest: {', '.join(self._describe(each) for each in close)}"
         return f"the newest: {', '.join(self._describe(each) for each in known[:3])}"
 
@@ -109,5 +111,5 @@ class Addresses:
             run = self._engine.runs.get(identifier)
             return f"{identifier} ({run.workflow}, {run.status})"
         task = self._engine.tasks.get(identifier)
-        place = self._engine.database.view(lambda tx: name_tasks(tx, [identifier]))[identifier]
-        return f"{identifier} ({name_task(view_task(task), place)}, {task.status})"
+        address = self._engine.database.view(lambda tx: name_tasks(tx, [identifier]))[identifier]
+        return f"{identifier} ({name_task(view_task(task), address)}, {task.status})"

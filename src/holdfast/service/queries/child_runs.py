@@ -14,10 +14,10 @@ from holdfast.model.workflow.step import all_steps
 from holdfast.service.queries.views import Usage, View, add, present
 from holdfast.store.database import Row, Transaction
 
-Look = Callable[[str, str | None], Row | None]
+FindVersion = Callable[[str, str | None], Row | None]
 
 
-def callers(tx: Transaction, runs: Sequence[Run]) -> dict[str, View]:
+def read_callers(tx: Transaction, runs: Sequence[Run]) -> dict[str, View]:
     """Of each run that was called: the task that did, its step and its run."""
     called = [run.id for run in runs if run.parent_id is not None]
     if not called:
@@ -28,7 +28,7 @@ def callers(tx: Transaction, runs: Sequence[Run]) -> dict[str, View]:
     }
 
 
-def place_from_top(
+def find_addresses_from_top(
     tx: Transaction, tasks: Mapping[str, str | None]
 ) -> dict[str, tuple[str | None, str]]:
     """The place of each of some tasks of some runs: in the topmost run, what was called there too.
@@ -40,7 +40,7 @@ def place_from_top(
     rows = {row["id"]: row for row in tx.read("callers_of", ids=runs)} if runs else {}
     if not rows:
         return {task: (run, names[task]) for task, run in tasks.items()}
-    above = place_from_top(tx, {row["task_id"]: row["run_id"] for row in rows.values()})
+    above = find_addresses_from_top(tx, {row["task_id"]: row["run_id"] for row in rows.values()})
     found: dict[str, tuple[str | None, str]] = {}
     for task, run in tasks.items():
         if run in rows:
@@ -51,7 +51,7 @@ def place_from_top(
     return found
 
 
-def runs_below(tx: Transaction, ids: Sequence[str]) -> dict[str, list[str]]:
+def read_runs_below(tx: Transaction, ids: Sequence[str]) -> dict[str, list[str]]:
     """What each of some runs has called, near or far."""
     found: dict[str, list[str]] = {}
     for row in tx.read("runs_below", ids=ids):
@@ -59,7 +59,7 @@ def runs_below(tx: Transaction, ids: Sequence[str]) -> dict[str, list[str]]:
     return found
 
 
-def with_usage_below(
+def add_usage_below(
     usages: Mapping[str, Usage], below: Mapping[str, Sequence[str]], run_id: str
 ) -> Usage | None:
     """What a run and all that it has called used up."""
@@ -69,55 +69,57 @@ def with_usage_below(
     return total or None
 
 
-def view_called(tx: Transaction, rows: Sequence[Row]) -> dict[str, View]:
+def view_called_runs(tx: Transaction, rows: Sequence[Row]) -> dict[str, View]:
     """Runs that were called, in brief, and what stops each; of a key, who has its places."""
-    keys = {row["concurrency_key"] for row in rows if _holds(row) & Hold.SLOT} - {None}
+    keys = {row["concurrency_key"] for row in rows if _read_holds(row) & Hold.SLOT} - {None}
     slots = {key: explain_slot(tx, key)[0] for key in keys}
-    return {row["id"]: _view_called(row, slots) for row in rows}
+    return {row["id"]: _view_called_run(row, slots) for row in rows}
 
 
-def _view_called(row: Row, slots: Mapping[str, str]) -> View:
+def _view_called_run(row: Row, slots: Mapping[str, str]) -> View:
     view: View = {name: row[name] for name in ("id", "workflow", "status")}
-    holds = _holds(row)
+    holds = _read_holds(row)
     slot = slots.get(row["concurrency_key"] or "") if holds & Hold.SLOT else None
     return view | present(holds=[*holds.names] or None, slot=slot)
 
 
-def _holds(row: Row) -> Hold:
+def _read_holds(row: Row) -> Hold:
     """What stops a run that has not ended."""
     return Hold(row["holds"] if row["status"] == RunStatus.RUNNING else 0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Called:
+class CalledRuns:
     """Runs that were called, by their ids, and the last one of each task that did."""
 
     runs: Mapping[str, View]
     last: Mapping[str, str]
 
 
-def nest(tasks: Sequence[View], called: Called) -> list[View]:
+def nest_called_runs(tasks: Sequence[View], called: CalledRuns) -> list[View]:
     """Tasks that call, with the run that each waits for or has waited for, and its tasks."""
-    return [_nested(task, called) for task in tasks]
+    return [_nest_called_run(task, called) for task in tasks]
 
 
-def _nested(task: View, called: Called) -> View:
+def _nest_called_run(task: View, called: CalledRuns) -> View:
     run = called.runs.get(task.get("waits_for") or called.last.get(task["id"], ""))
     if run is None or "calls" not in task:
         return task
-    return task | {"child": run | {"tasks": nest(run["tasks"], called)}}
+    return task | {"child": run | {"tasks": nest_called_runs(run["tasks"], called)}}
 
 
-def with_called(workflow: Workflow, look: Look, way: tuple[str, ...] = ()) -> Workflow:
+def attach_called_workflows(
+    workflow: Workflow, find_version: FindVersion, callers: tuple[str, ...] = ()
+) -> Workflow:
     """A workflow with those that its steps call, as far as the store knows them."""
-    here = (*way, workflow.name)
+    here = (*callers, workflow.name)
     found = {flow.name: flow for flow in workflow.called}
     for step in all_steps(workflow.steps):
         name = step.calls
         if name is None or name in found or name in here or len(here) > MAX_CALL_DEPTH:
             continue
-        row = look(name, None if step.work is None else step.work.version)
+        row = find_version(name, None if step.work is None else step.work.version)
         if row is not None:
             found[name] = read_workflow(row["definition"])
-    called = tuple(with_called(flow, look, here) for flow in found.values())
+    called = tuple(attach_called_workflows(flow, find_version, here) for flow in found.values())
     return replace(workflow, called=called) if called else workflow

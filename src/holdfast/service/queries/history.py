@@ -18,13 +18,13 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.read.pages import PAGE, read_limit
 from holdfast.engine.read.records import read_event
 from holdfast.errors import InvalidInput
-from holdfast.service.queries.queries import Look
+from holdfast.service.queries.queries import StoreReader
 from holdfast.service.queries.views import View, present, view_event
 from holdfast.store.database import Row, Transaction
 
-MOST_GAPS = 200
-LOOKED_BACK = 1_000
-_SHAPE = re.compile(r"\d{1,18}(?:\.\d{1,18}-\d{1,18}-\d{1,18}){0,200}")
+MAX_GAPS = 200
+MAX_EVENTS_LOOKED_BACK = 1_000
+_CURSOR = re.compile(r"\d{1,18}(?:\.\d{1,18}-\d{1,18}-\d{1,18}){0,200}")
 # Numbers first, last, and the first transaction that had not begun when it was seen.
 Gap = tuple[int, int, int]
 
@@ -36,7 +36,7 @@ class Cursor:
 
     @classmethod
     def read(cls, text: str) -> Cursor:
-        if not _SHAPE.fullmatch(text):
+        if not _CURSOR.fullmatch(text):
             reason = "is no cursor; pass what `next` or the id of an event said, as it was"
             raise InvalidInput("after", reason)
         after, *gaps = text.split(".")
@@ -58,7 +58,9 @@ class Cursor:
     def passed(self, seq: int, noted: int | None) -> Cursor:
         """Behind one more event; a gap before it stays open where something is `noted`."""
         if seq <= self.after:
-            return replace(self, gaps=tuple(part for gap in self.gaps for part in _cut(gap, seq)))
+            return replace(
+                self, gaps=tuple(part for gap in self.gaps for part in _split_gap(gap, seq))
+            )
         gaps = self.gaps
         if noted is not None and seq > self.after + 1:
             gaps = (*gaps, (self.after + 1, seq - 1, noted))
@@ -66,7 +68,7 @@ class Cursor:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Told:
+class EventWithCursor:
     """One event, and the cursor behind it."""
 
     event: View
@@ -74,7 +76,7 @@ class Told:
 
 
 class History:
-    def __init__(self, view: Look) -> None:
+    def __init__(self, view: StoreReader) -> None:
         self._view = view
 
     def page(self, after: str | None = None, limit: int = PAGE) -> View:
@@ -84,13 +86,13 @@ class History:
         end = told[-1].cursor if told else cursor
         return present(items=[each.event for each in told], next=str(end))
 
-    def after(self, cursor: Cursor, limit: int) -> list[Told]:
-        def read(tx: Transaction) -> list[Told]:
+    def after(self, cursor: Cursor, limit: int) -> list[EventWithCursor]:
+        def read(tx: Transaction) -> list[EventWithCursor]:
             gaps = [gap[:2] for gap in cursor.gaps]
             late = tx.read("events_within", rows=gaps, count=limit) if gaps else []
             room = limit - len(late)
             new = tx.read("events_behind", after=cursor.after, count=room) if room else []
-            return _told(tx, cursor, late, new if room else None)
+            return _advance_cursor(tx, cursor, late, new if room else None)
 
         return self._view(read)
 
@@ -98,25 +100,25 @@ class History:
         """The cursor behind everything that is there by now."""
 
         def read(tx: Transaction) -> Cursor:
-            rows = list(reversed(tx.read("latest_events", count=LOOKED_BACK)))
+            rows = list(reversed(tx.read("latest_events", count=MAX_EVENTS_LOOKED_BACK)))
             first = Cursor(after=rows[0]["seq"] - 1) if rows else Cursor()
-            told = _told(tx, first, [], rows)
+            told = _advance_cursor(tx, first, [], rows)
             return told[-1].cursor if told else first
 
         return self._view(read)
 
 
-def _told(
+def _advance_cursor(
     tx: Transaction, cursor: Cursor, late: Sequence[Row], new: Sequence[Row] | None
-) -> list[Told]:
+) -> list[EventWithCursor]:
     """What was found in the gaps, and behind them, where all that is in the gaps was found."""
     (snapshot,) = tx.read("snapshot")
     under_way = snapshot["oldest"] < snapshot["next"]
     noted = snapshot["next"] if under_way else None
-    told: list[Told] = []
+    told: list[EventWithCursor] = []
     for row in late:
         cursor = cursor.passed(row["seq"], noted)
-        told.append(_tell(row, cursor))
+        told.append(_view_event_with_cursor(row, cursor))
     if new is None:
         return told
     cursor = cursor.settle(snapshot["oldest"])
@@ -124,15 +126,15 @@ def _told(
         told[-1] = replace(told[-1], cursor=cursor)
     for row in new:
         cursor = cursor.passed(row["seq"], noted)
-        if len(cursor.gaps) > MOST_GAPS:
+        if len(cursor.gaps) > MAX_GAPS:
             # What is under way has to end before more gaps can be told.
             break
-        told.append(_tell(row, cursor))
+        told.append(_view_event_with_cursor(row, cursor))
     return told
 
 
-def _tell(row: Row, cursor: Cursor) -> Told:
-    return Told(event=view_event(read_event(row)), cursor=cursor)
+def _view_event_with_cursor(row: Row, cursor: Cursor) -> EventWithCursor:
+    return EventWithCursor(event=view_event(read_event(row)), cursor=cursor)
 
 
 def _read_gap(text: str) -> Gap:
@@ -140,7 +142,7 @@ def _read_gap(text: str) -> Gap:
     return first, last, noted
 
 
-def _cut(gap: Gap, seq: int) -> list[Gap]:
+def _split_gap(gap: Gap, seq: int) -> list[Gap]:
     first, last, noted = gap
     if not first <= seq <= last:
         return [gap]
@@ -148,14 +150,14 @@ def _cut(gap: Gap, seq: int) -> list[Gap]:
     return [part for part in parts if part[0] <= part[1]]
 
 
-def page_of_effects(engine: Engine, task_id: str, after: str | None, limit: int) -> View:
+def view_page_of_effects(engine: Engine, task_id: str, after: str | None, limit: int) -> View:
     """`{effects, next}`: so many of them, oldest first, behind what `next` said."""
-    effects = engine.work.effects_page(task_id, _read(after), limit)
+    effects = engine.work.effects_page(task_id, _read_effects_cursor(after), limit)
     more = urlsafe_b64encode(next(reversed(effects)).encode()) if len(effects) == limit else b""
     return present(effects=effects, next=more.decode() or None)
 
 
-def _read(cursor: str | None) -> str | None:
+def _read_effects_cursor(cursor: str | None) -> str | None:
     """The name that a cursor stands for."""
     if cursor is None:
         return None

@@ -12,16 +12,16 @@ from holdfast.engine.read.task_state import count_called, count_done, mark, name
 from holdfast.errors import NotFound
 from holdfast.model.run import Run
 from holdfast.service.queries.child_runs import (
-    Called,
-    callers,
-    nest,
-    place_from_top,
-    runs_below,
-    view_called,
-    with_usage_below,
+    CalledRuns,
+    add_usage_below,
+    find_addresses_from_top,
+    nest_called_runs,
+    read_callers,
+    read_runs_below,
+    view_called_runs,
 )
 from holdfast.service.queries.plain_tasks import is_fresh, is_plain, view_plain
-from holdfast.service.queries.run_history import read_run_events, settled
+from holdfast.service.queries.run_history import read_run_events, read_settled_page
 from holdfast.service.queries.views import (
     View,
     present,
@@ -44,17 +44,17 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 # To read longer JSON from text takes longer than all the rest of a task.
-BRIEF = 16_384
+MAX_BRIEF_LENGTH = 16_384
 
 
-class Look(Protocol):
+class StoreReader(Protocol):
     def __call__(self, work: Callable[[Transaction], T]) -> T: ...
 
 
 class Queries:
     """Most need only the store; for the others an engine is opened."""
 
-    def __init__(self, view: Look, engine: Callable[[], Engine]) -> None:
+    def __init__(self, view: StoreReader, engine: Callable[[], Engine]) -> None:
         self._view = view
         self._engine = engine
 
@@ -73,7 +73,7 @@ class Queries:
 
         def read(tx: Transaction) -> View:
             rows = [read_run(row) for row in tx.read(query, **asked)]
-            return _page(view_runs(tx, rows), limit, "id")
+            return _view_page(view_runs(tx, rows), limit, "id")
 
         return self._view(read)
 
@@ -93,7 +93,7 @@ class Queries:
         query, asked = ask_for_tasks(page, run=run, parent=parent, workflow=workflow)
 
         def read(tx: Transaction) -> View:
-            return _page(view_tasks(tx, map(read_task, tx.read(query, **asked))), limit, "id")
+            return _view_page(view_tasks(tx, map(read_task, tx.read(query, **asked))), limit, "id")
 
         return self._view(read)
 
@@ -108,9 +108,9 @@ class Queries:
             if not rows:
                 raise NotFound(run_id, "run", tell_removed(tx, run_id))
             (run,) = view_runs(tx, [read_run(rows[0])], brief=brief)
-            below = runs_below(tx, [run_id]).get(run_id, [])
-            tasks = _tasks_of_runs(tx, [run_id, *below], brief=brief)
-            return {**run, "tasks": nest(tasks[run_id], _read_called(tx, below, tasks))}
+            below = read_runs_below(tx, [run_id]).get(run_id, [])
+            tasks = _read_tasks_of_runs(tx, [run_id, *below], brief=brief)
+            return {**run, "tasks": nest_called_runs(tasks[run_id], _read_called(tx, below, tasks))}
 
         return self._view(read)
 
@@ -145,7 +145,7 @@ class Queries:
         """All that is a part of a task without a run, near or far, without what is long in them."""
 
         def read(tx: Transaction) -> list[View]:
-            rows = [_shorten(row) for row in tx.read("tasks_below", task_id=task_id)]
+            rows = [_drop_long_values(row) for row in tx.read("tasks_below", task_id=task_id)]
             return view_tasks(tx, map(read_task, rows))
 
         return self._view(read)
@@ -163,7 +163,7 @@ class Queries:
         """The run that a task has called and waits for."""
 
         def read(tx: Transaction) -> dict[str, View]:
-            return view_called(tx, tx.read("run_by_id", run_id=task.get("waits_for", "")))
+            return view_called_runs(tx, tx.read("run_by_id", run_id=task.get("waits_for", "")))
 
         return next(iter(self._view(read).values()), None)
 
@@ -185,8 +185,8 @@ class Queries:
             return read_run_events(tx, identifier, after, count)
 
         alone = final or identifier.startswith("t_")
-        rows = self._view(read) if alone else settled(self._view, read, identifier, after)
-        return _page([view_event(read_event(row)) for row in rows], limit, "seq")
+        rows = self._view(read) if alone else read_settled_page(self._view, read, identifier, after)
+        return _view_page([view_event(read_event(row)) for row in rows], limit, "seq")
 
     def latest_events(self, limit: int = PAGE) -> list[View]:
         """The newest events of the whole store, oldest first."""
@@ -207,7 +207,7 @@ class Queries:
 
     def schedules(self, *, limit: int = PAGE, after: str | None = None) -> View:
         found = self._engine().schedules.list(limit=limit, after=after)
-        return _page([view_schedule(each) for each in found], limit, "name")
+        return _view_page([view_schedule(each) for each in found], limit, "name")
 
     def workers(self) -> View:
         """Every worker that has been heard of lately, wherever it is."""
@@ -242,7 +242,7 @@ class Queries:
                 if run is None
                 else tx.read("tasks_of_run_for_people", run_id=run, count=limit)
             )
-            return with_addresses(tx, view_tasks(tx, map(read_task, rows)))
+            return add_addresses(tx, view_tasks(tx, map(read_task, rows)))
 
         return self._view(read)
 
@@ -251,45 +251,47 @@ class Queries:
 
         def read(tx: Transaction) -> list[View]:
             rows = tx.read("steps_out_of_queue", count=limit)
-            return with_addresses(tx, view_tasks(tx, map(read_task, rows)))
+            return add_addresses(tx, view_tasks(tx, map(read_task, rows)))
 
         return self._view(read)
 
 
-def with_addresses(tx: Transaction, tasks: Sequence[View]) -> list[View]:
+def add_addresses(tx: Transaction, tasks: Sequence[View]) -> list[View]:
     """Tasks, each with what to type for it; what was called has its place in the topmost run."""
-    places = place_from_top(tx, {each["id"]: each.get("run_id") for each in tasks})
-    return [each | {"address": _address(*places[each["id"]])} for each in tasks]
+    addresses = find_addresses_from_top(tx, {each["id"]: each.get("run_id") for each in tasks})
+    return [each | {"address": _write_address(*addresses[each["id"]])} for each in tasks]
 
 
-def _address(run: str | None, name: str) -> str:
+def _write_address(run: str | None, name: str) -> str:
     """What to type for a task: its place in its run; one without a run is called by its title."""
     return name if run is None else f"{run}:{name}"
 
 
-def _tasks_of_runs(tx: Transaction, runs: Sequence[str], *, brief: bool) -> dict[str, list[View]]:
+def _read_tasks_of_runs(
+    tx: Transaction, runs: Sequence[str], *, brief: bool
+) -> dict[str, list[View]]:
     rows = tx.read("tasks_of_runs", ids=runs)
     if brief:
-        rows = [_shorten(row) for row in rows]
+        rows = [_drop_long_values(row) for row in rows]
     tasks: dict[str, list[View]] = {run: [] for run in runs}
     for task in view_tasks(tx, map(read_task, rows)):
         tasks[task["run_id"]].append(task)
     return tasks
 
 
-def _read_called(tx: Transaction, ids: Sequence[str], tasks: dict[str, list[View]]) -> Called:
+def _read_called(tx: Transaction, ids: Sequence[str], tasks: dict[str, list[View]]) -> CalledRuns:
     rows = sorted(tx.read("runs_by_id", ids=ids), key=lambda row: int(row["parent_epoch"]))
     callers = sorted({row["parent_id"] for row in rows})
     counted = {row["id"] for row in tx.read("child_runs", ids=callers)}
     runs = {
         run_id: view | present(superseded=None if run_id in counted else True, tasks=tasks[run_id])
-        for run_id, view in view_called(tx, rows).items()
+        for run_id, view in view_called_runs(tx, rows).items()
     }
-    return Called(runs=runs, last={row["parent_id"]: row["id"] for row in rows})
+    return CalledRuns(runs=runs, last={row["parent_id"]: row["id"] for row in rows})
 
 
-def _shorten(row: Row) -> Row:
-    long = [name for name in ("payload", "output") if len(row[name] or "") > BRIEF]
+def _drop_long_values(row: Row) -> Row:
+    long = [name for name in ("payload", "output") if len(row[name] or "") > MAX_BRIEF_LENGTH]
     return {**row, **dict.fromkeys(long)} if long else row
 
 
@@ -299,19 +301,19 @@ def view_runs(tx: Transaction, runs: Sequence[Run], *, brief: bool = False) -> l
     outputs: dict[str, dict[str, Any]] = {}
     for row in () if brief else tx.read("outputs_of_runs", ids=ids):
         outputs.setdefault(row["run_id"], {})[row["step"]] = read_value(row["output"])
-    below = runs_below(tx, ids)
+    below = read_runs_below(tx, ids)
     everyone = sorted({*ids, *(each for called in below.values() for each in called)})
     usages = usage_by_owner(tx.read("usages_of_runs", ids=everyone))
-    parents = callers(tx, runs)
+    parents = read_callers(tx, runs)
     limited = used_by(tx, [run.id for run in runs if run.budget is not None])
     return [
         view_run(
             run,
-            output=_alone(outputs.get(run.id, {})),
-            usage=with_usage_below(usages, below, run.id),
+            output=_join_outputs(outputs.get(run.id, {})),
+            usage=add_usage_below(usages, below, run.id),
             caller=parents.get(run.id),
             budget=None if run.budget is None else view_budget(run.budget, limited[run.id]),
-            progress=_progress(counted.get(run.id)),
+            progress=_view_progress(counted.get(run.id)),
         )
         for run in runs
     ]
@@ -352,16 +354,16 @@ def view_tasks(tx: Transaction, tasks: Any) -> list[View]:  # noqa: ANN401 - any
     ]
 
 
-def _alone(outputs: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON is any value
+def _join_outputs(outputs: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON is any value
     """What a run gave: the output of its last step, or of its last steps by name."""
     if len(outputs) == 1:
         return next(iter(outputs.values()))
     return outputs or None
 
 
-def _progress(counted: tuple[int, int] | None) -> View | None:
+def _view_progress(counted: tuple[int, int] | None) -> View | None:
     return None if counted is None else {"done": counted[0], "total": counted[1]}
 
 
-def _page(items: list[View], limit: int, field: str) -> View:
+def _view_page(items: list[View], limit: int, field: str) -> View:
     return present(items=items, next=items[-1][field] if len(items) == limit else None)

@@ -13,13 +13,13 @@ _TITLES = ("title", "name", "id", "key")
 
 
 @dataclass(kw_only=True)
-class Node:
+class TaskNode:
     """One task, where it stands in its run, and what is below it."""
 
     task: View
     address: str
     label: str
-    children: list[Node] = field(default_factory=list)
+    children: list[TaskNode] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -35,13 +35,13 @@ class Node:
         return self.status in {"idle", "queued", "running"}
 
     @property
-    def leaves(self) -> list[Node]:
+    def leaves(self) -> list[TaskNode]:
         if not self.children:
             return [self]
         return [leaf for child in self.children for leaf in child.leaves]
 
     @property
-    def fronts(self) -> list[Node]:
+    def fronts(self) -> list[TaskNode]:
         """Where it goes on, or does not: itself if it asks a person, whatever came of all below."""
         if not self.children or self.asks_person:
             return [self]
@@ -102,49 +102,51 @@ class Node:
         return (now if ended is None else ended) - begun
 
 
-def outline(tasks: Sequence[View]) -> list[Node]:
+def build_task_trees(tasks: Sequence[View]) -> list[TaskNode]:
     """The trees of some tasks, in the order of their steps and items, without the superseded.
 
     Below a step that calls a workflow are the steps of that.
     """
-    return _outline(tasks, "")
+    return _build_trees_below(tasks, "")
 
 
-def _outline(tasks: Sequence[View], prefix: str) -> list[Node]:
+def _build_trees_below(tasks: Sequence[View], prefix: str) -> list[TaskNode]:
     counted = [task for task in tasks if not task.get("superseded")]
     known = {task["id"] for task in counted}
     below: dict[str | None, list[View]] = {}
     for task in counted:
         parent = task.get("parent_id")
         below.setdefault(parent if parent in known else None, []).append(task)
-    return _nodes(below, None, prefix)
+    return _build_nodes(below, None, prefix)
 
 
-def _nodes(below: dict[str | None, list[View]], parent: str | None, prefix: str) -> list[Node]:
+def _build_nodes(
+    below: dict[str | None, list[View]], parent: str | None, prefix: str
+) -> list[TaskNode]:
     ordered = sorted(below.get(parent, ()), key=lambda task: (task["position"], task["id"]))
-    return [_node(below, task, prefix) for task in ordered]
+    return [_build_node(below, task, prefix) for task in ordered]
 
 
-def _node(below: dict[str | None, list[View]], task: View, prefix: str) -> Node:
+def _build_node(below: dict[str | None, list[View]], task: View, prefix: str) -> TaskNode:
     item = task.get("item") if task["kind"] == "group" else None
     own = str(task.get("step") or task["title"]) if item is None else number_of_item(item)
     address = f"{prefix}.{own}" if prefix else own
-    title = own_title(task) or ("" if item is None else name_item(task.get("payload")))
+    title = read_own_title(task) or ("" if item is None else name_item(task.get("payload")))
     label = f"{own} {title}".rstrip()
-    children = _nodes(below, task["id"], address)
+    children = _build_nodes(below, task["id"], address)
     if "child" in task and not task["child"].get("superseded"):
-        children += _outline(task["child"]["tasks"], address)
-    return Node(task=task, address=address, label=label, children=children)
+        children += _build_trees_below(task["child"]["tasks"], address)
+    return TaskNode(task=task, address=address, label=label, children=children)
 
 
-def in_order(tasks: Sequence[View]) -> list[View]:
+def order_tasks(tasks: Sequence[View]) -> list[View]:
     """Some tasks of any runs, run by run, as the trees of them are read; what has no place last."""
     runs: dict[str, list[View]] = {}
     for task in tasks:
         runs.setdefault(task.get("run_id", ""), []).append(task)
     ordered: dict[str, View] = {}
     for _, own in sorted(runs.items()):
-        waiting = outline(own)[::-1]
+        waiting = build_task_trees(own)[::-1]
         while waiting:
             node = waiting.pop()
             ordered[node.task["id"]] = node.task
@@ -152,25 +154,25 @@ def in_order(tasks: Sequence[View]) -> list[View]:
     return [*ordered.values(), *(each for each in tasks if each["id"] not in ordered)]
 
 
-def own_title(task: View) -> str:
+def read_own_title(task: View) -> str:
     """The title that a task was given beside its step; what an approval asks is none."""
     step = task.get("step")
-    made_up = {step, *(f"{step}.{number}" for number in _numbers(task))}
+    made_up = {step, *(f"{step}.{number}" for number in _item_numbers(task))}
     nameless = step is None or task["kind"] == "approval" or task["title"] in made_up
     return "" if nameless else str(task["title"])
 
 
-def _numbers(task: View) -> tuple[str | int, ...]:
+def _item_numbers(task: View) -> tuple[str | int, ...]:
     item = task.get("item")
     # Older releases counted from 0 in titles too.
     return () if item is None else (number_of_item(item), item)
 
 
-def name_task(task: View, place: str | None = None) -> str:
+def name_task(task: View, address: str | None = None) -> str:
     """What to call a task: in a run by its place, or its step, and its title, else by its title."""
-    if place is not None and "run_id" in task:
-        return f"{place} {own_title(task)}".rstrip()
-    step, title = task.get("step"), own_title(task)
+    if address is not None and "run_id" in task:
+        return f"{address} {read_own_title(task)}".rstrip()
+    step, title = task.get("step"), read_own_title(task)
     if step is None or (title and "run_id" not in task):
         return str(task["title"])
     return f"{step} {title}".rstrip()
@@ -183,13 +185,13 @@ def name_item(value: Any) -> str:  # noqa: ANN401 - JSON is any value
     return str(value) if isinstance(value, str | int | float) else ""
 
 
-def step_names(tasks: Sequence[View]) -> dict[str, str]:
+def name_steps(tasks: Sequence[View]) -> dict[str, str]:
     """What to call each task by its id: where it stands, and the title that it was given.
 
     A run that was called there has its place; what counts for nothing any more has no place.
     """
-    named = {task["id"]: name_task(task) for task in every_task(tasks)}
-    waiting = outline(tasks)
+    named = {task["id"]: name_task(task) for task in walk_tasks(tasks)}
+    waiting = build_task_trees(tasks)
     while waiting:
         node = waiting.pop()
         named[node.task["id"]] = node.name
@@ -197,13 +199,15 @@ def step_names(tasks: Sequence[View]) -> dict[str, str]:
         if "child" in node.task:
             child = node.task["child"]
             named[child["id"]] = node.address
-            waiting += _outline(child["tasks"], node.address) if child.get("superseded") else []
+            waiting += (
+                _build_trees_below(child["tasks"], node.address) if child.get("superseded") else []
+            )
     return named
 
 
-def every_task(tasks: Sequence[View]) -> Iterator[View]:
+def walk_tasks(tasks: Sequence[View]) -> Iterator[View]:
     """Some tasks, and those of the runs that they have called."""
     for task in tasks:
         yield task
         if "child" in task:
-            yield from every_task(task["child"]["tasks"])
+            yield from walk_tasks(task["child"]["tasks"])

@@ -8,25 +8,25 @@ from __future__ import annotations
 from collections import Counter
 
 from holdfast.engine.read.records import read_run, read_task
-from holdfast.service.queries.queries import Look, Queries, view_runs, view_tasks
+from holdfast.service.queries.queries import Queries, StoreReader, view_runs, view_tasks
 from holdfast.service.queries.views import View, add, tell_time
 from holdfast.store.database import Transaction
 
-SHOWN = 500
-RUNNING = 100
+MAX_ENDED = 500
+MAX_RUNNING = 100
 
 
-def report(view: Look, queries: Queries, since: int) -> View:
+def build_report(read_store: StoreReader, queries: Queries, since: int) -> View:
     def read(tx: Transaction) -> View:
         ended = view_runs(
-            tx, [*map(read_run, tx.read("runs_ended_since", since=since, count=SHOWN))]
+            tx, [*map(read_run, tx.read("runs_ended_since", since=since, count=MAX_ENDED))]
         )
-        lone = tx.read("lone_tasks_failed_since", since=since, count=SHOWN)
+        lone = tx.read("lone_tasks_failed_since", since=since, count=MAX_ENDED)
         return {"ended": ended, "failed_tasks": view_tasks(tx, map(read_task, lone))}
 
-    told = view(read)
+    told = read_store(read)
     # What a step called is part of the run that called it, and costs nothing beside that.
-    running = queries.runs(status="running", limit=RUNNING)["items"]
+    running = queries.runs(status="running", limit=MAX_RUNNING)["items"]
     spent: dict[str, float] = {}
     for run in (*told["ended"], *running):
         add(spent, run.get("usage"))
@@ -40,7 +40,7 @@ def report(view: Look, queries: Queries, since: int) -> View:
     }
 
 
-def count(view: Look) -> View:
+def count_open_work(read_store: StoreReader) -> View:
     """`{agents: {developer: {ready: 3, running: 1}}, runs: {running: 2}, workers, conflicts}`."""
 
     def read(tx: Transaction) -> View:
@@ -57,4 +57,4 @@ def count(view: Look) -> View:
             "conflicts": conflicts,
         }
 
-    return view(read)
+    return read_store(read)

@@ -11,19 +11,19 @@ import pytest
 from holdfast.engine.claims.picker import Claimed
 from holdfast.engine.claims.standing_claims import StandingClaim
 from holdfast.engine.engine import Engine
-from holdfast.service.protocol.long_polls import Ask, Waiter, WaitingRoom
-from holdfast.service.protocol.protocol import Offer
+from holdfast.service.protocol.long_polls import ClaimOptions, LongPoll, LongPolls
+from holdfast.service.protocol.protocol import ClaimTerms
 from tests.contract.task_states import create
 from tests.race.racers import eventually
 
 PATIENCE = 30
 
 
-def _waiter(engine: Engine) -> Waiter:
-    return Waiter(engine, Offer(worker="w"), Ask())
+def _waiter(engine: Engine) -> LongPoll:
+    return LongPoll(engine, ClaimTerms(worker="w"), ClaimOptions())
 
 
-def _enter(room: WaitingRoom, waiter: Waiter) -> tuple[asyncio.Task[Any], asyncio.Future[None]]:
+def _enter(room: LongPolls, waiter: LongPoll) -> tuple[asyncio.Task[Any], asyncio.Future[None]]:
     gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     return asyncio.create_task(room.wait(waiter, PATIENCE, gone)), gone
 
@@ -39,7 +39,7 @@ def test_a_task_delivered_to_a_cancelled_waiter_is_given_back(
     held: list[Claimed] = []
 
     async def leave() -> tuple[str, Callable[[Claimed], None]]:
-        room, waiter = WaitingRoom(engine), _waiter(engine)
+        room, waiter = LongPolls(engine), _waiter(engine)
         deliver, waiter.standing_claim.deliver = waiter.standing_claim.deliver, held.append
         waiting, _ = _enter(room, waiter)
         await _seen(lambda: room.waiting == 1)
@@ -82,7 +82,7 @@ def test_a_waiter_slow_to_leave_an_empty_line_leaves_the_next_waiter_alone(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, *, cancelled: bool
 ) -> None:
     async def story() -> None:
-        room = WaitingRoom(engine)
+        room = LongPolls(engine)
         quick, slow, later = (_waiter(engine) for _ in range(3))
         held = HeldPull(engine, slow.standing_claim)
         monkeypatch.setattr(engine.work, "pull", held)

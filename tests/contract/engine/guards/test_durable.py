@@ -15,7 +15,7 @@ from holdfast.model.status import Status
 from holdfast.model.task import Assignment, NewTask
 from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.model.workflow.reference import Reference
-from holdfast.service.admin.health import heal
+from holdfast.service.admin.health import repair_store
 from tests.contract.raw_store import raw
 from tests.contract.single_statements import complete, keep, write
 from tests.contract.task_states import MISSING_TASK, create, finish, start, take
@@ -183,8 +183,8 @@ def test_a_task_that_waits_for_a_child_deleted_by_an_older_release_is_found_and_
         run("UPDATE holdfast_task SET parent_epoch = NULL WHERE id = ?", gone)
     assert write(engine, "delete_task", task_id=gone, actor="user") == {gone}
     assert "waits for its children, and none of them is open" in str(engine.doctor())
-    assert heal(engine, dry_run=True)["woken"] == [parent]
-    assert heal(engine)["woken"] == [parent]
+    assert repair_store(engine, dry_run=True)["woken"] == [parent]
+    assert repair_store(engine)["woken"] == [parent]
     assert engine.tasks.get(parent).state == "ready"
     assert [each.status for each in engine.work.children(parent, [gone, kept])] == [
         Status.CANCELLED,
@@ -217,9 +217,9 @@ def test_a_signal_that_a_release_before_this_one_has_sent_is_heard(
     assert take_signal(engine, take(engine, create(engine)), robbed) == ["3"]
     assert "waits for go, which was sent" in str(engine.doctor())
     woken = sorted([heard, twice])
-    assert heal(engine, dry_run=True)["woken"] == woken
+    assert repair_store(engine, dry_run=True)["woken"] == woken
     assert engine.tasks.get(heard).state == "waiting"
-    assert heal(engine)["woken"] == woken
+    assert repair_store(engine)["woken"] == woken
     assert {engine.tasks.get(each).state for each in woken} == {"ready"}
     assert {engine.tasks.get(each).state for each in (before, robbed, *deaf)} == {"waiting"}
 

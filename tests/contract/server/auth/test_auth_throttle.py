@@ -17,7 +17,7 @@ from holdfast.server.auth.known_tokens import KnownTokens
 from holdfast.server.auth.rate_limits import Rate
 from holdfast.server.problems import Problem
 from holdfast.service.admin.tokens import Tokens
-from holdfast.service.project.project import Place
+from holdfast.service.project.project import StoreLocation
 from holdfast.service.service import Service
 from tests.engines import opened
 
@@ -32,7 +32,7 @@ class Shown:
     """What somebody shows who may fail once, and then not for a long time."""
 
     def __init__(self, engine: Engine) -> None:
-        place = Place(url=engine.settings.url, home=Path(), settled=True)
+        place = StoreLocation(url=engine.settings.url, home=Path(), settled=True)
         self._known = KnownTokens(Service(place, engine))
         self.tries = Tries(self._known, Rate(often=0.001, burst=1))
 

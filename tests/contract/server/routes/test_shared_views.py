@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from holdfast.engine.engine import Engine
 from holdfast.errors import StoreUnreachable
-from holdfast.service.async_service import Looks
-from holdfast.service.project.project import Place
+from holdfast.service.async_service import SharedTaskReads
+from holdfast.service.project.project import StoreLocation
 from holdfast.service.queries.queries import Queries
 from holdfast.service.service import Service
 from tests.contract.task_states import MISSING_TASK, create
@@ -34,7 +34,7 @@ class Counted:
 
 
 def queries(engine: Engine) -> Queries:
-    place = Place(url=engine.settings.url, home=Path("unused"), settled=True)
+    place = StoreLocation(url=engine.settings.url, home=Path("unused"), settled=True)
     return Service(place, engine).queries
 
 
@@ -43,7 +43,7 @@ def test_a_caller_that_asks_during_a_look_shares_the_next_look(engine: Engine) -
 
     async def work() -> None:
         threads = Counted()
-        looks = Looks(queries(engine), threads.in_thread)
+        looks = SharedTaskReads(queries(engine), threads.in_thread)
         first = asyncio.create_task(looks.task(tasks[0]))
         await threads.begun.wait()
         others = [asyncio.create_task(looks.task(each)) for each in (*tasks, MISSING_TASK)]
@@ -73,7 +73,7 @@ def test_a_look_that_fails_is_told_to_all_who_share_it_and_to_nobody_else(engine
                 raise StoreUnreachable("away")
             return await asyncio.to_thread(work)
 
-        looks = Looks(queries(engine), in_thread)
+        looks = SharedTaskReads(queries(engine), in_thread)
         both = await asyncio.gather(
             looks.task(task_id), looks.task(task_id), return_exceptions=True
         )
@@ -90,7 +90,7 @@ def test_the_view_is_the_one_that_a_look_alone_gives(engine: Engine) -> None:
     blocked = create(engine, needs=[needed])
 
     async def work() -> None:
-        looks = Looks(queries(engine), Counted(let_go=2).in_thread)
+        looks = SharedTaskReads(queries(engine), Counted(let_go=2).in_thread)
         for task_id in (needed, blocked):
             assert await looks.task(task_id) == queries(engine).task(task_id)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.service.admin import audit
-from holdfast.service.admin.audit import OLDER, UNSEEN, AuditFile, audit_path
+from holdfast.service.admin.audit import OLD_FILES, UNCHECKED_BYTES, AuditFile, audit_path
 
 
 def test_every_file_of_the_audit_is_for_its_owner_alone(tmp_path: Path) -> None:
@@ -34,12 +34,12 @@ def test_every_file_of_the_audit_is_for_its_owner_alone(tmp_path: Path) -> None:
 def test_lines_of_other_servers_count_for_how_long_a_file_is(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/.holdfast/holdfast.db"
     mine, other = AuditFile(url), AuditFile(url)
-    mine.maxBytes = 2 * UNSEEN
+    mine.maxBytes = 2 * UNCHECKED_BYTES
     line = {"about": "a" * 1_000}
     mine.keep(line)
-    for _ in range(2 * UNSEEN // 1_000):
+    for _ in range(2 * UNCHECKED_BYTES // 1_000):
         other.keep(line)
-    for _ in range(UNSEEN // 1_000 + 1):
+    for _ in range(UNCHECKED_BYTES // 1_000 + 1):
         mine.keep(line)
     mine.close()
     other.close()
@@ -70,10 +70,10 @@ def test_a_server_that_was_quiet_writes_to_the_newest_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"sqlite:///{tmp_path}/.holdfast/holdfast.db"
-    monkeypatch.setattr(audit, "LOOK_EVERY", 0.0)
+    monkeypatch.setattr(audit, "CHECK_INTERVAL", 0.0)
     quiet, busy = AuditFile(url), AuditFile(url)
     quiet.keep({"about": "first"})
-    for _ in range(OLDER + 1):
+    for _ in range(OLD_FILES + 1):
         busy.keep({"about": "much"})
         busy.doRollover()
     quiet.keep({"about": "last"})
@@ -122,7 +122,7 @@ def test_a_line_that_cannot_be_written_is_told_of_and_disturbs_nobody(
 def test_an_audit_whose_folder_was_removed_goes_on_in_a_new_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit, "LOOK_EVERY", 0.0)
+    monkeypatch.setattr(audit, "CHECK_INTERVAL", 0.0)
     url = f"sqlite:///{tmp_path}/.holdfast/holdfast.db"
     kept = AuditFile(url)
     kept.keep({"about": "before"})

@@ -8,19 +8,19 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from holdfast.service.commands import request_bodies
-from holdfast.service.commands.request_errors import tell_mistakes
+from holdfast.service.commands.request_errors import translate_errors
 
-EITHER = request_bodies.NewTask | request_bodies.NewTasks
+EITHER = request_bodies.NewTaskBody | request_bodies.NewTasksBody
 
 
 @pytest.mark.parametrize(
     ("shape", "sent", "told"),
     [
-        (request_bodies.Claim, {}, ["worker: is missing"]),
-        (request_bodies.Claim, None, ["body: must be an object, not null"]),
-        (request_bodies.Claim, [1], ["body: must be an object, not a list"]),
+        (request_bodies.ClaimBody, {}, ["worker: is missing"]),
+        (request_bodies.ClaimBody, None, ["body: must be an object, not null"]),
+        (request_bodies.ClaimBody, [1], ["body: must be an object, not a list"]),
         (
-            request_bodies.Claim,
+            request_bodies.ClaimBody,
             {"worker": "w", "max": 0, "wait_seconds": 1e9, "agents": "x"},
             [
                 "agents: must be a list, not 'x'",
@@ -29,32 +29,32 @@ EITHER = request_bodies.NewTask | request_bodies.NewTasks
             ],
         ),
         (
-            request_bodies.Claim,
+            request_bodies.ClaimBody,
             {"worker": "w", "agnets": []},
             ["agnets: is no field of this; did you mean 'agents'?"],
         ),
         (
-            request_bodies.Held,
+            request_bodies.AttemptBody,
             {"token": "t", "q": 1},
             ["q: is no field of this; there are agents, worker"],
         ),
-        (request_bodies.Held, {"token": 5_123}, ["token: must be text, not a whole number"]),
-        (request_bodies.GiveAnswer, {}, ["answer: is missing"]),
+        (request_bodies.AttemptBody, {"token": 5_123}, ["token: must be text, not a whole number"]),
+        (request_bodies.AnswerBody, {}, ["answer: is missing"]),
         (EITHER, {"title": 1}, ["title: must be text, not 1"]),
         (EITHER, {"tasks": [{"title": "x", "foo": 1}]}, ["tasks.0.foo: is no field of this"]),
         (EITHER, {"tasks": 1}, ["tasks: must be a list, not 1"]),
         (
-            request_bodies.NewTask,
+            request_bodies.NewTaskBody,
             {"title": "x", "scheduled_for": [1]},
             ["scheduled_for: must be text or a whole number, not a list"],
         ),
         (
-            request_bodies.Artifact,
+            request_bodies.ArtifactBody,
             {"token": "t", "name": "n", "content": "c", "encoding": "zip"},
             ["encoding: must be 'text' or 'base64', not 'zip'"],
         ),
         (
-            request_bodies.Reorder,
+            request_bodies.ReorderPlanBody,
             {"order": ["x"] * 10_001},
             ["order: must be 10000 entries long at most, not 10001"],
         ),
@@ -68,17 +68,17 @@ def test_a_mistake_tells_where_it_is_what_was_given_and_what_to_write(
     with pytest.raises(ValidationError) as found:
         TypeAdapter(shape).validate_python(sent)
     errors = [{**each, "loc": ("body", *each["loc"])} for each in found.value.errors()]
-    said = [str(each) for each in tell_mistakes(errors, ("agents", "worker"))]
+    said = [str(each) for each in translate_errors(errors, ("agents", "worker"))]
     assert said == told
 
 
 def test_a_long_text_is_told_in_short_and_a_strange_one_in_ascii() -> None:
     found = {"type": "int_type", "loc": ("body", "n"), "msg": "", "input": "\u202e" + "x" * 99}
-    (told,) = tell_mistakes([found])
+    (told,) = translate_errors([found])
     assert told.message == "must be a whole number, not '\\u202exxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…"
 
 
 def test_a_mistake_without_words_of_ours_is_told_in_the_words_it_came_with() -> None:
     found = {"type": "odd", "loc": ("query", "n"), "msg": "Input should be odd", "input": 2}
-    (told,) = tell_mistakes([found])
+    (told,) = translate_errors([found])
     assert str(told) == "n: must be right (Input should be odd), not 2"

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from holdfast.model import json_schema
-from holdfast.service.commands.rehearsal import sample
+from holdfast.service.commands.rehearsal import make_sample
 from tests.unit.model.test_json_schema import PLAIN, VALUES, nested
 
 
@@ -45,7 +45,7 @@ from tests.unit.model.test_json_schema import PLAIN, VALUES, nested
     ],
 )
 def test_a_sample_fits_its_schema(schema: dict[str, object]) -> None:
-    jsonschema.validate(sample(schema), schema)
+    jsonschema.validate(make_sample(schema), schema)
 
 
 @settings(max_examples=400)
@@ -54,10 +54,10 @@ def test_a_fitting_sample_is_found_where_some_value_fits(
     schema: json_schema.Schema, value: object
 ) -> None:
     assume(json_schema.fits(schema, value))
-    assert json_schema.fits(schema, sample(schema))
+    assert json_schema.fits(schema, make_sample(schema))
 
 
 def test_a_sample_is_given_even_where_no_value_fits() -> None:
-    assert sample({"type": "string", "minLength": 2, "maxLength": 1}) == "…"
+    assert make_sample({"type": "string", "minLength": 2, "maxLength": 1}) == "…"
     for limit in (float("inf"), float("nan"), 10**400):
-        assert sample({"type": "integer", "minimum": limit}) == 1
+        assert make_sample({"type": "integer", "minimum": limit}) == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.service.project.server_address import announced, find_server
+from holdfast.service.project.server_address import announce_server, find_server
 
 
 @pytest.fixture
@@ -28,18 +28,18 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_a_server_is_found_where_this_machine_reaches_it(
     url: str, listening: str, asked: str
 ) -> None:
-    with announced(url, listening):
+    with announce_server(url, listening):
         assert find_server(url) == asked
     assert find_server(url) is None
 
 
 def test_the_last_of_two_servers_is_told_and_takes_only_its_own_word_back(url: str) -> None:
-    with announced(url, "http://127.0.0.1:1"):
-        with announced(url, "http://127.0.0.1:2"):
+    with announce_server(url, "http://127.0.0.1:1"):
+        with announce_server(url, "http://127.0.0.1:2"):
             assert find_server(url) == "http://127.0.0.1:2"
-        with announced(url, "http://127.0.0.1:3"):
+        with announce_server(url, "http://127.0.0.1:3"):
             pass
-    with announced(url, "http://127.0.0.1:4"):
+    with announce_server(url, "http://127.0.0.1:4"):
         assert find_server(url) == "http://127.0.0.1:4"
 
 
@@ -47,7 +47,7 @@ def test_an_address_that_was_left_by_another_process_or_cannot_be_read_is_not_be
     url: str, tmp_path: Path
 ) -> None:
     kept = tmp_path / ".holdfast" / "server"
-    with announced(url, "http://127.0.0.1:1"):
+    with announce_server(url, "http://127.0.0.1:1"):
         told = json.loads(kept.read_text())
         origin = json.loads(told["origin"])
         for left in (

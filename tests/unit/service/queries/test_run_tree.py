@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.service.queries.run_tree import name_item, outline, step_names
+from holdfast.service.queries.run_tree import build_task_trees, name_item, name_steps
 from holdfast.service.queries.views import usage_by_owner, usd
 
 
@@ -26,13 +26,13 @@ LOOP = [
 
 
 def test_items_stand_in_their_order_under_their_loop_without_the_superseded() -> None:
-    plan, build = outline(LOOP)
+    plan, build = build_task_trees(LOOP)
     assert (plan.label, build.label) == ("plan", "build")
     assert [node.label for node in build.children] == ["1 In", "2 The way out", "3"]
     assert build.items == (0, 3)
     assert build.under_way
     assert plan.took(1_893_456_060_000_000) == 60_000_000
-    assert step_names(LOOP)["6"] == "build.1.verify"
+    assert name_steps(LOOP)["6"] == "build.1.verify"
 
 
 def test_a_step_takes_from_its_first_start_to_its_end_with_what_it_waited() -> None:
@@ -43,7 +43,7 @@ def test_a_step_takes_from_its_first_start_to_its_end_with_what_it_waited() -> N
         task("3", "nap", state="scheduled", started_at=begun, position=1),
         task("4", "later", position=2),
     ]
-    ship, nap, later = outline(tasks)
+    ship, nap, later = build_task_trees(tasks)
     hour = 1_893_459_600_000_000
     assert (ship.took(hour), nap.took(hour)) == (14 * 60_000_000, 60 * 60_000_000)
     assert later.took(hour) is None
@@ -56,7 +56,7 @@ def test_a_task_that_waits_for_a_limit_that_lifts_by_itself_needs_nobody() -> No
         task("2", "for good", state="held", holds=["limit"]),
         task("3", "paused too", state="held", holds=["paused", "limit"], **until),
     ]
-    assert [node.moves for node in outline(tasks)] == [True, False, False]
+    assert [node.moves for node in build_task_trees(tasks)] == [True, False, False]
 
 
 def test_an_item_is_called_by_its_title_or_by_itself() -> None:

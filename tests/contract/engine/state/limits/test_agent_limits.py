@@ -131,7 +131,7 @@ def test_a_task_for_an_agent_at_its_limit_is_shown_as_held_until_the_limit_lifts
         assert (seen.state, seen.holds, seen.held_until) == ("held", Hold.LIMIT, until)
     assert {each: listed[each].state for each in others} == others
     assert {listed[each].held_until for each in others} == {None}
-    agents = summaries.count(engine.database.view)["agents"]
+    agents = summaries.count_open_work(engine.database.view)["agents"]
     assert agents["default"] == {"held": 2, "blocked": 1, "scheduled": 1}
     assert agents["other"] == {"ready": 1}
     clock.advance(HOUR)

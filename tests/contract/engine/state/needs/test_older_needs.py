@@ -11,7 +11,7 @@ from holdfast.model.effect import WakeCondition
 from holdfast.model.result import Refusal
 from holdfast.model.task import NewTask
 from holdfast.model.workflow.graph import Step
-from holdfast.service.admin.health import heal
+from holdfast.service.admin.health import repair_store
 from tests.contract.engine.state.loops.test_linked_loops import named
 from tests.contract.engine.state.loops.test_loops import begin, work_off
 from tests.contract.engine.state.needs.test_superseded_needs import ORDER, linked
@@ -40,13 +40,13 @@ def test_a_need_that_counts_no_more_is_passed_on_by_the_doctor(
 ) -> None:
     run, aside = stuck(engine, store_url)
     before = engine.tasks.get(aside).version
-    assert heal(engine, dry_run=True)["passed_on"] == [aside]
+    assert repair_store(engine, dry_run=True)["passed_on"] == [aside]
     assert engine.tasks.get(aside).version == before
-    assert heal(engine)["passed_on"] == [aside]
+    assert repair_store(engine)["passed_on"] == [aside]
     assert list(engine.tasks.blocked_by(aside)) == [named(engine, run, "build")]
     last = engine.tasks.events(aside)[-1]
     assert (last.type, last.actor, last.version) == ("task.blocked", "doctor", before + 1)
-    assert heal(engine)["passed_on"] == []
+    assert repair_store(engine)["passed_on"] == []
     assert work_off(engine, run) == [*ORDER, "aside"]
     assert engine.doctor().ok
 
@@ -57,7 +57,7 @@ def test_a_task_whose_superseded_need_was_done_again_long_ago_goes_on_at_once(
     run, aside = stuck(engine, store_url)
     for place, step in ((0, "one"), (0, "two"), (1, "one"), (1, "two")):
         finish(engine, named(engine, run, step, place))
-    assert heal(engine)["passed_on"] == [aside]
+    assert repair_store(engine)["passed_on"] == [aside]
     last = engine.tasks.events(aside)[-1]
     assert (last.type, last.data["blocked"]) == ("task.unblocked", False)
     assert work_off(engine, run) == ["aside"]
@@ -76,7 +76,7 @@ def test_a_task_that_would_wait_for_itself_goes_on_without_that_need(
     assert engine.runs.retry(run, step="one").ok
     with raw(store_url) as write:
         write(OLD, child, one)
-    assert heal(engine)["passed_on"] == [one]
+    assert repair_store(engine)["passed_on"] == [one]
     assert engine.tasks.get(one).state == "ready"
 
 
@@ -97,7 +97,7 @@ def test_superseded_needs_of_tasks_without_a_run_move_task_by_task(
     assert list(engine.tasks.blocked_by(waiting[0])) == [maker]
     assert list(engine.tasks.blocked_by(waiting[1])) == [child]
     assert engine.tasks.advance(waiting[0]).reason is Refusal.INVALID_TRANSITION
-    assert heal(engine)["passed_on"] == waiting[1:]
+    assert repair_store(engine)["passed_on"] == waiting[1:]
     finish(engine, maker)
     assert {engine.tasks.get(each).state for each in waiting} == {"ready"}
 
