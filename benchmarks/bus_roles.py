@@ -26,7 +26,7 @@ from holdfast.bus import (
     RedisBus,
     Subscription,
 )
-from holdfast.bus.execution_bus import Batch
+from holdfast.bus.execution_bus import MessageBatch
 from holdfast.engine.engine import Engine
 from holdfast.model.task import Assignment
 from holdfast.model.trace import derive_trace_id
@@ -66,7 +66,7 @@ class DoublingBus(RedisBus):
     def relay(self, store: str, texts: Sequence[Any], passed: tuple[int, int, int]) -> bool:
         return super().relay(store, [*texts, *texts], passed)
 
-    def acknowledge(self, batch: Batch) -> bool:
+    def acknowledge(self, batch: MessageBatch) -> bool:
         if self.mortality and random.random() < 1 / self.mortality:  # noqa: S311 - chance, no secret
             os.kill(os.getpid(), signal.SIGKILL)
         return super().acknowledge(batch)

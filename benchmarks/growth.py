@@ -29,8 +29,8 @@ from benchmarks.places import DATABASES
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.randomness import SeededRandomness
-from holdfast.store.postgresql.pipeline import Answer, Wire
-from holdfast.store.postgresql.statement import Statement, Types, Values, numbered
+from holdfast.store.postgresql.pipeline import Pipeline, PipelineAnswer
+from holdfast.store.postgresql.statement import Statement, Types, Values, number_parameters
 from holdfast.store.sql_text import queries
 from holdfast.store.sql_text.macros import WIDE_ROWS, Dialect
 from tests import servers
@@ -84,23 +84,27 @@ def watch(meter: Meter) -> None:
     apsw.connection_hooks.append(
         lambda connection: connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, notice)
     )
-    send = Wire.send
-    plain = {numbered(each.text).text: each.text for each in queries.load("postgresql").values()}
+    send = Pipeline.send
+    plain = {
+        number_parameters(each.text).text: each.text for each in queries.load("postgresql").values()
+    }
 
-    def explained(wire: Wire, statement: Statement, types: Types, values: Values) -> Answer:
+    def explained(
+        wire: Pipeline, statement: Statement, types: Types, values: Values
+    ) -> PipelineAnswer:
         text = plain.get(statement.text)
         if meter.on and text is not None and _is_costly(text):
-            send(wire, numbered("SAVEPOINT metered"), (), [])
+            send(wire, number_parameters("SAVEPOINT metered"), (), [])
             how = b"EXPLAIN (ANALYZE, BUFFERS, TIMING off, FORMAT json) "
             asked = Statement(text=how + statement.text, names=statement.names)
             ((plan,),) = send(wire, asked, types, values).rows()[1]
-            send(wire, numbered("ROLLBACK TO SAVEPOINT metered"), (), [])
+            send(wire, number_parameters("ROLLBACK TO SAVEPOINT metered"), (), [])
             top = plan[0]["Plan"]
             meter.add("postgresql", text, top["Shared Hit Blocks"] + top["Shared Read Blocks"])
         return send(wire, statement, types, values)
 
     # Assigned by name: to a type checker a method is no place to put another.
-    setattr(Wire, "send", explained)  # noqa: B010
+    setattr(Pipeline, "send", explained)  # noqa: B010
 
 
 def _is_costly(text: str) -> bool:

@@ -12,8 +12,8 @@ import psycopg
 from holdfast.clock import SystemClock
 from holdfast.engine.engine import Engine
 from holdfast.engine.explain.doctor import Diagnosis, examine_transaction
-from holdfast.store.postgresql.connection import Address, ConnectionLost
-from holdfast.store.postgresql.session import Session
+from holdfast.store.postgresql.connection import ConnectionLost, ServerAddress
+from holdfast.store.postgresql.session import PostgresqlSession
 from holdfast.store.postgresql.transaction import PostgresqlTransaction
 from holdfast.store.sql_text import queries
 from tests import servers
@@ -62,7 +62,7 @@ class _KeptStore:
         self._cleanup = ExitStack()
         self.url = self._cleanup.enter_context(servers.database(server, template))
         named = f"{self.url}{'&' if '?' in self.url else '?'}application_name=holdfast-keeper"
-        self._session = Session(Address(named).connect_view())
+        self._session = PostgresqlSession(ServerAddress(named).connect_view())
         self._cleanup.callback(self._session.close)
         self._tables = [str(name) for (name,) in self._ask(_TABLES)]
         self._made = {table: rows for table in self._tables if (rows := self._json(table))}
@@ -112,7 +112,7 @@ class _KeptStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with self._session.loss_noticed():
+        with self._session.notice_loss():
             self._session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
             yield
             self._session.commit()

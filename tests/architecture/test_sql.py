@@ -13,7 +13,7 @@ import pytest
 from holdfast.store import migrations
 from holdfast.store.sql_text import queries
 from holdfast.store.sql_text.macros import Dialect
-from holdfast.store.sql_text.queries import Queries, Query
+from holdfast.store.sql_text.queries import NamedQueries, Query
 from tools.guards import record
 from tools.guards.predicates import find, writes
 from tools.guards.removal import remove
@@ -21,7 +21,7 @@ from tools.guards.removal import remove
 GUARDS = find(queries.DIRECTORY)
 DIALECTS: tuple[Dialect, Dialect] = ("sqlite", "postgresql")
 
-LOADED = {dialect: Queries(dialect, queries.DIRECTORY) for dialect in DIALECTS}
+LOADED = {dialect: NamedQueries(dialect, queries.DIRECTORY) for dialect in DIALECTS}
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -79,7 +79,7 @@ def test_a_guard_taken_out_leaves_all_else_as_it_was(tmp_path: Path) -> None:
         text = place.read_text()
         place.write_text(remove(text, guard))
         for dialect in DIALECTS:
-            before, after = LOADED[dialect], Queries(dialect, copy)
+            before, after = LOADED[dialect], NamedQueries(dialect, copy)
             manners = _manners(before[guard.query]), _manners(after[guard.query])
             if _changed(before, after) != {guard.query} or manners[0] != manners[1]:
                 unfair.append(f"{guard.name} ({dialect})")
@@ -87,7 +87,7 @@ def test_a_guard_taken_out_leaves_all_else_as_it_was(tmp_path: Path) -> None:
     assert unfair == [], "\n".join(unfair)
 
 
-def _changed(before: Queries, after: Queries) -> set[str]:
+def _changed(before: NamedQueries, after: NamedQueries) -> set[str]:
     """Of the queries that are written in other words, those that come out as others."""
     assert before.sources.keys() == after.sources.keys()
     written = [

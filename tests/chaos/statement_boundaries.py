@@ -11,8 +11,8 @@ from typing import Any
 import apsw
 from psycopg.pq.abc import PGresult
 
-from holdfast.store.postgresql.pipeline import Answer, Wire
-from holdfast.store.postgresql.statement import Statement, Types, Values, numbered
+from holdfast.store.postgresql.pipeline import Pipeline, PipelineAnswer
+from holdfast.store.postgresql.statement import Statement, Types, Values, number_parameters
 
 COMMIT = "COMMIT"
 
@@ -69,19 +69,22 @@ def _watch_sqlite(boundary: Boundary, connection: apsw.Connection) -> None:
 
 
 def _watch_postgresql(boundary: Boundary) -> None:
-    send, drain = Wire.send, Wire.drain
+    send, drain = Pipeline.send, Pipeline.drain
 
-    def watched_send(wire: Wire, statement: Statement, types: Types, values: Values) -> Answer:
+    def watched_send(
+        wire: Pipeline, statement: Statement, types: Types, values: Values
+    ) -> PipelineAnswer:
         boundary.before(
-            statement.text.decode(), lambda: send(wire, numbered("SELECT 1"), (), []).rows()
+            statement.text.decode(),
+            lambda: send(wire, number_parameters("SELECT 1"), (), []).rows(),
         )
         return send(wire, statement, types, values)
 
-    def watched_drain(wire: Wire) -> PGresult | None:
+    def watched_drain(wire: Pipeline) -> PGresult | None:
         error = drain(wire)
         boundary.after_commit()
         return error
 
     # Assigned by name: to a type checker a method is no place to put another.
-    setattr(Wire, "send", watched_send)  # noqa: B010
-    setattr(Wire, "drain", watched_drain)  # noqa: B010
+    setattr(Pipeline, "send", watched_send)  # noqa: B010
+    setattr(Pipeline, "drain", watched_drain)  # noqa: B010

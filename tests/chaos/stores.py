@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from holdfast.store.database import is_postgresql, sqlite_path
-from holdfast.store.tables import DERIVED
+from holdfast.store.tables import DERIVED_TABLES
 from tests.contract.raw_store import Raw, dump, raw, read_all
 from tests.race.racers import eventually
 from tests.stores import OTHERS
@@ -73,8 +73,8 @@ class PostgresqlStore:
     def restore(self) -> None:
         gone = [f"DELETE FROM {table}" for table in reversed(self._tables)]  # noqa: S608 - its own
         # What triggers have counted meanwhile is put back last.
-        tables = sorted(self._tables, key=DERIVED.__contains__)
-        again = [f"DELETE FROM {table}" for table in DERIVED]  # noqa: S608
+        tables = sorted(self._tables, key=DERIVED_TABLES.__contains__)
+        again = [f"DELETE FROM {table}" for table in DERIVED_TABLES]  # noqa: S608
         back = [
             f"INSERT INTO {table} OVERRIDING SYSTEM VALUE SELECT * FROM copy.{table}"  # noqa: S608
             for table in tables

@@ -9,8 +9,8 @@ from psycopg.sql import SQL
 
 from holdfast.clock import SystemClock
 from holdfast.store.database import is_postgresql, sqlite_path
-from holdfast.store.postgresql.connection import Address
-from holdfast.store.postgresql.statement import numbered
+from holdfast.store.postgresql.connection import ServerAddress
+from holdfast.store.postgresql.statement import number_parameters
 from holdfast.store.sql_text import queries
 from holdfast.store.sqlite.connection import connect
 
@@ -27,7 +27,7 @@ def steps_of(path: str, text: str, asked: dict[str, Any]) -> int:
 
     try:
         file.set_progress_handler(step, 1)
-        file.execute(text, {queries.TIME: 0, **asked}).fetchall()
+        file.execute(text, {queries.TIME_PARAMETER: 0, **asked}).fetchall()
     finally:
         file.close()
     return count
@@ -43,9 +43,9 @@ def rows_of(plan: dict[str, Any]) -> int:
 def cost_of(url: str, query: str, **asked: Any) -> int:
     if not is_postgresql(url):
         return steps_of(url, queries.load("sqlite")[query].text, asked)
-    statement = numbered(queries.load("postgresql")[query].text)
+    statement = number_parameters(queries.load("postgresql")[query].text)
     given = SQL(", ").join(asked[name] for name in statement.names)
-    with Address(url).connect_view() as server:
+    with ServerAddress(url).connect_view() as server:
         server.execute("ANALYZE holdfast_run, holdfast_task, holdfast_slot, holdfast_event")
         # What is asked often has such a plan in the end, and keeps it.
         server.execute("SET plan_cache_mode = force_generic_plan")

@@ -14,7 +14,7 @@ from holdfast.clock import ManualClock
 from holdfast.engine.core.operation import Claim, Operation, Sweep
 from holdfast.engine.engine import Engine
 from holdfast.randomness import SeededRandomness
-from holdfast.store.database import Files, is_postgresql
+from holdfast.store.database import SqlDirectories, is_postgresql
 from tests.race.racers import PATIENCE, RaceClock, Racer, eventually
 from tests.race.worlds import World
 from tests.stores import OTHERS, examined
@@ -135,7 +135,7 @@ def _outcome(world: World, replies: Replies) -> Outcome:
 
 
 @contextmanager
-def staged(url: str, files: Files | None = None, *, deadlocks: int = 0) -> Iterator[Stage]:
+def staged(url: str, files: SqlDirectories | None = None, *, deadlocks: int = 0) -> Iterator[Stage]:
     """A stage on an empty store; at the end PostgreSQL has counted just that many deadlocks.
 
     The two who race take their SQL from `files`; the third, who shows what is right, does not.

@@ -22,7 +22,7 @@ from holdfast.errors import StoreBusy
 from holdfast.ids import Ids
 from holdfast.randomness import SeededRandomness, SystemRandomness
 from holdfast.settings import Settings
-from holdfast.store.database import Files, Row, Transaction, is_postgresql
+from holdfast.store.database import Row, SqlDirectories, Transaction, is_postgresql
 from holdfast.store.drivers import open_database
 from holdfast.store.sql_text.queries import Rows
 from holdfast.threads import SystemThreads
@@ -136,7 +136,7 @@ class Racer:
         url: str,
         name: str,
         day: ManualClock,
-        files: Files | None = None,
+        files: SqlDirectories | None = None,
         bounds: Bounds | None = None,
     ) -> None:
         self.name = name
@@ -150,7 +150,7 @@ class Racer:
             randomness=SeededRandomness(len(name)),
             threads=SystemThreads(),
             settings=Settings(url=url, patience=PATIENCE),
-            files=files,
+            sql_directories=files,
         )
         secret = self.database.view(lambda tx: tx.read("store_secret"))[0]["value"]
         self._new_writer = partial(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import StoreError
-from holdfast.store.database import Files
+from holdfast.store.database import SqlDirectories
 from holdfast.store.sql_text.queries import DIRECTORY
 from tests.race import scenarios
 from tests.race.explorer import NotSerialisable, Scenario, staged
@@ -18,12 +18,12 @@ EXPIRED = "AND lease_expires_at <= (SELECT holdfast_now())"
 HELD = "AND lease_expires_at > (SELECT holdfast_now())"
 
 
-def without(guard: str, query: str, folder: Path) -> Files:
+def without(guard: str, query: str, folder: Path) -> SqlDirectories:
     """Copy the SQL and take one guard out of one query."""
     return changed(query, guard, "", folder)
 
 
-def changed(query: str, guard: str, other: str, folder: Path) -> Files:
+def changed(query: str, guard: str, other: str, folder: Path) -> SqlDirectories:
     """Copy the SQL and put something else in the place of one guard of one query."""
     shutil.copytree(DIRECTORY, folder)
     for path in folder.glob("*.sql"):
@@ -33,7 +33,7 @@ def changed(query: str, guard: str, other: str, folder: Path) -> Files:
                 assert part.count(guard) == 1, f"{query} has not one {guard!r}"
                 parts[place] = part.replace(guard, other)
                 path.write_text("".join(parts))
-                return Files(queries=folder)
+                return SqlDirectories(queries=folder)
     raise LookupError(query)
 
 

@@ -15,7 +15,7 @@ from holdfast.errors import HoldfastError, TaskFailed
 from holdfast.model.status import RunStatus, Status, TaskKind
 from holdfast.model.task import Task
 from holdfast.model.units import parse_duration
-from holdfast.store.deadlocks import holds_store, is_inside, refuse_here
+from holdfast.store.deadlocks import has_open_transaction, is_inside_transaction, refuse_deadlock
 
 T = TypeVar("T")
 Row = dict[str, Any]
@@ -44,11 +44,11 @@ class Result(Generic[T]):
         the task or run itself goes on.
         """
         seconds = _seconds(timeout)
-        future = self._wait(None if holds_store() else self._since)
+        future = self._wait(None if has_open_transaction() else self._since)
         try:
             if not future.done():
                 refuse_to_wait_in_writer("result")
-                refuse_here("result(…)", self._engine.file)
+                refuse_deadlock("result(…)", self._engine.file)
             row = future.result(seconds)
         except TimeoutError:
             raise TimeoutError(self._late(seconds)) from None
@@ -62,12 +62,12 @@ class Result(Generic[T]):
 
     async def _aio(self, timeout: float | str | None) -> T:  # noqa: ASYNC109 - one signature
         seconds = _seconds(timeout)
-        since = None if is_inside() else self._since
+        since = None if is_inside_transaction() else self._since
         asked = await asyncio.to_thread(self._wait, since)
         future = asyncio.wrap_future(asked)
         try:
             if not asked.done():
-                refuse_here("result.aio(…)", self._engine.file, blocking=False)
+                refuse_deadlock("result.aio(…)", self._engine.file, blocking=False)
             row = await asyncio.wait_for(future, seconds)
         except TimeoutError:
             raise TimeoutError(await asyncio.to_thread(self._late, seconds)) from None

@@ -56,7 +56,7 @@ from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
 from holdfast.settings import Settings
 from holdfast.store.database import check_url
-from holdfast.store.deadlocks import about_to_wait
+from holdfast.store.deadlocks import declare_wait
 from holdfast.threads import fork_generation
 from holdfast.worker.pool.worker import Worker
 from holdfast.worker.pool.worker_options import WorkerOptions
@@ -377,7 +377,7 @@ class Holdfast(People):
 
     def _register(self, opened: Engine, hook: HookFunction) -> None:
         try:
-            with about_to_wait("hf.on(…)", self.on):
+            with declare_wait("hf.on(…)", self.on):
                 opened.hooks.register([hook.definition])
         except BaseException:
             # So that it can be said again.
@@ -399,7 +399,7 @@ class Holdfast(People):
         for each generation.
         """
         archive = Archive(lambda: self.engine, Path(directory).absolute())
-        with about_to_wait("hf.archive(…)", self.archive):
+        with declare_wait("hf.archive(…)", self.archive):
             self.on(*RUN_ENDS, name=name, workflow=workflow, **options)(archive.write)
 
     @property

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 from holdfast.bus.envelope import Envelope
 from holdfast.bus.execution_buses.redis import RedisBus
 from holdfast.bus.handler import Handler, Park
-from holdfast.bus.offers import AT_ONCE
-from holdfast.bus.replies import Replies, Reply, answer_to, need_reply_to
+from holdfast.bus.offers import CLAIMED_AT_ONCE
+from holdfast.bus.replies import MessageReply, Replies, make_report_reply, require_reply_to
 from holdfast.engine.core.sync_async import then
 from holdfast.engine.engine import Engine
 from holdfast.engine.state.expected_version import VersionedCommand
@@ -33,32 +33,32 @@ logger = logging.getLogger(__name__)
 
 ACTOR = "bus"
 
-Told = Mapping[str, Any]
-Order = Callable[[Joined, str, Told], TransitionResult]
-Report = Callable[[Joined, str, Told], Future[TransitionResult]]
+Payload = Mapping[str, Any]
+CommandFunction = Callable[[Joined, str, Payload], TransitionResult]
+ReportFunction = Callable[[Joined, str, Payload], Future[TransitionResult]]
 T = TypeVar("T")
 
 
 def command_handler(engine: Engine) -> Handler:
     """For `workflow.commands`: starts, cancels, retries, decisions of people, signals."""
-    orders = {**_RUN_ORDERS, **_TASK_ORDERS}
+    commands = {**_RUN_COMMANDS, **_TASK_COMMANDS}
 
     def handle(envelope: Envelope, connection: object, *, patient: bool = True) -> None:
         if envelope.type == "run.start":
-            _start(engine, [envelope], connection)
+            _start_runs(engine, [envelope], connection)
         elif _is_expected(engine, envelope, connection, patient=patient):
-            _carry_out(engine, orders, envelope, connection)
+            _carry_out_command(engine, commands, envelope, connection)
 
     def start(envelopes: Sequence[Envelope], connection: object) -> None:
-        _start(engine, envelopes, connection)
+        _start_runs(engine, envelopes, connection)
 
     return Handler(
         name="commands",
-        handle=_parking(handle),
-        handle_all=_parking(start),
-        types=frozenset({"run.start", *orders}),
+        handle=_park_refused(handle),
+        handle_all=_park_refused(start),
+        types=frozenset({"run.start", *commands}),
         steers=True,
-        at_last=_parking(partial(handle, patient=False)),
+        at_last=_park_refused(partial(handle, patient=False)),
         # Runs that are new have nothing in common; what is there already is steered one by one.
         apart=lambda envelope: envelope.message_id if envelope.type == "run.start" else None,
     )
@@ -72,34 +72,36 @@ def result_handler(engine: Engine, bus: RedisBus | None = None) -> Handler:
     replies = None if bus is None else Replies(engine, bus)
 
     def handle(envelopes: Sequence[Envelope], connection: object) -> object:
-        about = [_about(each, "task_id") for each in envelopes]
+        about = [_require_id(each, "task_id") for each in envelopes]
         with engine.join_group(connection) as joined:
             answers = [
-                _RESULTS[each.type](joined, task_id, _told(each))
+                _REPORTS[each.type](joined, task_id, _read_payload(each))
                 for each, task_id in zip(envelopes, about, strict=True)
             ]
         for each, task_id, answer in zip(envelopes, about, answers, strict=True):
-            _hear(each, task_id, answer.result())
+            _check_result(each, task_id, answer.result())
         told = zip(envelopes, answers, strict=True)
-        return replies and replies.after([answer_to(each, one.result()) for each, one in told])
+        return replies and replies.reply_after_commit(
+            [make_report_reply(each, one.result()) for each, one in told]
+        )
 
     return Handler(
         name="results",
-        handle_all=_parking(handle),
-        types=frozenset(_RESULTS),
+        handle_all=_park_refused(handle),
+        types=frozenset(_REPORTS),
         steers=True,
         apart=lambda envelope: envelope.task_id,
     )
 
 
-class Early(Exception):
+class EarlyCommand(Exception):
     """A command is for a version of its run or task that has not come yet: it is tried again."""
 
 
 def _is_expected(engine: Engine, envelope: Envelope, connection: object, *, patient: bool) -> bool:
     """Whether a command is for the version there is; the row is held still until the commit."""
-    expected = _told(envelope).get("expected_version")
-    target = _target(envelope)
+    expected = _read_payload(envelope).get("expected_version")
+    target = _find_target(envelope)
     if expected is None or target is None:
         return True
     meant = VersionedCommand(
@@ -112,17 +114,17 @@ def _is_expected(engine: Engine, envelope: Envelope, connection: object, *, pati
     found = engine.join(connection).expectations.check(target, meant)
     if found.early and patient:
         message = f"{target} is at version {found.version}, and {envelope.type} is for {expected}"
-        raise Early(message)
+        raise EarlyCommand(message)
     if not found.met:
         logger.info("%s %s was refused: version_conflict", envelope.type, envelope.message_id)
     return found.met
 
 
-def _target(envelope: Envelope) -> str | None:
-    return envelope.task_id if envelope.type in _TASK_ORDERS else envelope.run_id
+def _find_target(envelope: Envelope) -> str | None:
+    return envelope.task_id if envelope.type in _TASK_COMMANDS else envelope.run_id
 
 
-def _parking(handle: Callable[[T, object], object]) -> Callable[[T, object], object]:
+def _park_refused(handle: Callable[[T, object], object]) -> Callable[[T, object], object]:
     """Leave what can never be accepted to people, without trying it again."""
 
     def handle_or_park(told: T, connection: object) -> object:
@@ -134,39 +136,39 @@ def _parking(handle: Callable[[T, object], object]) -> Callable[[T, object], obj
     return handle_or_park
 
 
-def _start(engine: Engine, envelopes: Sequence[Envelope], connection: object) -> None:
+def _start_runs(engine: Engine, envelopes: Sequence[Envelope], connection: object) -> None:
     known: dict[str, Workflow] = {}
     with engine.join_group(connection) as joined:
         started = []
         for envelope in envelopes:
-            told = _told(envelope)
+            payload = _read_payload(envelope)
             # Whatever it says: an object, or a list, is refused where it is read.
-            named = json.dumps([told.get("workflow"), told.get("version")])
+            named = json.dumps([payload.get("workflow"), payload.get("version")])
             if named not in known:
-                known[named] = _workflow(engine, told, connection)
-            run = _new_run(envelope, told, known[named])
+                known[named] = _find_workflow(engine, payload, connection)
+            run = _new_run(envelope, payload, known[named])
             started.append(joined.runs.start.submit(run, actor=ACTOR))
     for each in started:
         each.result()
 
 
-def _new_run(envelope: Envelope, told: Told, workflow: Workflow) -> NewRun:
+def _new_run(envelope: Envelope, payload: Payload, workflow: Workflow) -> NewRun:
     return NewRun(
         workflow=workflow,
-        input=told.get("input"),
-        key=told.get("key"),
-        priority=told.get("priority", 0),
+        input=payload.get("input"),
+        key=payload.get("key"),
+        priority=payload.get("priority", 0),
         trace=envelope.trace,
     )
 
 
-def _workflow(engine: Engine, told: Told, connection: object) -> Workflow:
+def _find_workflow(engine: Engine, payload: Payload, connection: object) -> Workflow:
     """The newest version of the workflow that is named, or the one that is asked for."""
-    name = told.get("workflow")
+    name = payload.get("workflow")
     if not isinstance(name, str):
         raise InvalidInput("workflow", "must be the name of a workflow that the store knows")
     rows = engine.database.join(connection).read("versions_of_workflow", name=name)
-    wanted = told.get("version")
+    wanted = payload.get("version")
     if wanted is not None and not isinstance(wanted, str):
         raise InvalidInput("version", "must be a version of the workflow, as a text")
     for row in rows:
@@ -175,22 +177,22 @@ def _workflow(engine: Engine, told: Told, connection: object) -> Workflow:
     raise NotFound(name if wanted is None else f"{name} {wanted}", "workflow")
 
 
-def _carry_out(
-    engine: Engine, orders: Mapping[str, Order], envelope: Envelope, connection: object
+def _carry_out_command(
+    engine: Engine, commands: Mapping[str, CommandFunction], envelope: Envelope, connection: object
 ) -> None:
-    identifier = _about(envelope, "task_id" if envelope.type in _TASK_ORDERS else "run_id")
-    answer = orders[envelope.type](engine.join(connection), identifier, _told(envelope))
-    _hear(envelope, identifier, answer)
+    identifier = _require_id(envelope, "task_id" if envelope.type in _TASK_COMMANDS else "run_id")
+    answer = commands[envelope.type](engine.join(connection), identifier, _read_payload(envelope))
+    _check_result(envelope, identifier, answer)
 
 
-def _about(envelope: Envelope, field: str) -> str:
+def _require_id(envelope: Envelope, field: str) -> str:
     identifier: str | None = getattr(envelope, field)
     if identifier is None:
         raise InvalidInput(field, f"is missing, and {envelope.type} is about one")
     return identifier
 
 
-def _hear(envelope: Envelope, identifier: str, answer: TransitionResult) -> None:
+def _check_result(envelope: Envelope, identifier: str, answer: TransitionResult) -> None:
     if answer.reason is Refusal.NOT_FOUND:
         raise NotFound(identifier)
     if not answer.ok:
@@ -198,60 +200,65 @@ def _hear(envelope: Envelope, identifier: str, answer: TransitionResult) -> None
         logger.info("%s %s was refused: %s", envelope.type, envelope.message_id, answer.reason)
 
 
-def _told(envelope: Envelope) -> Told:
+def _read_payload(envelope: Envelope) -> Payload:
     payload = {} if envelope.payload is None else envelope.payload
     if not isinstance(payload, Mapping):
         raise InvalidInput("payload", f"must be an object, not {type(payload).__name__}")
     return payload
 
 
-def _need(told: Told, field: str) -> Any:  # noqa: ANN401 - whatever the message says
-    if field not in told:
+def _require_field(payload: Payload, field: str) -> Any:  # noqa: ANN401 - whatever the message says
+    if field not in payload:
         raise InvalidInput(f"payload.{field}", "is missing")
-    return told[field]
+    return payload[field]
 
 
-def _renew(to: Joined, task: str, told: Told) -> Future[TransitionResult]:
+def _renew_attempt(to: Joined, task: str, payload: Payload) -> Future[TransitionResult]:
     renewal = Renewal(
         task_id=task,
-        token=_need(told, "token"),
-        progress=told.get("progress"),
-        usage=told.get("usage"),
+        token=_require_field(payload, "token"),
+        progress=payload.get("progress"),
+        usage=payload.get("usage"),
     )
     return then(
-        to.work.renew.submit([renewal], lease=told.get("lease_seconds")), lambda answers: answers[0]
+        to.work.renew.submit([renewal], lease=payload.get("lease_seconds")),
+        lambda answers: answers[0],
     )
 
 
-_RUN_ORDERS: dict[str, Order] = {
+_RUN_COMMANDS: dict[str, CommandFunction] = {
     "run.cancel": lambda to, run, _: to.runs.cancel(run, actor=ACTOR),
     "run.pause": lambda to, run, _: to.runs.pause(run, actor=ACTOR),
     "run.resume": lambda to, run, _: to.runs.resume(run, actor=ACTOR),
     "run.retry": lambda to, run, told: to.runs.retry(run, step=told.get("step"), actor=ACTOR),
     "run.signal": lambda to, run, told: to.signals.send(
-        run, _need(told, "name"), told.get("payload"), key=told.get("key"), actor=ACTOR
+        run, _require_field(told, "name"), told.get("payload"), key=told.get("key"), actor=ACTOR
     ),
 }
-_TASK_ORDERS: dict[str, Order] = {
+_TASK_COMMANDS: dict[str, CommandFunction] = {
     "task.cancel": lambda to, task, _: to.tasks.cancel(task, actor=ACTOR),
     "task.retry": lambda to, task, _: to.tasks.retry(task, actor=ACTOR),
     "task.approve": lambda to, task, told: to.tasks.approve(task, told.get("note"), actor=ACTOR),
     "task.reject": lambda to, task, told: to.tasks.reject(task, told.get("reason"), actor=ACTOR),
-    "task.answer": lambda to, task, told: to.tasks.answer(task, _need(told, "answer"), actor=ACTOR),
+    "task.answer": lambda to, task, told: to.tasks.answer(
+        task, _require_field(told, "answer"), actor=ACTOR
+    ),
 }
-_RESULTS: dict[str, Report] = {
+_REPORTS: dict[str, ReportFunction] = {
     "attempt.completed": lambda to, task, told: to.work.complete.submit(
-        task, _need(told, "token"), told.get("output"), usage=told.get("usage")
+        task, _require_field(told, "token"), told.get("output"), usage=told.get("usage")
     ),
     "attempt.failed": lambda to, task, told: to.work.fail.submit(
         task,
-        _need(told, "token"),
+        _require_field(told, "token"),
         told.get("error"),
         retryable=told.get("retryable", True),
         usage=told.get("usage"),
     ),
-    "attempt.renewed": _renew,
-    "attempt.released": lambda to, task, told: to.work.release.submit(task, _need(told, "token")),
+    "attempt.renewed": _renew_attempt,
+    "attempt.released": lambda to, task, told: to.work.release.submit(
+        task, _require_field(told, "token")
+    ),
 }
 
 CLAIM, CLAIMED, REFUSED = "task.claim", "task.claimed", "task.refused"
@@ -264,10 +271,12 @@ def claim_handler(engine: Engine, bus: RedisBus) -> Handler:
     def handle(envelopes: Sequence[Envelope], connection: object) -> object:
         try:
             with engine.join_group(connection) as joined:
-                asked = [(each, _ask(joined, each)) for each in envelopes]
+                asked = [(each, _submit_claim(joined, each)) for each in envelopes]
         except InvalidInput as error:
             raise Park(str(error)) from error
-        return replies.after([_answer(each, claimed.result()) for each, claimed in asked])
+        return replies.reply_after_commit(
+            [_make_claim_reply(each, claimed.result()) for each, claimed in asked]
+        )
 
     return Handler(
         name="claims",
@@ -275,35 +284,35 @@ def claim_handler(engine: Engine, bus: RedisBus) -> Handler:
         types=frozenset({CLAIM}),
         steers=True,
         apart=lambda envelope: envelope.task_id,
-        most=AT_ONCE,
+        most=CLAIMED_AT_ONCE,
     )
 
 
-def _ask(joined: Joined, envelope: Envelope) -> Future[list[Assignment]]:
-    worker = need_reply_to(envelope)
+def _submit_claim(joined: Joined, envelope: Envelope) -> Future[list[Assignment]]:
+    worker = require_reply_to(envelope)
     if envelope.task_id is None:
         raise InvalidInput("task_id", "is missing, and a claim is of one")
-    told = envelope.payload
-    request = clean_key("request", told.get("request", envelope.message_id))
+    payload = envelope.payload
+    request = clean_key("request", payload.get("request", envelope.message_id))
     return joined.work.claim_by_id.submit(
         envelope.task_id,
-        told.get("worker", worker),
-        agents=told.get("agents", [envelope.agent or "default"]),
-        tags=told.get("tags", ()),
-        lease=told.get("lease_seconds"),
+        payload.get("worker", worker),
+        agents=payload.get("agents", [envelope.agent or "default"]),
+        tags=payload.get("tags", ()),
+        lease=payload.get("lease_seconds"),
         # Who was not answered asks again for the same task, and is given the same.
         request=digest("bus", worker, envelope.task_id, request),
     )
 
 
-def _answer(envelope: Envelope, claimed: Sequence[Assignment]) -> Reply:
+def _make_claim_reply(envelope: Envelope, claimed: Sequence[Assignment]) -> MessageReply:
     if not claimed:
         reason = "not ready, or not for these agents and tags, or another's by now"
-        return Reply(to=envelope, type=REFUSED, payload={"reason": reason})
-    return Reply(to=envelope, type=CLAIMED, payload=_show(claimed[0]))
+        return MessageReply(to=envelope, type=REFUSED, payload={"reason": reason})
+    return MessageReply(to=envelope, type=CLAIMED, payload=_show_assignment(claimed[0]))
 
 
-def _show(assignment: Assignment) -> dict[str, Any]:
+def _show_assignment(assignment: Assignment) -> dict[str, Any]:
     return {
         "attempt": assignment.attempt,
         "token": assignment.token,

@@ -7,11 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.bus.consumer_groups import subscribe
-from holdfast.bus.execution_bus import Batch, ExecutionBus, Seat, Subscription, slots_of
+from holdfast.bus.execution_bus import (
+    ExecutionBus,
+    MessageBatch,
+    PartitionShare,
+    Subscription,
+    slots_of,
+)
 from holdfast.bus.handler import Handler
 from holdfast.bus.inbox import Inbox
-from holdfast.bus.partition_leases import TTL, Seats
-from holdfast.bus.periodic_loop import Rounds
+from holdfast.bus.partition_leases import TTL, PartitionLeases
+from holdfast.bus.periodic_loop import PeriodicLoop
 from holdfast.engine.engine import Engine
 from holdfast.engine.input.validation import number
 from holdfast.model.retry import RetryPolicy
@@ -40,10 +46,10 @@ class ConsumerOptions:
         number("batch", self.batch, least=1)
 
 
-class Consumer(Rounds):
+class Consumer(PeriodicLoop):
     """`with Consumer(…):` consumes in a thread of its own until the end of the block."""
 
-    waits = True
+    waits_in_step = True
 
     def __init__(
         self,
@@ -59,17 +65,25 @@ class Consumer(Rounds):
         self._bus = bus
         self._subscription = subscription
         self._batch = chosen.batch
-        self._seats = Seats(engine, subscription, self.name, place=bus.place, ttl=chosen.ttl)
-        self._inbox = Inbox(engine, subscription, handlers, chosen.retry, keep=self._seats.keep)
+        self._partition_leases = PartitionLeases(
+            engine, subscription, self.name, key_prefix=bus.key_prefix, ttl=chosen.ttl
+        )
+        self._inbox = Inbox(
+            engine,
+            subscription,
+            handlers,
+            chosen.retry,
+            renew_leases=self._partition_leases.renew_when_due,
+        )
         super().__init__(engine, self.name)
-        self._settled: frozenset[int] = frozenset()
-        self._life.callback(self._inbox.close)
-        self._life.callback(self._seats.close)
+        self._settled_partitions: frozenset[int] = frozenset()
+        self._closing.callback(self._inbox.close)
+        self._closing.callback(self._partition_leases.close)
         subscribe(engine, bus, subscription)
 
     def take_share(self) -> tuple[int, ...]:
         """The partitions that are this consumer's, those included that it takes only now."""
-        return self._seats.look(self._bus.partitions)
+        return self._partition_leases.update_share(self._bus.partitions)
 
     def step(self, wait: float = 0.0) -> int:
         """Look once at what there is to do; how much was done."""
@@ -78,30 +92,30 @@ class Consumer(Rounds):
             self._stopped.wait(wait)
             return 0
         # Nothing is settled until this is over: after an error all of it is taken up again.
-        settled, self._settled = self._settled, frozenset()
-        seat = Seat(subscription=self._subscription, consumer=self.name, partitions=held)
-        done = self._take_up(seat, settled)
-        done += self._inbox.try_again(
+        settled, self._settled_partitions = self._settled_partitions, frozenset()
+        share = PartitionShare(subscription=self._subscription, consumer=self.name, partitions=held)
+        done = self._recover_new_partitions(share, settled)
+        done += self._inbox.retry_due(
             slot for each in held for slot in slots_of(each, self._bus.partitions)
         )
         pause = 0.0 if done else wait
-        done += self._settle(self._bus.fetch(seat, count=self._batch, wait=pause))
-        self._settled = frozenset(held)
+        done += self._handle_batches(self._bus.fetch(share, count=self._batch, wait=pause))
+        self._settled_partitions = frozenset(held)
         return done
 
-    def _take_up(self, seat: Seat, settled: frozenset[int]) -> int:
+    def _recover_new_partitions(self, share: PartitionShare, settled: frozenset[int]) -> int:
         """First what others, or this one before it was restarted, had in their hands."""
-        new = tuple(each for each in seat.partitions if each not in settled)
+        new = tuple(each for each in share.partitions if each not in settled)
         done = 0
         while new and (
-            batches := self._bus.recover(replace(seat, partitions=new), count=self._batch)
+            batches := self._bus.recover(replace(share, partitions=new), count=self._batch)
         ):
-            done += self._settle(batches)
+            done += self._handle_batches(batches)
         return done
 
-    def _settle(self, batches: Sequence[Batch]) -> int:
+    def _handle_batches(self, batches: Sequence[MessageBatch]) -> int:
         envelopes = [envelope for batch in batches for envelope in batch.envelopes]
-        self._inbox.take(envelopes)
+        self._inbox.handle_once(envelopes)
         for batch in batches:
             self._bus.acknowledge(batch)
         return len(envelopes)

@@ -7,18 +7,18 @@ from typing import Any
 from holdfast.bus.execution_bus import Channel, ExecutionBus, Subscription
 from holdfast.engine.engine import Engine
 
-RELAY = "relay/"
-ELSEWHERE = "elsewhere/{"
+RELAY_PREFIX = "relay/"
+EXTERNAL_PREFIX = "elsewhere/{"
 # In place of a channel: where those stood who are forgotten.
-FORGOTTEN = "forgotten"
+FORGOTTEN_CHANNEL = "forgotten"
 
 
 def subscribe(engine: Engine, bus: ExecutionBus, subscription: Subscription) -> None:
     """Make a group; from now on nothing is trimmed that it has not acknowledged."""
     bus.subscribe(subscription)
-    if bus.elsewhere:
-        named = _name(bus, subscription)
-        _write(engine, "insert_positions", **named, rows=[(0,)], passed=0, holes="[]")
+    if bus.is_external:
+        named = _position_key(bus, subscription)
+        _run_statement(engine, "insert_positions", **named, rows=[(0,)], passed=0, holes="[]")
 
 
 def forget(engine: Engine, bus: ExecutionBus, subscription: Subscription) -> None:
@@ -26,11 +26,11 @@ def forget(engine: Engine, bus: ExecutionBus, subscription: Subscription) -> Non
 
     That is not told apart by buses: a group that is on another one too keeps it.
     """
-    if bus.elsewhere:
-        _write(engine, "remove_positions", **_name(bus, subscription))
+    if bus.is_external:
+        _run_statement(engine, "remove_positions", **_position_key(bus, subscription))
     bus.forget(subscription)
     channel = subscription.channel.value
-    if subscription.group in map(_group, _named(engine, subscription.channel)):
+    if subscription.group in map(_group_of_consumer, _list_consumers(engine, subscription.channel)):
         return
     rows = engine.database.view(lambda tx: tx.read("count_deliveries"))
     own = [row["handler"] for row in rows if group_of(row["handler"]) == subscription.group]
@@ -50,13 +50,15 @@ def forget_relay(engine: Engine, name: str) -> bool:
         gone = tx.write("remove_relay", relay=name, lease=f"bus/{name}")
         fields = ("place", "passed", "holes", "version")
         rows = [tuple(row[each] for each in fields) for row in gone if row["consumers"] == name]
-        tx.run("keep_forgotten", rows=rows, relay=name, forgotten=FORGOTTEN)
+        tx.run("keep_forgotten", rows=rows, relay=name, forgotten=FORGOTTEN_CHANNEL)
         return bool(gone)
 
 
-def relays(engine: Engine) -> list[str]:
+def list_relays(engine: Engine) -> list[str]:
     """The relays that have ever published the events of a store, as `relay/NAME`."""
-    return [each for each in _named(engine, Channel.EVENTS) if each.startswith(RELAY)]
+    return [
+        each for each in _list_consumers(engine, Channel.EVENTS) if each.startswith(RELAY_PREFIX)
+    ]
 
 
 def group_of(handler: str) -> str:
@@ -64,29 +66,29 @@ def group_of(handler: str) -> str:
     return handler.rpartition("/")[0]
 
 
-def groups_elsewhere(engine: Engine, bus: ExecutionBus, channel: Channel) -> list[str]:
+def list_external_groups(engine: Engine, bus: ExecutionBus, channel: Channel) -> list[str]:
     """The groups that a bus beside the store must have before anything of it is trimmed."""
-    named = [each for each in _named(engine, channel) if each.startswith(bus.place)]
-    return [each.removeprefix(bus.place) for each in named]
+    named = [each for each in _list_consumers(engine, channel) if each.startswith(bus.key_prefix)]
+    return [each.removeprefix(bus.key_prefix) for each in named]
 
 
-def _named(engine: Engine, channel: Channel) -> list[str]:
+def _list_consumers(engine: Engine, channel: Channel) -> list[str]:
     rows = engine.database.view(lambda tx: tx.read("groups_of", channel=channel.value))
     return [row["consumers"] for row in rows]
 
 
-def _group(name: str) -> str:
+def _group_of_consumer(name: str) -> str:
     """Whose position it is, on whatever bus."""
-    return name.partition("}/")[2] if name.startswith(ELSEWHERE) else name
+    return name.partition("}/")[2] if name.startswith(EXTERNAL_PREFIX) else name
 
 
-def _name(bus: ExecutionBus, subscription: Subscription) -> dict[str, str]:
+def _position_key(bus: ExecutionBus, subscription: Subscription) -> dict[str, str]:
     return {
         "channel": subscription.channel.value,
-        "consumers": bus.place + subscription.group,
+        "consumers": bus.key_prefix + subscription.group,
     }
 
 
-def _write(engine: Engine, query: str, **parameters: Any) -> None:
+def _run_statement(engine: Engine, query: str, **parameters: Any) -> None:
     with engine.database.begin() as connection:
         engine.database.join(connection).run(query, **parameters)

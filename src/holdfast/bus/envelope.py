@@ -127,7 +127,7 @@ def write_envelope(envelope: Envelope) -> str:
 
 def read_envelope(given: object) -> Envelope:
     """Make an envelope of JSON, as a text or read already; fields of no meaning here are let go."""
-    told = _object(given)
+    told = _read_object(given)
     if missing := [name for name in REQUIRED if told.get(name) is None]:
         more = f", and so is {' and '.join(missing[1:])}" if missing[1:] else ""
         raise InvalidInput(missing[0], f"is missing{more}; a message without it is not taken")
@@ -149,7 +149,7 @@ def _is_harmless(given: object) -> bool:
     return given.isprintable() and given.count("[") + given.count("{") < MAX_DEPTH
 
 
-def _object(given: object) -> Mapping[str, Any]:
+def _read_object(given: object) -> Mapping[str, Any]:
     if isinstance(given, str | bytes):
         try:
             text = given if isinstance(given, str) else given.decode(json.detect_encoding(given))
@@ -201,10 +201,10 @@ _WORD = re.compile(f"[a-z0-9_][a-z0-9_.-]{{0,{MAX_NAME - 1}}}").fullmatch
 _TRACE = re.compile("[1-9a-f][0-9a-f]{31}").fullmatch
 _SPAN = re.compile("[1-9a-f][0-9a-f]{15}").fullmatch
 _RUN, _TASK = (re.compile(f"{kind}_[0-7][{ALPHABET}]{{19}}").fullmatch for kind in "rt")
-_Plain = Callable[[str], object]
+_IsPlain = Callable[[str], object]
 _Clean = Callable[[str, object], Any]
 
-_CLEANERS: dict[str, tuple[_Plain, _Clean]] = {
+_CLEANERS: dict[str, tuple[_IsPlain, _Clean]] = {
     "message_id": (_KEY, clean_key),
     "trace_id": (_TRACE, clean_trace_id),
     "span_id": (_SPAN, clean_span_id),
@@ -220,7 +220,7 @@ _CLEANERS: dict[str, tuple[_Plain, _Clean]] = {
 
 _KEY_SCHEMA = {"type": "string", "minLength": 1, "maxLength": MAX_NAME}
 _NAME = {**_KEY_SCHEMA, "pattern": "^[A-Za-z0-9_][A-Za-z0-9_.:/@+-]*$"}
-_PLACE = f"[0-7][{ALPHABET}]{{19}}"
+_ID_BODY = f"[0-7][{ALPHABET}]{{19}}"
 
 
 def make_schema() -> dict[str, Any]:
@@ -239,8 +239,8 @@ def make_schema() -> dict[str, Any]:
                 **_KEY_SCHEMA,
                 "description": "What all messages of one matter share",
             },
-            "run_id": {"type": "string", "pattern": f"^r_{_PLACE}$"},
-            "task_id": {"type": "string", "pattern": f"^t_{_PLACE}$"},
+            "run_id": {"type": "string", "pattern": f"^r_{_ID_BODY}$"},
+            "task_id": {"type": "string", "pattern": f"^t_{_ID_BODY}$"},
             "step": {"type": "string", "maxLength": MAX_NAME},
             "agent": _NAME,
             "type": {**_NAME, "description": "What it says, as task.done or run.start"},
@@ -261,20 +261,22 @@ def _hexadecimal(shape: str, description: str) -> dict[str, Any]:
 
 
 UNREADABLE = "bus.unreadable"
-_SHOWN = 10_000
+_SHOWN_CHARACTERS = 10_000
 
 
-def envelope_from(text: str | None, place: str) -> Envelope:
+def read_entry(text: str | None, entry_id: str) -> Envelope:
     """The message at a place of a stream; one that is none says why in its payload."""
     try:
         return read_envelope(text)
     except InvalidInput as error:
-        message_id = f"unreadable:{digest(place)}"
-        shown = (text or "")[:_SHOWN].encode(errors="replace").decode().replace("\x00", "?")
+        message_id = f"unreadable:{digest(entry_id)}"
+        shown = (
+            (text or "")[:_SHOWN_CHARACTERS].encode(errors="replace").decode().replace("\x00", "?")
+        )
         return Envelope(
             message_id=message_id,
             trace_id=derive_trace_id(message_id),
             type=UNREADABLE,
             created_at=0,
-            payload={"place": place, "reason": str(error), "text": shown},
+            payload={"place": entry_id, "reason": str(error), "text": shown},
         )

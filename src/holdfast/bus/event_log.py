@@ -22,7 +22,7 @@ def event_id(entity: str, version: int) -> str:
     return f"{entity}.{version}"
 
 
-def as_envelope(row: Row) -> Envelope:
+def make_envelope(row: Row) -> Envelope:
     """The event of one row: in the trace of its run, or of its task where that has no run."""
     entity, run_id, version = row["entity"], row["run_id"], row["version"]
     root = run_id or entity
@@ -31,7 +31,7 @@ def as_envelope(row: Row) -> Envelope:
         message_id=message_id,
         trace_id=row["trace_id"] or _trace_of(root),
         span_id=derive_span_id(message_id),
-        causation_id=_cause(row),
+        causation_id=_find_cause(row),
         correlation_id=row["correlation_id"] or root,
         run_id=run_id,
         task_id=None if entity == run_id else entity,
@@ -51,7 +51,7 @@ def as_envelope(row: Row) -> Envelope:
     )
 
 
-def _cause(row: Row) -> str | None:
+def _find_cause(row: Row) -> str | None:
     """The change before it; of what is new its run's start; of a run whatever asked for that."""
     entity, run_id, version = row["entity"], row["run_id"], row["version"]
     if version > 1:
@@ -67,14 +67,14 @@ MOST_HOLES = 1_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Page:
+class MessagePage:
     """The messages that follow a position, and the position after them."""
 
     envelopes: tuple[Envelope, ...]
     position: Position
 
 
-def read_page(database: Database, channel: Channel, position: Position, count: int) -> Page:
+def read_page(database: Database, channel: Channel, position: Position, count: int) -> MessagePage:
     wanted = count if len(position.holes) < MOST_HOLES else 0
 
     def look(tx: Transaction) -> tuple[Row, list[Row]]:
@@ -88,10 +88,10 @@ def read_page(database: Database, channel: Channel, position: Position, count: i
 
     horizon, rows = database.view(look)
     if channel is Channel.EVENTS:
-        envelopes = tuple(map(as_envelope, rows))
+        envelopes = tuple(map(make_envelope, rows))
     else:
         envelopes = tuple(read_envelope(row["envelope"]) for row in rows if row["envelope"])
-    return Page(
+    return MessagePage(
         envelopes=envelopes,
         position=position.move([row["seq"] for row in rows], Horizon(**horizon)),
     )

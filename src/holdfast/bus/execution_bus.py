@@ -25,9 +25,9 @@ class Channel(StrEnum):
     RESULTS = "agent.results"
 
 
-FOR_COMMANDS = (Channel.COMMANDS, Channel.TASKS)
+COMMAND_CHANNELS = (Channel.COMMANDS, Channel.TASKS)
 # On the channel of events are those of the store, and nobody else's.
-FOR_EVENTS = (Channel.RESULTS,)
+EVENT_CHANNELS = (Channel.RESULTS,)
 
 
 def read_channel(name: object) -> Channel:
@@ -49,7 +49,7 @@ def slots_of(partition: int, partitions: int) -> list[int]:
 
 PARTITIONS = 4
 # What the positions are called of those who are no groups of the bus in the store.
-OTHERS = ("elsewhere/", "relay/")
+RESERVED = ("elsewhere/", "relay/")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +65,7 @@ class Subscription:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Seat:
+class PartitionShare:
     """A consumer of a group, by a name that it keeps, and the partitions that are its alone."""
 
     subscription: Subscription
@@ -74,10 +74,10 @@ class Seat:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Batch:
+class MessageBatch:
     """Messages in their order; nothing of them comes again once the batch is acknowledged."""
 
-    seat: Seat
+    share: PartitionShare
     envelopes: tuple[Envelope, ...]
     receipt: object
 
@@ -93,9 +93,9 @@ class Health:
 
 class ExecutionBus(ABC):
     # Whether it can be lost while the store is not.
-    elsewhere = False
+    is_external = False
     # What the names begin with that the store keeps of it: a group may be on several buses.
-    place = ""
+    key_prefix = ""
 
     def __init__(self, partitions: int) -> None:
         if partitions < 1 or SLOTS % partitions:
@@ -115,13 +115,13 @@ class ExecutionBus(ABC):
         self, channel: Channel, *envelopes: Envelope, connection: object = None
     ) -> None:
         """Ask for something: of the engine on `workflow.commands`, of agents on `agent.tasks`."""
-        self._publish_on(FOR_COMMANDS, channel, envelopes, connection)
+        self._publish_on(COMMAND_CHANNELS, channel, envelopes, connection)
 
     def publish_event(
         self, channel: Channel, *envelopes: Envelope, connection: object = None
     ) -> None:
         """Tell what happened; agents tell their results on `agent.results`."""
-        self._publish_on(FOR_EVENTS, channel, envelopes, connection)
+        self._publish_on(EVENT_CHANNELS, channel, envelopes, connection)
 
     def _publish_on(
         self,
@@ -150,18 +150,18 @@ class ExecutionBus(ABC):
         """Remove the group, so that nothing is kept for it any more."""
 
     @abstractmethod
-    def fetch(self, seat: Seat, *, count: int, wait: float = 0.0) -> list[Batch]:
+    def fetch(self, share: PartitionShare, *, count: int, wait: float = 0.0) -> list[MessageBatch]:
         """The next messages of the seat's partitions; when there are none, wait for some."""
 
     @abstractmethod
-    def recover(self, seat: Seat, *, count: int) -> list[Batch]:
+    def recover(self, share: PartitionShare, *, count: int) -> list[MessageBatch]:
         """What was delivered in the seat's partitions to whomever, and never acknowledged.
 
         Called until it gives nothing when partitions are new to a seat, before `fetch`.
         """
 
     @abstractmethod
-    def acknowledge(self, batch: Batch) -> bool:
+    def acknowledge(self, batch: MessageBatch) -> bool:
         """Whether it was this seat's to acknowledge; what is not acknowledged comes again."""
 
     @abstractmethod
@@ -202,6 +202,8 @@ class ExecutionBus(ABC):
 
 
 def check_group(name: str) -> None:
-    if clean_name("group", name).startswith(OTHERS):
-        reason = f"{name!r} begins like what is no group: {' and '.join(OTHERS)} are Holdfast's own"
+    if clean_name("group", name).startswith(RESERVED):
+        reason = (
+            f"{name!r} begins like what is no group: {' and '.join(RESERVED)} are Holdfast's own"
+        )
         raise InvalidInput("group", reason)

@@ -17,7 +17,7 @@ Handle = Callable[[Envelope, Any], object]
 HandleAll = Callable[[Sequence[Envelope], Any], object]
 
 
-def _by_itself(envelope: Envelope) -> str | None:
+def _own_key(envelope: Envelope) -> str | None:
     return envelope.message_id
 
 
@@ -46,7 +46,7 @@ class Handler:
     types: frozenset[str] | None = None
     steers: bool = False
     at_last: Handle | None = None
-    apart: Callable[[Envelope], str | None] = _by_itself
+    apart: Callable[[Envelope], str | None] = _own_key
     most: int = 1_000
 
     def __post_init__(self) -> None:
@@ -81,11 +81,11 @@ UNREADABLE_HANDLER = Handler(
     name="unreadable", handle=refuse_unreadable, types=frozenset({UNREADABLE})
 )
 
-_SHOWN = 2_000
+_SHOWN_CHARACTERS = 2_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Job:
+class Delivery:
     """One message for one handler, and before all that comes later to it about the same."""
 
     envelope: Envelope
@@ -93,14 +93,16 @@ class Job:
     name: str
 
     @property
-    def claim(self) -> tuple[str, str]:
+    def claim_key(self) -> tuple[str, str]:
         return self.envelope.message_id, self.name
 
     @property
-    def order(self) -> tuple[str, str]:
+    def order_key(self) -> tuple[str, str]:
         return self.name, self.envelope.about
 
-    def keep(self, *, failed: int = 0, wait: int = 0, error: str | None = None) -> tuple[Any, ...]:
+    def make_row(
+        self, *, failed: int = 0, wait: int = 0, error: str | None = None
+    ) -> tuple[Any, ...]:
         """The row of it that waits in the store."""
         envelope = self.envelope
         slot, text = slot_of(envelope.about), write_envelope(envelope)
@@ -116,35 +118,37 @@ class HandlerFailed(Exception):
         self.final = isinstance(error, Park)
 
     @property
-    def shown(self) -> str:
-        return str(self)[:_SHOWN].encode(errors="replace").decode().replace("\x00", "?")
+    def shown_text(self) -> str:
+        return str(self)[:_SHOWN_CHARACTERS].encode(errors="replace").decode().replace("\x00", "?")
 
 
 class TransactionEnded(Exception):
     """A handler ended the transaction that its messages are part of, or broke it and went on."""
 
 
-def count_together(jobs: Sequence[Job]) -> int:
+def count_in_transaction(deliveries: Sequence[Delivery]) -> int:
     """How many of the first jobs are done in one transaction."""
-    first = jobs[0].handler
+    first = deliveries[0].handler
     if not first.steers:
-        steering = (place for place, job in enumerate(jobs) if job.handler.steers)
-        return next(steering, len(jobs))
+        steering = (place for place, delivery in enumerate(deliveries) if delivery.handler.steers)
+        return next(steering, len(deliveries))
     if first.handle_all is None:
         return 1
     met: set[str] = set()
-    for job in jobs[: first.most]:
-        key = first.apart(job.envelope) if job.handler is first else None
+    for delivery in deliveries[: first.most]:
+        key = first.apart(delivery.envelope) if delivery.handler is first else None
         if key is None or key in met:
             break
         met.add(key)
     return max(1, len(met))
 
 
-def gather(jobs: Sequence[tuple[int, Job]]) -> list[list[tuple[int, Job]]]:
+def group_deliveries(
+    deliveries: Sequence[tuple[int, Delivery]],
+) -> list[list[tuple[int, Delivery]]]:
     """Put together, with their places, those that their handler is given at once."""
-    gathered: dict[object, list[tuple[int, Job]]] = {}
-    for place, job in jobs:
-        key = place if job.handler.handle_all is None else job.name
-        gathered.setdefault(key, []).append((place, job))
+    gathered: dict[object, list[tuple[int, Delivery]]] = {}
+    for place, delivery in deliveries:
+        key = place if delivery.handler.handle_all is None else delivery.name
+        gathered.setdefault(key, []).append((place, delivery))
     return list(gathered.values())

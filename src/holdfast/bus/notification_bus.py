@@ -42,7 +42,7 @@ class NotificationBus(ABC):
         """Tell this process at once and others soon; whether it left for the others."""
         clean_name("topic", topic)
         text = encode_json("message", message, limit=MOST_BYTES)
-        self._tell(topic, text)
+        self._call_subscribers(topic, text)
         return self._send(f"{self._sender} {topic} {text}")
 
     def subscribe(self, topic: str, callback: Callback) -> Callable[[], None]:
@@ -58,7 +58,7 @@ class NotificationBus(ABC):
 
         return unsubscribe
 
-    def _hear(self, text: str) -> None:
+    def _receive(self, text: str) -> None:
         """Pass on what came from elsewhere; what cannot be read is nobody's message."""
         try:
             sender, topic, message = text.split(" ", 2)
@@ -67,9 +67,9 @@ class NotificationBus(ABC):
             logger.debug("something else was sent to the notification bus")
             return
         if sender != self._sender:
-            self._tell(topic, message)
+            self._call_subscribers(topic, message)
 
-    def _tell(self, topic: str, text: str) -> None:
+    def _call_subscribers(self, topic: str, text: str) -> None:
         for wanted, callback in self._callbacks.values():
             if wanted == topic:
                 try:

@@ -12,7 +12,7 @@ from holdfast.bus.envelope import Envelope
 from holdfast.bus.event_log import event_id
 from holdfast.bus.execution_bus import Channel, ExecutionBus
 from holdfast.bus.handler import Handler, Park
-from holdfast.bus.periodic_loop import Rounds, Turn
+from holdfast.bus.periodic_loop import LeaderLease, PeriodicLoop
 from holdfast.clock import MICROSECONDS
 from holdfast.engine.engine import Engine
 from holdfast.model.task import Assignment
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 OFFERED = "task.offered"
 # While the others of a set are claimed, the leases of the first run already.
-AT_ONCE = 20
+CLAIMED_AT_ONCE = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,10 +43,10 @@ class OfferOptions:
     ttl: float = 3.0
 
 
-class Offers(Rounds):
+class Offers(PeriodicLoop):
     """Start one with each process: the one that holds the lease offers, the others wait."""
 
-    rest = 0.05
+    rest_after_step = 0.05
 
     def __init__(self, engine: Engine, bus: ExecutionBus, options: OfferOptions) -> None:
         self._bus = bus
@@ -54,13 +54,15 @@ class Offers(Rounds):
         self._count = options.count
         self._again = round(options.again * MICROSECONDS)
         key = f"bus/offers/{'+'.join(sorted(self._agents))}"[:200]
-        self._place = Turn(engine, key, ttl=options.ttl, begun=self._forget)
-        super().__init__(engine, "offers", self._place)
+        self._leader_lease = LeaderLease(
+            engine, key, ttl=options.ttl, on_begin=self._forget_offered
+        )
+        super().__init__(engine, "offers", self._leader_lease)
         self._offered: set[str] = set()
 
     def step(self, wait: float = 0.0) -> int:  # noqa: ARG002 - it does not wait by itself
         """Offer what is ready and was not offered lately; how many tasks."""
-        if not self._place.hold():
+        if not self._leader_lease.is_leader():
             return 0
         found = self._engine.database.view(
             lambda tx: (
@@ -69,15 +71,19 @@ class Offers(Rounds):
             )
         )
         ready, now = found
-        turn = now // self._again
-        told = {_offer_id(row, turn): row for row in ready}
-        new = [_offer(row, each, now) for each, row in told.items() if each not in self._offered]
+        repetition = now // self._again
+        tasks_by_offer = {_offer_id(row, repetition): row for row in ready}
+        new = [
+            _make_offer(row, each, now)
+            for each, row in tasks_by_offer.items()
+            if each not in self._offered
+        ]
         if new:
             self._bus.publish_command(Channel.TASKS, *new)
-        self._offered = set(told)
+        self._offered = set(tasks_by_offer)
         return len(new)
 
-    def _forget(self) -> None:
+    def _forget_offered(self) -> None:
         """Offer all of it anew, after whoever had the turn before."""
         self._offered = set()
 
@@ -103,14 +109,14 @@ class Claimant:
             types=frozenset({OFFERED}),
             steers=True,
             apart=lambda envelope: envelope.task_id,
-            most=AT_ONCE,
+            most=CLAIMED_AT_ONCE,
         )
 
     def _claim(self, envelopes: Sequence[Envelope], connection: object) -> object:
         with self.engine.join_group(connection) as joined:
             asked = [
                 joined.work.claim_by_id.submit(
-                    _task_of(each), self.worker, agents=self.agents, tags=self.tags
+                    _require_task_id(each), self.worker, agents=self.agents, tags=self.tags
                 )
                 for each in envelopes
                 if each.agent in self.agents
@@ -125,17 +131,17 @@ class Claimant:
                 logger.exception("%s is claimed, and was not delivered", each.task_id)
 
 
-def _task_of(envelope: Envelope) -> str:
+def _require_task_id(envelope: Envelope) -> str:
     if envelope.task_id is None:
         raise Park("task_id: is missing, and an offer is of one")
     return envelope.task_id
 
 
-def _offer_id(row: Row, turn: int) -> str:
-    return f"offer:{row['id']}.{row['version']}.{turn}"
+def _offer_id(row: Row, repetition: int) -> str:
+    return f"offer:{row['id']}.{row['version']}.{repetition}"
 
 
-def _offer(row: Row, message_id: str, now: int) -> Envelope:
+def _make_offer(row: Row, message_id: str, now: int) -> Envelope:
     root = row["run_id"] or row["id"]
     return Envelope(
         message_id=message_id,

@@ -51,7 +51,7 @@ class Parked:
         rows = self._engine.database.view(
             lambda tx: tx.read("list_deliveries", parked=parked, passed=after, count=limit)
         )
-        return [_read(row) for row in rows]
+        return [_read_kept(row) for row in rows]
 
     def count(self) -> dict[tuple[str, str], tuple[int, int]]:
         """By channel and handler, how many wait, and how many of those are parked."""
@@ -63,7 +63,7 @@ class Parked:
         with self._engine.database.begin() as connection:
             tx = self._engine.database.join(connection)
             found = tx.write("replay_parked", handler=handler, message_id=message_id)
-        return _answer(found)
+        return _make_result(found)
 
     def drop(self, handler: str, message_id: str) -> TransitionResult:
         """Give it up for good, should it come again too; what waits behind it follows."""
@@ -79,12 +79,12 @@ class Parked:
                     run_id=envelope.run_id,
                     trace_id=envelope.trace_id,
                 )
-        return _answer(found)
+        return _make_result(found)
 
 
-def _answer(found: list[Row]) -> TransitionResult:
+def _make_result(found: list[Row]) -> TransitionResult:
     return TransitionResult(ok=True) if found else refuse(Refusal.NOT_FOUND, None)
 
 
-def _read(row: Row) -> Kept:
+def _read_kept(row: Row) -> Kept:
     return Kept(**{**row, "envelope": read_envelope(row["envelope"])})

@@ -9,7 +9,7 @@ TTL = 5.0
 _LOOKS_PER_TTL = 3
 
 
-class Seats:
+class PartitionLeases:
     """Shares the partitions of a group out among those who are there, evenly.
 
     A consumer that is gone is missed after `ttl` seconds, and its partitions go to the others.
@@ -21,95 +21,97 @@ class Seats:
         subscription: Subscription,
         consumer: str,
         *,
-        place: str = "",
+        key_prefix: str = "",
         ttl: float = TTL,
     ) -> None:
         self._engine = engine
         self._consumer = consumer
         self._ttl = ttl
         # A group may be on several buses, with partitions on each.
-        self._place = _place(subscription, place)
+        self._key_prefix = _make_key_prefix(subscription, key_prefix)
         self._tokens: dict[str, str] = {}
-        self._looked: float | None = None
+        self._renewed_at: float | None = None
 
-    def look(self, partitions: int) -> tuple[int, ...]:
+    def update_share(self, partitions: int) -> tuple[int, ...]:
         """The partitions that are this consumer's now; asked as often as one likes."""
-        if self._keep() and self._hold(f"member/{self._consumer}"):
-            self._share(partitions)
-        return self._held()
+        if self._renew_when_due() and self._acquire(f"member/{self._consumer}"):
+            self._balance_share(partitions)
+        return self._held_partitions()
 
-    def keep(self) -> None:
+    def renew_when_due(self) -> None:
         """Renew what is held, in the middle of long work: nothing is taken or given meanwhile."""
-        if self._looked is not None:
-            self._keep()
+        if self._renewed_at is not None:
+            self._renew_when_due()
 
     def close(self) -> None:
         """Give back what others may have at once."""
         for name in list(self._tokens):
             self._release(name)
-        self._looked = None
+        self._renewed_at = None
 
-    def _keep(self) -> bool:
+    def _renew_when_due(self) -> bool:
         """Whether it was time to renew, and that is done."""
         now = self._engine.clock.monotonic()
-        due = self._looked is None or now - self._looked >= self._ttl / _LOOKS_PER_TTL
+        due = self._renewed_at is None or now - self._renewed_at >= self._ttl / _LOOKS_PER_TTL
         if due:
-            self._looked = now
+            self._renewed_at = now
             self._renew()
         return due
 
-    def _share(self, partitions: int) -> None:
-        members = len(self._leases("member/"))
+    def _balance_share(self, partitions: int) -> None:
+        members = len(self._live_names("member/"))
         share = -(-partitions // max(1, members))
-        for partition in self._held()[share:]:
+        for partition in self._held_partitions()[share:]:
             self._release(f"partition/{partition:02}")
-        taken = self._leases("partition/")
+        taken = self._live_names("partition/")
         for partition in range(partitions):
             name = f"partition/{partition:02}"
-            if len(self._held()) < share and name not in taken:
-                self._hold(name)
+            if len(self._held_partitions()) < share and name not in taken:
+                self._acquire(name)
 
-    def _held(self) -> tuple[int, ...]:
+    def _held_partitions(self) -> tuple[int, ...]:
         kinds = (name.partition("/") for name in self._tokens)
         return tuple(sorted(int(number) for kind, _, number in kinds if kind == "partition"))
 
     def _renew(self) -> None:
         renew = self._engine.leases.renew
         asked = {
-            name: renew.submit(self._place + name, token, ttl=self._ttl)
+            name: renew.submit(self._key_prefix + name, token, ttl=self._ttl)
             for name, token in self._tokens.items()
         }
         for name, answer in asked.items():
             if not answer.result().ok:
                 del self._tokens[name]
 
-    def _hold(self, name: str) -> bool:
+    def _acquire(self, name: str) -> bool:
         if name not in self._tokens:
-            lease = self._engine.leases.acquire(self._place + name, self._consumer, ttl=self._ttl)
+            lease = self._engine.leases.acquire(
+                self._key_prefix + name, self._consumer, ttl=self._ttl
+            )
             if lease is not None:
                 self._tokens[name] = lease.token
         return name in self._tokens
 
     def _release(self, name: str) -> None:
-        self._engine.leases.release(self._place + name, self._tokens.pop(name))
+        self._engine.leases.release(self._key_prefix + name, self._tokens.pop(name))
 
-    def _leases(self, kind: str) -> set[str]:
-        return _live(self._engine, self._place, kind)
+    def _live_names(self, kind: str) -> set[str]:
+        return _list_live(self._engine, self._key_prefix, kind)
 
 
-def members(engine: Engine, subscription: Subscription, *, place: str = "") -> list[str]:
+def list_members(engine: Engine, subscription: Subscription, *, key_prefix: str = "") -> list[str]:
     """The consumers of a group that live."""
-    found = _live(engine, _place(subscription, place), "member/")
+    found = _list_live(engine, _make_key_prefix(subscription, key_prefix), "member/")
     return sorted(each.removeprefix("member/") for each in found)
 
 
-def _place(subscription: Subscription, bus: str) -> str:
+def _make_key_prefix(subscription: Subscription, bus: str) -> str:
     return f"bus/{bus}{subscription.channel.value}/{subscription.group}/"
 
 
-def _live(engine: Engine, place: str, kind: str) -> set[str]:
-    first = place + kind
+def _list_live(engine: Engine, key_prefix: str, kind: str) -> set[str]:
+    first = key_prefix + kind
     rows = engine.database.view(
         lambda tx: tx.read("live_leases", first=first, last=first[:-1] + "0")
     )
-    return {row["key"].removeprefix(place) for row in rows}
+    return {row["key"].removeprefix(key_prefix) for row in rows}

@@ -33,7 +33,7 @@ def connect(url: str) -> Any:  # noqa: ANN401 - the client's own types are those
 
 
 @contextmanager
-def errors_told() -> Iterator[None]:
+def translate_redis_errors() -> Iterator[None]:
     """Say in words of our own that Redis is away, or that it refuses: it is full, or not for us."""
     import redis  # noqa: PLC0415 - only who uses Redis has it
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from holdfast.bus.execution_buses.redis import PREFIX
-from holdfast.bus.redis_client import connect, errors_told
+from holdfast.bus.redis_client import connect, translate_redis_errors
 from holdfast.engine.read.report_refusals import refuse
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.retry import positive_microseconds
@@ -32,7 +32,7 @@ class RedisLeases:
         """Take a lease that nobody holds; None when somebody does."""
         secret = self._randomness.token_bytes(_SECRET).hex()
         name = clean_name("owner", owner)
-        given = self._ask(key, "acquire", name, secret, positive_microseconds("ttl", ttl))
+        given = self._run_script(key, "acquire", name, secret, positive_microseconds("ttl", ttl))
         if given is None:
             return None
         fence, expires_at = given
@@ -42,22 +42,22 @@ class RedisLeases:
 
     def renew(self, key: str, token: str, *, ttl: float) -> TransitionResult:
         """Keep a lease; refused once it has run out or changed hands."""
-        return self._report(key, "renew", token, positive_microseconds("ttl", ttl))
+        return self._change_lease(key, "renew", token, positive_microseconds("ttl", ttl))
 
     def release(self, key: str, token: str) -> TransitionResult:
         """Give a lease back; nobody else's can be freed with its token."""
-        return self._report(key, "release", token)
+        return self._change_lease(key, "release", token)
 
     def close(self) -> None:
         self._client.close()
 
-    def _report(self, key: str, verb: str, token: str, *more: int) -> TransitionResult:
+    def _change_lease(self, key: str, verb: str, token: str, *more: int) -> TransitionResult:
         fence, _, secret = clean_text("token", token).partition(".")
-        given = self._ask(key, verb, fence, secret, *more)
+        given = self._run_script(key, verb, fence, secret, *more)
         return TransitionResult(ok=True) if given else refuse(Refusal.STALE_TOKEN, None)
 
-    def _ask(self, key: str, *told: str | int) -> tuple[int, int] | None:
+    def _run_script(self, key: str, *told: str | int) -> tuple[int, int] | None:
         name = f"{{{self._prefix}}}:lease:{clean_key('key', key)}"
-        with errors_told():
+        with translate_redis_errors():
             given = self._script(keys=[name], args=told)
         return None if given is None else (int(given[0]), int(given[1]))

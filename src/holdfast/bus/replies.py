@@ -17,7 +17,7 @@ ANSWERED = "attempt.answered"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reply:
+class MessageReply:
     """What a message is answered, as a message that follows it."""
 
     to: Envelope
@@ -32,12 +32,12 @@ class Replies:
         self._engine = engine
         self._bus = bus
 
-    def after(self, replies: Sequence[Reply]) -> object:
+    def reply_after_commit(self, replies: Sequence[MessageReply]) -> object:
         """What is to be done after the commit; whom to tell is read before, and may be refused."""
         wanted = [(name, each) for each in replies if (name := reply_to(each.to)) is not None]
         return partial(self._send, wanted) if wanted else None
 
-    def _send(self, wanted: Sequence[tuple[str, Reply]]) -> None:
+    def _send(self, wanted: Sequence[tuple[str, MessageReply]]) -> None:
         now = self._engine.clock.now()
         self._bus.reply(
             [
@@ -54,14 +54,14 @@ def reply_to(envelope: Envelope) -> str | None:
     return None if name is None else clean_name("payload.reply_to", name)
 
 
-def answer_to(envelope: Envelope, answer: TransitionResult) -> Reply:
+def make_report_reply(envelope: Envelope, answer: TransitionResult) -> MessageReply:
     """What becomes of a report: whether it was taken, and if not, why."""
     told = {"ok": answer.ok, "repeated": answer.repeated}
     reason = {} if answer.reason is None else {"reason": answer.reason.value}
-    return Reply(to=envelope, type=ANSWERED, payload={**told, **reason})
+    return MessageReply(to=envelope, type=ANSWERED, payload={**told, **reason})
 
 
-def need_reply_to(envelope: Envelope) -> str:
+def require_reply_to(envelope: Envelope) -> str:
     name = reply_to(envelope)
     if name is None:
         reason = f"is missing, and {envelope.type} is answered there"

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from holdfast.bus.consumer_groups import groups_elsewhere
+from holdfast.bus.consumer_groups import list_external_groups
 from holdfast.bus.execution_bus import Channel, ExecutionBus
-from holdfast.bus.periodic_loop import Rounds, Turn
+from holdfast.bus.periodic_loop import LeaderLease, PeriodicLoop
 from holdfast.clock import MICROSECONDS
 from holdfast.engine.engine import Engine
 from holdfast.engine.input.validation import number
@@ -39,7 +39,7 @@ class RetentionOptions:
         number("count", self.count, least=1)
 
 
-class Retention(Rounds):
+class Retention(PeriodicLoop):
     """Start one with each process: the one that holds the lease removes, the others wait."""
 
     def __init__(
@@ -50,16 +50,18 @@ class Retention(Rounds):
     ) -> None:
         self._options = options or RetentionOptions()
         self._buses = buses
-        self._place = Turn(engine, "bus/retention", ttl=self._options.ttl, begun=self._begin)
-        super().__init__(engine, "retention", self._place)
-        self._standing = engine.database.connect()
-        self._life.callback(self._standing.close)
-        self._looked: float | None = None
-        self._walk: Iterator[Removed] | None = None
+        self._leader_lease = LeaderLease(
+            engine, "bus/retention", ttl=self._options.ttl, on_begin=self._start_over
+        )
+        super().__init__(engine, "retention", self._leader_lease)
+        self._kept_connection = engine.database.connect()
+        self._closing.callback(self._kept_connection.close)
+        self._finished_at: float | None = None
+        self._removed_pages: Iterator[Removed] | None = None
 
     def step(self, wait: float = 0.0) -> int:  # noqa: ARG002 - it does not wait by itself
         """Remove what is due, some at a time; how much that was."""
-        if not self._place.hold() or not self._due():
+        if not self._leader_lease.is_leader() or not self._is_due():
             return 0
         before = self._engine.now() - round(self._options.keep * MICROSECONDS)
         trimmed = sum(
@@ -70,30 +72,30 @@ class Retention(Rounds):
         removed = self._remove(ended)
         forgotten = self._engine.removals.forget(ended, self._options.count)
         if max(purged, forgotten) < self._options.count and not removed:
-            self._looked = self._engine.clock.monotonic()
+            self._finished_at = self._engine.clock.monotonic()
         return trimmed + purged + removed + forgotten
 
-    def _begin(self) -> None:
-        self._looked = None
-        self._walk = None
+    def _start_over(self) -> None:
+        self._finished_at = None
+        self._removed_pages = None
 
     def _remove(self, before: int) -> int:
         """Remove the next page of which anything can go; nothing behind the last one."""
-        if self._walk is None:
+        if self._removed_pages is None:
             removals = self._engine.removals
-            self._walk = chain.from_iterable(removals.walk(kind, before) for kind in KINDS)
-        for page in self._walk:
-            if page.gone or not self._place.hold():
+            self._removed_pages = chain.from_iterable(removals.walk(kind, before) for kind in KINDS)
+        for page in self._removed_pages:
+            if page.gone or not self._leader_lease.is_leader():
                 return len(page.gone)
-        self._walk = None
+        self._removed_pages = None
         return 0
 
-    def _due(self) -> bool:
+    def _is_due(self) -> bool:
         now = self._engine.clock.monotonic()
-        return self._looked is None or now - self._looked >= self._options.every
+        return self._finished_at is None or now - self._finished_at >= self._options.every
 
     def _trim(self, bus: ExecutionBus, channel: Channel, before: int) -> int:
-        groups = groups_elsewhere(self._engine, bus, channel) if bus.elsewhere else ()
+        groups = list_external_groups(self._engine, bus, channel) if bus.is_external else ()
         return bus.trim(channel, groups=groups, before=before)
 
     def _oldest(self) -> list[int]:
@@ -103,6 +105,6 @@ class Retention(Rounds):
         return [moment for moment in (*kept, rows[0]["at"]) if moment is not None]
 
     def _purge(self, before: int) -> int:
-        with self._standing.begin() as connection:
+        with self._kept_connection.begin() as connection:
             tx = self._engine.database.join(connection)
             return len(tx.write("purge_processed", before=before, count=self._options.count))

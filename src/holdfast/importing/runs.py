@@ -25,7 +25,7 @@ from holdfast.model.run import NewRun
 from holdfast.model.status import TERMINAL, Status
 from holdfast.model.task import NewTask
 from holdfast.model.workflow.graph import Step, Workflow
-from holdfast.store.sqlite.foreign_file import read_tables
+from holdfast.store.sqlite.foreign_file import read_foreign_tables
 
 TABLES = {
     "runs": ("id", "workflow_id", "status"),
@@ -59,7 +59,7 @@ def import_runs(source: str | PathLike[str], *, into: Holdfast, name: str = "run
     their ids there. A run that contradicts itself is left out, and the report says why.
     """
     path = check_target(source, into)
-    runs = _read(read_tables(path, TABLES, optional=("stories",)))
+    runs = _read(read_foreign_tables(path, TABLES, optional=("stories",)))
     left_out: list[Remark] = []
     remarks: list[Remark] = []
     past: list[PastRun] = []

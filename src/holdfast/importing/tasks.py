@@ -16,7 +16,7 @@ from holdfast.importing.report import ImportReport, Remark
 from holdfast.importing.rows import FAILED_BEFORE, Mistakes, Row, body, plain, sortable
 from holdfast.model.status import TERMINAL, PlanningPhase, Status
 from holdfast.model.task import NewTask
-from holdfast.store.sqlite.foreign_file import read_tables
+from holdfast.store.sqlite.foreign_file import read_foreign_tables
 
 COLUMNS = ("id", "status", "parent_task_id", "sort_order", "created_at")
 # Its worker knows nothing of leases here: what ran there begins again.
@@ -74,7 +74,7 @@ def import_tasks(
     path = check_target(source, into)
     if step is not None:
         check_known("step", step, into.task_names)
-    rows = read_tables(path, {"tasks": COLUMNS})["tasks"]
+    rows = read_foreign_tables(path, {"tasks": COLUMNS})["tasks"]
     shape = Shape(_read(rows), Chosen(name=name, agent=agent, step=step))
     trees = [shape.tree(root) for root in shape.roots]
     was = {task.id: task.status for task in shape.tasks}

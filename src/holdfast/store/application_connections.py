@@ -15,7 +15,7 @@ C = TypeVar("C")
 T = TypeVar("T")
 
 
-class Standing(Generic[C]):
+class KeptConnection(Generic[C]):
     """One for each thread; where the connection was lost, the next transaction opens another."""
 
     def __init__(
@@ -24,13 +24,13 @@ class Standing(Generic[C]):
         *,
         transaction: Callable[[C], AbstractContextManager[object]],
         usable: Callable[[C], bool],
-        sound: Callable[[C], bool],
+        can_commit: Callable[[C], bool],
         close: Callable[[C], None],
     ) -> None:
         self._connect = connect
         self._transaction = transaction
         self._usable = usable
-        self._sound = sound
+        self._can_commit = can_commit
         self._close = close
         self._connection: C | None = None
 
@@ -55,7 +55,7 @@ class Standing(Generic[C]):
             return work(connection)
 
     @contextmanager
-    def once(self) -> Iterator[C]:
+    def begin_once(self) -> Iterator[C]:
         """One transaction, and the end of the connection."""
         try:
             with self.begin() as connection:
@@ -64,9 +64,9 @@ class Standing(Generic[C]):
             self.close()
 
     @property
-    def sound(self) -> bool:
+    def can_commit(self) -> bool:
         """Whether the transaction under way is still open, and can still be committed."""
-        return self._connection is not None and self._sound(self._connection)
+        return self._connection is not None and self._can_commit(self._connection)
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -74,31 +74,31 @@ class Standing(Generic[C]):
             self._close(connection)
 
 
-def driver_connection(connection: object) -> object:
+def unwrap_connection(connection: object) -> object:
     """SQLAlchemy's Session gives a Connection, and that the driver's own; it is not imported."""
     if not any(base.__module__.startswith("sqlalchemy.") for base in type(connection).__mro__):
         return connection
     given: Any = connection
     # Of the pool's, which has no transaction but the driver's.
     if hasattr(given, "driver_connection"):
-        return _opened(given.driver_connection)
+        return _refuse_closed(given.driver_connection)
     if not hasattr(given, "connection"):
         kind = type(connection).__name__
         reason = f"is SQLAlchemy's {kind}; give the Connection or Session that has the transaction"
         raise InvalidInput("connection", reason)
     if callable(given.connection):
         given = given.connection()
-    _begin(given)
+    _begin_in_sqlalchemy(given)
     return given.connection.driver_connection
 
 
-def _opened(connection: object | None) -> object:
+def _refuse_closed(connection: object | None) -> object:
     if connection is None:
         raise InvalidInput("connection", "is closed; open another, and begin anew what was in it")
     return connection
 
 
-def _begin(connection: Any) -> None:  # noqa: ANN401 - SQLAlchemy is not imported
+def _begin_in_sqlalchemy(connection: Any) -> None:  # noqa: ANN401 - SQLAlchemy is not imported
     """Have SQLAlchemy know of the transaction, or it would not commit it."""
     if not connection.in_transaction():
         connection.exec_driver_sql("SELECT 1")

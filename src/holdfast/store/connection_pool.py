@@ -11,7 +11,7 @@ from holdfast.threads import Lock
 C = TypeVar("C")
 
 
-class Pool(Generic[C]):
+class ConnectionPool(Generic[C]):
     """Opens as many as are asked for at once, keeps `spare` of them."""
 
     def __init__(
@@ -32,11 +32,11 @@ class Pool(Generic[C]):
 
     @contextmanager
     def borrow(self) -> Iterator[C]:
-        connection = self._take()
+        connection = self._take_connection()
         try:
             yield connection
         finally:
-            self._give_back(connection)
+            self._return_connection(connection)
 
     def discard(self) -> None:
         """Close what lies idle: where one connection broke, the others are likely broken too."""
@@ -49,14 +49,14 @@ class Pool(Generic[C]):
         self._spare = 0
         self.discard()
 
-    def _take(self) -> C:
+    def _take_connection(self) -> C:
         with self._lock:
             # The one used last, so that in quiet times the others are the ones that go stale.
             if self._idle:
                 return self._idle.pop()
         return self._connect()
 
-    def _give_back(self, connection: C) -> None:
+    def _return_connection(self, connection: C) -> None:
         if self._usable(connection):
             with self._lock:
                 if len(self._idle) < self._spare:

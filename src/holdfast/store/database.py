@@ -17,7 +17,7 @@ from holdfast.errors import InvalidInput, StoreGone
 from holdfast.randomness import Randomness
 from holdfast.settings import Settings
 from holdfast.store import migrations
-from holdfast.store.application_connections import Standing
+from holdfast.store.application_connections import KeptConnection
 from holdfast.store.sql_text import queries
 from holdfast.store.sql_text.macros import Dialect
 from holdfast.store.sql_text.queries import Rows
@@ -27,7 +27,7 @@ T = TypeVar("T")
 Row = dict[str, Any]
 
 # The file by which a folder that keeps a store is known to its owner.
-IDENTITIES = "identities"
+IDENTITIES_FILE = "identities"
 
 _POSTGRESQL = re.compile(r"postgres(?:ql)?://")
 _SCHEME = re.compile(r"[a-z][a-z0-9+]{0,19}")
@@ -72,7 +72,7 @@ class Database(Protocol):
         another transaction has locked a row, `StoreBusy` comes soon, or after as many seconds.
         """
 
-    def rehearse(self, work: Callable[[Transaction], T]) -> T:
+    def dry_run(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` in a write transaction that is rolled back in any case, from any thread.
 
         It may be run again from its start, and keeps others from what it writes while it lasts.
@@ -87,7 +87,7 @@ class Database(Protocol):
     def begin(self) -> AbstractContextManager[Any]:
         """A write transaction on a connection of its own, for the application to use."""
 
-    def connect(self) -> Standing[Any]:
+    def connect(self) -> KeptConnection[Any]:
         """The same for one transaction after another, all in one thread."""
 
     def upgrade(self) -> None:
@@ -103,7 +103,7 @@ class Database(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Files:
+class SqlDirectories:
     """Where the SQL lives; tests bring their own."""
 
     queries: Path = queries.DIRECTORY
@@ -111,14 +111,14 @@ class Files:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Surroundings:
+class DriverPorts:
     """What a driver is given from outside."""
 
     clock: Clock
     randomness: Randomness
     threads: Threads
     settings: Settings
-    files: Files
+    sql_directories: SqlDirectories
 
 
 def check_url(url: str) -> None:
@@ -155,7 +155,7 @@ class Contended(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pace:
+class Backoff:
     """Waits start near `first` seconds, double up to `longest`, and end `total` after the start."""
 
     first: float
@@ -166,12 +166,12 @@ class Pace:
 class Patience:
     """One stretch of waiting: made when trouble starts, thrown away when it is over."""
 
-    def __init__(self, pace: Pace, clock: Clock, randomness: Randomness) -> None:
-        self._pace = pace
+    def __init__(self, backoff: Backoff, clock: Clock, randomness: Randomness) -> None:
+        self._backoff = backoff
         self._clock = clock
         self._randomness = randomness
-        self._end = clock.monotonic() + pace.total
-        self._next = pace.first
+        self._end = clock.monotonic() + backoff.total
+        self._next = backoff.first
 
     def wait(self) -> bool:
         """Sleep once; False, without sleeping, when the patience is used up."""
@@ -179,5 +179,5 @@ class Patience:
         if left <= 0:
             return False
         self._clock.sleep(min(left, self._next * (0.5 + self._randomness.random())))
-        self._next = min(self._pace.longest, self._next * 2)
+        self._next = min(self._backoff.longest, self._next * 2)
         return True

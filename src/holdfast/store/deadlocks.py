@@ -21,7 +21,7 @@ from typing import NamedTuple
 from holdfast.errors import WrongThread
 
 
-class Holding:
+class OpenTransaction:
     """One transaction, and whether it is open still: a task that outlives it has it around, too."""
 
     __slots__ = ("file", "open")
@@ -31,52 +31,56 @@ class Holding:
         self.open = True
 
 
-_thread = threading.local()
-_around: ContextVar[tuple[Holding, ...]] = ContextVar("holdfast_transactions", default=())
+_calling_thread = threading.local()
+_transactions_of_context: ContextVar[tuple[OpenTransaction, ...]] = ContextVar(
+    "holdfast_transactions", default=()
+)
 
 
 @contextmanager
-def holding_store(file: Path) -> Iterator[None]:
-    held, mine = _held(), Holding(file)
+def note_open_transaction(file: Path) -> Iterator[None]:
+    held, mine = _transactions_of_thread(), OpenTransaction(file)
     held.append(mine)
-    _around.set((*_around.get(), mine))
+    _transactions_of_context.set((*_transactions_of_context.get(), mine))
     try:
         yield
     finally:
         mine.open = False
         held.remove(mine)
-        _around.set(tuple(each for each in _around.get() if each is not mine))
+        _transactions_of_context.set(
+            tuple(each for each in _transactions_of_context.get() if each is not mine)
+        )
 
 
-def holds_store() -> bool:
+def has_open_transaction() -> bool:
     """Whether a transaction of this thread, or around it, may keep all others from writing."""
-    return bool(_held() or _around.get())
+    return bool(_transactions_of_thread() or _transactions_of_context.get())
 
 
-def is_inside() -> bool:
+def is_inside_transaction() -> bool:
     """Whether such a transaction was open where this was started, and maybe still is."""
-    return bool(_around.get())
+    return bool(_transactions_of_context.get())
 
 
-def keeps_writer(file: Path | None, *, blocking: bool = True) -> bool:
+def would_deadlock(file: Path | None, *, blocking: bool = True) -> bool:
     """Whether who would wait here, blocking its thread or not, itself keeps others from writing."""
     if file is None:
         return False
-    around = _around.get()
-    held = (*_held(), *around) if blocking else around
+    around = _transactions_of_context.get()
+    held = (*_transactions_of_thread(), *around) if blocking else around
     return any(each.open and each.file == file for each in held)
 
 
-def refuse_second(file: Path) -> None:
+def refuse_second_transaction(file: Path) -> None:
     """Refuse a transaction that would wait for another of the thread that it is begun in."""
-    if keeps_writer(file):
+    if would_deadlock(file):
         raise WrongThread(
             f"transaction() would wait for the one that this thread has open on {file} already; "
             "use its connection for both, or begin the second after the first has ended"
         )
 
 
-class Awaited(NamedTuple):
+class AwaitedCall(NamedTuple):
     """What a caller asks for and waits for, and whether its thread is blocked meanwhile."""
 
     name: str
@@ -85,67 +89,67 @@ class Awaited(NamedTuple):
 
 
 @contextmanager
-def about_to_wait(
+def declare_wait(
     name: str, method: Callable[..., object], *, blocking: bool = True
 ) -> Iterator[None]:
     """Whatever is asked of the writer meanwhile is going to be waited for.
 
     It is refused by the outermost name, which is what the caller has written.
     """
-    before: Awaited | None = getattr(_thread, "awaited", None)
-    _thread.awaited = before or Awaited(name, method, blocking)
+    before: AwaitedCall | None = getattr(_calling_thread, "awaited", None)
+    _calling_thread.awaited = before or AwaitedCall(name, method, blocking)
     try:
         yield
     finally:
-        _thread.awaited = before
+        _calling_thread.awaited = before
 
 
-def refuse_to_wait(file: Path | None) -> None:
+def refuse_declared_wait(file: Path | None) -> None:
     """Refuse what somebody would wait for who keeps the writer from writing it."""
-    awaited: Awaited | None = getattr(_thread, "awaited", None)
-    if awaited is not None and keeps_writer(file, blocking=awaited.blocking):
+    awaited: AwaitedCall | None = getattr(_calling_thread, "awaited", None)
+    if awaited is not None and would_deadlock(file, blocking=awaited.blocking):
         joins = "connection" in inspect.signature(awaited.method).parameters
         pass_on = "pass its connection on as connection=…, or " if joins else ""
-        raise WrongThread(_tell_held(awaited.name, file, pass_on))
+        raise WrongThread(_describe_deadlock(awaited.name, file, pass_on))
 
 
-def refuse_here(name: str, file: Path | None, *, blocking: bool = True) -> None:
+def refuse_deadlock(name: str, file: Path | None, *, blocking: bool = True) -> None:
     """Refuse what cannot be asked for inside a transaction, where that keeps it from coming."""
-    if keeps_writer(file, blocking=blocking):
-        raise WrongThread(_tell_held(name, file))
+    if would_deadlock(file, blocking=blocking):
+        raise WrongThread(_describe_deadlock(name, file))
 
 
-def _tell_held(name: str, file: Path | None, pass_on: str = "") -> str:
+def _describe_deadlock(name: str, file: Path | None, pass_on: str = "") -> str:
     held = f"{name} would wait for the transaction that is open here on {file}"
     return f"{held}; {pass_on}call it after the transaction has ended"
 
 
-def _held() -> list[Holding]:
+def _transactions_of_thread() -> list[OpenTransaction]:
     """The transactions that this thread has open."""
-    held: list[Holding] = _thread.__dict__.setdefault("held", [])
+    held: list[OpenTransaction] = _calling_thread.__dict__.setdefault("held", [])
     return held
 
 
 # What the thread that asks is about: whose writer it is, and whom it has still to tell.
-thread = threading.local()
+writer_thread = threading.local()
 
 
-def is_writer() -> bool:
+def is_writer_thread() -> bool:
     """Whether this thread writes for everybody else, and so must not wait for a reply."""
-    return getattr(thread, "writes", None) is not None
+    return getattr(writer_thread, "writes", None) is not None
 
 
-def writes_own() -> bool:
+def writes_own_operation() -> bool:
     """Whether this thread writes one operation, which it brought itself."""
-    return getattr(thread, "own", False)
+    return getattr(writer_thread, "own", False)
 
 
-def once_told(callback: Callable[[], None]) -> None:
+def call_after_replies(callback: Callable[[], None]) -> None:
     """Call back when everybody was told whose group is being answered; elsewhere at once.
 
     To wake another thread before that would have both want the interpreter.
     """
-    waiting: list[Callable[[], None]] | None = getattr(thread, "waiting", None)
+    waiting: list[Callable[[], None]] | None = getattr(writer_thread, "waiting", None)
     if waiting is None:
         callback()
     else:

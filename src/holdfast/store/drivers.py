@@ -7,12 +7,18 @@ from collections.abc import Collection
 from holdfast.clock import Clock
 from holdfast.randomness import Randomness
 from holdfast.settings import Settings
-from holdfast.store.database import Database, Files, Surroundings, is_postgresql, sqlite_path
+from holdfast.store.database import (
+    Database,
+    DriverPorts,
+    SqlDirectories,
+    is_postgresql,
+    sqlite_path,
+)
 from holdfast.store.notifier import Notifier
 from holdfast.threads import Threads
 
 # The table that tells a store of Holdfast from other databases.
-MARK = "holdfast_migration"
+STORE_TABLE = "holdfast_migration"
 
 
 def open_database(  # noqa: PLR0913 - the ports of a program are named where it is put together
@@ -22,24 +28,24 @@ def open_database(  # noqa: PLR0913 - the ports of a program are named where it 
     randomness: Randomness,
     threads: Threads,
     settings: Settings,
-    files: Files | None = None,
+    sql_directories: SqlDirectories | None = None,
 ) -> Database:
-    surroundings = Surroundings(
+    ports = DriverPorts(
         clock=clock,
         randomness=randomness,
         threads=threads,
         settings=settings,
-        files=files or Files(),
+        sql_directories=sql_directories or SqlDirectories(),
     )
     # Imported here: psycopg is slow to import, and who has SQLite need not have it.
     if is_postgresql(url):
         from holdfast.store.postgresql.database import PostgresqlDatabase  # noqa: PLC0415
 
-        return PostgresqlDatabase(url, surroundings)
+        return PostgresqlDatabase(url, ports)
     path = sqlite_path(url)
     from holdfast.store.sqlite.database import SqliteDatabase  # noqa: PLC0415
 
-    return SqliteDatabase(path, surroundings)
+    return SqliteDatabase(path, ports)
 
 
 def open_notifier(
@@ -62,12 +68,12 @@ def open_notifier(
     return SqliteNotifier(database, threads, settings)
 
 
-def tables_of(url: str) -> Collection[str] | None:
+def list_tables(url: str) -> Collection[str] | None:
     """The tables of a database that is there; nothing where only opening it can say what it is."""
     if is_postgresql(url):
-        from holdfast.store.postgresql.tables import read_tables  # noqa: PLC0415
+        from holdfast.store.postgresql.tables import read_table_names  # noqa: PLC0415
 
-        return read_tables(url)
-    from holdfast.store.sqlite.tables import read_tables as read_file  # noqa: PLC0415
+        return read_table_names(url)
+    from holdfast.store.sqlite.tables import read_table_names as read_file  # noqa: PLC0415
 
     return read_file(sqlite_path(url))

@@ -42,7 +42,7 @@ class Migration:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Applied:
+class AppliedMigration:
     number: int
     name: str
     checksum: str
@@ -51,31 +51,35 @@ class Applied:
 class Ledger(Protocol):
     """The record of what was applied, inside one transaction that nobody shares."""
 
-    def applied(self) -> Sequence[Applied]: ...
+    def applied(self) -> Sequence[AppliedMigration]: ...
 
     def apply(self, migration: Migration) -> None:
         """Run the file and write its record."""
 
 
 class Migrator(Protocol):
-    def applied(self) -> Sequence[Applied]:
+    def applied(self) -> Sequence[AppliedMigration]:
         """Read the record without any lock; nothing when there is no table yet."""
 
-    def exclusively(self, work: Callable[[Ledger], T]) -> T:
+    def run_exclusively(self, work: Callable[[Ledger], T]) -> T:
         """Run `work` in one transaction that keeps every other migrator out."""
 
 
 def load(dialect: Dialect, directory: Path = DIRECTORY) -> Sequence[Migration]:
-    return _own(dialect) if directory == DIRECTORY else _read(directory / dialect)
+    return (
+        _load_package_migrations(dialect)
+        if directory == DIRECTORY
+        else _read_directory(directory / dialect)
+    )
 
 
 @cache
-def _own(dialect: Dialect) -> Sequence[Migration]:
+def _load_package_migrations(dialect: Dialect) -> Sequence[Migration]:
     """Once for a program: what the package holds does not change while it runs."""
-    return _read(DIRECTORY / dialect)
+    return _read_directory(DIRECTORY / dialect)
 
 
-def _read(directory: Path) -> Sequence[Migration]:
+def _read_directory(directory: Path) -> Sequence[Migration]:
     found: list[Migration] = []
     for path in sorted(directory.glob("*.sql")):
         match = _FILE.fullmatch(path.name)
@@ -96,21 +100,23 @@ def checksum(text: str) -> str:
 
 
 def upgrade(migrator: Migrator, known: Sequence[Migration]) -> None:
-    if not pending(known, migrator.applied()):
+    if not find_pending(known, migrator.applied()):
         return
 
     def apply_next(ledger: Ledger) -> bool:
         # Asked again under the lock: another process may have been faster.
-        missing = pending(known, ledger.applied())
+        missing = find_pending(known, ledger.applied())
         if missing:
             ledger.apply(missing[0])
         return len(missing) > 1
 
-    while migrator.exclusively(apply_next):
+    while migrator.run_exclusively(apply_next):
         pass
 
 
-def pending(known: Sequence[Migration], applied: Sequence[Applied]) -> Sequence[Migration]:
+def find_pending(
+    known: Sequence[Migration], applied: Sequence[AppliedMigration]
+) -> Sequence[Migration]:
     if len(applied) > len(known):
         newest = applied[-1]
         raise SchemaTooNew(

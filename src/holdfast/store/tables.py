@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-PREFIX = "holdfast_"
+TABLE_PREFIX = "holdfast_"
 # Each database has its own migrations.
-OWN = "holdfast_migration"
-META = "holdfast_meta"
+MIGRATION_TABLE = "holdfast_migration"
+META_TABLE = "holdfast_meta"
 # What each database counts itself as its other tables are filled.
-DERIVED = frozenset({"holdfast_kept"})
+DERIVED_TABLES = frozenset({"holdfast_kept"})
 
 Values = Sequence[object]
 

@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.bus.command_consumer import HEARD, QUIET, SLOWLY, Hearing, Ownership
+from holdfast.bus.command_consumer import (
+    CONSUMED_CHANNELS,
+    IDLE_SECONDS,
+    OWNER_CHECK_SECONDS,
+    BusOwnership,
+    CommandConsumer,
+)
 from holdfast.bus.envelope import write_envelope
 from holdfast.bus.execution_bus import Channel, ExecutionBus
 from holdfast.bus.execution_buses.sql import SqlBus
@@ -34,7 +40,7 @@ def bus(engine: Engine) -> Iterator[SqlBus]:
 
 
 @pytest.fixture
-def hearing(engine: Engine, bus: SqlBus) -> Iterator[Hearing]:
+def hearing(engine: Engine, bus: SqlBus) -> Iterator[CommandConsumer]:
     with heard(engine, bus) as made:
         yield made
 
@@ -47,8 +53,8 @@ def ask(bus: ExecutionBus, name: str, workflow: str = "one") -> None:
 @contextmanager
 def heard(
     engine: Engine, bus: ExecutionBus, channel: Channel = Channel.COMMANDS
-) -> Iterator[Hearing]:
-    made = Hearing(engine, bus, channel)
+) -> Iterator[CommandConsumer]:
+    made = CommandConsumer(engine, bus, channel)
     yield made
     made.close()
 
@@ -59,37 +65,37 @@ def seats(engine: Engine) -> int:
 
 
 def test_an_engine_to_which_no_message_comes_writes_no_lease(
-    engine: Engine, hearing: Hearing
+    engine: Engine, hearing: CommandConsumer
 ) -> None:
     assert hearing.step() == 0
-    assert not hearing.listens
+    assert not hearing.is_consuming
     assert seats(engine) == 0
 
 
 def test_an_engine_listens_from_the_first_message_until_none_came_for_long(
-    engine: Engine, clock: ManualClock, bus: SqlBus, hearing: Hearing
+    engine: Engine, clock: ManualClock, bus: SqlBus, hearing: CommandConsumer
 ) -> None:
     hearing.step()
     for name in ("first", "second"):
         ask(bus, name)
         assert hearing.step() == 1
         assert hearing.step() == 0
-        assert (hearing.listens, seats(engine) > 0) == (True, True)
-        clock.advance(QUIET)
+        assert (hearing.is_consuming, seats(engine) > 0) == (True, True)
+        clock.advance(IDLE_SECONDS)
         hearing.step()
-        assert (hearing.listens, seats(engine)) == (False, 0)
+        assert (hearing.is_consuming, seats(engine)) == (False, 0)
     assert len(engine.runs.list(workflow="one")) == 2
 
 
 def test_a_message_that_was_parked_and_replayed_meanwhile_is_heard(
-    engine: Engine, clock: ManualClock, bus: SqlBus, hearing: Hearing
+    engine: Engine, clock: ManualClock, bus: SqlBus, hearing: CommandConsumer
 ) -> None:
     hearing.step()
     ask(bus, "early", workflow="late")
     hearing.step()
-    clock.advance(QUIET)
+    clock.advance(IDLE_SECONDS)
     hearing.step()
-    assert not hearing.listens
+    assert not hearing.is_consuming
     engine.workflows.add(Workflow.define("late", (Step(id="only"),)))
     (kept,) = Parked(engine).list()
     assert Parked(engine).replay(kept.handler, kept.message_id).ok
@@ -115,7 +121,7 @@ def test_a_command_published_before_any_engine_heard_is_not_carried_out(
             assert len(engine.runs.list(workflow="one")) == 2 * (number + 1)
 
 
-@pytest.mark.parametrize("channel", HEARD)
+@pytest.mark.parametrize("channel", CONSUMED_CHANNELS)
 def test_a_type_that_nothing_is_done_with_is_parked_at_once(
     engine: Engine, bus: SqlBus, channel: Channel
 ) -> None:
@@ -151,13 +157,13 @@ OWN, HERE = "holdfast/commands", "workflow.commands"
     ],
 )
 def test_an_engine_listens_for_messages_to_be_tried_again_and_not_for_those_that_wait_for_a_person(
-    store_url: str, hearing: Hearing, waiting: list[tuple[object, ...]], *, listens: bool
+    store_url: str, hearing: CommandConsumer, waiting: list[tuple[object, ...]], *, listens: bool
 ) -> None:
     with raw(store_url) as run:
         for *named, parked in waiting:
             run(WAITS, *named, write_envelope(message("m1")), parked)
     hearing.step()
-    assert hearing.listens == listens
+    assert hearing.is_consuming == listens
 
 
 @pytest.mark.usefixtures("engine")
@@ -181,10 +187,12 @@ def test_a_redis_is_heard_by_one_store_until_that_is_no_more(
     ):
         other.workflows.add(ONE)
         first.step()
-        ownership = Ownership(other, world.bus)
-        seconds = [Hearing(other, world.bus, channel, ownership) for channel in HEARD]
+        ownership = BusOwnership(other, world.bus)
+        seconds = [
+            CommandConsumer(other, world.bus, channel, ownership) for channel in CONSUMED_CHANNELS
+        ]
         for each in (*seconds, *seconds):
-            assert (each.step(), each.listens) == (0, False)
+            assert (each.step(), each.is_consuming) == (0, False)
         (said,) = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
         assert "another store hears" in said
         assert "another Redis" in said
@@ -193,10 +201,10 @@ def test_a_redis_is_heard_by_one_store_until_that_is_no_more(
         assert (first.step(), seconds[0].step()) == (1, 0)
         key = said.rpartition(" ")[2]
         assert world.client.delete(key) == 1
-        clock.advance(SLOWLY)
+        clock.advance(OWNER_CHECK_SECONDS)
         seconds[0].step()
         first.step()
-        assert (seconds[0].listens, first.listens) == (True, False)
+        assert (seconds[0].is_consuming, first.is_consuming) == (True, False)
         ask(world.bus, "m2")
         assert (first.step(), seconds[0].step()) == (0, 1)
         assert [len(each.runs.list(workflow="one")) for each in (engine, other)] == [1, 1]

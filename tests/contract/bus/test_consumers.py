@@ -13,15 +13,15 @@ import psycopg
 import pytest
 
 from holdfast.bus.consumer import Consumer, ConsumerOptions
-from holdfast.bus.consumer_groups import forget, groups_elsewhere
+from holdfast.bus.consumer_groups import forget, list_external_groups
 from holdfast.bus.envelope import Envelope, write_envelope
-from holdfast.bus.execution_bus import Batch, Channel
+from holdfast.bus.execution_bus import Channel, MessageBatch
 from holdfast.bus.handler import Handler
 from holdfast.bus.parked_messages import Parked
 from holdfast.errors import BusUnreachable, InvalidInput
 from holdfast.model.result import Refusal
 from holdfast.model.retry import RetryPolicy
-from tests.contract.bus.worlds import COMMANDS, PARTITIONS, RUNS, World, message, redis_world, seat
+from tests.contract.bus.worlds import COMMANDS, PARTITIONS, RUNS, World, message, redis_world, share
 from tests.contract.raw_store import raw
 
 # apsw's or psycopg's: both can execute.
@@ -119,7 +119,7 @@ def test_a_consumer_lost_between_effect_and_acknowledgement_repeats_nothing(
     shop.publish("m1", "m2")
     consumer = shop.consumer()
 
-    def die(_: Batch) -> bool:
+    def die(_: MessageBatch) -> bool:
         raise BusUnreachable
 
     with monkeypatch.context() as patched:
@@ -310,13 +310,13 @@ def test_a_consumer_that_wakes_up_behind_its_successor_repeats_nothing(shop: Sho
     shop.publish("m1", "m2")
     stale = shop.consumer()
     stale.take_share()
-    batches = shop.world.bus.fetch(seat(consumer="service-1"), count=10)
+    batches = shop.world.bus.fetch(share(consumer="service-1"), count=10)
     shop.world.clock.advance(6)
     shop.broken = {"m1"}
     successor = shop.consumer(options=ConsumerOptions(name="service-2", retry=RETRY))
     successor.drain()
     for batch in batches:
-        stale._inbox.take(batch.envelopes)  # noqa: SLF001 - as it would have gone on
+        stale._inbox.handle_once(batch.envelopes)  # noqa: SLF001 - as it would have gone on
         shop.world.bus.acknowledge(batch)
     assert shop.paid == []
     shop.broken.clear()
@@ -330,7 +330,7 @@ def test_a_consumer_that_wakes_up_behind_its_successor_repeats_nothing(shop: Sho
 def test_a_message_in_two_hands_at_once_has_its_effect_once(shop: Shop) -> None:
     shop.publish("m1")
     other = shop.consumer(options=ConsumerOptions(name="service-2", retry=RETRY))
-    racer = threading.Thread(target=lambda: other._inbox.take([message("m1")]))  # noqa: SLF001
+    racer = threading.Thread(target=lambda: other._inbox.handle_once([message("m1")]))  # noqa: SLF001
 
     def start_racer(envelope: Envelope, connection: Connection) -> None:
         shop.pay(envelope, connection)
@@ -355,7 +355,7 @@ def test_a_consumer_goes_on_by_itself_after_trouble(
     done, fetch = threading.Event(), shop.world.bus.fetch
     troubles = iter([BusUnreachable("away"), BusUnreachable("away")])
 
-    def trouble(*given: Any, **named: Any) -> list[Batch]:
+    def trouble(*given: Any, **named: Any) -> list[MessageBatch]:
         for each in troubles:
             raise each
         return fetch(*given, **named)
@@ -377,12 +377,12 @@ def test_the_same_group_under_two_prefixes_of_redis_is_two(
         other = Shop(second).consumer(options=ConsumerOptions(name="service-2"))
         assert first.take_share() == other.take_share() == tuple(range(PARTITIONS))
         for world in (redis_store, second):
-            assert groups_elsewhere(engine, world.bus, Channel.COMMANDS) == [COMMANDS.group]
+            assert list_external_groups(engine, world.bus, Channel.COMMANDS) == [COMMANDS.group]
         with raw(engine.settings.url) as run:
             run(KEPT, "service/pay", "workflow.commands", write_envelope(message("m9")))
         forget(engine, second.bus, COMMANDS)
         assert len(Parked(engine).list(parked=False)) == 1
-        assert groups_elsewhere(engine, second.bus, Channel.COMMANDS) == []
-        assert groups_elsewhere(engine, redis_store.bus, Channel.COMMANDS) == [COMMANDS.group]
+        assert list_external_groups(engine, second.bus, Channel.COMMANDS) == []
+        assert list_external_groups(engine, redis_store.bus, Channel.COMMANDS) == [COMMANDS.group]
         first.close()
         other.close()

@@ -18,7 +18,7 @@ from holdfast.errors import InvalidInput
 from holdfast.model.run import NewRun
 from holdfast.model.task import NewTask
 from holdfast.model.trace import Trace, derive_trace_id
-from tests.contract.bus.worlds import COMMANDS, World, message, names, seat, take_all
+from tests.contract.bus.worlds import COMMANDS, World, message, names, share, take_all
 from tests.contract.raw_store import raw
 from tests.contract.task_states import CHAIN, create, finish, start
 
@@ -28,7 +28,7 @@ WRITERS = 8
 
 def published(world: World) -> list[Envelope]:
     found: list[Envelope] = []
-    while batches := world.bus.fetch(seat(subscription=EVENTS), count=7):
+    while batches := world.bus.fetch(share(subscription=EVENTS), count=7):
         for batch in batches:
             found += batch.envelopes
             assert world.bus.acknowledge(batch)
@@ -98,7 +98,7 @@ def test_a_trace_that_is_none_is_refused(begun: World) -> None:
 def test_a_reader_of_one_partition_passes_by_the_events_of_others(begun: World) -> None:
     for _ in range(20):
         create(begun.engine)
-    found = [take_all(begun.bus, seat(each, subscription=EVENTS)) for each in range(4)]
+    found = [take_all(begun.bus, share(each, subscription=EVENTS)) for each in range(4)]
     assert max(map(len, found)) < 20
     assert sum(map(len, found)) == 20
     assert begun.bus.lag(EVENTS) == 0
@@ -108,8 +108,8 @@ def test_a_batch_that_another_has_acknowledged_meanwhile_is_not_acknowledged_aga
     begun: World,
 ) -> None:
     create(begun.engine)
-    (late,) = begun.bus.fetch(seat(subscription=EVENTS), count=10)
-    assert len(take_all(begun.bus, seat(subscription=EVENTS))) == 1
+    (late,) = begun.bus.fetch(share(subscription=EVENTS), count=10)
+    assert len(take_all(begun.bus, share(subscription=EVENTS))) == 1
     create(begun.engine)
     assert not begun.bus.acknowledge(late)
     assert len(published(begun)) == 1
@@ -122,7 +122,7 @@ def test_a_message_is_published_with_the_applications_own_transaction(sql: World
     with sql.engine.transaction() as connection:
         sql.bus.publish_command(Channel.COMMANDS, message("m2"), connection=connection)
     sql.bus.publish_command(Channel.COMMANDS, message("m2"))
-    assert take_all(sql.bus, seat()) == ["m2"]
+    assert take_all(sql.bus, share()) == ["m2"]
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ def test_a_group_that_begins_from_now_is_given_what_is_committed_from_now(
         bus.publish_command(Channel.COMMANDS, message("past"))
         bus.subscribe(fresh)
     bus.publish_command(Channel.COMMANDS, message("next"))
-    assert take_all(bus, seat(subscription=fresh)) == ["early", "next"]
+    assert take_all(bus, share(subscription=fresh)) == ["early", "next"]
 
 
 def test_a_group_that_reads_again_is_given_what_is_committed_late(postgresql: World) -> None:
@@ -163,10 +163,10 @@ def test_a_group_that_reads_again_is_given_what_is_committed_late(postgresql: Wo
     with postgresql.engine.transaction() as connection:
         bus.publish_command(Channel.COMMANDS, message("early"), connection=connection)
         bus.publish_command(Channel.COMMANDS, message("late"))
-        assert take_all(bus, seat()) == ["late"]
+        assert take_all(bus, share()) == ["late"]
         bus.rewind(COMMANDS, 4_000_000_000_000_000)
-        assert take_all(bus, seat()) == []
-    assert take_all(bus, seat()) == ["early"]
+        assert take_all(bus, share()) == []
+    assert take_all(bus, share()) == ["early"]
 
 
 def test_a_group_that_reads_again_is_given_what_came_late_in_its_order(postgresql: World) -> None:
@@ -176,9 +176,9 @@ def test_a_group_that_reads_again_is_given_what_came_late_in_its_order(postgresq
     with postgresql.engine.transaction() as connection:
         bus.publish_command(Channel.COMMANDS, message("early"), connection=connection)
         bus.publish_command(Channel.COMMANDS, message("late"))
-        assert take_all(bus, seat()) == ["one", "two", "late"]
+        assert take_all(bus, share()) == ["one", "two", "late"]
         bus.rewind(COMMANDS, 0)
-    while batches := bus.fetch(seat(), count=1):
+    while batches := bus.fetch(share(), count=1):
         found += names(batches)
         assert all(map(bus.acknowledge, batches))
     assert found == ["one", "two", "early", "late"]
@@ -258,13 +258,13 @@ def test_a_reader_that_has_passed_by_too_much_waits_for_it(
 
 def test_a_bus_whose_sessions_were_ended_goes_on(postgresql: World) -> None:
     postgresql.bus.publish_command(Channel.COMMANDS, message("m1"))
-    assert take_all(postgresql.bus, seat()) == ["m1"]
+    assert take_all(postgresql.bus, share()) == ["m1"]
     ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
     with raw(postgresql.engine.settings.url) as run:
         run(f"{ended} AND datname = current_database()")
         postgresql.bus.publish_command(Channel.COMMANDS, message("m2"))
         run(f"{ended} AND datname = current_database()")
-    assert take_all(postgresql.bus, seat()) == ["m2"]
+    assert take_all(postgresql.bus, share()) == ["m2"]
 
 
 def test_a_page_holds_no_more_than_was_asked_for(sql: World) -> None:

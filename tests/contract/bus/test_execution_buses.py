@@ -22,7 +22,7 @@ from tests.contract.bus.worlds import (
     World,
     message,
     names,
-    seat,
+    share,
     take_all,
 )
 
@@ -37,25 +37,25 @@ def test_each_group_is_given_every_message_in_the_order_of_its_run(world: World)
     for number in range(20):
         publish(world, f"m{number:02}", run=RUNS[number % len(RUNS)])
     for subscription in (COMMANDS, OTHER):
-        found = take_all(world.bus, seat(subscription=subscription))
+        found = take_all(world.bus, share(subscription=subscription))
         assert sorted(found) == [f"m{number:02}" for number in range(20)]
         for place in range(len(RUNS)):
             own = [each for each in found if int(each[1:]) % len(RUNS) == place]
             assert own == sorted(own)
-        assert take_all(world.bus, seat(subscription=subscription)) == []
+        assert take_all(world.bus, share(subscription=subscription)) == []
 
 
 def test_a_message_arrives_as_it_was_sent(world: World) -> None:
     sent = message("m1").follow("run.cancel", {"why": "ü"}, created_at=7)
     world.bus.publish_command(Channel.COMMANDS, sent)
-    (batch,) = world.bus.fetch(seat(), count=10)
+    (batch,) = world.bus.fetch(share(), count=10)
     assert batch.envelopes == (sent,)
 
 
 def test_a_run_is_in_one_partition_and_the_partitions_share_the_runs(world: World) -> None:
     sent = {run: message(f"of {run}", run) for run in RUNS}
     world.bus.publish_command(Channel.COMMANDS, *sent.values())
-    found = {each: take_all(world.bus, seat(each)) for each in range(PARTITIONS)}
+    found = {each: take_all(world.bus, share(each)) for each in range(PARTITIONS)}
     for run, told in sent.items():
         assert [place for place in found if f"of {run}" in found[place]] == [
             world.bus.partition_of(told)
@@ -66,31 +66,31 @@ def test_a_run_is_in_one_partition_and_the_partitions_share_the_runs(world: Worl
 
 def test_an_unacknowledged_message_comes_again_to_the_next_consumer(world: World) -> None:
     publish(world, "m1", "m2")
-    assert names(world.bus.fetch(seat(), count=10)) == ["m1", "m2"]
+    assert names(world.bus.fetch(share(), count=10)) == ["m1", "m2"]
     publish(world, "m3")
-    successor = seat(consumer="service-2")
+    successor = share(consumer="service-2")
     again = world.bus.recover(successor, count=10)
     assert all(world.bus.acknowledge(batch) for batch in again)
     assert names(again) + take_all(world.bus, successor) == ["m1", "m2", "m3"]
-    assert world.bus.recover(seat(), count=10) == []
-    assert world.bus.fetch(seat(), count=10) == []
+    assert world.bus.recover(share(), count=10) == []
+    assert world.bus.fetch(share(), count=10) == []
 
 
 def test_messages_come_in_parts_when_few_are_asked_for(world: World) -> None:
     publish(world, "m1", "m2", "m3")
-    first = world.bus.fetch(seat(), count=2)
+    first = world.bus.fetch(share(), count=2)
     assert names(first) == ["m1", "m2"]
     assert all(world.bus.acknowledge(batch) for batch in first)
-    assert names(world.bus.fetch(seat(), count=2)) == ["m3"]
+    assert names(world.bus.fetch(share(), count=2)) == ["m3"]
 
 
 def test_channels_are_apart(world: World) -> None:
     publish(world, "m1")
     world.bus.publish_event(Channel.RESULTS, message("m1"))
     results = Subscription(channel=Channel.RESULTS, group="service")
-    assert take_all(world.bus, seat(subscription=results)) == ["m1"]
-    assert take_all(world.bus, seat()) == ["m1"]
-    assert take_all(world.bus, seat(subscription=results)) == []
+    assert take_all(world.bus, share(subscription=results)) == ["m1"]
+    assert take_all(world.bus, share()) == ["m1"]
+    assert take_all(world.bus, share(subscription=results)) == []
 
 
 def test_a_group_that_begins_from_now_is_given_nothing_of_the_past(world: World) -> None:
@@ -99,27 +99,27 @@ def test_a_group_that_begins_from_now_is_given_nothing_of_the_past(world: World)
     world.bus.subscribe(fresh)
     publish(world, "m2")
     world.bus.subscribe(fresh)
-    assert take_all(world.bus, seat(subscription=fresh)) == ["m2"]
+    assert take_all(world.bus, share(subscription=fresh)) == ["m2"]
 
 
 def test_a_group_is_given_again_what_came_since_a_moment(world: World) -> None:
     publish(world, "m1", "m2")
-    assert take_all(world.bus, seat()) == ["m1", "m2"]
+    assert take_all(world.bus, share()) == ["m1", "m2"]
     world.bus.rewind(COMMANDS, 0)
-    assert take_all(world.bus, seat()) == ["m1", "m2"]
+    assert take_all(world.bus, share()) == ["m1", "m2"]
     publish(world, "m3")
     # A long way ahead, by whichever clock the bus has.
     world.bus.rewind(COMMANDS, 4_000_000_000_000_000)
-    assert take_all(world.bus, seat()) == ["m3"]
-    assert take_all(world.bus, seat(subscription=OTHER)) == ["m1", "m2", "m3"]
+    assert take_all(world.bus, share()) == ["m3"]
+    assert take_all(world.bus, share(subscription=OTHER)) == ["m1", "m2", "m3"]
 
 
 def test_a_message_that_a_group_is_to_be_given_again_is_not_trimmed(world: World) -> None:
     publish(world, "m1")
-    assert take_all(world.bus, seat()) == ["m1"]
+    assert take_all(world.bus, share()) == ["m1"]
     world.bus.rewind(COMMANDS, 1_000_000)
     assert world.bus.trim(Channel.COMMANDS, before=2**62) == 0
-    assert take_all(world.bus, seat()) == ["m1"]
+    assert take_all(world.bus, share()) == ["m1"]
     assert world.bus.trim(Channel.COMMANDS, before=2**62) == 1
 
 
@@ -128,7 +128,7 @@ def test_lag_counts_what_was_not_acknowledged(world: World) -> None:
     assert world.bus.lag(COMMANDS) == 0
     publish(world, "m1", "m2")
     assert world.bus.lag(COMMANDS) == 2
-    batches = world.bus.fetch(seat(), count=10)
+    batches = world.bus.fetch(share(), count=10)
     publish(world, "m3")
     assert world.bus.lag(COMMANDS) == 3
     assert all(world.bus.acknowledge(batch) for batch in batches)
@@ -140,39 +140,39 @@ def test_only_messages_that_every_group_has_acknowledged_are_trimmed(world: Worl
     publish(world, "m1", "m2")
     assert world.bus.trim(Channel.COMMANDS, before=later) == 0
     world.bus.subscribe(OTHER)
-    assert take_all(world.bus, seat()) == ["m1", "m2"]
+    assert take_all(world.bus, share()) == ["m1", "m2"]
     assert world.bus.trim(Channel.COMMANDS, before=later) == 0
-    first = world.bus.fetch(seat(subscription=OTHER), count=1)
+    first = world.bus.fetch(share(subscription=OTHER), count=1)
     assert world.bus.trim(Channel.COMMANDS, before=later) == 0
     assert all(world.bus.acknowledge(batch) for batch in first)
     assert world.bus.trim(Channel.COMMANDS, groups=["unheard"], before=later) == 0
     assert world.bus.trim(Channel.COMMANDS, groups=["audit"], before=later) == 1
-    assert take_all(world.bus, seat(subscription=OTHER)) == ["m2"]
+    assert take_all(world.bus, share(subscription=OTHER)) == ["m2"]
     assert world.bus.trim(Channel.COMMANDS, before=later) == 1
     publish(world, "m3")
-    assert take_all(world.bus, seat()) == ["m3"]
+    assert take_all(world.bus, share()) == ["m3"]
 
 
 def test_a_group_that_is_forgotten_holds_nothing_back(world: World) -> None:
     later = world.clock.now() + 1_000_000
     publish(world, "m1")
     world.bus.subscribe(OTHER)
-    assert take_all(world.bus, seat()) == ["m1"]
+    assert take_all(world.bus, share()) == ["m1"]
     world.bus.forget(OTHER)
     assert world.bus.trim(Channel.COMMANDS, before=later) == 1
 
 
 def test_a_group_that_was_lost_is_made_again_and_misses_nothing(world: World) -> None:
     publish(world, "m1")
-    assert take_all(world.bus, seat()) == ["m1"]
+    assert take_all(world.bus, share()) == ["m1"]
     world.bus.forget(COMMANDS)
     publish(world, "m2")
-    assert take_all(world.bus, seat()) == ["m1", "m2"]
+    assert take_all(world.bus, share()) == ["m1", "m2"]
     world.bus.forget(COMMANDS)
-    assert names(world.bus.recover(seat(), count=10)) == []
+    assert names(world.bus.recover(share(), count=10)) == []
     world.bus.forget(COMMANDS)
     world.bus.rewind(COMMANDS, 0)
-    assert take_all(world.bus, seat()) == ["m1", "m2"]
+    assert take_all(world.bus, share()) == ["m1", "m2"]
 
 
 def test_a_broken_envelope_is_refused_and_nothing_of_the_call_is_sent(world: World) -> None:
@@ -184,7 +184,7 @@ def test_a_broken_envelope_is_refused_and_nothing_of_the_call_is_sent(world: Wor
         world.bus.publish_command(Channel.COMMANDS, wrong)
     with pytest.raises(InvalidInput, match=r"^created_at: must be a number of microseconds"):
         world.bus.publish_command(Channel.COMMANDS, Envelope(**wrong))
-    assert take_all(world.bus, seat()) == []
+    assert take_all(world.bus, share()) == []
 
 
 def test_commands_and_events_go_on_channels_of_their_own(world: World) -> None:

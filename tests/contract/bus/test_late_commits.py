@@ -11,7 +11,7 @@ from holdfast.bus.execution_bus import Channel, Subscription
 from holdfast.bus.execution_buses.redis import RedisBus
 from holdfast.bus.relay import Relay, RelayOptions
 from holdfast.model.run import NewRun
-from tests.contract.bus.worlds import COMMANDS, World, message, seat, take_all
+from tests.contract.bus.worlds import COMMANDS, World, message, share, take_all
 from tests.contract.raw_store import raw
 from tests.contract.task_states import CHAIN, finish
 
@@ -69,7 +69,7 @@ def test_no_event_of_eight_writers_is_skipped_and_each_run_is_in_order(
 ) -> None:
     world = opened_worlds["redis beside postgresql"]
     assert isinstance(world.bus, RedisBus)
-    writers, taken, found = Writers(world), seat(subscription=EVENTS), list[Envelope]()
+    writers, taken, found = Writers(world), share(subscription=EVENTS), list[Envelope]()
     relays = [Relay(world.engine, world.bus, RelayOptions(batch=7)) for _ in range(2)]
     world.bus.subscribe(EVENTS)
 
@@ -113,12 +113,12 @@ def test_a_message_whose_publisher_waited_for_another_is_not_passed_by(
             while not look("SELECT 1 FROM pg_locks WHERE NOT granted"):
                 pass
         bus.publish_command(Channel.COMMANDS, message("m2"))
-        found = take_all(bus, seat())
+        found = take_all(bus, share())
         raise ZeroDivisionError
     assert published.wait(30)
-    found += take_all(bus, seat())
+    found += take_all(bus, share())
     commit.set()
     again.join()
-    found += take_all(bus, seat())
+    found += take_all(bus, share())
     world.clean()
     assert found == ["m2", "m1"]

@@ -19,7 +19,7 @@ from holdfast.bus.relay import Relay, RelayOptions
 from holdfast.engine.engine import Engine
 from holdfast.errors import BusUnreachable
 from tests import servers
-from tests.contract.bus.worlds import COMMANDS, World, message, names, seat, take_all
+from tests.contract.bus.worlds import COMMANDS, World, message, names, share, take_all
 from tests.contract.task_states import start
 from tests.engines import healthy
 
@@ -56,26 +56,26 @@ def test_an_unreadable_message_is_parked_and_does_not_hold_up_the_others(
 
 def test_a_pending_message_that_somebody_deleted_is_let_go(redis_world: World) -> None:
     redis_world.bus.publish_command(Channel.COMMANDS, message("m1"), message("m2"))
-    assert names(redis_world.bus.fetch(seat(), count=10)) == ["m1", "m2"]
+    assert names(redis_world.bus.fetch(share(), count=10)) == ["m1", "m2"]
     for partition in range(redis_world.bus.partitions):
         stream = f"{{{redis_world.prefix}}}:{Channel.COMMANDS}:{partition}"
         for entry, _ in redis_world.client.xrange(stream, count=1):
             redis_world.client.xdel(stream, entry)
-    (again,) = redis_world.bus.recover(seat(consumer="service-2"), count=10)
+    (again,) = redis_world.bus.recover(share(consumer="service-2"), count=10)
     assert names([again]) == ["m2"]
     assert redis_world.bus.acknowledge(again)
-    assert redis_world.bus.recover(seat(consumer="service-2"), count=10) == []
+    assert redis_world.bus.recover(share(consumer="service-2"), count=10) == []
     assert redis_world.bus.lag(COMMANDS) == 0
 
 
 def test_a_message_that_is_pending_behind_deleted_ones_is_taken_up(redis_world: World) -> None:
     redis_world.bus.publish_command(Channel.COMMANDS, *(message(f"m{each}") for each in range(5)))
-    assert len(names(redis_world.bus.fetch(seat(), count=10))) == 5
+    assert len(names(redis_world.bus.fetch(share(), count=10))) == 5
     for partition in range(redis_world.bus.partitions):
         stream = f"{{{redis_world.prefix}}}:{Channel.COMMANDS}:{partition}"
         for entry, _ in redis_world.client.xrange(stream, count=4):
             redis_world.client.xdel(stream, entry)
-    assert names(redis_world.bus.recover(seat(consumer="service-2"), count=1)) == ["m4"]
+    assert names(redis_world.bus.recover(share(consumer="service-2"), count=1)) == ["m4"]
 
 
 def test_a_connection_that_was_cut_is_made_again(redis_world: World) -> None:
@@ -83,7 +83,7 @@ def test_a_connection_that_was_cut_is_made_again(redis_world: World) -> None:
     redis_world.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
     redis_world.bus.publish_command(Channel.COMMANDS, message("m1"))
     redis_world.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-    assert take_all(redis_world.bus, seat()) == ["m1"]
+    assert take_all(redis_world.bus, share()) == ["m1"]
 
 
 def test_a_redis_that_is_away_is_told_as_that(tmp_path: Path) -> None:

@@ -7,14 +7,20 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.bus.consumer_groups import forget, forget_relay, groups_elsewhere, relays, subscribe
+from holdfast.bus.consumer_groups import (
+    forget,
+    forget_relay,
+    list_external_groups,
+    list_relays,
+    subscribe,
+)
 from holdfast.bus.envelope import Envelope, write_envelope
 from holdfast.bus.execution_bus import Channel, Subscription
 from holdfast.bus.execution_buses.redis import RedisBus
 from holdfast.bus.relay import Outbox, Relay, RelayOptions
 from holdfast.errors import StoreError
 from holdfast.model.task import NewTask
-from tests.contract.bus.worlds import COMMANDS, RUNS, World, message, seat
+from tests.contract.bus.worlds import COMMANDS, RUNS, World, message, share
 from tests.contract.raw_store import raw
 from tests.contract.task_states import create, start
 
@@ -32,7 +38,7 @@ class Office:
         self.relay.drain()
         for each in (AUDIT, MAIL):
             subscribe(world.engine, world.bus, each)
-            self.take(each)
+            self.handle_once(each)
         self.keep_up()
 
     def new_relay(self) -> Relay:
@@ -43,9 +49,9 @@ class Office:
         self.world.clock.advance(1.1)
         self.relay.step()
 
-    def take(self, subscription: Subscription) -> list[Envelope]:
+    def handle_once(self, subscription: Subscription) -> list[Envelope]:
         found: list[Envelope] = []
-        taken = seat(subscription=subscription)
+        taken = share(subscription=subscription)
         while batches := self.bus.recover(taken, count=100) + self.bus.fetch(taken, count=100):
             for batch in batches:
                 found += batch.envelopes
@@ -53,7 +59,7 @@ class Office:
         return found
 
     def taken(self, subscription: Subscription) -> list[str]:
-        return [each.message_id for each in self.take(subscription)]
+        return [each.message_id for each in self.handle_once(subscription)]
 
     @property
     def length(self) -> int:
@@ -76,14 +82,14 @@ def test_every_event_reaches_every_group_in_the_order_of_its_run(office: Office)
     history = office.engine.runs.events(run.id)
     wanted = [f"{event.task_id or event.run_id}.{event.version}" for event in history]
     assert office.taken(AUDIT) == wanted
-    found = office.take(MAIL)
+    found = office.handle_once(MAIL)
     assert [each.message_id for each in found] == wanted
     assert [each.type for each in found] == [event.type for event in history]
 
 
 def test_a_relay_hears_of_every_commit_of_its_process_until_it_is_closed(office: Office) -> None:
     second = office.new_relay()
-    heard = second._heard  # noqa: SLF001 - what its thread waits for
+    heard = second._hinted  # noqa: SLF001 - what its thread waits for
     create(office.engine, enqueue=False)
     assert heard.is_set()
     second.close()
@@ -120,7 +126,7 @@ def test_the_position_of_a_relay_is_noted_now_and_then_and_when_it_ends(office: 
     noted = Outbox(office.engine, "relay/redis")
 
     def position() -> int:
-        noted.look()
+        noted.read_positions()
         return noted.sent.passed
 
     create(office.engine)
@@ -159,7 +165,7 @@ def test_one_of_two_relays_publishes_and_the_other_takes_over(office: Office) ->
 def test_a_relay_that_wakes_up_behind_its_successor_marks_nothing(office: Office) -> None:
     create(office.engine)
     second = office.new_relay()
-    asleep = office.relay._place  # noqa: SLF001 - it does not look at its lease
+    asleep = office.relay._leader_lease  # noqa: SLF001 - it does not look at its lease
     asleep._asked = office.engine.clock.monotonic() + 100  # noqa: SLF001
     office.world.clock.advance(4)
     assert second.drain() == 1
@@ -177,10 +183,10 @@ def test_an_event_is_trimmed_once_all_groups_have_acknowledged_it_and_not_before
     assert office.length == 0
     create(office.engine)
     office.relay.drain()
-    office.take(AUDIT)
+    office.handle_once(AUDIT)
     office.keep_up()
     assert office.length == 1
-    office.take(MAIL)
+    office.handle_once(MAIL)
     office.keep_up()
     assert office.length == 0
 
@@ -231,7 +237,7 @@ def test_a_redis_that_came_back_without_its_newest_is_given_them_again(office: O
     first = create(office.engine)
     office.relay.drain()
     assert office.world.client is not None
-    marker = office.bus.relayed(office.engine.store)
+    marker = office.bus.relay_key(office.engine.store)
     before = str(office.world.client.hget(marker, "passed"), "ascii")
     second = create(office.engine)
     office.relay.drain()
@@ -283,7 +289,7 @@ def test_nothing_is_trimmed_while_a_group_has_not_come_back(office: Office) -> N
 def test_a_group_that_is_forgotten_is_not_waited_for(office: Office) -> None:
     create(office.engine)
     office.relay.drain()
-    office.take(AUDIT)
+    office.handle_once(AUDIT)
     forget(office.engine, office.bus, MAIL)
     office.keep_up()
     assert office.length == 0
@@ -300,15 +306,18 @@ def test_a_relay_is_forgotten_once_it_runs_no_more_and_the_last_with_those_it_to
     assert not forget_relay(engine, "relay/redis")
     office.relay.close()
     assert forget_relay(engine, "relay/redis")
-    assert (relays(engine), groups_elsewhere(engine, office.bus, Channel.EVENTS)) == (
+    assert (list_relays(engine), list_external_groups(engine, office.bus, Channel.EVENTS)) == (
         ["relay/other"],
         ["audit", "mail"],
     )
     # It is silent from now on.
     office.world.clock.advance(4)
     assert forget_relay(engine, "relay/other")
-    assert (relays(engine), groups_elsewhere(engine, office.bus, Channel.EVENTS)) == ([], [])
-    assert groups_elsewhere(engine, office.bus, Channel.COMMANDS) == [COMMANDS.group]
+    assert (list_relays(engine), list_external_groups(engine, office.bus, Channel.EVENTS)) == (
+        [],
+        [],
+    )
+    assert list_external_groups(engine, office.bus, Channel.COMMANDS) == [COMMANDS.group]
     other.close()
     office.relay = office.new_relay()
 
@@ -320,7 +329,7 @@ def test_a_relay_that_comes_back_after_it_was_forgotten_goes_on_where_it_stood(
     for _ in range(2):
         create(engine)
         office.relay.drain()
-        office.take(AUDIT)
+        office.handle_once(AUDIT)
         # It is in trouble for a while, as when its Redis does not answer.
         office.world.clock.advance(4)
         assert forget_relay(engine, "relay/redis")
@@ -330,7 +339,7 @@ def test_a_relay_that_comes_back_after_it_was_forgotten_goes_on_where_it_stood(
         meanwhile = create(engine)
         assert office.relay.drain() == 1
         assert office.taken(AUDIT) == [f"{meanwhile}.1"]
-        assert relays(engine) == ["relay/redis"]
+        assert list_relays(engine) == ["relay/redis"]
 
 
 def test_an_event_that_was_committed_late_is_not_lost_with_redis(

@@ -14,7 +14,7 @@ from holdfast.bus.handler import Handler
 from holdfast.bus.relay import Relay
 from holdfast.bus.retention import WEEK, Retention, RetentionOptions
 from holdfast.errors import NotFound
-from tests.contract.bus.worlds import COMMANDS, World, message, seat, take_all
+from tests.contract.bus.worlds import COMMANDS, World, message, share, take_all
 from tests.contract.raw_store import raw
 from tests.contract.task_states import create, start
 
@@ -76,7 +76,7 @@ def test_a_message_that_a_group_has_not_acknowledged_is_not_removed(archive: Arc
     archive.pass_a_week()
     assert archive.retention.drain() == 0
     assert archive.notes == ["m1"]
-    assert take_all(archive.bus, seat(subscription=LATE)) == ["m1"]
+    assert take_all(archive.bus, share(subscription=LATE)) == ["m1"]
     archive.world.clock.advance(3_601)
     assert archive.retention.drain() == 2
     assert archive.notes == []
@@ -92,7 +92,7 @@ def test_a_note_stays_while_an_event_may_still_be_given(archive: Archive) -> Non
     archive.pass_a_week()
     assert archive.retention.step() == 1
     assert archive.notes == ["m1"]
-    assert len(take_all(archive.bus, seat(subscription=EVENTS))) == 1
+    assert len(take_all(archive.bus, share(subscription=EVENTS))) == 1
     archive.world.clock.advance(3_601)
     assert archive.retention.step() == 1
     assert archive.notes == []

@@ -17,7 +17,7 @@ from holdfast.model.result import Refusal
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.task import NewTask
 from holdfast.store.database import Row, Transaction
-from tests.contract.bus.worlds import COMMANDS, RUNS, World, message, seat, take_all
+from tests.contract.bus.worlds import COMMANDS, RUNS, World, message, share, take_all
 from tests.contract.raw_store import raw
 
 OTHER_GROUP = replace(COMMANDS, group="audit")
@@ -33,7 +33,7 @@ def publish(world: World, *names: str) -> None:
 
 
 def take(world: World, subscription: Subscription) -> list[str]:
-    return take_all(world.bus, seat(subscription=subscription))
+    return take_all(world.bus, share(subscription=subscription))
 
 
 def test_a_group_is_rewound_alone(sql: World) -> None:
@@ -156,8 +156,8 @@ def test_a_failure_counts_for_its_own_message_and_handler_alone(desk: Desk) -> N
     assert desk.world.engine.database.view(_due) == []
     desk.world.clock.advance(10)
     (row, *_) = desk.world.engine.database.view(_due)
-    desk.inbox._try(row)  # noqa: SLF001 - in two hands at once
-    desk.inbox._try(row)  # noqa: SLF001
+    desk.inbox._retry_delivery(row)  # noqa: SLF001 - in two hands at once
+    desk.inbox._retry_delivery(row)  # noqa: SLF001
     counts = {(handler, name): tries for handler, name, tries in desk.waiting}
     assert counts.pop((row["handler"].removeprefix("service/"), row["message_id"])) == 2
     assert set(counts.values()) == {1}

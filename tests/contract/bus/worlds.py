@@ -11,7 +11,13 @@ from typing import Any
 import redis
 
 from holdfast.bus.envelope import Envelope
-from holdfast.bus.execution_bus import Batch, Channel, ExecutionBus, Seat, Subscription
+from holdfast.bus.execution_bus import (
+    Channel,
+    ExecutionBus,
+    MessageBatch,
+    PartitionShare,
+    Subscription,
+)
 from holdfast.bus.execution_buses.redis import RedisBus
 from holdfast.bus.execution_buses.sql import SqlBus
 from holdfast.clock import ManualClock
@@ -87,18 +93,18 @@ def message(name: str, run: str = RUNS[0], *, kind: str = "run.start") -> Envelo
     )
 
 
-def seat(
+def share(
     *partitions: int, subscription: Subscription = COMMANDS, consumer: str = "service-1"
-) -> Seat:
+) -> PartitionShare:
     held = partitions or tuple(range(PARTITIONS))
-    return Seat(subscription=subscription, consumer=consumer, partitions=held)
+    return PartitionShare(subscription=subscription, consumer=consumer, partitions=held)
 
 
-def names(batches: list[Batch]) -> list[str]:
+def names(batches: list[MessageBatch]) -> list[str]:
     return [each.message_id for batch in batches for each in batch.envelopes]
 
 
-def take_all(bus: ExecutionBus, taken: Seat) -> list[str]:
+def take_all(bus: ExecutionBus, taken: PartitionShare) -> list[str]:
     """Read and acknowledge until there is nothing more."""
     found: list[str] = []
     while batches := bus.fetch(taken, count=100):

@@ -226,7 +226,7 @@ def test_a_store_that_is_broken_is_replaced_all_the_same(typed: Typed, url: str)
 def test_a_backup_that_is_none_and_a_store_in_use_are_refused(
     typed: Typed, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.store.sqlite.backup.PATIENCE_MS", 50)
+    monkeypatch.setattr("holdfast.store.sqlite.backup.BUSY_MILLISECONDS", 50)
     fill(url)
     typed.ok("db", "backup", "b.db")
     before = rows(url)

@@ -10,12 +10,12 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.ids import Ids
 from holdfast.randomness import SystemRandomness
 from holdfast.settings import Settings
-from holdfast.store.database import Database, Files, Row, Transaction
+from holdfast.store.database import Database, Row, SqlDirectories, Transaction
 from holdfast.store.drivers import open_database
 from holdfast.threads import SystemThreads
 
 HOME = Path(__file__).parent / "small"
-FILES = Files(queries=HOME / "sql", migrations=HOME / "migrations")
+FILES = SqlDirectories(queries=HOME / "sql", migrations=HOME / "migrations")
 
 
 @contextmanager
@@ -24,7 +24,7 @@ def opened(
     *,
     clock: Clock | None = None,
     patience: float = 20.0,
-    files: Files = FILES,
+    files: SqlDirectories = FILES,
     upgrade: bool = True,
 ) -> Iterator[Database]:
     database = open_database(
@@ -33,7 +33,7 @@ def opened(
         randomness=SystemRandomness(),
         threads=SystemThreads(),
         settings=Settings(url=url, patience=patience),
-        files=files,
+        sql_directories=files,
     )
     try:
         if upgrade:
@@ -76,5 +76,5 @@ def write_in_turns(url: str, transactions: int) -> None:
 
 
 def upgrade(url: str, migrations: str) -> None:
-    with opened(url, files=Files(queries=FILES.queries, migrations=Path(migrations))):
+    with opened(url, files=SqlDirectories(queries=FILES.queries, migrations=Path(migrations))):
         pass

@@ -23,7 +23,7 @@ from tests.contract.task_states import CHAIN, FORK, create, start
 from tests.engines import opened
 
 # More than are told with one statement.
-COUNT = 2 * bulk_changes.MOST + 3
+COUNT = 2 * bulk_changes.LARGEST_PAGE + 3
 LEASE = 30_000_000
 
 
@@ -118,12 +118,12 @@ def history(url: str) -> dict[str, list[Row]]:
 def test_changes_told_together_and_one_by_one_write_the_same_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int
 ) -> None:
-    monkeypatch.setattr(bulk_changes, "MANY", 10**9)
+    monkeypatch.setattr(bulk_changes, "BULK_MINIMUM", 10**9)
     one_by_one, at_once = (f"sqlite:///{tmp_path}/{name}.db" for name in ("one", "many"))
     play(one_by_one)
-    monkeypatch.setattr(bulk_changes, "MANY", many)
-    monkeypatch.setattr(bulk_changes, "FIRST", 7)
-    monkeypatch.setattr(bulk_changes, "MOST", 7)
+    monkeypatch.setattr(bulk_changes, "BULK_MINIMUM", many)
+    monkeypatch.setattr(bulk_changes, "FIRST_PAGE", 7)
+    monkeypatch.setattr(bulk_changes, "LARGEST_PAGE", 7)
     play(at_once)
     written = history(one_by_one)
     assert written == history(at_once)
@@ -141,9 +141,9 @@ def test_rows_of_a_transaction_that_was_rolled_back_are_not_told_again(engine: E
     with pytest.raises(Undone):
         engine.database.transact(give_up)
     first, second = engine.database.transact(
-        lambda tx: (claim(tx, bulk_changes.MANY), claim(tx, bulk_changes.MANY))
+        lambda tx: (claim(tx, bulk_changes.BULK_MINIMUM), claim(tx, bulk_changes.BULK_MINIMUM))
     )
-    assert [row["entity"] for row in (*first, *second)] == tasks[: 2 * bulk_changes.MANY]
+    assert [row["entity"] for row in (*first, *second)] == tasks[: 2 * bulk_changes.BULK_MINIMUM]
 
 
 def test_a_connection_that_is_opened_again_notes_what_is_changed_too(sqlite_url: str) -> None:
@@ -154,7 +154,7 @@ def test_a_connection_that_is_opened_again_notes_what_is_changed_too(sqlite_url:
         assert isinstance(engine.database, SqliteDatabase)
         engine.database._close_writer()  # noqa: SLF001 - as after a COMMIT that failed
         assert [each.task_id for each in engine.work.claim("worker", count=20)] == tasks[20:40]
-        writer = engine.database._opened_writer()  # noqa: SLF001
+        writer = engine.database._open_writer()  # noqa: SLF001
         assert writer.execute("SELECT name FROM temp.sqlite_schema").fetchall()
 
 
@@ -167,7 +167,7 @@ def test_rows_longer_together_than_a_text_may_be_are_told_in_parts(sqlite_url: s
         ]
         tasks = [each.result().id for each in made]
         assert isinstance(engine.database, SqliteDatabase)
-        writer = engine.database._opened_writer()  # noqa: SLF001
+        writer = engine.database._open_writer()  # noqa: SLF001
         writer.limit(apsw.SQLITE_LIMIT_LENGTH, 40_000)
         held = engine.work.claim("worker", count=100)
         assert [each.task_id for each in held] == tasks
@@ -194,9 +194,9 @@ def report(row: Row) -> tuple[object, ...]:
 def test_rows_told_together_are_told_as_text_and_numbers() -> None:
     """A value that is JSON to SQLite would come back taken apart."""
     for query in queries.load("sqlite").values():
-        if query.together is not None:
-            assert "json" not in query.together.tell.partition("json_array(")[2], query.name
-            assert "->" not in query.together.tell, query.name
+        if query.bulk_change is not None:
+            assert "json" not in query.bulk_change.read_back.partition("json_array(")[2], query.name
+            assert "->" not in query.bulk_change.read_back, query.name
 
 
 CHANGES: dict[str, Callable[[Engine, str], object]] = {
@@ -214,7 +214,7 @@ def test_a_change_that_nobody_noted_is_not_written_and_made_the_next_time(
         warm(engine)
         tasks = fill(engine, 20)
         assert isinstance(engine.database, SqliteDatabase)
-        writer = engine.database._opened_writer()  # noqa: SLF001
+        writer = engine.database._open_writer()  # noqa: SLF001
         engine.database.transact(lambda _: None)
         writer.execute("DROP TRIGGER holdfast_task_changed")
         before = dump(sqlite_url)
@@ -231,7 +231,7 @@ def test_a_temporary_table_that_was_half_prepared_is_prepared_another_time(sqlit
         tasks = fill(engine, 20)
         assert isinstance(engine.database, SqliteDatabase)
         engine.database._close_writer()  # noqa: SLF001
-        writer = engine.database._opened_writer()  # noqa: SLF001
+        writer = engine.database._open_writer()  # noqa: SLF001
         writer.execute(
             "CREATE TABLE temp.holdfast_changed (place INTEGER PRIMARY KEY, changed_row)"
         )

@@ -16,12 +16,12 @@ import pytest
 from holdfast.clock import SystemClock
 from holdfast.randomness import SystemRandomness
 from holdfast.settings import Settings
-from holdfast.store.database import Surroundings, sqlite_path
+from holdfast.store.database import DriverPorts, sqlite_path
 from holdfast.store.notifiers.file_watch import FileWatch, NoWatch, open_watch
 from holdfast.store.notifiers.inotify import Inotify
 from holdfast.store.notifiers.sqlite import SqliteNotifier
 from holdfast.store.sqlite.database import SqliteDatabase
-from holdfast.store.sqlite.foreign_commits import Seen
+from holdfast.store.sqlite.foreign_commits import CommitsSeen
 from holdfast.threads import SystemThreads, Threads
 from tests.contract.hint_listener import Ear
 from tests.contract.store.small_store import FILES, add
@@ -34,12 +34,12 @@ Opening = Callable[[str, Threads], FileWatch]
 
 @contextmanager
 def opened(path: Path, vfs: str | None = None) -> Iterator[SqliteDatabase]:
-    surroundings = Surroundings(
+    surroundings = DriverPorts(
         clock=SystemClock(),
         randomness=SystemRandomness(),
         threads=SystemThreads(),
         settings=Settings(url="sqlite:///unused.db"),
-        files=FILES,
+        sql_directories=FILES,
     )
     with closing(SqliteDatabase(path, surroundings, vfs=vfs)) as database:
         database.upgrade()
@@ -138,7 +138,7 @@ def gate() -> Iterator[Gate]:
 class Attentive:
     """A watch that says when what it told was looked at, and nothing more is written."""
 
-    tells = True
+    reports_writes = True
 
     def __init__(self, watch: FileWatch) -> None:
         self._watch = watch
@@ -187,11 +187,11 @@ def test_own_commits_are_not_taken_for_commits_of_others(
 ) -> None:
     here.others.look()
     add(here, ("t_1", "one"))
-    assert here.others.look() == Seen(own=True)
-    assert here.others.look() == Seen()
+    assert here.others.look() == CommitsSeen(own=True)
+    assert here.others.look() == CommitsSeen()
     add(elsewhere, ("t_2", "two"))
-    assert here.others.look() == Seen(others=True)
-    assert here.others.look() == Seen()
+    assert here.others.look() == CommitsSeen(others=True)
+    assert here.others.look() == CommitsSeen()
 
 
 def test_a_commit_of_others_is_not_lost_behind_ones_own(
@@ -200,8 +200,8 @@ def test_a_commit_of_others_is_not_lost_behind_ones_own(
     here.others.look()
     add(elsewhere, ("t_1", "one"))
     add(here, ("t_2", "two"))
-    assert here.others.look() == Seen(others=True, own=True)
-    assert here.others.look() == Seen()
+    assert here.others.look() == CommitsSeen(others=True, own=True)
+    assert here.others.look() == CommitsSeen()
 
 
 def test_a_commit_of_others_is_not_lost_where_a_transaction_could_not_begin(
@@ -217,7 +217,7 @@ def test_a_commit_of_others_is_not_lost_where_a_transaction_could_not_begin(
     here.transact(lambda _: None)
     let_go.join()
     rival.close()
-    assert here.others.look() == Seen(others=True)
+    assert here.others.look() == CommitsSeen(others=True)
 
 
 def test_a_transaction_that_changed_nothing_or_was_undone_is_no_commit(
@@ -231,13 +231,13 @@ def test_a_transaction_that_changed_nothing_or_was_undone_is_no_commit(
 
     with pytest.raises(ZeroDivisionError):
         here.transact(fail)
-    assert here.others.look() == Seen()
+    assert here.others.look() == CommitsSeen()
 
 
 def test_a_look_does_not_wait_for_a_transaction_that_is_under_way(here: SqliteDatabase) -> None:
     here.others.look()
     seen = here.transact(lambda _: here.others.look())
-    assert seen == Seen(own=True, writing=True)
+    assert seen == CommitsSeen(own=True, writing=True)
 
 
 def test_a_new_connection_may_have_missed_something(here: SqliteDatabase) -> None:
@@ -269,7 +269,7 @@ def refuse(path: str, threads: Threads) -> FileWatch:
 class Deaf(NoWatch):
     """As on a file system that takes a watch and tells nothing."""
 
-    tells = True
+    reports_writes = True
 
 
 @pytest.mark.parametrize("opening", [refuse, lambda _, threads: Deaf(threads)])

@@ -12,7 +12,7 @@ from holdfast.engine.input import validation
 from holdfast.model.task import NewTask
 from holdfast.store.database import Transaction
 from holdfast.store.sql_text.queries import Rows
-from holdfast.store.sql_text.transitions import Mark
+from holdfast.store.sql_text.transitions import CommitProof
 from tests.contract.raw_store import raw
 from tests.contract.task_states import start
 
@@ -81,9 +81,9 @@ def test_a_run_that_a_key_keeps_out_is_not_counted(engine: Engine) -> None:
 def test_an_insert_leaves_the_mark_by_which_its_commit_is_found(
     engine: Engine, store_url: str, sample: TaskRow
 ) -> None:
-    def work(tx: Transaction) -> Mark:
+    def work(tx: Transaction) -> CommitProof:
         tx.insert("insert_tasks", rows=written(sample, [None, None]))()
-        mark: Mark = vars(tx)["mark"]
+        mark: CommitProof = vars(tx)["mark"]
         return mark
 
     mark = engine.database.transact(work)

@@ -18,7 +18,7 @@ from holdfast.clock import ManualClock
 from holdfast.errors import StoreGone
 from holdfast.store.database import Database, Transaction
 from holdfast.store.sqlite import saved_copy
-from holdfast.store.sqlite.file_identity import TRY_AGAIN
+from holdfast.store.sqlite.file_identity import RETRY_SECONDS
 from tests.contract.store.small_store import add, opened, tasks
 
 
@@ -126,7 +126,7 @@ def test_a_transaction_of_the_application_is_refused_too(database: Database, pat
         write()
     assert saved_tasks(error.value.saved) == {"t_1", "t_2"}
     with pytest.raises(StoreGone):
-        database.rehearse(lambda tx: tx.read("tasks"))
+        database.dry_run(lambda tx: tx.read("tasks"))
     assert not path.exists()
 
 
@@ -235,7 +235,9 @@ def test_a_copy_of_a_lost_store_that_cannot_be_saved_is_tried_again(
         database.on_gone(told.append)
         full = path.parent.parent / "full"
         full.mkdir()
-        monkeypatch.setattr(saved_copy, "_folders", lambda _: iter([full / "file" / "below"]))
+        monkeypatch.setattr(
+            saved_copy, "_folders_to_try", lambda _: iter([full / "file" / "below"])
+        )
         (full / "file").touch()
         unlink(path)
         for _ in range(2):
@@ -244,7 +246,7 @@ def test_a_copy_of_a_lost_store_that_cannot_be_saved_is_tried_again(
             assert error.value.saved is None
         assert not told
         (full / "file").unlink()
-        clock.advance(TRY_AGAIN)
+        clock.advance(RETRY_SECONDS)
         with pytest.raises(StoreGone, match="db restore") as error:
             tasks(database)
         assert saved_tasks(error.value.saved) == {"t_1"}

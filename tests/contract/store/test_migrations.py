@@ -17,7 +17,7 @@ import pytest
 from holdfast.clock import SystemClock
 from holdfast.errors import SchemaDamaged, SchemaTooNew, StoreError
 from holdfast.store import migrations
-from holdfast.store.database import Files, is_postgresql, sqlite_path
+from holdfast.store.database import SqlDirectories, is_postgresql, sqlite_path
 from holdfast.store.sql_text.macros import Dialect
 from holdfast.store.sqlite.connection import connect
 from holdfast.store.sqlite.database import SqliteMigrator
@@ -74,7 +74,7 @@ def test_an_older_store_gets_what_it_lacks_and_keeps_what_it_has(bare_url: str, 
     upgrade(bare_url, str(home))
     assert applied(bare_url) == ["small", "second"]
     assert ask(bare_url, "SELECT a FROM second") == [(1,)]
-    files = Files(queries=FILES.queries, migrations=home)
+    files = SqlDirectories(queries=FILES.queries, migrations=home)
     with opened(bare_url, files=files) as database:
         assert tasks(database) == {"t_1": "one"}
 

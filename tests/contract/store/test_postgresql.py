@@ -13,11 +13,11 @@ from psycopg.sql import SQL, Identifier
 from holdfast.clock import ManualClock, SystemClock
 from holdfast.errors import StoreError, StoreUnreachable, UnknownOutcome
 from holdfast.store.database import Database, Transaction
-from holdfast.store.postgresql.connection import Address
+from holdfast.store.postgresql.connection import ServerAddress
 from holdfast.store.postgresql.database import PostgresqlDatabase, was_committed
-from holdfast.store.postgresql.session import Session
+from holdfast.store.postgresql.session import PostgresqlSession
 from holdfast.store.postgresql.transaction import PostgresqlTransaction
-from holdfast.store.sql_text.transitions import Mark
+from holdfast.store.sql_text.transitions import CommitProof
 from tests.contract.postgresql_proxy import Cut, Proxy, proxied
 from tests.contract.store.small_store import add, events, notes, opened, tasks
 
@@ -260,8 +260,8 @@ def test_a_transaction_is_known_by_its_events_where_another_has_its_number(
 ) -> None:
     """A standby that takes over hands out numbers that its predecessor had handed out already."""
     [there] = add(database, ("t_1", "one"))
-    mark = Mark.of(there)
-    session = Session(Address(postgres_url).connect())
+    mark = CommitProof.of(there)
+    session = PostgresqlSession(ServerAddress(postgres_url).connect())
     _, [(committed,)] = session.execute("SELECT CAST(xmin AS text) FROM holdfast_task").rows()
     future = str(int(committed) + 1_000_000)
     assert was_committed(session, committed, None) is True
@@ -340,12 +340,12 @@ def test_opening_fails_at_once_without_the_password() -> None:
 
 
 @pytest.fixture
-def writer(database: Database) -> Session:
+def writer(database: Database) -> PostgresqlSession:
     assert isinstance(database, PostgresqlDatabase)
-    return database._live_writer()  # noqa: SLF001
+    return database._connected_writer()  # noqa: SLF001
 
 
-def test_the_writers_durability_is_the_servers_own(writer: Session, admin: Admin) -> None:
+def test_the_writers_durability_is_the_servers_own(writer: PostgresqlSession, admin: Admin) -> None:
     [[server]] = admin.execute("SHOW synchronous_commit").fetchall()
     assert writer.execute("SHOW synchronous_commit").rows()[1] == [(server,)]
 
@@ -363,13 +363,13 @@ def test_the_writers_durability_is_the_servers_own(writer: Session, admin: Admin
     ],
 )
 def test_the_writer_plans_for_indexes_and_never_sits_on_its_locks(
-    writer: Session, name: str, value: str
+    writer: PostgresqlSession, name: str, value: str
 ) -> None:
     assert writer.execute(f"SHOW {name}").rows()[1] == [(value,)]
 
 
 def test_a_query_is_prepared_once_whatever_the_size_of_its_numbers(
-    database: Database, writer: Session
+    database: Database, writer: PostgresqlSession
 ) -> None:
     def work(transaction: Transaction) -> None:
         for number in (1, 70_000, -1):

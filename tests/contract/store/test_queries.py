@@ -11,17 +11,17 @@ from holdfast.clock import SystemClock
 from holdfast.store import migrations
 from holdfast.store.sql_text import queries
 from holdfast.store.sql_text.macros import WIDE_ROWS
-from holdfast.store.sqlite.connection import connect, create
+from holdfast.store.sqlite.connection import connect, create_file
 from holdfast.store.sqlite.wide_rows import WideQuery
 
 
 def test_sqlite_understands_every_query(tmp_path: Path) -> None:
-    create(tmp_path / "empty.db")
+    create_file(tmp_path / "empty.db")
     connection = connect(tmp_path / "empty.db", SystemClock())
     for migration in migrations.load("sqlite"):
         connection.execute(migration.text)
     for query in queries.load("sqlite").values():
-        bound = dict.fromkeys({*query.parameters, queries.TIME})
+        bound = dict.fromkeys({*query.parameters, queries.TIME_PARAMETER})
         if WIDE_ROWS not in query.text:
             connection.execute(f"EXPLAIN {query.text}", bound).fetchall()
             continue

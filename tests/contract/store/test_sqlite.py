@@ -15,9 +15,9 @@ from holdfast.clock import ManualClock, SystemClock
 from holdfast.errors import StoreError, StoreUnreachable, UnknownOutcome, UnsafeSqlite
 from holdfast.randomness import SystemRandomness
 from holdfast.settings import MEBIBYTE, Settings
-from holdfast.store.database import Database, Surroundings, Transaction, sqlite_path
+from holdfast.store.database import Database, DriverPorts, Transaction, sqlite_path
 from holdfast.store.sqlite.backup import back_up
-from holdfast.store.sqlite.connection import LIMIT, refuse_unsafe
+from holdfast.store.sqlite.connection import LOG_LIMIT, refuse_unsafe_version
 from holdfast.store.sqlite.database import SqliteDatabase
 from holdfast.threads import SystemThreads
 from tests import engines
@@ -93,10 +93,10 @@ def test_a_store_that_is_up_to_date_opens_while_another_process_writes(
 def test_every_connection_is_durable_and_checks_its_references(sqlite_url: str) -> None:
     with opened(sqlite_url) as database:
         assert isinstance(database, SqliteDatabase)
-        writer = database._opened_writer()  # noqa: SLF001
+        writer = database._open_writer()  # noqa: SLF001
         settings = [writer.pragma(name) for name in ("journal_mode", "synchronous", "foreign_keys")]
         assert settings == ["wal", 2, 1]
-        assert writer.pragma("journal_size_limit") == LIMIT
+        assert writer.pragma("journal_size_limit") == LOG_LIMIT
 
 
 def scribble(database: Database, page: int) -> None:
@@ -115,13 +115,13 @@ def test_a_log_that_readers_let_grow_is_emptied_as_soon_as_they_let_go(
     with opened(f"sqlite:///{link}" if linked else sqlite_url) as database:
         for _ in range(2):
             rival.execute("BEGIN; SELECT count(*) FROM note").fetchall()
-            while log.stat().st_size <= LIMIT + MEBIBYTE:
+            while log.stat().st_size <= LOG_LIMIT + MEBIBYTE:
                 scribble(database, next(pages))
             rival.execute("COMMIT")
             # A log that was in use is looked at again after it has grown by a quarter.
             for _ in range(5):
                 scribble(database, next(pages))
-            assert log.stat().st_size < LIMIT
+            assert log.stat().st_size < LOG_LIMIT
         assert len(notes(database)) == next(pages)
 
 
@@ -131,10 +131,10 @@ def test_a_log_that_readers_let_grow_is_emptied_as_soon_as_they_let_go(
 )
 def test_a_sqlite_that_can_corrupt_a_shared_file_is_refused(version: str, *, safe: bool) -> None:
     if safe:
-        refuse_unsafe(version)
+        refuse_unsafe_version(version)
     else:
         with pytest.raises(UnsafeSqlite, match=r"3\.51\.3"):
-            refuse_unsafe(version)
+            refuse_unsafe_version(version)
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o777])
@@ -220,12 +220,12 @@ def disk() -> Disk:
 def shaky(sqlite_url: str, disk: Disk) -> Iterator[SqliteDatabase]:
     """A database on a disk that fails on request."""
     vfs = FailingDisk("shaky", disk)
-    surroundings = Surroundings(
+    surroundings = DriverPorts(
         clock=SystemClock(),
         randomness=SystemRandomness(),
         threads=SystemThreads(),
         settings=Settings(url=sqlite_url),
-        files=FILES,
+        sql_directories=FILES,
     )
     database = SqliteDatabase(sqlite_path(sqlite_url), surroundings, vfs="shaky")
     database.upgrade()
@@ -258,7 +258,7 @@ def test_a_commit_that_the_disk_refused_is_not_there_and_never_will_be(
 
 def test_a_commit_that_happened_all_the_same_is_a_success(shaky: SqliteDatabase) -> None:
     # What is wrong after the commit is reported by COMMIT too, and it stands nevertheless.
-    writer = shaky._opened_writer()  # noqa: SLF001
+    writer = shaky._open_writer()  # noqa: SLF001
     writer.set_wal_hook(lambda *_: apsw.SQLITE_IOERR)
     assert len(add(shaky, ("t_1", "one"))) == 1
     assert tasks(shaky) == {"t_1": "one"}
@@ -306,7 +306,7 @@ def test_a_copy_is_of_one_moment_and_comes_to_an_end_while_others_write(
 ) -> None:
     with opened(sqlite_url) as database:
         beside = WriteBeside(database)
-        monkeypatch.setattr("holdfast.store.sqlite.backup.PAGES", beside)
+        monkeypatch.setattr("holdfast.store.sqlite.backup.PAGES_AT_ONCE", beside)
         back_up(sqlite_path(sqlite_url), tmp_path / "copy.db")
         assert beside.asked > 1
     with opened(f"sqlite:///{tmp_path}/copy.db") as copy:
@@ -315,7 +315,7 @@ def test_a_copy_is_of_one_moment_and_comes_to_an_end_while_others_write(
 
 def test_a_full_disk_fails_the_transaction_and_nothing_else(shaky: SqliteDatabase) -> None:
     add(shaky, ("t_1", "one"))
-    writer = shaky._opened_writer()  # noqa: SLF001
+    writer = shaky._open_writer()  # noqa: SLF001
     limit = writer.pragma("max_page_count", writer.pragma("page_count"))
 
     def work(transaction: Transaction) -> None:

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast.bus.envelope import Envelope, encode_envelope, envelope_from
+from holdfast.bus.envelope import Envelope, encode_envelope, read_entry
 from holdfast.bus.execution_bus import (
     PARTITIONS,
-    Batch,
     Channel,
     ExecutionBus,
     Health,
-    Seat,
+    MessageBatch,
+    PartitionShare,
     Subscription,
     check_group,
 )
-from holdfast.bus.redis_client import connect, errors_told
+from holdfast.bus.redis_client import connect, translate_redis_errors
 from holdfast.clock import MICROSECONDS, Clock, SystemClock
 from holdfast.errors import BusUnreachable, InvalidInput
 from holdfast.model.text import clean_name
@@ -27,7 +27,7 @@ PREFIX = "holdfast"
 LONGEST_WAIT = 5.0
 PAGE = 1_000
 MOST_REPLIES, REPLIES_KEPT = 1_000, 3_600
-_HERE = Path(__file__).parent
+_SCRIPTS = Path(__file__).parent
 
 Entries = Sequence[tuple[str, dict[str, str]]]
 
@@ -35,7 +35,7 @@ Entries = Sequence[tuple[str, dict[str, str]]]
 class RedisBus(ExecutionBus):
     """Streams `{prefix}:CHANNEL:PARTITION`; each message is an entry with the field `envelope`."""
 
-    elsewhere = True
+    is_external = True
 
     def __init__(
         self,
@@ -48,12 +48,12 @@ class RedisBus(ExecutionBus):
         super().__init__(partitions)
         self._prefix = clean_name("prefix", prefix)
         # In braces, which are in no name: a prefix and a group may hold slashes.
-        self.place = f"elsewhere/{{{prefix}}}/"
+        self.key_prefix = f"elsewhere/{{{prefix}}}/"
         self._clock = clock or SystemClock()
         self._client = connect(url)
         self._checked = False
-        self._publish_script = self._client.register_script((_HERE / "publish.lua").read_text())
-        self._trim_script = self._client.register_script((_HERE / "trim.lua").read_text())
+        self._publish_script = self._client.register_script((_SCRIPTS / "publish.lua").read_text())
+        self._trim_script = self._client.register_script((_SCRIPTS / "trim.lua").read_text())
 
     @property
     def owner_key(self) -> str:
@@ -69,7 +69,7 @@ class RedisBus(ExecutionBus):
         if connection is not None:
             reason = "Redis takes part in no transaction; publish after it, or to a SqlBus"
             raise InvalidInput("connection", reason)
-        with errors_told(), self._client.pipeline(transaction=False) as pipeline:
+        with translate_redis_errors(), self._client.pipeline(transaction=False) as pipeline:
             if not self._checked:
                 self._check_partitions()
             for envelope, text in texts:
@@ -83,7 +83,7 @@ class RedisBus(ExecutionBus):
 
     def _create(self, subscription: Subscription, start: str) -> None:
         # At one moment in all of them: what comes from now on is nowhere passed by.
-        with errors_told(), self._client.pipeline(transaction=True) as pipeline:
+        with translate_redis_errors(), self._client.pipeline(transaction=True) as pipeline:
             self._check_partitions()
             for stream in self._streams(subscription.channel):
                 pipeline.xgroup_create(stream, subscription.group, start, mkstream=True)
@@ -92,69 +92,69 @@ class RedisBus(ExecutionBus):
                     raise answer
 
     def forget(self, subscription: Subscription) -> None:
-        with errors_told():
-            for stream in self._existing(subscription.channel):
+        with translate_redis_errors():
+            for stream in self._existing_streams(subscription.channel):
                 self._client.xgroup_destroy(stream, subscription.group)
 
-    def fetch(self, seat: Seat, *, count: int, wait: float = 0.0) -> list[Batch]:
-        if not seat.partitions:
+    def fetch(self, share: PartitionShare, *, count: int, wait: float = 0.0) -> list[MessageBatch]:
+        if not share.partitions:
             return []
-        channel, group = seat.subscription.channel, seat.subscription.group
+        channel, group = share.subscription.channel, share.subscription.group
         block = max(1, round(min(wait, LONGEST_WAIT) * 1000)) if wait > 0 else None
-        wanted = {self.stream(channel, each): ">" for each in seat.partitions}
+        wanted = {self.stream(channel, each): ">" for each in share.partitions}
         found = self._with_group(
-            seat.subscription,
-            lambda: self._client.xreadgroup(group, seat.consumer, wanted, count, block),
+            share.subscription,
+            lambda: self._client.xreadgroup(group, share.consumer, wanted, count, block),
         )
-        return [self._batch(seat, stream, entries) for stream, entries in found or () if entries]
+        return [self._batch(share, stream, entries) for stream, entries in found or () if entries]
 
-    def recover(self, seat: Seat, *, count: int) -> list[Batch]:
-        batches: list[Batch] = []
-        for each in seat.partitions:
-            stream = self.stream(seat.subscription.channel, each)
-            entries = self._pending(seat, stream, count)
+    def recover(self, share: PartitionShare, *, count: int) -> list[MessageBatch]:
+        batches: list[MessageBatch] = []
+        for each in share.partitions:
+            stream = self.stream(share.subscription.channel, each)
+            entries = self._claim_pending(share, stream, count)
             if entries:
-                batches.append(self._batch(seat, stream, entries))
+                batches.append(self._batch(share, stream, entries))
         return batches
 
-    def _pending(self, seat: Seat, stream: str, count: int) -> Entries:
+    def _claim_pending(self, share: PartitionShare, stream: str, count: int) -> Entries:
         """The first of what is pending, from now on with this seat."""
-        group, start = seat.subscription.group, "0-0"
+        group, start = share.subscription.group, "0-0"
         while True:
             start, found, *_ = self._with_group(
-                seat.subscription,
+                share.subscription,
                 lambda start=start: self._client.xautoclaim(
-                    stream, group, seat.consumer, 0, start, count
+                    stream, group, share.consumer, 0, start, count
                 ),
             )
             entries = [(entry, fields) for entry, fields in found if entry is not None]
             if len(entries) < len(found):
-                self._let_go(seat, stream, {entry for entry, _ in entries})
+                self._acknowledge_deleted(share, stream, {entry for entry, _ in entries})
             if entries or start == "0-0":
                 return entries
 
-    def _let_go(self, seat: Seat, stream: str, there: set[str]) -> None:
+    def _acknowledge_deleted(self, share: PartitionShare, stream: str, there: set[str]) -> None:
         """Acknowledge what somebody deleted: Redis 6.2 gives it as nothing, for ever."""
-        group = seat.subscription.group
-        with errors_told():
-            for each in self._client.xpending_range(stream, group, "-", "+", PAGE, seat.consumer):
+        group = share.subscription.group
+        with translate_redis_errors():
+            for each in self._client.xpending_range(stream, group, "-", "+", PAGE, share.consumer):
                 entry = each["message_id"]
                 if entry not in there and not self._client.xrange(stream, entry, entry):
                     self._client.xack(stream, group, entry)
 
-    def _batch(self, seat: Seat, stream: str, entries: Entries) -> Batch:
+    def _batch(self, share: PartitionShare, stream: str, entries: Entries) -> MessageBatch:
         envelopes = tuple(
-            envelope_from(fields.get("envelope"), f"{stream}/{entry}") for entry, fields in entries
+            read_entry(fields.get("envelope"), f"{stream}/{entry}") for entry, fields in entries
         )
         ids = [entry for entry, _ in entries]
-        return Batch(seat=seat, envelopes=envelopes, receipt=(stream, ids))
+        return MessageBatch(share=share, envelopes=envelopes, receipt=(stream, ids))
 
-    def acknowledge(self, batch: Batch) -> bool:
+    def acknowledge(self, batch: MessageBatch) -> bool:
         match batch.receipt:
             case (str(stream), [*ids]):
-                with errors_told():
+                with translate_redis_errors():
                     if ids:
-                        self._client.xack(stream, batch.seat.subscription.group, *ids)
+                        self._client.xack(stream, batch.share.subscription.group, *ids)
                 return True
             case _:
                 raise InvalidInput("batch", "was fetched from another bus")
@@ -165,26 +165,28 @@ class RedisBus(ExecutionBus):
         for stream in self._streams(subscription.channel):
             self._with_group(
                 subscription,
-                lambda stream=stream: self._go_back(stream, subscription.group, before),
+                lambda stream=stream: self._rewind_stream(stream, subscription.group, before),
             )
 
-    def _go_back(self, stream: str, group: str, before: str) -> None:
+    def _rewind_stream(self, stream: str, group: str, before: str) -> None:
         """Never ahead: what the group has not been given would be passed by."""
         for each in self._client.xinfo_groups(stream):
-            if each["name"] == group and _moment(str(each["last-delivered-id"])) < _moment(before):
+            if each["name"] == group and _parse_entry_id(
+                str(each["last-delivered-id"])
+            ) < _parse_entry_id(before):
                 return
         self._client.xgroup_setid(stream, group, before)
 
     def lag(self, subscription: Subscription) -> int:
-        with errors_told():
+        with translate_redis_errors():
             return sum(
-                self._behind(stream, group)
-                for stream in self._existing(subscription.channel)
+                self._count_behind(stream, group)
+                for stream in self._existing_streams(subscription.channel)
                 for group in self._client.xinfo_groups(stream)
                 if group["name"] == subscription.group
             )
 
-    def _behind(self, stream: str, group: dict[str, Any]) -> int:
+    def _count_behind(self, stream: str, group: dict[str, Any]) -> int:
         """What is pending and what was not delivered; only Redis 7 has counted the latter."""
         if group.get("lag") is not None:
             return int(group["pending"]) + int(group["lag"])
@@ -194,19 +196,19 @@ class RedisBus(ExecutionBus):
         return int(group["pending"]) + count
 
     def groups(self, channel: Channel) -> list[str]:
-        with errors_told():
+        with translate_redis_errors():
             return sorted(
                 {
                     str(group["name"])
-                    for stream in self._existing(channel)
+                    for stream in self._existing_streams(channel)
                     for group in self._client.xinfo_groups(stream)
                 }
             )
 
     def latest(self, channel: Channel, count: int) -> list[Envelope]:
-        with errors_told():
+        with translate_redis_errors():
             found = [
-                (_moment(entry), envelope_from(fields.get("envelope"), f"{stream}/{entry}"))
+                (_parse_entry_id(entry), read_entry(fields.get("envelope"), f"{stream}/{entry}"))
                 for stream in self._streams(channel)
                 for entry, fields in self._client.xrevrange(stream, count=count)
             ]
@@ -216,12 +218,14 @@ class RedisBus(ExecutionBus):
         # The events are in the store, where the relay notes what was acknowledged.
         if channel is Channel.EVENTS:
             return None
-        with errors_told():
+        with translate_redis_errors():
             firsts = [self._client.xrange(each, "-", "+", 1) for each in self._streams(channel)]
-        return min((_moment(found[0][0])[0] * 1000 for found in firsts if found), default=None)
+        return min(
+            (_parse_entry_id(found[0][0])[0] * 1000 for found in firsts if found), default=None
+        )
 
     def trim(self, channel: Channel, *, groups: Sequence[str] = (), before: int = 0) -> int:  # noqa: ARG002 - what all are done with has no use
-        with errors_told():
+        with translate_redis_errors():
             return sum(
                 int(self._trim_script(keys=[stream], args=list(groups)))
                 for stream in self._streams(channel)
@@ -232,23 +236,23 @@ class RedisBus(ExecutionBus):
 
         For one reader each, so that what is secret is told to nobody else.
         """
-        with errors_told(), self._client.pipeline(transaction=False) as pipeline:
+        with translate_redis_errors(), self._client.pipeline(transaction=False) as pipeline:
             for name, envelope in replies:
                 stream = f"{{{self._prefix}}}:replies:{name}"
                 pipeline.xadd(stream, {"envelope": encode_envelope(envelope)}, maxlen=MOST_REPLIES)
                 pipeline.expire(stream, REPLIES_KEPT)
             pipeline.execute()
 
-    def relayed(self, store: str) -> str:
+    def relay_key(self, store: str) -> str:
         """Where it is noted how far the events of a store are published."""
         return self.stream(Channel.EVENTS, f"relayed:{store}")
 
     def begin_relay(self, store: str, passed: int) -> None:
         """Note that everything up to a number is published, and nothing after it."""
-        with errors_told():
+        with translate_redis_errors():
             self._check_partitions()
-            self._client.delete(self.relayed(store))
-            self._client.hset(self.relayed(store), "passed", passed)
+            self._client.delete(self.relay_key(store))
+            self._client.hset(self.relay_key(store), "passed", passed)
 
     def relay(
         self, store: str, texts: Sequence[tuple[Envelope, str]], passed: tuple[int, int, int]
@@ -258,18 +262,20 @@ class RedisBus(ExecutionBus):
         `passed` is how far the store knows it published, how far it is with these, and the number
         above which all that may still come is.
         """
-        keys = [self.relayed(store), *self._streams(Channel.EVENTS)]
+        keys = [self.relay_key(store), *self._streams(Channel.EVENTS)]
         pairs = [each for envelope, text in texts for each in (self.partition_of(envelope), text)]
-        with errors_told():
+        with translate_redis_errors():
             return bool(self._publish_script(keys=keys, args=[store, *passed, *pairs]))
 
     def least_kept(self, store: str) -> int | None:
         """The number above which all events of a store are that are still kept for somebody."""
-        with errors_told():
-            firsts = [self._first_of(store, each) for each in self._streams(Channel.EVENTS)]
+        with translate_redis_errors():
+            firsts = [
+                self._read_first_number(store, each) for each in self._streams(Channel.EVENTS)
+            ]
         return min((each for each in firsts if each is not None), default=None)
 
-    def _first_of(self, store: str, stream: str) -> int | None:
+    def _read_first_number(self, store: str, stream: str) -> int | None:
         """Of the first event of a store: another, or the same before a restore, counts its own."""
         page: Entries = ()
         for count in (1, PAGE):
@@ -282,14 +288,14 @@ class RedisBus(ExecutionBus):
 
     def owner(self, store: str) -> str:
         """The store whose commands and results these are: the one that asked first."""
-        with errors_told():
+        with translate_redis_errors():
             self._client.set(self.owner_key, store, nx=True)
             return str(self._client.get(self.owner_key) or store)
 
     def health(self) -> Health:
         begun = self._clock.now()
         try:
-            with errors_told():
+            with translate_redis_errors():
                 self._client.ping()
         except BusUnreachable as error:
             return Health(ok=False, latency=self._since(begun), detail=str(error))
@@ -310,14 +316,14 @@ class RedisBus(ExecutionBus):
     def _streams(self, channel: Channel) -> list[str]:
         return [self.stream(channel, each) for each in range(self.partitions)]
 
-    def _existing(self, channel: Channel) -> list[str]:
+    def _existing_streams(self, channel: Channel) -> list[str]:
         return [each for each in self._streams(channel) if self._client.exists(each)]
 
     def _with_group(self, subscription: Subscription, ask: Any) -> Any:  # noqa: ANN401 - the client's
         """Ask, and make the group again when Redis has lost it: from all that is there now."""
         import redis  # noqa: PLC0415 - only who uses Redis has it
 
-        with errors_told():
+        with translate_redis_errors():
             try:
                 return ask()
             except redis.ResponseError as error:
@@ -330,6 +336,6 @@ class RedisBus(ExecutionBus):
             return ask()
 
 
-def _moment(entry: str) -> tuple[int, int]:
+def _parse_entry_id(entry: str) -> tuple[int, int]:
     time, _, place = entry.partition("-")
     return int(time), int(place)

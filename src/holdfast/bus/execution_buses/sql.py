@@ -10,13 +10,13 @@ from typing import TypeVar
 from holdfast.bus.envelope import Envelope, read_envelope
 from holdfast.bus.event_log import read_page
 from holdfast.bus.execution_bus import (
-    OTHERS,
     PARTITIONS,
-    Batch,
+    RESERVED,
     Channel,
     ExecutionBus,
     Health,
-    Seat,
+    MessageBatch,
+    PartitionShare,
     Subscription,
     check_group,
 )
@@ -28,9 +28,9 @@ from holdfast.store.database import Transaction
 T = TypeVar("T")
 
 # Hints are rarer than events: whoever wants the rest soon looks for it.
-LOOK = 0.02
+LOOK_SECONDS = 0.02
 # Among how many of the newest numbers those are looked for that are given and not committed yet.
-LATEST = 10_000
+NEWEST_NUMBERS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,15 +47,17 @@ class SqlBus(ExecutionBus):
     Who waits for a message looks for it after `look` seconds at the latest, told of it or not.
     """
 
-    def __init__(self, engine: Engine, *, partitions: int = PARTITIONS, look: float = LOOK) -> None:
+    def __init__(
+        self, engine: Engine, *, partitions: int = PARTITIONS, look: float = LOOK_SECONDS
+    ) -> None:
         super().__init__(partitions)
         self._look = look
         self._engine = engine
         self._database = engine.database
-        self._standing = engine.database.connect()
+        self._kept_connection = engine.database.connect()
         self._lock = engine.threads.lock()
-        self._heard = engine.threads.event()
-        self._unsubscribe: Callable[[], None] = engine.notifier.subscribe(self._heard.set)
+        self._hinted = engine.threads.event()
+        self._unsubscribe: Callable[[], None] = engine.notifier.subscribe(self._hinted.set)
 
     def _publish(
         self, channel: Channel, texts: Sequence[tuple[Envelope, str]], connection: object
@@ -75,7 +77,7 @@ class SqlBus(ExecutionBus):
     def subscribe(self, subscription: Subscription) -> None:
         check_group(subscription.group)
         new = subscription.from_now and not self._positions(subscription)
-        start = self._newest(subscription.channel) if new else Position()
+        start = self._newest_position(subscription.channel) if new else Position()
 
         def begin(tx: Transaction) -> None:
             tx.run(
@@ -83,53 +85,57 @@ class SqlBus(ExecutionBus):
                 rows=[(each,) for each in range(self.partitions)],
                 passed=start.passed,
                 holes=start.write_holes(),
-                **_named(subscription),
+                **_position_key(subscription),
             )
-            self._refuse_partitions(len(tx.read("positions_of", **_named(subscription))))
+            self._refuse_partitions(len(tx.read("positions_of", **_position_key(subscription))))
 
         self._write(begin)
 
-    def _newest(self, channel: Channel) -> Position:
+    def _newest_position(self, channel: Channel) -> Position:
         """Behind all that is there, and before what has a number already and is not committed."""
         newest = self._database.view(lambda tx: tx.read("newest_number"))[0]
         number = newest["event" if channel is Channel.EVENTS else "message"]
-        before = Position(passed=max(0, number - LATEST))
-        return read_page(self._database, channel, before, LATEST).position
+        before = Position(passed=max(0, number - NEWEST_NUMBERS))
+        return read_page(self._database, channel, before, NEWEST_NUMBERS).position
 
     def forget(self, subscription: Subscription) -> None:
-        self._write(lambda tx: tx.run("remove_positions", **_named(subscription)))
+        self._write(lambda tx: tx.run("remove_positions", **_position_key(subscription)))
 
-    def fetch(self, seat: Seat, *, count: int, wait: float = 0.0) -> list[Batch]:
-        self._heard.clear()
-        found = self._fetch(seat, count)
+    def fetch(self, share: PartitionShare, *, count: int, wait: float = 0.0) -> list[MessageBatch]:
+        self._hinted.clear()
+        found = self._fetch(share, count)
         if not found and wait > 0:
-            self._heard.wait(min(wait, self._look))
-            found = self._fetch(seat, count)
+            self._hinted.wait(min(wait, self._look))
+            found = self._fetch(share, count)
         return found
 
-    def _fetch(self, seat: Seat, count: int) -> list[Batch]:
-        standing = self._positions(seat.subscription)
-        if not standing:
-            self.subscribe(seat.subscription)
-            standing = self._positions(seat.subscription)
-        held = [(*standing[each], each) for each in seat.partitions if each in standing]
+    def _fetch(self, share: PartitionShare, count: int) -> list[MessageBatch]:
+        positions = self._positions(share.subscription)
+        if not positions:
+            self.subscribe(share.subscription)
+            positions = self._positions(share.subscription)
+        held = [(*positions[each], each) for each in share.partitions if each in positions]
         held.sort(key=lambda each: (each[0].passed, each[0].ranges, each[2]))
         # Those that stand at the same place, as all of one consumer do, are read at once.
         return [
             batch
             for position, members in groupby(held, key=lambda each: each[0])
-            if (batch := self._read(seat, position, list(members), count)) is not None
+            if (batch := self._read(share, position, list(members), count)) is not None
         ]
 
     def _read(
-        self, seat: Seat, position: Position, members: list[tuple[Position, int, int]], count: int
-    ) -> Batch | None:
-        page = read_page(self._database, seat.subscription.channel, position, count)
+        self,
+        share: PartitionShare,
+        position: Position,
+        members: list[tuple[Position, int, int]],
+        count: int,
+    ) -> MessageBatch | None:
+        page = read_page(self._database, share.subscription.channel, position, count)
         if page.position == position:
             return None
         own = {partition for _, _, partition in members}
-        batch = Batch(
-            seat=seat,
+        batch = MessageBatch(
+            share=share,
             envelopes=tuple(each for each in page.envelopes if self.partition_of(each) in own),
             receipt=Receipt(
                 versions=tuple((partition, version) for _, version, partition in members),
@@ -141,11 +147,11 @@ class SqlBus(ExecutionBus):
             return None
         return batch
 
-    def recover(self, seat: Seat, *, count: int) -> list[Batch]:  # noqa: ARG002 - nothing to claim
+    def recover(self, share: PartitionShare, *, count: int) -> list[MessageBatch]:  # noqa: ARG002 - nothing to claim
         """Nothing: what was not acknowledged is what `fetch` gives."""
         return []
 
-    def acknowledge(self, batch: Batch) -> bool:
+    def acknowledge(self, batch: MessageBatch) -> bool:
         receipt = batch.receipt
         if not isinstance(receipt, Receipt):
             raise InvalidInput("batch", "was fetched from another bus")
@@ -155,7 +161,7 @@ class SqlBus(ExecutionBus):
                 rows=receipt.versions,
                 passed=receipt.position.passed,
                 holes=receipt.position.write_holes(),
-                **_named(batch.seat.subscription),
+                **_position_key(batch.share.subscription),
             )
         )
         return len(moved) == len(receipt.versions)
@@ -166,11 +172,13 @@ class SqlBus(ExecutionBus):
             lambda tx: tx.read("number_since", channel=channel, moment=since)
         )
         number = found[0]["number"]
-        self._write(lambda tx: tx.write("set_positions", passed=number, **_named(subscription)))
+        self._write(
+            lambda tx: tx.write("set_positions", passed=number, **_position_key(subscription))
+        )
 
     def lag(self, subscription: Subscription) -> int:
-        standing = self._positions(subscription)
-        least = min((position.floor for position, _ in standing.values()), default=0)
+        positions = self._positions(subscription)
+        least = min((position.floor for position, _ in positions.values()), default=0)
         channel = subscription.channel.value
         counted = self._database.view(
             lambda tx: tx.read("count_after", channel=channel, passed=least)
@@ -179,7 +187,7 @@ class SqlBus(ExecutionBus):
 
     def groups(self, channel: Channel) -> list[str]:
         rows = self._database.view(lambda tx: tx.read("groups_of", channel=channel.value))
-        return [row["consumers"] for row in rows if not row["consumers"].startswith(OTHERS)]
+        return [row["consumers"] for row in rows if not row["consumers"].startswith(RESERVED)]
 
     def latest(self, channel: Channel, count: int) -> list[Envelope]:
         if channel is Channel.EVENTS:
@@ -212,12 +220,14 @@ class SqlBus(ExecutionBus):
 
     def close(self) -> None:
         self._unsubscribe()
-        self._heard.set()
+        self._hinted.set()
         with self._lock:
-            self._standing.close()
+            self._kept_connection.close()
 
     def _positions(self, subscription: Subscription) -> dict[int, tuple[Position, int]]:
-        rows = self._database.view(lambda tx: tx.read("positions_of", **_named(subscription)))
+        rows = self._database.view(
+            lambda tx: tx.read("positions_of", **_position_key(subscription))
+        )
         return {
             row["place"]: (read_position(row["passed"], row["holes"]), row["version"])
             for row in rows
@@ -226,8 +236,10 @@ class SqlBus(ExecutionBus):
     def _write(self, work: Callable[[Transaction], T]) -> T:
         """Write what does no harm when it is written twice, as it is after a lost connection."""
         with self._lock:
-            return self._standing.run(lambda connection: work(self._database.join(connection)))
+            return self._kept_connection.run(
+                lambda connection: work(self._database.join(connection))
+            )
 
 
-def _named(subscription: Subscription) -> dict[str, str]:
+def _position_key(subscription: Subscription) -> dict[str, str]:
     return {"channel": subscription.channel.value, "consumers": subscription.group}

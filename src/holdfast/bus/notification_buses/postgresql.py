@@ -22,24 +22,24 @@ class PostgresqlNotificationBus(NotificationBus):
         if not is_postgresql(engine.settings.url):
             reason = "has no way to others; use MemoryNotificationBus or RedisNotificationBus"
             raise InvalidInput("engine", f"a store in a file {reason}")
-        from holdfast.store.notifiers.postgresql import Listener  # noqa: PLC0415 - slow to import
+        from holdfast.store.notifiers.postgresql import NotificationListener  # noqa: PLC0415 - slow to import
 
         super().__init__(engine.threads)
         self._database = engine.database
-        self._standing = engine.database.connect()
+        self._kept_connection = engine.database.connect()
         self._sending = engine.threads.lock()
-        self._listener = Listener(
+        self._listener = NotificationListener(
             engine.settings.url,
             CHANNEL,
             randomness=engine.randomness,
             threads=engine.threads,
-            hear=self._hear_all,
-            begun=self.listening.set,
+            on_received=self._receive_all,
+            on_listening=self.listening.set,
         )
 
     def _send(self, text: str) -> bool:
         try:
-            with self._sending, self._standing.begin() as connection:
+            with self._sending, self._kept_connection.begin() as connection:
                 self._database.join(connection).run("send_note", text=text)
         except Exception:
             logger.debug("a notification could not be sent", exc_info=True)
@@ -52,8 +52,8 @@ class PostgresqlNotificationBus(NotificationBus):
     def close(self) -> None:
         self._listener.close()
         with self._sending:
-            self._standing.close()
+            self._kept_connection.close()
 
-    def _hear_all(self, texts: Sequence[str]) -> None:
+    def _receive_all(self, texts: Sequence[str]) -> None:
         for text in texts:
-            self._hear(text)
+            self._receive(text)

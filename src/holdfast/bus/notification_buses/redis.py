@@ -6,15 +6,15 @@ import logging
 
 from holdfast.bus.execution_buses.redis import PREFIX
 from holdfast.bus.notification_bus import NotificationBus
-from holdfast.bus.redis_client import connect, errors_told
+from holdfast.bus.redis_client import connect, translate_redis_errors
 from holdfast.errors import BusUnreachable
 from holdfast.model.text import clean_name
 from holdfast.threads import RunningThread, SystemThreads, Threads
 
 logger = logging.getLogger(__name__)
 
-_LOOK = 0.2
-_PAUSE = 0.5
+_LISTEN_SECONDS = 0.2
+_RECONNECT_SECONDS = 0.5
 
 
 class RedisNotificationBus(NotificationBus):
@@ -29,7 +29,7 @@ class RedisNotificationBus(NotificationBus):
 
     def _send(self, text: str) -> bool:
         try:
-            with errors_told():
+            with translate_redis_errors():
                 self._client.publish(self._channel, text)
         except BusUnreachable:
             logger.debug("a notification could not be sent", exc_info=True)
@@ -48,19 +48,19 @@ class RedisNotificationBus(NotificationBus):
     def _run(self) -> None:
         while not self._stop.is_set():
             try:
-                with errors_told():
+                with translate_redis_errors():
                     self._listen()
             except BusUnreachable:
                 logger.debug("Redis is away; notifications are missed until it is back")
                 self.listening.clear()
-                self._stop.wait(_PAUSE)
+                self._stop.wait(_RECONNECT_SECONDS)
 
     def _listen(self) -> None:
         with self._client.pubsub() as pubsub:
             pubsub.subscribe(self._channel)
             while not self._stop.is_set():
-                came = pubsub.get_message(timeout=_LOOK)
+                came = pubsub.get_message(timeout=_LISTEN_SECONDS)
                 if came is not None and came["type"] == "subscribe":
                     self.listening.set()
                 elif came is not None and came["type"] == "message":
-                    self._hear(came["data"])
+                    self._receive(came["data"])

@@ -10,7 +10,7 @@ from math import inf
 
 from holdfast.errors import HoldfastError, NotFound, ShuttingDown, StoreGone
 from holdfast.store.database import Database, Row
-from holdfast.store.fork_guard import HomeProcess
+from holdfast.store.fork_guard import OwningProcess
 from holdfast.threads import PollingLoop, Threads
 
 log = logging.getLogger("holdfast.engine")
@@ -30,7 +30,7 @@ class Outcomes:
         self._database = database
         self._lock = threads.lock()
         self._waiting: dict[str, list[Future[Row]]] = {}
-        self._home = HomeProcess()
+        self._owner = OwningProcess()
         self._given_up: HoldfastError | None = None
         self._looks = 0
         self._loop = PollingLoop(threads, "holdfast-outcomes", self._hear, rest=self._rest)
@@ -49,7 +49,7 @@ class Outcomes:
         Of one that was made after so many `looks`, and none since, it is known that it has not.
         """
         # In a forked child nobody would ever answer.
-        self._home.check()
+        self._owner.check()
         future: Future[Row] = Future()
         with self._lock:
             if self._given_up is not None:

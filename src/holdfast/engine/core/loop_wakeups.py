@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
-from holdfast.store.deadlocks import once_told
+from holdfast.store.deadlocks import call_after_replies
 
 _thread = threading.local()
 
@@ -27,7 +27,7 @@ class Arrivals:
         self._came.append(waiter)
         if not self._called:
             self._called = True
-            once_told(self._call)
+            call_after_replies(self._call)
 
     def _call(self) -> None:
         # A loop that was closed has nobody left who waits.

@@ -11,8 +11,13 @@ from types import CoroutineType, MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 from holdfast.errors import InvalidInput, WrongThread
-from holdfast.store.deadlocks import about_to_wait, holds_store, is_inside, is_writer
-from holdfast.store.group_commit.entries import following
+from holdfast.store.deadlocks import (
+    declare_wait,
+    has_open_transaction,
+    is_inside_transaction,
+    is_writer_thread,
+)
+from holdfast.store.group_commit.entries import follow_future
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -59,9 +64,9 @@ class Call(Documented, Generic[P, T]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
         refuse_to_wait_in_writer(self.__name__)
-        if not holds_store():
+        if not has_open_transaction():
             return self.submit(*args, **kwargs).result()
-        with about_to_wait(f"{self.__name__}(…)", self.submit):
+        with declare_wait(f"{self.__name__}(…)", self.submit):
             future = self.submit(*args, **kwargs)
         return future.result()
 
@@ -73,8 +78,8 @@ class Call(Documented, Generic[P, T]):
 
         from holdfast.engine.core.loop_wakeups import arrive  # noqa: PLC0415 - the same
 
-        if is_inside():
-            with about_to_wait(f"{self.__name__}.aio(…)", self.submit, blocking=False):
+        if is_inside_transaction():
+            with declare_wait(f"{self.__name__}.aio(…)", self.submit, blocking=False):
                 future = self.submit(*args, **kwargs)
         else:
             future = self.submit(*args, **kwargs)
@@ -134,7 +139,7 @@ def operation(method: Callable[Concatenate[S, P], Future[T]]) -> Operation[S, P,
 
 
 def refuse_to_wait_in_writer(name: str) -> None:
-    if is_writer():
+    if is_writer_thread():
         raise WrongThread(
             f"{name} was called by a callback in the thread that would have to carry it out, and "
             "would wait for ever; use its `submit`, which does not wait, or another thread"
@@ -186,7 +191,7 @@ def _bound(method: Callable[Concatenate[S, P], T], instance: S) -> Callable[P, T
 
 def then(future: Future[T], change: Callable[[T], U]) -> Future[U]:
     """The future of what `change` makes of another future's result."""
-    changed: Future[U] = following(future)
+    changed: Future[U] = follow_future(future)
 
     def finish(finished: Future[T]) -> None:
         settle(changed, lambda: change(finished.result()))
@@ -201,7 +206,7 @@ def gather(futures: Sequence[Future[Any]]) -> Future[list[Any]]:
         nothing: Future[list[Any]] = Future()
         nothing.set_result([])
         return nothing
-    gathered: Future[list[Any]] = following(futures[0])
+    gathered: Future[list[Any]] = follow_future(futures[0])
     # Taking the next number is atomic, whichever threads the futures end in.
     ended = itertools.count(1)
 

@@ -82,4 +82,4 @@ def rehearse(
 
         return work(Rehearsal(asked=join_by(context, ask), tx=noting))
 
-    return context.database.rehearse(inside)
+    return context.database.dry_run(inside)

@@ -113,9 +113,9 @@ def _refuse_busy(url: str, *, evict: bool) -> None:
 
 
 def _refuse_while_open(target: Path) -> None:
-    from holdfast.store.sqlite.backup import refuse_while_open  # noqa: PLC0415 - see above
+    from holdfast.store.sqlite.backup import refuse_open_store  # noqa: PLC0415 - see above
 
-    refuse_while_open(target)
+    refuse_open_store(target)
 
 
 def _refuse_postgresql(location: StoreLocation, tool: str) -> None:

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, Self
 
-from holdfast.bus.command_consumer import HEARD, Hearing, Ownership
-from holdfast.bus.consumer_groups import RELAY, forget, forget_relay, group_of, relays
+from holdfast.bus.command_consumer import CONSUMED_CHANNELS, BusOwnership, CommandConsumer
+from holdfast.bus.consumer_groups import RELAY_PREFIX, forget, forget_relay, group_of, list_relays
 from holdfast.bus.envelope import Envelope, read_envelope
 from holdfast.bus.execution_bus import (
-    FOR_COMMANDS,
+    COMMAND_CHANNELS,
     Channel,
     ExecutionBus,
     Subscription,
@@ -26,7 +26,7 @@ from holdfast.bus.execution_bus import (
 from holdfast.bus.execution_buses.redis import RedisBus
 from holdfast.bus.execution_buses.sql import SqlBus
 from holdfast.bus.parked_messages import Kept, Parked
-from holdfast.bus.partition_leases import members
+from holdfast.bus.partition_leases import list_members
 from holdfast.bus.relay import Relay
 from holdfast.bus.retention import Retention, RetentionOptions
 from holdfast.engine.engine import Engine
@@ -125,7 +125,7 @@ class BusAdmin:
 
     @property
     def _where(self) -> str:
-        return "redis" if self._bus.elsewhere else "store"
+        return "redis" if self._bus.is_external else "store"
 
     def status(self) -> View:
         """Where the messages are, whether that answers, and which process has which duty."""
@@ -139,7 +139,7 @@ class BusAdmin:
             ok=health.ok,
             detail=health.detail or None,
             duties={duty: who for duty, who in held.items() if duty.startswith(DUTY_PREFIXES)},
-            relays=relays(self._engine),
+            relays=list_relays(self._engine),
             **self.groups() if health.ok else {"items": []},
         )
 
@@ -158,20 +158,20 @@ class BusAdmin:
         return {**told, **self._parked.waiting(channel.value, group)}
 
     def forget(self, channel: str, group: str) -> View:
-        if channel == Channel.EVENTS and group.startswith(RELAY):
+        if channel == Channel.EVENTS and group.startswith(RELAY_PREFIX):
             self._forget_relay(group)
         else:
             self._forget_group(self._known(channel, group))
         return {"ok": True, "channel": channel, "group": group}
 
     def _forget_group(self, known: Subscription) -> None:
-        if reading := members(self._engine, known, place=self._bus.place):
+        if reading := list_members(self._engine, known, key_prefix=self._bus.key_prefix):
             reason = f"{known.group} is read by {', '.join(reading)}; stop that first"
             raise InvalidInput("group", reason)
         forget(self._engine, self._bus, known)
 
     def _forget_relay(self, name: str) -> None:
-        known = relays(self._engine)
+        known = list_relays(self._engine)
         if name not in known:
             hint = f"there is {', '.join(known)}" if known else "there is none"
             raise NotFound(name, "relay", hint)
@@ -189,7 +189,9 @@ class BusAdmin:
         if chosen is Channel.EVENTS:
             reason = "the events of the store are its own; commands go to 'workflow.commands'"
             raise InvalidInput("channel", reason)
-        publish = self._bus.publish_command if chosen in FOR_COMMANDS else self._bus.publish_event
+        publish = (
+            self._bus.publish_command if chosen in COMMAND_CHANNELS else self._bus.publish_event
+        )
         publish(chosen, envelope)
         groups = self._bus.groups(chosen)
         return {
@@ -236,8 +238,8 @@ def run_bus_duties(
             stack.enter_context(Relay(engine, streams))
             buses.append(streams)
         for bus in buses if consume_commands else ():
-            ownership = Ownership(engine, bus)
-            for channel in HEARD:
-                stack.enter_context(Hearing(engine, bus, channel, ownership))
+            ownership = BusOwnership(engine, bus)
+            for channel in CONSUMED_CHANNELS:
+                stack.enter_context(CommandConsumer(engine, bus, channel, ownership))
         stack.enter_context(Retention(engine, buses, RetentionOptions(runs=keep.runs)))
         yield

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from holdfast.bus.execution_bus import OTHERS, Channel
+from holdfast.bus.execution_bus import RESERVED, Channel
 from holdfast.engine.engine import Engine
 from holdfast.model.retry import MICROSECONDS
 from holdfast.store.database import Row, Transaction
@@ -116,7 +116,7 @@ def _read_lags(tx: Transaction, newest: Row) -> list[GroupLag]:
             channel=row["channel"], group=row["consumers"], messages=_count_lag(tx, row, newest)
         )
         for row in tx.read("places_of_groups")
-        if not row["consumers"].startswith(OTHERS)
+        if not row["consumers"].startswith(RESERVED)
     ]
 
 

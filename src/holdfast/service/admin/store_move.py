@@ -19,8 +19,8 @@ from holdfast.service.admin.exclusive_access import (
 from holdfast.service.project.project import StoreLocation, read_url
 from holdfast.service.queries.views import View
 from holdfast.store.database import Database, Transaction, check_url, is_postgresql, sqlite_path
-from holdfast.store.drivers import MARK, tables_of
-from holdfast.store.tables import DERIVED, META, Tables, Values
+from holdfast.store.drivers import STORE_TABLE, list_tables
+from holdfast.store.tables import DERIVED_TABLES, META_TABLE, Tables, Values
 
 PROGRESS_EVERY = 10_000
 
@@ -70,8 +70,8 @@ def _copy_store(asked: Move, old: Tables, engine: Engine, progress: Progress) ->
             _refuse_behind(counts, new)
         else:
             _refuse_filled(new)
-            new.clear(META)
-            for name, many in sorted(counts.items(), key=lambda each: each[0] in DERIVED):
+            new.clear(META_TABLE)
+            for name, many in sorted(counts.items(), key=lambda each: each[0] in DERIVED_TABLES):
                 _copy_table(name, old, new, partial(_report_progress, progress, name, many))
             _verify_counts(counts, new)
             _refuse_unsound(within, "nothing was kept there")
@@ -101,7 +101,7 @@ def _copy_table(name: str, old: Tables, new: Tables, progress: Callable[[int], N
                 progress(done)
         progress(done)
 
-    if name in DERIVED:
+    if name in DERIVED_TABLES:
         new.clear(name)
     new.fill(name, columns, told())
     last = old.counter(name)
@@ -122,7 +122,7 @@ def _was_moved_before(old: Tables, new: Tables) -> bool:
 
 
 def _read_meta(tables: Tables) -> list[tuple[str, str]]:
-    return [(str(name), str(value)) for name, value in tables.rows(META, ("name", "value"))]
+    return [(str(name), str(value)) for name, value in tables.rows(META_TABLE, ("name", "value"))]
 
 
 def _refuse_behind(counts: dict[str, int], new: Tables) -> None:
@@ -135,7 +135,7 @@ def _refuse_behind(counts: dict[str, int], new: Tables) -> None:
 
 
 def _refuse_filled(new: Tables) -> None:
-    filled = sorted(name for name in new.names() - {META} if new.count(name))
+    filled = sorted(name for name in new.names() - {META_TABLE} if new.count(name))
     if filled:
         listed = ", ".join(filled)
         raise InvalidInput(
@@ -144,8 +144,8 @@ def _refuse_filled(new: Tables) -> None:
 
 
 def _refuse_foreign(url: str) -> None:
-    tables = tables_of(url) if is_postgresql(url) or sqlite_path(url).exists() else ()
-    if tables and MARK not in tables:
+    tables = list_tables(url) if is_postgresql(url) or sqlite_path(url).exists() else ()
+    if tables and STORE_TABLE not in tables:
         told = "there are other tables in it; `holdfast db upgrade --db …` begins a store there"
         raise InvalidInput("target", told)
 
@@ -154,7 +154,9 @@ def _order_tables(old: Tables, new: Tables) -> list[str]:
     """The tables, each behind those that it refers to, as only SQLite tells in one question."""
     from holdfast.store.sqlite.tables import SqliteTables  # noqa: PLC0415 - who has it needs apsw
 
-    names = next(each for each in (old, new) if isinstance(each, SqliteTables)).ordered()
+    names = next(
+        each for each in (old, new) if isinstance(each, SqliteTables)
+    ).order_by_references()
     if {*names} != old.names() or {*names} != new.names():
         raise StoreError("the two have other tables; upgrade both: `holdfast db upgrade`")
     return names
@@ -164,14 +166,14 @@ def _order_tables(old: Tables, new: Tables) -> list[str]:
 def _lock_store(database: Database) -> Iterator[tuple[Tables, Transaction]]:
     """The tables of a store, which nobody else writes to meanwhile, and its queries beside them."""
     if database.dialect == "postgresql":
-        from holdfast.store.postgresql.tables import PostgresqlTables, server_errors_told  # noqa: PLC0415
+        from holdfast.store.postgresql.tables import PostgresqlTables, translate_server_errors  # noqa: PLC0415
 
-        with server_errors_told(), database.begin() as connection:
+        with translate_server_errors(), database.begin() as connection:
             yield PostgresqlTables(connection), database.join(connection)
     else:
-        from holdfast.store.sqlite.tables import SqliteTables, sqlite_errors_told  # noqa: PLC0415
+        from holdfast.store.sqlite.tables import SqliteTables, translate_sqlite_errors  # noqa: PLC0415
 
-        with sqlite_errors_told(), database.begin() as connection:
+        with translate_sqlite_errors(), database.begin() as connection:
             yield SqliteTables(connection), database.join(connection)
 
 

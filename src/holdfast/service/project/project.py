@@ -14,7 +14,7 @@ from typing import Any
 from holdfast.errors import InvalidInput, StoreError, StoreUnreachable
 from holdfast.settings import ProjectSettings
 from holdfast.store.database import is_postgresql, sqlite_path
-from holdfast.store.drivers import MARK, tables_of
+from holdfast.store.drivers import STORE_TABLE, list_tables
 from holdfast.worker.files.homes import (
     HOME,
     accept_naming,
@@ -125,8 +125,8 @@ class StoreLocation:
 
     def _refuse_foreign(self) -> None:
         """Refuse a database that is somebody else's, and one without tables that was only typed."""
-        tables = tables_of(self.url)
-        if tables is None or MARK in tables or (self.settled and not tables):
+        tables = list_tables(self.url)
+        if tables is None or STORE_TABLE in tables or (self.settled and not tables):
             return
         postgresql = is_postgresql(self.url)
         what = "this PostgreSQL database" if postgresql else str(sqlite_path(self.url))

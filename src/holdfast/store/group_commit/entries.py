@@ -13,12 +13,12 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from holdfast.store.deadlocks import refuse_here
+from holdfast.store.deadlocks import refuse_deadlock
 
 T = TypeVar("T")
 
 
-class Answer(Future[T]):
+class ReplyFuture(Future[T]):
     """Nobody can wait for it who keeps the writer from writing the file that it is about."""
 
     def __init__(self, file: Path | None = None) -> None:
@@ -35,10 +35,10 @@ class Answer(Future[T]):
 
     def _refuse_to_wait(self, timeout: float | None) -> None:
         if self.file is not None and timeout != 0 and not self.done():
-            refuse_here("result(…) of what was submitted", self.file)
+            refuse_deadlock("result(…) of what was submitted", self.file)
 
 
-class Reply(Answer[Any]):
+class LazyReplyFuture(ReplyFuture[Any]):
     """A future whose result is made of the reply by whoever asks for it first."""
 
     def __init__(self, read: Callable[[Any], Any], file: Path | None = None) -> None:
@@ -67,15 +67,15 @@ class Reply(Answer[Any]):
         return self._made
 
 
-def following(future: Future[Any]) -> Answer[Any]:
+def follow_future(future: Future[Any]) -> ReplyFuture[Any]:
     """A future that is settled by another: who cannot wait for that cannot wait for this."""
-    return Answer(getattr(future, "file", None))
+    return ReplyFuture(getattr(future, "file", None))
 
 
 logger = logging.getLogger(__name__)
 
 
-class Operation(Protocol):
+class QueuedOperation(Protocol):
     @property
     def keys(self) -> Collection[str]:
         """The tasks and runs it is about: one group holds at most one operation for each."""
@@ -85,7 +85,7 @@ class Operation(Protocol):
         """About how many bytes it sends."""
 
 
-O = TypeVar("O", bound=Operation)  # noqa: E741 - an operation
+O = TypeVar("O", bound=QueuedOperation)  # noqa: E741 - an operation
 
 
 class Entry(ABC, Generic[O]):
@@ -113,7 +113,7 @@ class Entry(ABC, Generic[O]):
             logger.exception("whoever was told of a commit failed; the commit stands")
 
 
-class Asked(Entry[O]):
+class FutureEntry(Entry[O]):
     """An operation with a future, of what `read` makes of the reply."""
 
     __slots__ = ("future",)
@@ -125,7 +125,9 @@ class Asked(Entry[O]):
         file: Path | None = None,
     ) -> None:
         super().__init__(operation)
-        self.future: Future[Any] = Answer(file) if read is None else Reply(read, file)
+        self.future: Future[Any] = (
+            ReplyFuture(file) if read is None else LazyReplyFuture(read, file)
+        )
 
     def begin(self) -> bool:
         return self.future.set_running_or_notify_cancel()
@@ -137,11 +139,11 @@ class Asked(Entry[O]):
             self.future.set_result(reply)
 
 
-class Whole:
+class JointReplies:
     """The replies to several operations, told when the last of them has come."""
 
     def __init__(self, count: int, file: Path | None = None) -> None:
-        self.future: Future[list[Any]] = Answer(file)
+        self.future: Future[list[Any]] = ReplyFuture(file)
         self._replies: list[Any] = [None] * count
         self._left = count
 
@@ -157,14 +159,14 @@ class Whole:
                 self.future.set_result(self._replies)
 
 
-class Part(Entry[O]):
+class JointEntry(Entry[O]):
     """One of several operations: a future of its own would cost more than to write it."""
 
     __slots__ = ("_place", "_whole")
 
-    def __init__(self, operation: O, whole: Whole, place: int) -> None:
+    def __init__(self, operation: O, joint_replies: JointReplies, place: int) -> None:
         super().__init__(operation)
-        self._whole = whole
+        self._whole = joint_replies
         self._place = place
 
     def tell(self, reply: object) -> None:

@@ -21,10 +21,10 @@ from holdfast.errors import (
 )
 from holdfast.settings import MEBIBYTE, Settings
 from holdfast.store.database import Transaction
-from holdfast.store.deadlocks import refuse_to_wait, thread
-from holdfast.store.fork_guard import HomeProcess
-from holdfast.store.group_commit.deferred import Aside
-from holdfast.store.group_commit.entries import Asked, Entry, O, Part, Whole
+from holdfast.store.deadlocks import refuse_declared_wait, writer_thread
+from holdfast.store.fork_guard import OwningProcess
+from holdfast.store.group_commit.deferred_entries import DeferredEntries
+from holdfast.store.group_commit.entries import Entry, FutureEntry, JointEntry, JointReplies, O
 from holdfast.threads import RunningThread, Threads
 
 logger = logging.getLogger(__name__)
@@ -33,8 +33,8 @@ logger = logging.getLogger(__name__)
 GROUP_BYTES = 16 * MEBIBYTE
 # For how many seconds others are waited for who have locked a row, after somebody was put aside
 # for one, and where it is looked for which of a group is about it.
-WHILE_ASIDE = 0.06
-PARTED = 0.01
+PATIENCE_WHILE_DEFERRED = 0.06
+PATIENCE_FOR_PART = 0.01
 
 
 T = TypeVar("T")
@@ -70,7 +70,7 @@ class GroupCommit(Generic[O]):
         on_commit: Callable[[Replies], None],
         on_take: Callable[[], None] = lambda: None,
     ) -> None:
-        self._home = HomeProcess()
+        self._owner = OwningProcess()
         self._database = database
         self._file = database.file
         self._apply = apply
@@ -78,14 +78,14 @@ class GroupCommit(Generic[O]):
         self._size = settings.group_size
         self._on_commit = on_commit
         self._on_take = on_take
-        self._arrived = threads.condition()
+        self._inbox_changed = threads.condition()
         self._inbox: list[Entry[O]] = []
         self._idle = False
         # Whether somebody who had an operation to write writes in the thread's place.
-        self._lent = False
+        self._caller_writes = False
         self._closed = False
         self._waiting: deque[Entry[O]] = deque()
-        self._aside: Aside[O] = Aside(clock, settings)
+        self._deferred: DeferredEntries[O] = DeferredEntries(clock, settings)
         self._busy = StoreBusy("another transaction holds a row that this needs")
         self._thread: RunningThread | None = None
         # For whoever measures: how many groups were written, by the bits of their size.
@@ -97,9 +97,9 @@ class GroupCommit(Generic[O]):
 
     def submit(self, operation: O, read: Callable[[Any], Any] | None = None) -> Future[Any]:
         """Have an operation written; who asks for the result has `read` make it of the reply."""
-        asked = Asked(operation, read, self._file)
-        self._enter((asked,))
-        return asked.future
+        entry = FutureEntry(operation, read, self._file)
+        self._enqueue((entry,))
+        return entry.future
 
     def enter(self, entry: Entry[O], entered: Callable[[], None], *, here: bool = False) -> None:
         """Have an operation written, and its entry told the reply or the error.
@@ -108,140 +108,144 @@ class GroupCommit(Generic[O]):
         Who has nothing else to do may write it `here`, unless somebody is writing: to wake another
         thread, and be woken by it, takes longer than many a group.
         """
-        if self._enter((entry,), entered, here=here):
+        if self._enqueue((entry,), entered, inline=here):
             self._write_here()
 
     def submit_many(self, operations: Sequence[O]) -> list[Future[Any]]:
-        entries = [Asked(operation, file=self._file) for operation in operations]
-        self._enter(entries)
+        entries = [FutureEntry(operation, file=self._file) for operation in operations]
+        self._enqueue(entries)
         return [entry.future for entry in entries]
 
     def submit_all(self, operations: Sequence[O]) -> Future[list[Any]]:
         """Have several written; the future of their replies in order, or of the first error."""
-        whole = Whole(len(operations), self._file)
+        joint_replies = JointReplies(len(operations), self._file)
         if operations:
-            self._enter([Part(each, whole, place) for place, each in enumerate(operations)])
+            self._enqueue(
+                [JointEntry(each, joint_replies, place) for place, each in enumerate(operations)]
+            )
         else:
-            whole.future.set_result([])
-        return whole.future
+            joint_replies.future.set_result([])
+        return joint_replies.future
 
-    def _enter(
+    def _enqueue(
         self,
         entries: Sequence[Entry[O]],
         entered: Callable[[], None] = lambda: None,
         *,
-        here: bool = False,
+        inline: bool = False,
     ) -> bool:
         """Put operations in line; whether whoever did is to write them `here`."""
-        refuse_to_wait(self._file)
+        refuse_declared_wait(self._file)
         # Before the lock, which another thread may have held when the process was forked.
-        self._home.check()
-        with self._arrived:
+        self._owner.check()
+        with self._inbox_changed:
             if self._closed:
                 raise ShuttingDown("the engine is closing and takes no more operations")
             self._inbox += entries
             entered()
-            if self._lent or not self._idle:
+            if self._caller_writes or not self._idle:
                 return False
-            if not here:
-                self._arrived.notify()
-            self._lent = here
-        return here
+            if not inline:
+                self._inbox_changed.notify()
+            self._caller_writes = inline
+        return inline
 
     def step(self) -> int:
         """Write one group; the number of operations in it, 0 when nothing was waiting."""
-        with self._arrived:
+        with self._inbox_changed:
             self._waiting += self._inbox
             self._inbox.clear()
             self._on_take()
-        group = self._take()
+        group = self._take_group()
         if group:
-            thread.own = self._lent and len(group) == 1
-            self._write(group, WHILE_ASIDE if self._aside else None)
-        return len(group) + (self._try_again() if self._aside and not self._lent else 0)
+            writer_thread.own = self._caller_writes and len(group) == 1
+            self._write(group, PATIENCE_WHILE_DEFERRED if self._deferred else None)
+        return len(group) + (
+            self._retry_deferred() if self._deferred and not self._caller_writes else 0
+        )
 
-    def _try_again(self) -> int:
+    def _retry_deferred(self) -> int:
         """Write what was put aside and is to be tried again by now; the number of those."""
-        tried = self._aside.try_again(lambda entry, patience: self._write([entry], patience))
-        if late := self._aside.give_up():
-            _fail(late, self._busy)
-        self._waiting.extendleft(reversed(self._aside.free([*tried, *late])))
+        tried = self._deferred.retry_due(lambda entry, patience: self._write([entry], patience))
+        if late := self._deferred.take_expired():
+            _fail_entries(late, self._busy)
+        self._waiting.extendleft(reversed(self._deferred.release_followers([*tried, *late])))
         return len(tried)
 
     def close(self) -> None:
         """Write what is waiting, then stop; in a forked child there is nothing to stop."""
-        if not self._home.here():
+        if not self._owner.is_current():
             return
-        if getattr(thread, "writes", None) is self:
+        if getattr(writer_thread, "writes", None) is self:
             raise WrongThread(
                 "close() would wait for the commit that calls it; let it return first"
             )
-        with self._arrived:
+        with self._inbox_changed:
             self._closed = True
-            self._arrived.notify_all()
+            self._inbox_changed.notify_all()
         if self._thread is not None:
             self._thread.join()
         else:
             self._drain()
 
     def _loop(self) -> None:
-        thread.writes = self
+        writer_thread.writes = self
         try:
-            while self._wait():
+            while self._wait_for_work():
                 self.step()
             self._drain()
         except BaseException:
-            self._abandon()
+            self._fail_all()
             raise
         finally:
-            thread.writes = None
+            writer_thread.writes = None
 
-    def _wait(self) -> bool:
-        with self._arrived:
-            while self._lent or not (self._inbox or self._waiting or self._closed):
+    def _wait_for_work(self) -> bool:
+        with self._inbox_changed:
+            while self._caller_writes or not (self._inbox or self._waiting or self._closed):
                 self._idle = True
-                pause = None if self._lent else self._aside.pause()
-                heard = self._arrived.wait(pause)
+                pause = None if self._caller_writes else self._deferred.seconds_to_retry()
+                heard = self._inbox_changed.wait(pause)
                 self._idle = False
-                if not heard and not self._lent:
-                    self._aside.hurry()
+                if not heard and not self._caller_writes:
+                    self._deferred.retry_soon()
                     break
             return not self._closed
 
     def _write_here(self) -> None:
         """Write one group in the place of the thread, which is asleep; it goes on with the rest."""
-        thread.writes = self
+        writer_thread.writes = self
         try:
             # What is logged of it is not about the step that this thread has run.
             Context().run(self.step)
         except BaseException:
-            self._abandon()
+            self._fail_all()
             raise
         finally:
-            thread.writes, thread.own = None, False
-            with self._arrived:
-                self._lent = False
-                if self._inbox or self._waiting or self._aside or self._closed:
-                    self._arrived.notify()
+            writer_thread.writes, writer_thread.own = None, False
+            with self._inbox_changed:
+                self._caller_writes = False
+                if self._inbox or self._waiting or self._deferred or self._closed:
+                    self._inbox_changed.notify()
 
     def _drain(self) -> None:
-        while self.step() or self._waiting or self._aside:
-            if self._aside:
-                self._aside.rest()
+        while self.step() or self._waiting or self._deferred:
+            if self._deferred:
+                self._deferred.wait_for_retry()
 
-    def _take(self) -> list[Entry[O]]:
+    def _take_group(self) -> list[Entry[O]]:
         """Pick the next group; what must come after one of its operations goes on waiting."""
         group: list[Entry[O]] = []
         behind: list[Entry[O]] = []
         seen: set[str] = set()
         room = GROUP_BYTES
-        aside = self._aside or None
+        deferred = self._deferred or None
         while self._waiting and room > 0 and max(len(group), len(behind)) < self._size:
             entry = self._waiting.popleft()
             operation = entry.operation
             keys = operation.keys
             free = seen.isdisjoint(keys)
-            if free and aside and aside.follow(entry):
+            if free and deferred and deferred.defer_behind(entry):
                 continue
             seen.update(keys)
             if not free:
@@ -259,27 +263,27 @@ class GroupCommit(Generic[O]):
         try:
             replies = self._commit(group, patience)
         except StoreBusy as error:
-            return self._put_aside(group[0], error) if len(group) == 1 else self._halve(group)
+            return self._defer(group[0], error) if len(group) == 1 else self._write_in_halves(group)
         except Exception as error:  # noqa: BLE001 - whatever it is, it may belong to one caller
-            if len(group) == 1 or _is_everyones(error):
-                return _fail(group, error)
-            return self._write_apart([[entry] for entry in group], patience)
+            if len(group) == 1 or _concerns_everyone(error):
+                return _fail_entries(group, error)
+            return self._write_separately([[entry] for entry in group], patience)
         except BaseException as error:
-            _fail(group, error)
+            _fail_entries(group, error)
             raise
-        self._resolve(group, replies)
+        self._deliver_replies(group, replies)
         return None
 
-    def _put_aside(self, entry: Entry[O], error: StoreBusy) -> BaseException | None:
+    def _defer(self, entry: Entry[O], error: StoreBusy) -> BaseException | None:
         self._busy = error
-        return None if self._aside.keep(entry) else _fail([entry], error)
+        return None if self._deferred.defer(entry) else _fail_entries([entry], error)
 
-    def _halve(self, group: Sequence[Entry[O]]) -> BaseException | None:
+    def _write_in_halves(self, group: Sequence[Entry[O]]) -> BaseException | None:
         """Find those whose rows are locked, while the others are written."""
         middle = len(group) // 2
-        return self._write_apart([group[:middle], group[middle:]], PARTED)
+        return self._write_separately([group[:middle], group[middle:]], PATIENCE_FOR_PART)
 
-    def _write_apart(
+    def _write_separately(
         self, groups: Sequence[Sequence[Entry[O]]], patience: float | None
     ) -> BaseException | None:
         for index, group in enumerate(groups):
@@ -287,26 +291,26 @@ class GroupCommit(Generic[O]):
             try:
                 error = self._write(group, patience)
             except BaseException as error:
-                _fail(left, error)
+                _fail_entries(left, error)
                 raise
-            if error is not None and _is_everyones(error):
+            if error is not None and _concerns_everyone(error):
                 # The others would only wait as long again to hear the same.
-                return _fail(left, error)
+                return _fail_entries(left, error)
         return None
 
     def _commit(self, group: Sequence[Entry[O]], patience: float | None) -> Replies:
         operations = [entry.operation for entry in group]
         return self._database.transact(
-            lambda transaction: self._reply(transaction, operations), patience=patience
+            lambda transaction: self._apply_group(transaction, operations), patience=patience
         )
 
-    def _reply(self, transaction: Transaction, operations: Sequence[O]) -> Replies:
+    def _apply_group(self, transaction: Transaction, operations: Sequence[O]) -> Replies:
         replies = self._apply(transaction, operations)
         if len(replies) != len(operations):
             raise RuntimeError(f"{len(operations)} operations got {len(replies)} replies")
         return replies
 
-    def _resolve(self, group: Sequence[Entry[O]], replies: Replies) -> None:
+    def _deliver_replies(self, group: Sequence[Entry[O]], replies: Replies) -> None:
         self.sizes[len(group).bit_length()] += 1
         self.written += len(group)
         try:
@@ -314,33 +318,33 @@ class GroupCommit(Generic[O]):
         except Exception:
             logger.exception("a hook failed after a commit; the commit stands")
         waiting: list[Callable[[], None]] = []
-        thread.waiting = waiting
+        writer_thread.waiting = waiting
         try:
             for entry, reply in zip(group, replies, strict=True):
                 entry.answer(reply)
         finally:
-            thread.waiting = None
+            writer_thread.waiting = None
         for wake in waiting:
             wake()
 
-    def _abandon(self) -> None:
-        with self._arrived:
+    def _fail_all(self) -> None:
+        with self._inbox_changed:
             self._closed = True
             left = [*self._waiting, *self._inbox]
             self._waiting.clear()
             self._inbox.clear()
-            begun, behind = self._aside.leave()
+            begun, behind = self._deferred.take_all()
         error = ShuttingDown("the writer stopped before this operation was written")
-        _fail([*begun, *(entry for entry in (*behind, *left) if entry.begin())], error)
+        _fail_entries([*begun, *(entry for entry in (*behind, *left) if entry.begin())], error)
 
 
-def _is_everyones(error: BaseException) -> bool:
+def _concerns_everyone(error: BaseException) -> bool:
     """Whether another operation would hear the same; who waits in vain for a lock waits alone."""
     away = isinstance(error, StoreGone | StoreUnreachable | UnknownOutcome)
     return away and not isinstance(error, StoreBusy)
 
 
-def _fail(entries: Sequence[Entry[O]], error: BaseException) -> BaseException:
+def _fail_entries(entries: Sequence[Entry[O]], error: BaseException) -> BaseException:
     for entry in entries:
         entry.answer(error)
     return error

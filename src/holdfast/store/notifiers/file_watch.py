@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 class FileWatch(Protocol):
     @property
-    def tells(self) -> bool:
+    def reports_writes(self) -> bool:
         """Whether it ever says that the file was written."""
 
     def wait(self, seconds: float) -> bool:
@@ -28,7 +28,7 @@ class FileWatch(Protocol):
 class NoWatch:
     """Only lets the time pass."""
 
-    tells = False
+    reports_writes = False
 
     def __init__(self, threads: Threads) -> None:
         self._woken = threads.event()

@@ -18,51 +18,51 @@ BUFFER = 4096
 class Inotify:
     """One file, by its name: where another takes its place, that one is watched soon after."""
 
-    tells = True
+    reports_writes = True
 
     def __init__(self, path: str) -> None:
         self._path = path.encode()
         self._library = ctypes.CDLL(None, use_errno=True)
         self._watched = -1
         self._file = self._checked(self._library.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
-        self._bell = -1
+        self._wake_event = -1
         try:
-            self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-            self._arm()
+            self._wake_event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+            self._watch_path()
         except BaseException:
             self.close()
             raise
         self._poll = select.poll()
         self._poll.register(self._file, select.POLLIN)
-        self._poll.register(self._bell, select.POLLIN)
+        self._poll.register(self._wake_event, select.POLLIN)
 
     def wait(self, seconds: float) -> bool:
         ready = [number for number, _ in self._poll.poll(ceil(seconds * MILLISECONDS))]
-        if self._bell in ready:
-            os.eventfd_read(self._bell)
+        if self._wake_event in ready:
+            os.eventfd_read(self._wake_event)
         if self._file in ready:
             # What is told can only be about the one file, or that more was told than kept.
             os.read(self._file, BUFFER)
             return True
-        return not ready and seconds > 0 and self._is_another()
+        return not ready and seconds > 0 and self._watch_replacement()
 
     def wake(self) -> None:
-        os.eventfd_write(self._bell, 1)
+        os.eventfd_write(self._wake_event, 1)
 
     def close(self) -> None:
-        for number in (self._file, self._bell):
+        for number in (self._file, self._wake_event):
             if number >= 0:
                 os.close(number)
-        self._file = self._bell = -1
+        self._file = self._wake_event = -1
 
-    def _is_another(self) -> bool:
+    def _watch_replacement(self) -> bool:
         """Watch what has the name now; whether it is another file than before."""
         before = self._watched
         with suppress(OSError):
-            self._arm()
+            self._watch_path()
         return self._watched != before
 
-    def _arm(self) -> None:
+    def _watch_path(self) -> None:
         # The same file again has the same number again.
         add = self._library.inotify_add_watch
         watched = self._checked(add(self._file, self._path, IN_MODIFY))

@@ -15,7 +15,7 @@ import psycopg
 
 from holdfast.randomness import Randomness
 from holdfast.store.notifiers.memory import MemoryNotifier
-from holdfast.store.postgresql.connection import Address, Connection, ConnectionLost
+from holdfast.store.postgresql.connection import Connection, ConnectionLost, ServerAddress
 from holdfast.threads import RunningThread, Threads
 
 logger = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ _FIRST_DELAY = 0.05
 _LONGEST_DELAY = 5.0
 
 
-class Listener:
+class NotificationListener:
     """Calls `begun` whenever it listens from now on, and `hear` with what came at once."""
 
     def __init__(  # noqa: PLR0913 - where it listens, and who hears of what
@@ -34,15 +34,15 @@ class Listener:
         *,
         randomness: Randomness,
         threads: Threads,
-        hear: Callable[[Sequence[str]], None],
-        begun: Callable[[], None],
+        on_received: Callable[[Sequence[str]], None],
+        on_listening: Callable[[], None],
     ) -> None:
-        self._address = Address(url)
+        self._address = ServerAddress(url)
         self._channel = channel
         self._randomness = randomness
         self._threads = threads
-        self._hear = hear
-        self._begun = begun
+        self._on_received = on_received
+        self._on_listening = on_listening
         self._stop = threads.event()
         self._wake, self._woken = socket.socketpair()
         self._thread: RunningThread | None = None
@@ -64,7 +64,7 @@ class Listener:
                 with self._address.connect() as connection:
                     connection.execute(f"LISTEN {self._channel}")
                     delay = _FIRST_DELAY
-                    self._begun()
+                    self._on_listening()
                     self._listen(connection)
             except (ConnectionLost, psycopg.Error) as error:
                 logger.debug("the listening connection was lost: %s", error)
@@ -82,7 +82,7 @@ class Listener:
                 while (hint := connection.pgconn.notifies()) is not None:
                     came.append(hint.extra.decode(errors="replace"))
                 if came:
-                    self._hear(came)
+                    self._on_received(came)
 
 
 CHANNEL = "holdfast"
@@ -92,14 +92,14 @@ class PostgresqlNotifier:
     def __init__(self, url: str, randomness: Randomness, threads: Threads) -> None:
         self._memory = MemoryNotifier(threads)
         self.name = f"{socket.gethostname()}-{os.getpid()}-{id(self)}"
-        self._listener = Listener(
+        self._listener = NotificationListener(
             url,
             CHANNEL,
             randomness=randomness,
             threads=threads,
-            hear=self._hear,
+            on_received=self._on_received,
             # Whatever was sent while nobody listened is lost: have everyone look.
-            begun=self._tell,
+            on_listening=self._notify_foreign,
         )
 
     def notify(self, *, served: bool = False) -> None:
@@ -116,10 +116,10 @@ class PostgresqlNotifier:
     def close(self) -> None:
         self._listener.close()
 
-    def _hear(self, senders: Sequence[str]) -> None:
+    def _on_received(self, senders: Sequence[str]) -> None:
         # Of its own commits this process has told itself, and sooner.
         if any(sender != self.name for sender in senders):
-            self._tell()
+            self._notify_foreign()
 
-    def _tell(self) -> None:
+    def _notify_foreign(self) -> None:
         self._memory.notify(own=False)

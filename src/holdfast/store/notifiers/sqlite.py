@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.settings import Settings
-from holdfast.store.fork_guard import HomeProcess
+from holdfast.store.fork_guard import OwningProcess
 from holdfast.store.notifiers.file_watch import FileWatch, open_watch
 from holdfast.store.notifiers.memory import MemoryNotifier
-from holdfast.store.notifiers.poll_pace import Pace
+from holdfast.store.notifiers.poll_pace import PollPace
 from holdfast.store.sqlite.database import SqliteDatabase
 from holdfast.threads import RunningThread, Threads
 
@@ -29,7 +29,7 @@ class SqliteNotifier:
         self._open_watch = open_watch
         self._memory = MemoryNotifier(threads)
         self._stop = threads.event()
-        self._home = HomeProcess()
+        self._owner = OwningProcess()
         self._watch: FileWatch | None = None
         self._watcher: RunningThread | None = None
 
@@ -43,13 +43,13 @@ class SqliteNotifier:
 
     def start(self) -> None:
         # What is there already is no news; whatever is committed after start() is.
-        self._watch = watch = self._open_watch(self._database.log(), self._threads)
+        self._watch = watch = self._open_watch(self._database.log_path(), self._threads)
         self._database.others.look()
         self._watcher = self._threads.start("holdfast-watch", lambda: self._run(watch))
 
     def close(self) -> None:
         # A child would wake its parent's thread, and wait for one that did not come along.
-        if self._watcher is not None and self._watch is not None and self._home.here():
+        if self._watcher is not None and self._watch is not None and self._owner.is_current():
             self._stop.set()
             self._watch.wake()
             self._watcher.join()
@@ -59,14 +59,14 @@ class SqliteNotifier:
 
     def _run(self, watch: FileWatch) -> None:
         others = self._database.others
-        pace = Pace(self._interval, trusted=watch.tells)
+        pace = PollPace(self._interval, trusted=watch.reports_writes)
         written = False
         while not self._stop.is_set():
             # After what was told was read: whatever is written from now on is told again.
             seen = others.look()
             if seen.others:
                 self._memory.notify(own=False)
-            pause = pace.after(seen, written=written)
+            pause = pace.pause_after(seen, written=written)
             if pause.rest:
                 self._stop.wait(pause.rest)
             written = watch.wait(pause.wait)

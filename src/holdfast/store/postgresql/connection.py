@@ -26,15 +26,15 @@ _DEFAULTS: dict[str, Any] = {
     "tcp_user_timeout": 30_000,
 }
 # A plan is kept: one made while the tables were empty must look rows up in indexes too.
-_LOOKS_UP = {
+_INDEX_SETTINGS = {
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
     # What is sent is over before other processes, or compiled code, could help with it.
     "max_parallel_workers_per_gather": "0",
     "jit": "off",
 }
-_WRITER = {
-    **_LOOKS_UP,
+_WRITER_SETTINGS = {
+    **_INDEX_SETTINGS,
     "plan_cache_mode": "force_generic_plan",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
@@ -43,14 +43,14 @@ _WRITER = {
     "idle_in_transaction_session_timeout": "10s",
 }
 _BUSY = "55P03"
-_AGAIN = frozenset({"40001", "40P01"})
+_RETRYABLE = frozenset({"40001", "40P01"})
 
 
 class ConnectionLost(Exception):
     """The server cannot be reached or went away, and nothing of the transaction remains."""
 
 
-class Address:
+class ServerAddress:
     """Where the server is; knows its password and keeps it out of every message."""
 
     def __init__(self, url: str) -> None:
@@ -70,11 +70,13 @@ class Address:
     def connect_writer(self, lock_timeout: float) -> Connection:
         # One operation must not keep all others of a process, renewals above all, behind whatever
         # transaction of an application holds its key or its counter.
-        return self._connect_with({**_WRITER, "lock_timeout": f"{round(lock_timeout * 1000)}ms"})
+        return self._connect_with(
+            {**_WRITER_SETTINGS, "lock_timeout": f"{round(lock_timeout * 1000)}ms"}
+        )
 
     def connect_view(self) -> Connection:
         # Not all that the writer sets: a list has a plan for each filter, the doctor joins much.
-        return self._connect_with(_LOOKS_UP)
+        return self._connect_with(_INDEX_SETTINGS)
 
     def _connect_with(self, settings: Mapping[str, str]) -> Connection:
         connection = self.connect()
@@ -115,9 +117,9 @@ class Address:
         return text.replace(self.password, "***") if self.password else text
 
 
-def asks_again(error: psycopg.Error | Contended) -> bool:
+def is_retryable(error: psycopg.Error | Contended) -> bool:
     """Tell whether a transaction was given up that would do well on another try."""
-    return isinstance(error, Contended) or error.sqlstate in _AGAIN or is_outdated(error)
+    return isinstance(error, Contended) or error.sqlstate in _RETRYABLE or is_plan_outdated(error)
 
 
 def is_busy(error: psycopg.Error | Contended) -> bool:
@@ -125,13 +127,13 @@ def is_busy(error: psycopg.Error | Contended) -> bool:
     return isinstance(error, psycopg.Error) and error.sqlstate == _BUSY
 
 
-def is_outdated(error: psycopg.Error) -> bool:
+def is_plan_outdated(error: psycopg.Error) -> bool:
     """Tell whether a statement was prepared before someone changed a table; it is prepared anew."""
     # By the name of the server's function: the message may be in any language.
     return error.diag.source_function == "RevalidateCachedQuery"
 
 
-def describe(error: psycopg.Error | Contended) -> str:
+def describe_error(error: psycopg.Error | Contended) -> str:
     if isinstance(error, Contended):
         return str(error)
     # Without its DETAIL, which may quote whole rows, and so what users keep in them.

@@ -24,31 +24,31 @@ from holdfast.errors import (
     UnknownOutcome,
 )
 from holdfast.store import migrations
-from holdfast.store.application_connections import Standing
-from holdfast.store.connection_pool import Pool
-from holdfast.store.database import Contended, Pace, Patience, Surroundings, Transaction
-from holdfast.store.fork_guard import HomeProcess
-from holdfast.store.group_commit.deferred import longest_wait
-from holdfast.store.migrations import Applied, Ledger, Migration
+from holdfast.store.application_connections import KeptConnection
+from holdfast.store.connection_pool import ConnectionPool
+from holdfast.store.database import Backoff, Contended, DriverPorts, Patience, Transaction
+from holdfast.store.fork_guard import OwningProcess
+from holdfast.store.group_commit.deferred_entries import longest_deferral
+from holdfast.store.migrations import AppliedMigration, Ledger, Migration
 from holdfast.store.postgresql.connection import (
-    Address,
     Connection,
     ConnectionLost,
-    asks_again,
-    describe,
+    ServerAddress,
+    describe_error,
     is_busy,
+    is_retryable,
 )
-from holdfast.store.postgresql.joined_transaction import welcome
-from holdfast.store.postgresql.session import Session
+from holdfast.store.postgresql.joined_transaction import check_connection
+from holdfast.store.postgresql.session import PostgresqlSession
 from holdfast.store.postgresql.transaction import PostgresqlTransaction
 from holdfast.store.sql_text import queries
 from holdfast.store.sql_text.macros import Dialect
-from holdfast.store.sql_text.transitions import Mark
+from holdfast.store.sql_text.transitions import CommitProof
 
 T = TypeVar("T")
 
 # Any number will do, as long as it is always this one: the letters of "holdfast".
-_LOCK = int.from_bytes(b"holdfast", "big")
+_UPGRADE_LOCK = int.from_bytes(b"holdfast", "big")
 _EXISTS = "SELECT to_regclass('holdfast_migration') IS NOT NULL AS yes"
 _RECORD = """
 INSERT INTO holdfast_migration (number, name, checksum, applied_at) VALUES (%s, %s, %s, %s)
@@ -60,16 +60,16 @@ class PostgresqlMigrator:
         self._connection = connection
         self._clock = clock
 
-    def applied(self) -> Sequence[Applied]:
+    def applied(self) -> Sequence[AppliedMigration]:
         answer = self._connection.execute(_EXISTS).fetchone()
         if not answer or not answer["yes"]:
             return []
         found = self._connection.execute(migrations.APPLIED).fetchall()
-        return [Applied(**row) for row in found]
+        return [AppliedMigration(**row) for row in found]
 
-    def exclusively(self, work: Callable[[Ledger], T]) -> T:
+    def run_exclusively(self, work: Callable[[Ledger], T]) -> T:
         with self._connection.transaction():
-            self._connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            self._connection.execute("SELECT pg_advisory_xact_lock(%s)", (_UPGRADE_LOCK,))
             self._connection.execute(migrations.TABLE)
             return work(self)
 
@@ -86,28 +86,28 @@ _END_SESSION = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE backend_xid = CAST(CAST(%(xid)s AS xid8) AS xid) AND pid <> pg_backend_pid()
 """
-_FIND_MARK = """
+_FIND_PROOF = """
 SELECT 1 FROM holdfast_event
 WHERE (entity, version, at, type) = (%(entity)s, %(version)s, %(at)s, %(type)s)
 """
 
 
-def was_committed(session: Session, xid: str, mark: Mark | None) -> bool | None:
+def was_committed(session: PostgresqlSession, xid: str, proof: CommitProof | None) -> bool | None:
     """Tell whether the transaction was committed; None while the server has not decided.
 
     An undecided one is ended, so that the next question gets an answer.
     """
-    status = _status(session, xid)
+    status = _read_status(session, xid)
     if status == "in progress":
         session.execute(_END_SESSION, {"xid": xid}).rows()
         return None
-    if mark is None:
+    if proof is None:
         return status == "committed"
     # A standby that took over may have given the same number to another transaction.
-    return status == "committed" and _exists(session, mark)
+    return status == "committed" and _has_event(session, proof)
 
 
-def _status(session: Session, xid: str) -> str:
+def _read_status(session: PostgresqlSession, xid: str) -> str:
     try:
         ((status,),) = session.execute(_STATUS, {"xid": xid}).rows()[1]
     except psycopg.errors.InvalidParameterValue:
@@ -118,14 +118,14 @@ def _status(session: Session, xid: str) -> str:
     return str(status)
 
 
-def _exists(session: Session, mark: Mark) -> bool:
-    return bool(session.execute(_FIND_MARK, mark.as_parameters()).rows()[1])
+def _has_event(session: PostgresqlSession, proof: CommitProof) -> bool:
+    return bool(session.execute(_FIND_PROOF, proof.as_parameters()).rows()[1])
 
 
 # Longer than others of this kind have a row, and short for all that wait behind the writer.
 LOCK_TIMEOUT = 0.25
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
-_HURRY = "SELECT set_config('lock_timeout', %(patience)s, true)"
+_SET_LOCK_TIMEOUT = "SELECT set_config('lock_timeout', %(patience)s, true)"
 _BEGIN_VIEW = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
@@ -133,65 +133,67 @@ class PostgresqlDatabase:
     dialect: Dialect = "postgresql"
     file = None
 
-    def __init__(self, url: str, surroundings: Surroundings) -> None:
-        settings = surroundings.settings
-        self._address = Address(url)
-        self._surroundings = surroundings
-        self._home = HomeProcess()
+    def __init__(self, url: str, ports: DriverPorts) -> None:
+        settings = ports.settings
+        self._address = ServerAddress(url)
+        self._ports = ports
+        self._owner = OwningProcess()
         self._queries: Mapping[str, queries.Query] = queries.load(
-            self.dialect, surroundings.files.queries
+            self.dialect, ports.sql_directories.queries
         )
-        self._away = Pace(first=0.05, longest=2.0, total=settings.patience)
-        self._contended = Pace(first=0.002, longest=0.25, total=settings.patience)
-        self._views = Pool(
-            lambda: Session(self._address.connect_view()),
-            close=Session.close,
+        self._away_backoff = Backoff(first=0.05, longest=2.0, total=settings.patience)
+        self._contended_backoff = Backoff(first=0.002, longest=0.25, total=settings.patience)
+        self._views = ConnectionPool(
+            lambda: PostgresqlSession(self._address.connect_view()),
+            close=PostgresqlSession.close,
             usable=lambda session: session.at_rest,
-            lock=surroundings.threads.lock(),
+            lock=ports.threads.lock(),
             spare=settings.view_connections,
         )
         try:
             self._writer = self._connect_writer()
         except ConnectionLost as error:
-            raise unreachable(error) from None
+            raise make_unreachable(error) from None
 
     def transact(self, work: Callable[[Transaction], T], *, patience: float | None = None) -> T:
-        return self._persistently(lambda: self._transact(self._live_writer(), work, patience))
+        return self._retry_after_loss(
+            lambda: self._transact(self._connected_writer(), work, patience)
+        )
 
-    def rehearse(self, work: Callable[[Transaction], T]) -> T:
-        return self._persistently(lambda: self._rehearse(work))
+    def dry_run(self, work: Callable[[Transaction], T]) -> T:
+        return self._retry_after_loss(lambda: self._dry_run(work))
 
     def view(self, work: Callable[[Transaction], T]) -> T:
-        return self._persistently(lambda: self._view(work))
+        return self._retry_after_loss(lambda: self._view(work))
 
     def join(self, connection: object) -> Transaction:
-        return PostgresqlTransaction(welcome(connection), self._queries, self._surroundings.clock)
+        return PostgresqlTransaction(check_connection(connection), self._queries, self._ports.clock)
 
     def begin(self) -> AbstractContextManager[psycopg.Connection[Any]]:
-        return self.connect().once()
+        return self.connect().begin_once()
 
-    def connect(self) -> Standing[psycopg.Connection[Any]]:
-        return Standing(
-            self._connect_guest,
+    def connect(self) -> KeptConnection[psycopg.Connection[Any]]:
+        return KeptConnection(
+            self._connect_application,
             transaction=psycopg.Connection.transaction,
             usable=lambda connection: not connection.closed,
-            sound=lambda connection: (
+            can_commit=lambda connection: (
                 connection.info.transaction_status == TransactionStatus.INTRANS
             ),
             close=psycopg.Connection.close,
         )
 
-    def _connect_guest(self) -> psycopg.Connection[Any]:
-        self._home.check()
+    def _connect_application(self) -> psycopg.Connection[Any]:
+        self._owner.check()
         try:
             return self._address.connect()
         except ConnectionLost as error:
-            raise unreachable(error) from None
+            raise make_unreachable(error) from None
 
     def upgrade(self) -> None:
-        known = migrations.load(self.dialect, self._surroundings.files.migrations)
+        known = migrations.load(self.dialect, self._ports.sql_directories.migrations)
         # Safe to begin again wherever it broke off: each step first reads what was applied.
-        self._persistently(lambda: self._upgrade(known))
+        self._retry_after_loss(lambda: self._upgrade(known))
 
     def on_gone(self, callback: Callable[[StoreGone], None]) -> Callable[[], None]:
         # It has no file; of a server that is away every call hears by itself.
@@ -200,68 +202,68 @@ class PostgresqlDatabase:
 
     def close(self) -> None:
         # A child that closed its parent's connection would end the parent's session.
-        if self._home.here():
+        if self._owner.is_current():
             self._views.close()
             self._writer.close()
 
-    def _persistently(self, work: Callable[[], T]) -> T:
+    def _retry_after_loss(self, work: Callable[[], T]) -> T:
         """Run `work` again after whatever left nothing of it behind and may pass."""
-        self._home.check()
+        self._owner.check()
         away: Patience | None = None
         contended: Patience | None = None
         while True:
             try:
                 return work()
             except ConnectionLost as error:
-                away = away or self._patience(self._away)
+                away = away or self._patience(self._away_backoff)
                 if not away.wait():
-                    raise unreachable(error) from None
+                    raise make_unreachable(error) from None
             except psycopg.DataError as error:
-                raise InvalidInput("value", f"PostgreSQL: {describe(error)}") from None
+                raise InvalidInput("value", f"PostgreSQL: {describe_error(error)}") from None
             except (psycopg.Error, Contended) as error:
                 if is_busy(error):
-                    settings = self._surroundings.settings
+                    settings = self._ports.settings
                     raise StoreBusy(
                         "PostgreSQL: another transaction holds a key or a counter that this needs, "
-                        f"and has not ended within {longest_wait(settings):g} s; "
+                        f"and has not ended within {longest_deferral(settings):g} s; "
                         "end it, and try again"
                     ) from None
-                contended = contended or self._patience(self._contended)
-                if not asks_again(error) or not contended.wait():
+                contended = contended or self._patience(self._contended_backoff)
+                if not is_retryable(error) or not contended.wait():
                     # Without the original, which quotes rows in its DETAIL.
-                    raise StoreError(f"PostgreSQL: {describe(error)}") from None
+                    raise StoreError(f"PostgreSQL: {describe_error(error)}") from None
 
-    def _patience(self, pace: Pace) -> Patience:
-        return Patience(pace, self._surroundings.clock, self._surroundings.randomness)
+    def _patience(self, pace: Backoff) -> Patience:
+        return Patience(pace, self._ports.clock, self._ports.randomness)
 
     def _upgrade(self, known: Sequence[migrations.Migration]) -> None:
         connection = self._address.connect()
         try:
-            migrations.upgrade(PostgresqlMigrator(connection, self._surroundings.clock), known)
+            migrations.upgrade(PostgresqlMigrator(connection, self._ports.clock), known)
         except psycopg.Error as error:
             if connection.closed:
-                raise ConnectionLost(describe(error)) from error
+                raise ConnectionLost(describe_error(error)) from error
             raise
         finally:
             connection.close()
 
-    def _live_writer(self) -> Session:
+    def _connected_writer(self) -> PostgresqlSession:
         if self._writer.lost:
             self._writer.close()
             self._writer = self._connect_writer()
         return self._writer
 
-    def _connect_writer(self) -> Session:
-        return Session(self._address.connect_writer(LOCK_TIMEOUT))
+    def _connect_writer(self) -> PostgresqlSession:
+        return PostgresqlSession(self._address.connect_writer(LOCK_TIMEOUT))
 
     def _transact(
-        self, session: Session, work: Callable[[Transaction], T], patience: float | None
+        self, session: PostgresqlSession, work: Callable[[Transaction], T], patience: float | None
     ) -> T:
-        transaction = PostgresqlTransaction(session, self._queries, self._surroundings.clock)
-        with session.loss_noticed():
+        transaction = PostgresqlTransaction(session, self._queries, self._ports.clock)
+        with session.notice_loss():
             session.execute(_BEGIN)
             if patience is not None:
-                session.execute(_HURRY, {"patience": f"{round(patience * 1_000)}ms"})
+                session.execute(_SET_LOCK_TIMEOUT, {"patience": f"{round(patience * 1_000)}ms"})
             result = work(transaction)
             xid = transaction.xid()
         try:
@@ -270,15 +272,15 @@ class PostgresqlDatabase:
             session.roll_back()
             if not session.lost:
                 raise
-            if xid is None or not self._was_committed(xid, transaction.mark, error):
-                raise ConnectionLost(describe(error)) from error
+            if xid is None or not self._was_committed(xid, transaction.proof, error):
+                raise ConnectionLost(describe_error(error)) from error
         return result
 
-    def _rehearse(self, work: Callable[[Transaction], T]) -> T:
-        settings, clock = self._surroundings.settings, self._surroundings.clock
-        session = Session(self._address.connect_writer(longest_wait(settings)))
+    def _dry_run(self, work: Callable[[Transaction], T]) -> T:
+        settings, clock = self._ports.settings, self._ports.clock
+        session = PostgresqlSession(self._address.connect_writer(longest_deferral(settings)))
         try:
-            with session.loss_noticed():
+            with session.notice_loss():
                 session.execute(_BEGIN)
                 result = work(PostgresqlTransaction(session, self._queries, clock))
             session.roll_back()
@@ -286,29 +288,29 @@ class PostgresqlDatabase:
             session.close()
         return result
 
-    def _was_committed(self, xid: str, mark: Mark | None, error: psycopg.Error) -> bool:
+    def _was_committed(self, xid: str, proof: CommitProof | None, error: psycopg.Error) -> bool:
         def ask() -> bool | None:
-            session = self._live_writer()
-            with session.loss_noticed():
-                return was_committed(session, xid, mark)
+            session = self._connected_writer()
+            with session.notice_loss():
+                return was_committed(session, xid, proof)
 
-        patience = self._patience(self._contended)
+        patience = self._patience(self._contended_backoff)
         try:
-            while (answer := self._persistently(ask)) is None:
+            while (answer := self._retry_after_loss(ask)) is None:
                 if not patience.wait():
                     raise UnknownOutcome("the server still has it in progress")
         except StoreError as second:
             raise UnknownOutcome(
-                f"COMMIT of transaction {xid} went unanswered ({describe(error)}), "
+                f"COMMIT of transaction {xid} went unanswered ({describe_error(error)}), "
                 f"and the server cannot be asked what became of it: {second}"
             ) from second
         return answer
 
     def _view(self, work: Callable[[Transaction], T]) -> T:
         try:
-            with self._views.borrow() as session, session.loss_noticed():
+            with self._views.borrow() as session, session.notice_loss():
                 session.execute(_BEGIN_VIEW)
-                clock = self._surroundings.clock
+                clock = self._ports.clock
                 result = work(PostgresqlTransaction(session, self._queries, clock))
                 session.commit()
                 return result
@@ -317,7 +319,7 @@ class PostgresqlDatabase:
             raise
 
 
-def unreachable(error: ConnectionLost) -> StoreUnreachable:
+def make_unreachable(error: ConnectionLost) -> StoreUnreachable:
     return StoreUnreachable(
         f"PostgreSQL does not answer: {error}; is the server running, and is the URL right?"
     )

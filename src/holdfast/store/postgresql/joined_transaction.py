@@ -10,12 +10,12 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, tuple_row
 
 from holdfast.errors import InvalidInput
-from holdfast.store.application_connections import driver_connection
+from holdfast.store.application_connections import unwrap_connection
 
-_LOOK = """
+_FIND_STORE = """
 SELECT to_regclass('holdfast_meta') IS NOT NULL, current_setting('transaction_read_only') = 'on'
 """
-_WHERE_ELSE = """
+_FIND_OTHER_SCHEMA = """
 SELECT min(schema.nspname), current_setting('search_path')
 FROM pg_class AS found JOIN pg_namespace AS schema ON schema.oid = found.relnamespace
 WHERE found.relname = 'holdfast_meta'
@@ -25,7 +25,7 @@ _READ_ONLY = (
 )
 
 
-class Answer:
+class CursorAnswer:
     def __init__(self, cursor: psycopg.Cursor[TupleRow]) -> None:
         self._cursor = cursor
 
@@ -34,18 +34,18 @@ class Answer:
         return [column.name for column in self._cursor.description or ()], found
 
 
-class Guest:
+class ApplicationConnection:
     """The application's connection, as far as a transaction needs one."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
 
-    def execute(self, text: str, parameters: Mapping[str, object] | None = None) -> Answer:
+    def execute(self, text: str, parameters: Mapping[str, object] | None = None) -> CursorAnswer:
         try:
-            return Answer(self._cursor().execute(text.encode(), parameters))
+            return CursorAnswer(self._cursor().execute(text.encode(), parameters))
         except UnicodeEncodeError as error:
             lacking = error.object[error.start : error.end]
-            raise _encoded(self._connection, f"which lacks {lacking!r}") from error
+            raise _encoding_error(self._connection, f"which lacks {lacking!r}") from error
 
     def _cursor(self) -> psycopg.Cursor[TupleRow]:
         """One of our own: the application's may read statements in another way."""
@@ -56,9 +56,9 @@ class Guest:
         return kind(self._connection, row_factory=tuple_row)
 
 
-def welcome(connection: object) -> Guest:
+def check_connection(connection: object) -> ApplicationConnection:
     """Find the psycopg connection in what was given; refuse what cannot carry a transaction."""
-    found = driver_connection(connection)
+    found = unwrap_connection(connection)
     if isinstance(found, psycopg.AsyncConnection):
         reason = "is an AsyncConnection; give a psycopg.Connection, or SQLAlchemy on one"
         raise InvalidInput("connection", reason)
@@ -77,25 +77,25 @@ def welcome(connection: object) -> Guest:
     if status == TransactionStatus.INERROR:
         raise InvalidInput("connection", "is in a failed transaction; roll it back first")
     if found.info.encoding == "ascii":
-        raise _encoded(found, "in which text is only bytes")
-    guest = Guest(found)
+        raise _encoding_error(found, "in which text is only bytes")
+    checked = ApplicationConnection(found)
     # Asked this way, because a table that is not there would break the caller's transaction.
-    ((has_store, read_only),) = guest.execute(_LOOK).rows()[1]
+    ((has_store, read_only),) = checked.execute(_FIND_STORE).rows()[1]
     if not has_store:
-        raise InvalidInput("connection", _look_elsewhere(guest))
+        raise InvalidInput("connection", _describe_missing_store(checked))
     if read_only:
         raise InvalidInput("connection", _READ_ONLY)
-    return guest
+    return checked
 
 
-def _encoded(connection: psycopg.Connection[Any], reason: str) -> InvalidInput:
+def _encoding_error(connection: psycopg.Connection[Any], reason: str) -> InvalidInput:
     encoding = connection.info.parameter_status("client_encoding")
     advice = "use UTF8, as in SET client_encoding TO 'UTF8'"
     return InvalidInput("connection", f"has the client_encoding {encoding}, {reason}; {advice}")
 
 
-def _look_elsewhere(guest: Guest) -> str:
-    ((schema, path),) = guest.execute(_WHERE_ELSE).rows()[1]
+def _describe_missing_store(connection: ApplicationConnection) -> str:
+    ((schema, path),) = connection.execute(_FIND_OTHER_SCHEMA).rows()[1]
     if schema is None:
         return "leads to a database without a Holdfast store"
     reason = f"has the search_path {path}, which does not lead to the Holdfast store in {schema}"

@@ -19,13 +19,13 @@ Names = tuple[str, ...]
 _GOOD = {ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK, ExecStatus.PIPELINE_SYNC}
 
 
-class Answer:
+class PipelineAnswer:
     """What a statement gives back, once somebody asks for it."""
 
     __slots__ = ("_wire", "prepares", "result")
 
-    def __init__(self, wire: Wire, prepares: Preparation | None = None) -> None:
-        self._wire = wire
+    def __init__(self, pipeline: Pipeline, prepares: Preparation | None = None) -> None:
+        self._wire = pipeline
         self.prepares = prepares
         self.result: PGresult | None = None
 
@@ -36,7 +36,7 @@ class Answer:
 Preparation = tuple[Statement, Types]
 
 
-class Wire:
+class Pipeline:
     """Sends and receives by the protocol itself: a cursor costs more than most statements."""
 
     def __init__(self, connection: Connection) -> None:
@@ -45,50 +45,50 @@ class Wire:
         self._transformer = Transformer(connection)
         self._prepared: dict[Preparation, bytes] = {}
         self._names: dict[tuple[bytes, ...], Names] = {}
-        self._made = 0
+        self._prepared_count = 0
         # Those still to come, in their order.
-        self._coming: deque[Answer] = deque()
+        self._awaited_answers: deque[PipelineAnswer] = deque()
         self._socket = self._server.socket
         self._poll = select.poll()
         self._poll.register(self._socket, select.POLLIN)
 
-    def send(self, statement: Statement, types: Types, values: Values) -> Answer:
+    def send(self, statement: Statement, types: Types, values: Values) -> PipelineAnswer:
         wanted = (statement, types)
         name = self._prepared.get(wanted)
         if name is None:
-            self._made += 1
-            name = self._prepared[wanted] = b"holdfast_%d" % self._made
+            self._prepared_count += 1
+            name = self._prepared[wanted] = b"holdfast_%d" % self._prepared_count
             self._server.send_prepare(name, statement.text, types)
-            self._coming.append(Answer(self, wanted))
+            self._awaited_answers.append(PipelineAnswer(self, wanted))
         self._server.send_query_prepared(name, values)
-        answer = Answer(self)
-        self._coming.append(answer)
+        answer = PipelineAnswer(self)
+        self._awaited_answers.append(answer)
         return answer
 
-    def read(self, answer: Answer) -> tuple[Names, list[tuple[Any, ...]]]:
+    def read(self, answer: PipelineAnswer) -> tuple[Names, list[tuple[Any, ...]]]:
         if answer.result is None:
             self._server.send_flush_request()
             self._flush()
         while answer.result is None:
-            check(self._receive())
+            check_result(self._receive())
         result = answer.result
         self._transformer.set_pgresult(result)
         rows = self._transformer.load_rows(0, result.ntuples, tuple)
-        return self._name(result), rows
+        return self._column_names(result), rows
 
     def drain(self) -> PGresult | None:
         """Receive all that is to come; the answer is the first error among it."""
         self._server.pipeline_sync()
-        self._coming.append(Answer(self))
+        self._awaited_answers.append(PipelineAnswer(self))
         self._flush()
         first: PGresult | None = None
-        while self._coming:
+        while self._awaited_answers:
             result = self._receive()
             if first is None and result.status not in _GOOD:
                 first = result
         return first
 
-    def forget(self) -> None:
+    def forget_prepared(self) -> None:
         """Prepare everything anew."""
         self._prepared.clear()
 
@@ -97,7 +97,7 @@ class Wire:
         result = self._next()
         if result is None:
             raise psycopg.OperationalError("the server sent nothing where an answer was due")
-        answer = self._coming.popleft()
+        answer = self._awaited_answers.popleft()
         answer.result = result
         if result.status != ExecStatus.PIPELINE_SYNC:
             # Each but that one has an end of its own.
@@ -124,7 +124,7 @@ class Wire:
         finally:
             self._poll.modify(self._socket, select.POLLIN)
 
-    def _name(self, result: PGresult) -> Names:
+    def _column_names(self, result: PGresult) -> Names:
         names = tuple([result.fname(each) or b"" for each in range(result.nfields)])
         known = self._names.get(names)
         if known is None:
@@ -132,7 +132,7 @@ class Wire:
         return known
 
 
-def check(result: PGresult) -> None:
+def check_result(result: PGresult) -> None:
     if result.status == ExecStatus.PIPELINE_ABORTED:
         raise PipelineAborted("the transaction went on after an error")
     if result.status not in _GOOD:

@@ -11,21 +11,21 @@ from psycopg.pq import TransactionStatus
 from holdfast.store.postgresql.connection import (
     Connection,
     ConnectionLost,
-    describe,
-    is_outdated,
+    describe_error,
+    is_plan_outdated,
 )
-from holdfast.store.postgresql.pipeline import Answer, Wire, check
-from holdfast.store.postgresql.statement import numbered
+from holdfast.store.postgresql.pipeline import Pipeline, PipelineAnswer, check_result
+from holdfast.store.postgresql.statement import number_parameters
 
 _NOTHING: Mapping[str, object] = {}
 
 
-class Session:
+class PostgresqlSession:
     """Statements leave when someone asks for an answer, in the order they were given."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._wire = Wire(connection)
+        self._pipeline = Pipeline(connection)
 
     @property
     def lost(self) -> bool:
@@ -35,9 +35,9 @@ class Session:
     def at_rest(self) -> bool:
         return self._connection.info.transaction_status == TransactionStatus.IDLE
 
-    def execute(self, text: str, parameters: Mapping[str, object] = _NOTHING) -> Answer:
-        statement = numbered(text)
-        return self._wire.send(statement, *statement.bind(parameters))
+    def execute(self, text: str, parameters: Mapping[str, object] = _NOTHING) -> PipelineAnswer:
+        statement = number_parameters(text)
+        return self._pipeline.send(statement, *statement.bind(parameters))
 
     def commit(self) -> None:
         self._end("COMMIT")
@@ -46,7 +46,7 @@ class Session:
         """Leave whatever transaction is open; afterwards the session is at rest, or lost."""
         try:
             # What was still under way fails because of the error that brought us here.
-            self._wire.drain()
+            self._pipeline.drain()
             if not self.at_rest:
                 self._end("ROLLBACK")
         except psycopg.Error:
@@ -54,20 +54,20 @@ class Session:
 
     def _end(self, text: str) -> None:
         self.execute(text)
-        if (error := self._wire.drain()) is not None:
-            check(error)
+        if (error := self._pipeline.drain()) is not None:
+            check_result(error)
 
     @contextmanager
-    def loss_noticed(self) -> Iterator[None]:
+    def notice_loss(self) -> Iterator[None]:
         """Roll back after an error; when the server went away, say so instead."""
         try:
             yield
         except psycopg.Error as error:
             self.roll_back()
             if self.lost:
-                raise ConnectionLost(describe(error)) from error
-            if is_outdated(error):
-                self._wire.forget()
+                raise ConnectionLost(describe_error(error)) from error
+            if is_plan_outdated(error):
+                self._pipeline.forget_prepared()
             raise
         except Exception:
             self.roll_back()

@@ -14,7 +14,7 @@ Values = list[bytes | None]
 
 _PARAMETER = re.compile(r"%\((\w+)\)s|%%")
 # Texts are left for the server to tell from where they stand, as they would be when written out.
-_BIGINT, _BOOLEAN, _TOLD_BY_PLACE = 20, 16, 0
+_BIGINT, _BOOLEAN, _TYPE_FROM_CONTEXT = 20, 16, 0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,7 +33,7 @@ class Statement:
 
 
 @cache
-def numbered(text: str) -> Statement:
+def number_parameters(text: str) -> Statement:
     """Have a text name its parameters as the server does; a query is always the same text."""
     names: dict[str, int] = {}
 
@@ -52,9 +52,9 @@ def _dump(value: object) -> tuple[int, bytes | None]:
             if b"\0" in dumped:
                 # The wire would end the text there, without a word.
                 raise psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
-            return _TOLD_BY_PLACE, dumped
+            return _TYPE_FROM_CONTEXT, dumped
         case None:
-            return _TOLD_BY_PLACE, None
+            return _TYPE_FROM_CONTEXT, None
         case bool():
             return _BOOLEAN, b"t" if value else b"f"
         case int():

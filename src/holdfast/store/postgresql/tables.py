@@ -15,9 +15,9 @@ from psycopg.rows import tuple_row
 from psycopg.sql import SQL, Composable, Identifier
 
 from holdfast.errors import StoreError
-from holdfast.store.postgresql.connection import Address, ConnectionLost, describe
-from holdfast.store.postgresql.database import unreachable
-from holdfast.store.tables import OWN, PREFIX, Values
+from holdfast.store.postgresql.connection import ConnectionLost, ServerAddress, describe_error
+from holdfast.store.postgresql.database import make_unreachable
+from holdfast.store.tables import MIGRATION_TABLE, TABLE_PREFIX, Values
 
 # Where the store is found, whatever else the search path has.
 _NAMES = """
@@ -37,12 +37,12 @@ _AT_ONCE = 1_000
 
 
 @contextmanager
-def server_errors_told() -> Iterator[None]:
+def translate_server_errors() -> Iterator[None]:
     """What the server refuses, in words, and without the rows that it quotes."""
     try:
         yield
     except psycopg.Error as error:
-        raise StoreError(f"PostgreSQL: {describe(error)}") from None
+        raise StoreError(f"PostgreSQL: {describe_error(error)}") from None
 
 
 class PostgresqlTables:
@@ -55,7 +55,7 @@ class PostgresqlTables:
             self._read(SQL("LOCK TABLE {} IN EXCLUSIVE MODE").format(Identifier(name)))
 
     def names(self) -> set[str]:
-        return {str(row[0]) for row in self._read(_NAMES, (PREFIX,))} - {OWN}
+        return {str(row[0]) for row in self._read(_NAMES, (TABLE_PREFIX,))} - {MIGRATION_TABLE}
 
     def columns(self, table: str) -> list[str]:
         return [str(row[0]) for row in self._read(_COLUMNS, (table,))]
@@ -65,14 +65,14 @@ class PostgresqlTables:
         return int(number)
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[Values]:
-        text = SQL("SELECT {} FROM {}").format(_listed(columns), Identifier(table))
+        text = SQL("SELECT {} FROM {}").format(_list_columns(columns), Identifier(table))
         with self._connection.cursor("holdfast_rows", row_factory=tuple_row) as cursor:
             cursor.itersize = _AT_ONCE
             yield from cursor.execute(text)
 
     def fill(self, table: str, columns: Sequence[str], rows: Iterable[Values]) -> None:
         # As one statement, at whose end alone it is looked at what refers to what.
-        text = SQL("COPY {} ({}) FROM STDIN").format(Identifier(table), _listed(columns))
+        text = SQL("COPY {} ({}) FROM STDIN").format(Identifier(table), _list_columns(columns))
         with self._connection.cursor() as cursor, cursor.copy(text) as copy:
             for row in rows:
                 copy.write_row(row)
@@ -101,7 +101,7 @@ class PostgresqlTables:
             return cursor.fetchall() if cursor.description else []
 
 
-def _listed(columns: Sequence[str]) -> Composable:
+def _list_columns(columns: Sequence[str]) -> Composable:
     return SQL(", ").join(map(Identifier, columns))
 
 
@@ -114,11 +114,11 @@ SELECT relname FROM pg_class
 """
 
 
-def read_tables(url: str) -> Collection[str]:
+def read_table_names(url: str) -> Collection[str]:
     try:
-        with Address(url).connect() as connection:
+        with ServerAddress(url).connect() as connection:
             return {row["relname"] for row in connection.execute(_TABLES)}
     except ConnectionLost as error:
-        raise unreachable(error) from None
+        raise make_unreachable(error) from None
     except psycopg.Error as error:
-        raise StoreError(f"PostgreSQL: {describe(error)}") from None
+        raise StoreError(f"PostgreSQL: {describe_error(error)}") from None

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 Dialect = Literal["sqlite", "postgresql"]
-Type = Literal["text", "integer", "boolean", "real"]
+ColumnType = Literal["text", "integer", "boolean", "real"]
 
 # Where SQLite's driver puts rows of more columns than it is worth to take from JSON.
-WIDE = 8
+WIDE_COLUMNS = 8
 WIDE_ROWS = "/* rows */"
 # A billion dollars, in millionths: so many attempts of that fit in a counter as nobody makes.
-MOST_SPENT = 10**15
+LARGEST_COST = 10**15
 
-_POSTGRESQL_TYPES: dict[Type, str] = {
+_POSTGRESQL_TYPES: dict[ColumnType, str] = {
     "text": "text",
     "integer": "bigint",
     "boolean": "boolean",
@@ -29,7 +29,9 @@ _LOCKS = {
     "share": "FOR SHARE",
 }
 # What a step has made while it ran; a loop makes items and their steps.
-_MADE = "({task}.kind = 'work' AND {task}.parent_epoch IS NOT NULL AND {task}.item IS NULL)"
+_MADE_WHILE_RUNNING = (
+    "({task}.kind = 'work' AND {task}.parent_epoch IS NOT NULL AND {task}.item IS NULL)"
+)
 _NEEDED = "EXISTS (SELECT 1 FROM holdfast_need AS waiting WHERE waiting.need_id = {task}.id)"
 # One of the plans around it is being made, and nothing of it begins before that is finalized.
 _PLANNED = """EXISTS (
@@ -49,12 +51,12 @@ _WAITING = """EXISTS (
 _CONDITIONS = {
     # An item has its steps from its turn on, and comes back to its place with them.
     "begun": _BEGUN,
-    "made": _MADE,
+    "made": _MADE_WHILE_RUNNING,
     "planned": _PLANNED,
     # A need of it is not done: also one that was, when the task started.
     "waiting": _WAITING,
     # The step answers for what it made, and the run does where something else waits for that.
-    "spared": f"({_MADE} AND NOT {_NEEDED})",
+    "spared": f"({_MADE_WHILE_RUNNING} AND NOT {_NEEDED})",
 }
 _TOKEN = re.compile(
     r"""
@@ -76,11 +78,11 @@ _TOKEN = re.compile(
 @dataclass(frozen=True, kw_only=True)
 class Column:
     name: str
-    type: Type
+    type: ColumnType
 
 
 @dataclass(frozen=True, kw_only=True)
-class Expanded:
+class ExpandedText:
     text: str
     parameters: frozenset[str]
     lists: frozenset[str]
@@ -90,10 +92,10 @@ def parse_columns(header: str) -> tuple[Column, ...]:
     columns: list[Column] = []
     for declaration in filter(None, (part.strip() for part in header.split(","))):
         name, _, kind = declaration.partition(" ")
-        known = [each for each in get_args(Type) if each == kind.strip()]
+        known = [each for each in get_args(ColumnType) if each == kind.strip()]
         if not known:
             raise ValueError(
-                f"rows: {declaration!r} is not a name and one of {', '.join(get_args(Type))}"
+                f"rows: {declaration!r} is not a name and one of {', '.join(get_args(ColumnType))}"
             )
         columns.append(Column(name=name, type=known[0]))
     return tuple(columns)
@@ -104,10 +106,10 @@ def is_wide(columns: tuple[Column, ...], headers: Mapping[str, str]) -> bool:
     bound = headers.get("bound")
     if bound not in {None, "by value"}:
         raise ValueError(f"bound: {bound!r} is not 'by value'")
-    return len(columns) > WIDE or bound is not None
+    return len(columns) > WIDE_COLUMNS or bound is not None
 
 
-def expand(body: str, dialect: Dialect, columns: tuple[Column, ...], *, wide: bool) -> Expanded:
+def expand(body: str, dialect: Dialect, columns: tuple[Column, ...], *, wide: bool) -> ExpandedText:
     expansion = _Expansion(dialect, columns, wide=wide)
     pieces: list[str] = []
     end = 0
@@ -115,7 +117,7 @@ def expand(body: str, dialect: Dialect, columns: tuple[Column, ...], *, wide: bo
         pieces += [_escape(body[end : match.start()], dialect), expansion.replace(match)]
         end = match.end()
     pieces.append(_escape(body[end:], dialect))
-    return Expanded(
+    return ExpandedText(
         text="\n".join(line.rstrip() for line in "".join(pieces).splitlines() if line.strip()),
         parameters=frozenset(expansion.parameters),
         lists=frozenset(expansion.lists),
@@ -215,12 +217,12 @@ def _cost(dialect: Dialect, table: str) -> str:
     if dialect == "sqlite":
         usage = f"{table}.usage"
         number = f"json_type({usage}, '$.usd') IN ('integer', 'real')"
-        cost = f"min(max(round(({usage}->>'usd') * 1000000), 0), {MOST_SPENT})"
+        cost = f"min(max(round(({usage}->>'usd') * 1000000), 0), {LARGEST_COST})"
     else:
         usage = f"CAST({table}.usage AS jsonb)"
         number = f"jsonb_typeof({usage}->'usd') = 'number'"
         dollars = f"CAST({usage}->>'usd' AS numeric)"
-        cost = f"LEAST(GREATEST(round({dollars} * 1000000), 0), {MOST_SPENT})"
+        cost = f"LEAST(GREATEST(round({dollars} * 1000000), 0), {LARGEST_COST})"
     return f"CASE WHEN {number} THEN CAST({cost} AS bigint) ELSE 0 END"
 
 

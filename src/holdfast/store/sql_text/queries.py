@@ -20,26 +20,26 @@ from holdfast.store.sql_text import macros, transitions
 from holdfast.store.sql_text.macros import Column, Dialect
 
 _CLAUSE = re.compile(r"\s*(?:WHERE|AND)\s+(?P<text>.+?)\s+-- clause: (?P<name>[a-z]+)")
-_BORROWED = re.compile(r"\{clauses (?P<query>[a-z_]+)\}")
+_CLAUSES_MACRO = re.compile(r"\{clauses (?P<query>[a-z_]+)\}")
 
 
-def cut(body: Sequence[str], table: str) -> str | None:
+def compose_clause_query(body: Sequence[str], table: str) -> str | None:
     """A query for one row that gives each marked clause as a column, or None without marks."""
-    clauses = _find(body)
+    clauses = _find_clauses(body)
     if not clauses:
         return None
     columns = ",\n  ".join(f"({text}) AS {name}" for name, text in clauses.items())
     return f"SELECT\n  {columns}\nFROM {table}\nWHERE id = :task_id"
 
 
-def borrow(line: str, body_of: Callable[[str], Sequence[str]]) -> str:
+def insert_clauses(line: str, body_of: Callable[[str], Sequence[str]]) -> str:
     """Write out `{clauses query}`: all the marked clauses of another query."""
-    return _BORROWED.sub(
-        lambda found: "\n  AND ".join(_find(body_of(found["query"])).values()), line
+    return _CLAUSES_MACRO.sub(
+        lambda found: "\n  AND ".join(_find_clauses(body_of(found["query"])).values()), line
     )
 
 
-def _find(body: Sequence[str]) -> dict[str, str]:
+def _find_clauses(body: Sequence[str]) -> dict[str, str]:
     found = [match for line in body if (match := _CLAUSE.fullmatch(line))]
     return {clause["name"]: clause["text"] for clause in found}
 
@@ -61,9 +61,9 @@ HEADERS = frozenset(
     }
     | {"from", "to", "version", "actor", "answers"}
 )
-TIME = "holdfast_now"
-_ASK_TIME = "(SELECT holdfast_now())"
-_WHOLE = re.compile(r"(?:\b(?:SELECT|RETURNING)\s+|\w\.)\*")
+TIME_PARAMETER = "holdfast_now"
+_TIME_CALL = "(SELECT holdfast_now())"
+_ALL_COLUMNS = re.compile(r"(?:\b(?:SELECT|RETURNING)\s+|\w\.)\*")
 _HEADER = re.compile(r"-- ([a-z]+):(.*)")
 _CONTINUATION = re.compile(r"--\s{2,}(\S.*)")
 
@@ -77,25 +77,25 @@ class Query:
     columns: tuple[Column, ...] = ()
     wide: bool = False
     # Gives all columns of a table, whichever those are by then.
-    whole: bool = False
+    returns_all_columns: bool = False
     changes: Entity | None = None
     parameters: frozenset[str] = frozenset()
     lists: frozenset[str] = frozenset()
     # Takes the time as a parameter, which the driver gives it.
-    timed: bool = False
+    takes_time: bool = False
     # Inserts new rows, by the ids that its columns begin with, and tells only how many.
-    counted: bool = False
+    answers_count: bool = False
     # Where the events of what it inserted are written after it: the statement that does.
-    recorded: str = ""
+    event_insert: str = ""
     # How many changed rows are told at once, where that is another text.
-    together: transitions.Together | None = None
+    bulk_change: transitions.BulkChange | None = None
 
 
 @dataclass(kw_only=True)
-class Source:
+class QuerySource:
     """One query as it stands in its file."""
 
-    place: str
+    location: str
     headers: dict[str, str] = field(default_factory=dict)
     body: list[str] = field(default_factory=list)
 
@@ -105,33 +105,37 @@ class Source:
 
 
 class MalformedQuery(ValueError):
-    def __init__(self, place: str, reason: str) -> None:
-        super().__init__(f"{place}: {reason}")
+    def __init__(self, location: str, reason: str) -> None:
+        super().__init__(f"{location}: {reason}")
 
 
 def load(dialect: Dialect, directory: Path = DIRECTORY) -> Mapping[str, Query]:
     """Read the shared queries, then the dialect's own, which add to them or stand in for them."""
-    return _own(dialect) if directory == DIRECTORY else dict(Queries(dialect, directory))
+    return (
+        _load_package_queries(dialect)
+        if directory == DIRECTORY
+        else dict(NamedQueries(dialect, directory))
+    )
 
 
 @cache
-def _own(dialect: Dialect) -> Queries:
+def _load_package_queries(dialect: Dialect) -> NamedQueries:
     """Once for a program: what the package holds does not change while it runs."""
-    return Queries(dialect, DIRECTORY)
+    return NamedQueries(dialect, DIRECTORY)
 
 
-class Queries(Mapping[str, Query]):
+class NamedQueries(Mapping[str, Query]):
     """Each query is written out when it is first asked for: a short program asks for few."""
 
     def __init__(self, dialect: Dialect, directory: Path) -> None:
         self._dialect: Dialect = dialect
-        self.sources: Mapping[str, Source] = _gather(dialect, directory)
+        self.sources: Mapping[str, QuerySource] = _gather_sources(dialect, directory)
         self._written: dict[str, Query] = {}
 
     def __getitem__(self, name: str) -> Query:
         written = self._written.get(name)
         if written is None:
-            written = self._written[name] = _compile(self.sources[name], self._dialect)
+            written = self._written[name] = _compile_query(self.sources[name], self._dialect)
         return written
 
     def __iter__(self) -> Iterator[str]:
@@ -141,41 +145,43 @@ class Queries(Mapping[str, Query]):
         return len(self.sources)
 
 
-def _gather(dialect: Dialect, directory: Path) -> dict[str, Source]:
-    sources = {**_read(directory), **_read(directory / dialect)}
-    sources |= _clauses(sources)
+def _gather_sources(dialect: Dialect, directory: Path) -> dict[str, QuerySource]:
+    sources = {**_read_directory(directory), **_read_directory(directory / dialect)}
+    sources |= _make_clause_sources(sources)
     for source in sources.values():
-        source.body = [borrow(line, lambda name: sources[name].body) for line in source.body]
+        source.body = [
+            insert_clauses(line, lambda name: sources[name].body) for line in source.body
+        ]
     return dict(sorted(sources.items()))
 
 
-def _clauses(sources: Mapping[str, Source]) -> dict[str, Source]:
+def _make_clause_sources(sources: Mapping[str, QuerySource]) -> dict[str, QuerySource]:
     """For each query with marked clauses, one that evaluates them for a single task."""
-    found: dict[str, Source] = {}
+    found: dict[str, QuerySource] = {}
     for name, source in sources.items():
-        if text := cut(source.body, "holdfast_task"):
+        if text := compose_clause_query(source.body, "holdfast_task"):
             headers = {
                 "name": f"{name}_clauses",
                 "purpose": f"Evaluate the clauses of {name} for one task",
             }
-            found[headers["name"]] = Source(
-                place=source.place, headers=headers, body=text.splitlines()
+            found[headers["name"]] = QuerySource(
+                location=source.location, headers=headers, body=text.splitlines()
             )
     return found
 
 
-def _read(directory: Path) -> dict[str, Source]:
-    sources: dict[str, Source] = {}
+def _read_directory(directory: Path) -> dict[str, QuerySource]:
+    sources: dict[str, QuerySource] = {}
     for path in sorted(directory.glob("*.sql")):
-        for source in _split(path):
+        for source in _split_file(path):
             if source.name in sources:
-                raise MalformedQuery(source.place, f"{source.name} is defined twice")
+                raise MalformedQuery(source.location, f"{source.name} is defined twice")
             sources[source.name] = source
     return sources
 
 
-def _split(path: Path) -> Iterator[Source]:
-    source: Source | None = None
+def _split_file(path: Path) -> Iterator[QuerySource]:
+    source: QuerySource | None = None
     last = ""
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         text = line.strip()
@@ -183,7 +189,7 @@ def _split(path: Path) -> Iterator[Source]:
         if header and header[1] == "name":
             if source:
                 yield source
-            source = Source(place=f"{path.parent.name}/{path.name}:{number}")
+            source = QuerySource(location=f"{path.parent.name}/{path.name}:{number}")
         if source is None or not text:
             continue
         if not text.startswith("--"):
@@ -196,76 +202,76 @@ def _split(path: Path) -> Iterator[Source]:
         yield source
 
 
-def _add_header(source: Source, key: str, value: str) -> str:
+def _add_header(source: QuerySource, key: str, value: str) -> str:
     if key not in HEADERS:
-        raise MalformedQuery(source.place, f"unknown header {key!r}")
+        raise MalformedQuery(source.location, f"unknown header {key!r}")
     if key in source.headers:
-        raise MalformedQuery(source.place, f"header {key!r} stands twice")
+        raise MalformedQuery(source.location, f"header {key!r} stands twice")
     source.headers[key] = value
     return key
 
 
-def _compile(source: Source, dialect: Dialect) -> Query:
+def _compile_query(source: QuerySource, dialect: Dialect) -> Query:
     headers = source.headers
     for key in ("name", "purpose"):
         if not headers.get(key):
-            raise MalformedQuery(source.place, f"the header {key!r} is missing or empty")
+            raise MalformedQuery(source.location, f"the header {key!r} is missing or empty")
     try:
         columns = macros.parse_columns(headers.get("rows", ""))
         body = "\n".join(source.body).strip().removesuffix(";")
-        changes = _entity(headers)
+        changes = _read_entity(headers)
         wide = macros.is_wide(columns, headers)
-        together = None
+        bulk_change = None
         if changes is not None:
             if dialect == "sqlite" and not wide:
-                together = _together(body, headers, changes, columns)
+                bulk_change = _compose_bulk_change(body, headers, changes, columns)
             body = transitions.compose(body, headers, changes, dialect)
         expanded = macros.expand(body, dialect, columns, wide=wide)
     except ValueError as error:
-        raise MalformedQuery(source.place, f"{source.name}: {error}") from error
-    text, timed, recorded = expanded.text, False, ""
+        raise MalformedQuery(source.location, f"{source.name}: {error}") from error
+    text, takes_time, event_insert = expanded.text, False, ""
     if dialect == "sqlite":
         # A function of ours would want the interpreter back in the middle of a statement.
-        text = _take_time(text)
-        timed = text != expanded.text
+        text = _bind_time(text)
+        takes_time = text != expanded.text
         if changes is not None and transitions.is_counted(headers):
-            recorded = transitions.record_new(headers, changes)
+            event_insert = transitions.compose_new_events(headers, changes)
     return Query(
         name=source.name,
         purpose=headers["purpose"],
         text=text,
-        timed=timed,
+        takes_time=takes_time,
         guards=headers.get("guards", ""),
         columns=columns,
         wide=wide,
-        whole=_WHOLE.search(text) is not None,
+        returns_all_columns=_ALL_COLUMNS.search(text) is not None,
         changes=changes,
         parameters=expanded.parameters,
         lists=expanded.lists,
-        counted=transitions.is_counted(headers),
-        recorded=recorded,
-        together=together,
+        answers_count=transitions.is_counted(headers),
+        event_insert=event_insert,
+        bulk_change=bulk_change,
     )
 
 
-def _together(
+def _compose_bulk_change(
     body: str, headers: Mapping[str, str], entity: Entity, columns: tuple[Column, ...]
-) -> transitions.Together | None:
-    composed = transitions.compose_together(body, headers, entity)
+) -> transitions.BulkChange | None:
+    composed = transitions.compose_bulk_change(body, headers, entity)
     if composed is None:
         return None
-    change, record, tell = (
-        _take_time(macros.expand(text, "sqlite", columns, wide=False).text)
-        for text in (composed.change, composed.record, composed.tell)
+    change, record, read_back = (
+        _bind_time(macros.expand(text, "sqlite", columns, wide=False).text)
+        for text in (composed.change, composed.record, composed.read_back)
     )
-    return replace(composed, change=change, record=record, tell=tell)
+    return replace(composed, change=change, record=record, read_back=read_back)
 
 
-def _take_time(text: str) -> str:
-    return text.replace(_ASK_TIME, f":{TIME}")
+def _bind_time(text: str) -> str:
+    return text.replace(_TIME_CALL, f":{TIME_PARAMETER}")
 
 
-def _entity(headers: Mapping[str, str]) -> Entity | None:
+def _read_entity(headers: Mapping[str, str]) -> Entity | None:
     changes = headers.get("changes")
     for entity in get_args(Entity):
         if changes == entity:
@@ -286,36 +292,38 @@ Rows = Sequence[Sequence[object]]
 encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
-def bind(query: Query, rows: Rows | None, parameters: dict[str, object]) -> dict[str, object]:
+def bind_parameters(
+    query: Query, rows: Rows | None, parameters: dict[str, object]
+) -> dict[str, object]:
     if rows is not None:
         parameters["rows"] = encode(rows)
     for name in query.lists & parameters.keys():
         parameters[name] = encode(parameters[name])
-    check(query, parameters.keys())
+    check_parameters(query, parameters.keys())
     return parameters
 
 
-def check(query: Query, given: AbstractSet[str]) -> None:
+def check_parameters(query: Query, given: AbstractSet[str]) -> None:
     if given != query.parameters:
         told, wanted = sorted(given), sorted(query.parameters)
         raise TypeError(f"{query.name} takes the parameters {wanted}, not {told}")
 
 
-def transition(query: Query) -> Query:
+def require_transition(query: Query) -> Query:
     if query.changes is None:
         raise TypeError(f"{query.name} is no transition: its headers do not say what it changes")
-    if query.counted:
+    if query.answers_count:
         raise TypeError(f"{query.name} tells only how many: run it with insert()")
     return query
 
 
-def counted(query: Query) -> Query:
-    if not query.counted:
+def require_counted(query: Query) -> Query:
+    if not query.answers_count:
         raise TypeError(f"{query.name} is no insert: its headers do not say that it answers count")
     return query
 
 
-def plain(query: Query) -> Query:
+def require_plain(query: Query) -> Query:
     if query.changes is not None:
         raise TypeError(
             f"{query.name} is a transition: run it with change(), which records its events"

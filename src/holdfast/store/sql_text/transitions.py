@@ -23,7 +23,7 @@ EVENT_COLUMNS = (
     "data",
 )
 # What a transition returns, in the order of EVENT_COLUMNS.
-RETURNED = (
+RETURNED_COLUMNS = (
     "entity",
     "run_id",
     "version",
@@ -36,8 +36,8 @@ RETURNED = (
     "type",
     "data",
 )
-_INTO = f"INSERT INTO holdfast_event ({', '.join(EVENT_COLUMNS)})"
-RECORD = f"{_INTO} VALUES "
+_INTO_EVENTS = f"INSERT INTO holdfast_event ({', '.join(EVENT_COLUMNS)})"
+INSERT_EVENTS = f"{_INTO_EVENTS} VALUES "
 # How many rows were inserted, and what marks one of them.
 _COUNT = "count(*) OVER () AS inserted, entity, version, changed_at, type"
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\b(\w+)\.")
@@ -60,7 +60,7 @@ _SCAN = re.compile(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mark:
+class CommitProof:
     """One event of a transaction: it is there exactly when the transaction is."""
 
     entity: str
@@ -69,7 +69,7 @@ class Mark:
     type: str
 
     @classmethod
-    def of(cls, changed: Mapping[str, Any]) -> Mark:
+    def of(cls, changed: Mapping[str, Any]) -> CommitProof:
         return cls(
             entity=changed["entity"],
             version=changed["version"],
@@ -82,7 +82,7 @@ class Mark:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Together:
+class BulkChange:
     """An UPDATE in SQLite by three statements, the last of which tells all it changed in one row.
 
     Which rows that are, a trigger notes; it fires when a column is set that never changes.
@@ -90,11 +90,11 @@ class Together:
 
     change: str
     record: str
-    tell: str
+    read_back: str
     names: tuple[str, ...] = ()
 
 
-def compose_together(body: str, headers: Mapping[str, str], entity: str) -> Together | None:
+def compose_bulk_change(body: str, headers: Mapping[str, str], entity: str) -> BulkChange | None:
     """The statements of a transition that changes rows which are there; of another there are none.
 
     Each row that RETURNING gives hands the interpreter over to other threads and back.
@@ -104,15 +104,15 @@ def compose_together(body: str, headers: Mapping[str, str], entity: str) -> Toge
     update = _UPDATE.match(body, start)
     if update is None or is_counted(headers):
         return None
-    items = _items(_rename(_returning(headers, entity, table), table, holder))
+    items = _split_list(_replace_alias(_returning(headers, entity, table), table, holder))
     values, names = zip(*items, strict=True)
     changed = (
         f"FROM {CHANGED} AS changed CROSS JOIN {holder} ON {holder}.rowid = changed.changed_row"
     )
-    return Together(
+    return BulkChange(
         change=f"{body[: update.end()]} {NOTED} = {table}.{NOTED},{body[update.end() :]}",
-        record=f"{_INTO}\nSELECT {', '.join(values[: len(RETURNED)])}\n{changed}",
-        tell=f"SELECT json_group_array(json_array({', '.join(values)}))\n{changed}"
+        record=f"{_INTO_EVENTS}\nSELECT {', '.join(values[: len(RETURNED_COLUMNS)])}\n{changed}",
+        read_back=f"SELECT json_group_array(json_array({', '.join(values)}))\n{changed}"
         "\nWHERE changed.place BETWEEN :holdfast_first AND :holdfast_last",
         names=names,
     )
@@ -126,14 +126,14 @@ def compose(body: str, headers: Mapping[str, str], entity: str, dialect: Dialect
     returning = f"RETURNING {_returning(headers, entity, table)}"
     if dialect == "sqlite":
         # In RETURNING, SQLite knows the table by its name only, PostgreSQL by its alias only.
-        returning = _rename(returning, table, f"holdfast_{entity}")
+        returning = _replace_alias(returning, table, f"holdfast_{entity}")
         return "\n".join(filter(None, (common, main, returning)))
     # PostgreSQL allows statements that write only in the outermost WITH, so the body's own
     # common table expressions move up beside ours.
     leading = f"{common}," if common else "WITH"
     return (
         f"{leading} changed AS (\n{main}\n{returning}\n), recorded AS (\n"
-        f"{_INTO}\nSELECT {', '.join(RETURNED)} FROM changed\n)\n"
+        f"{_INTO_EVENTS}\nSELECT {', '.join(RETURNED_COLUMNS)} FROM changed\n)\n"
         f"SELECT {_COUNT if is_counted(headers) else 'changed.*'},"
         " CAST(pg_current_xact_id_if_assigned() AS text) AS xid FROM changed"
         f"{' LIMIT 1' if is_counted(headers) else ''}"
@@ -150,7 +150,7 @@ def is_counted(headers: Mapping[str, str]) -> bool:
     return answers is not None
 
 
-def record_new(headers: Mapping[str, str], entity: str) -> str:
+def compose_new_events(headers: Mapping[str, str], entity: str) -> str:
     """The statement that writes the events of new rows, given their ids, in SQLite.
 
     Each row that RETURNING gives there hands the interpreter over to other threads and back. Of
@@ -159,7 +159,7 @@ def record_new(headers: Mapping[str, str], entity: str) -> str:
     table = f"holdfast_{entity}"
     new = "(SELECT value AS new_id FROM json_each(:ids))"
     chosen = f"SELECT {_returning(headers, entity, table)}"
-    return f"{_INTO}\n{chosen}\nFROM {new} CROSS JOIN {table} ON {table}.id = new_id"
+    return f"{_INTO_EVENTS}\n{chosen}\nFROM {new} CROSS JOIN {table} ON {table}.id = new_id"
 
 
 def _main_statement(body: str, table: str) -> tuple[int, str]:
@@ -189,15 +189,15 @@ def _returning(headers: Mapping[str, str], entity: str, table: str) -> str:
         "type": f"({headers['event']})",
         "data": f"({headers.get('data') or 'NULL'})",
     }
-    picked = [f"{expressions[name]} AS {name}" for name in RETURNED]
+    picked = [f"{expressions[name]} AS {name}" for name in RETURNED_COLUMNS]
     return ", ".join(filter(None, [*picked, headers.get("returning", "")]))
 
 
-def _rename(expressions: str, alias: str, table: str) -> str:
+def _replace_alias(expressions: str, alias: str, table: str) -> str:
     return _TOKEN.sub(lambda found: f"{table}." if found[1] == alias else found[0], expressions)
 
 
-def _items(expressions: str) -> list[tuple[str, str]]:
+def _split_list(expressions: str) -> list[tuple[str, str]]:
     """The expressions of a list, each with its name: the one it is given, or its own."""
     pieces, begin, depth = [], 0, 0
     for match in _ITEM.finditer(expressions):
@@ -206,10 +206,10 @@ def _items(expressions: str) -> list[tuple[str, str]]:
             pieces.append(expressions[begin : match.start()])
             begin = match.end()
     pieces.append(expressions[begin:])
-    return [_item(piece.strip()) for piece in pieces]
+    return [_split_name(piece.strip()) for piece in pieces]
 
 
-def _item(expression: str) -> tuple[str, str]:
+def _split_name(expression: str) -> tuple[str, str]:
     found = _NAMED.match(expression)
     value, name = (found["value"], found["name"]) if found else (expression, None)
     return value, name or value

@@ -13,9 +13,9 @@ from pathlib import Path
 import apsw
 
 from holdfast.errors import InvalidInput, StoreError, StoreUnreachable
-from holdfast.store.sqlite.connection import MODE, create
+from holdfast.store.sqlite.connection import FILE_MODE, create_file
 
-PAGES = 1_000
+PAGES_AT_ONCE = 1_000
 
 
 def back_up(source: Path, target: Path) -> int:
@@ -32,8 +32,8 @@ def back_up(source: Path, target: Path) -> int:
         raise InvalidInput("target", f"{target} cannot be written: {error.strerror}") from error
     except apsw.Error as error:
         # Of a copy SQLite may tell the kind of the error alone, and no text.
-        told = f"{type(error).__name__}: {error}"
-        raise StoreError(f"{source} could not be copied to {target}: {told}") from error
+        described = f"{type(error).__name__}: {error}"
+        raise StoreError(f"{source} could not be copied to {target}: {described}") from error
 
 
 def write_copy(old: apsw.Connection, target: Path) -> None:
@@ -41,13 +41,13 @@ def write_copy(old: apsw.Connection, target: Path) -> None:
 
     `FileExistsError` where somebody else has made one of that name meanwhile.
     """
-    aside = target.with_name(f".{target.name}.{os.getpid()}")
-    os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_RDWR, MODE))
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, FILE_MODE))
     try:
-        _copy_file(old, aside)
-        os.link(aside, target)
+        _copy_file(old, temporary)
+        os.link(temporary, target)
     finally:
-        aside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def _copy_file(old: apsw.Connection, target: Path) -> None:
@@ -58,7 +58,7 @@ def _copy_file(old: apsw.Connection, target: Path) -> None:
         try:
             with new.backup("main", old, "main") as backup:
                 while not backup.done:
-                    backup.step(PAGES)
+                    backup.step(PAGES_AT_ONCE)
         finally:
             old.execute("ROLLBACK")
         check = new.pragma("quick_check")
@@ -67,12 +67,12 @@ def _copy_file(old: apsw.Connection, target: Path) -> None:
         new.pragma("journal_mode", "delete")
 
 
-PATIENCE_MS = 5_000
+BUSY_MILLISECONDS = 5_000
 # A database, its log, and the index of that.
 _FILES = ("", "-wal", "-shm")
 # No token that was given before may be one for the attempts that are to come again, and one of the
 # server may have been revoked since.
-_RENEW = """
+_RENEWAL = """
 UPDATE holdfast_meta SET value = lower(hex(randomblob(32))) WHERE name = 'secret';
 DELETE FROM holdfast_worker;
 UPDATE holdfast_access SET revoked_at = CAST(unixepoch('subsec') * 1000000 AS INTEGER)
@@ -87,21 +87,24 @@ def restore(backup: Path, target: Path, kept: Path, prepare: Callable[[Path], No
     that nothing that was leased before can be reported. Then nobody else can open the store until
     it is the other: what is kept is all that was ever in it.
     """
-    with _scratch(target) as scratch:
+    with _scratch_file(target) as scratch:
         prepare_copy(backup, scratch, prepare)
-        _renew(scratch)
+        _renew_secret(scratch)
         there = target.exists()
         try:
             readable = there and _is_database(target)
             if there and not readable:
-                _put_aside(target, kept)
-            create(target)
-            with closing(_alone(target)) as store, closing(apsw.Connection(str(scratch))) as new:
+                _rename_unreadable(target, kept)
+            create_file(target)
+            with (
+                closing(_open_exclusively(target)) as store,
+                closing(apsw.Connection(str(scratch))) as new,
+            ):
                 if readable:
-                    _keep(store, kept)
+                    _copy_store(store, kept)
                 _copy_pages(new, store)
         except apsw.BusyError as error:
-            raise _open_elsewhere(target) from error
+            raise _still_open(target) from error
         except apsw.Error as error:
             raise StoreError(f"SQLite: {error}") from error
     return there
@@ -115,19 +118,19 @@ def refuse_other_files(backup: Path) -> None:
         )
 
 
-def refuse_while_open(store: Path) -> None:
+def refuse_open_store(store: Path) -> None:
     """Refuse a store that another process has open, as to restore it is refused then."""
     if not _is_database(store):
         return
     try:
-        _alone(store).close()
+        _open_exclusively(store).close()
     except apsw.BusyError as error:
-        raise _open_elsewhere(store) from error
+        raise _still_open(store) from error
     except apsw.Error as error:
         raise StoreError(f"SQLite: {error}") from error
 
 
-def _open_elsewhere(store: Path) -> StoreUnreachable:
+def _still_open(store: Path) -> StoreUnreachable:
     return StoreUnreachable(f"another process has {store} open; stop it, and try again")
 
 
@@ -140,7 +143,7 @@ def prepare_copy(backup: Path, copy: Path, prepare: Callable[[Path], None]) -> N
     prepare(copy)
 
 
-def _put_aside(store: Path, kept: Path) -> None:
+def _rename_unreadable(store: Path, kept: Path) -> None:
     """What SQLite cannot read, with its log, which it would else take for that of the next."""
     for end in _FILES:
         part = store.with_name(store.name + end)
@@ -148,15 +151,15 @@ def _put_aside(store: Path, kept: Path) -> None:
             part.rename(kept.with_name(kept.name + end))
 
 
-def _renew(copy: Path) -> None:
+def _renew_secret(copy: Path) -> None:
     with closing(apsw.Connection(str(copy))) as connection:
-        connection.execute(_RENEW)
+        connection.execute(_RENEWAL)
 
 
 def _is_database(path: Path) -> bool:
     try:
         with closing(apsw.Connection(str(path))) as connection:
-            connection.set_busy_timeout(PATIENCE_MS)
+            connection.set_busy_timeout(BUSY_MILLISECONDS)
             connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
     except (apsw.NotADBError, apsw.CorruptError):
         return False
@@ -164,7 +167,7 @@ def _is_database(path: Path) -> bool:
 
 
 @contextmanager
-def _scratch(target: Path) -> Iterator[Path]:
+def _scratch_file(target: Path) -> Iterator[Path]:
     path = target.with_name(f".{target.name}.restoring.{os.getpid()}")
     try:
         yield path
@@ -173,10 +176,10 @@ def _scratch(target: Path) -> Iterator[Path]:
             path.with_name(path.name + end).unlink(missing_ok=True)
 
 
-def _alone(path: Path) -> apsw.Connection:
+def _open_exclusively(path: Path) -> apsw.Connection:
     """A connection beside which there is no other, until it is closed."""
     connection = apsw.Connection(str(path))
-    connection.set_busy_timeout(PATIENCE_MS)
+    connection.set_busy_timeout(BUSY_MILLISECONDS)
     try:
         connection.pragma("locking_mode", "exclusive")
         connection.execute("BEGIN EXCLUSIVE; COMMIT")
@@ -186,8 +189,8 @@ def _alone(path: Path) -> apsw.Connection:
     return connection
 
 
-def _keep(store: apsw.Connection, path: Path) -> None:
-    create(path)
+def _copy_store(store: apsw.Connection, path: Path) -> None:
+    create_file(path)
     with closing(apsw.Connection(str(path))) as new:
         _copy_pages(store, new)
         new.pragma("journal_mode", "delete")
@@ -196,4 +199,4 @@ def _keep(store: apsw.Connection, path: Path) -> None:
 def _copy_pages(source: apsw.Connection, target: apsw.Connection) -> None:
     with target.backup("main", source, "main") as copying:
         while not copying.done:
-            copying.step(PAGES)
+            copying.step(PAGES_AT_ONCE)

@@ -10,16 +10,16 @@ import apsw
 from holdfast.errors import StoreError
 from holdfast.store.database import Row
 from holdfast.store.sql_text.queries import Query, Rows
-from holdfast.store.sql_text.transitions import CHANGED, NOTED, Together
+from holdfast.store.sql_text.transitions import CHANGED, NOTED, BulkChange
 
 # Fewer are told sooner by RETURNING.
-MANY = 16
+BULK_MINIMUM = 16
 # How many are told first; after that about as many as these characters hold, and never more than
 # so many: who reads a text keeps all other threads waiting, and some may be larger than the first.
-FIRST = 16
-CHARACTERS = 1_000_000
-MOST = 256
-_PREPARE = f"""
+FIRST_PAGE = 16
+PAGE_CHARACTERS = 1_000_000
+LARGEST_PAGE = 256
+_CREATE_NOTES = f"""
 CREATE TABLE IF NOT EXISTS {CHANGED} (place INTEGER PRIMARY KEY, changed_row INTEGER NOT NULL);
 CREATE TEMP TRIGGER IF NOT EXISTS holdfast_task_changed
 AFTER UPDATE OF {NOTED} ON main.holdfast_task
@@ -28,10 +28,10 @@ CREATE TEMP TRIGGER IF NOT EXISTS holdfast_run_changed
 AFTER UPDATE OF {NOTED} ON main.holdfast_run
 BEGIN INSERT INTO holdfast_changed (changed_row) VALUES (NEW.rowid); END;
 """  # noqa: S608 - names of ours
-_FORGET = f"DELETE FROM {CHANGED}"  # noqa: S608 - a name of ours
+_CLEAR_NOTES = f"DELETE FROM {CHANGED}"  # noqa: S608 - a name of ours
 
 
-class Gathering:
+class ChangedRowNotes:
     """Notes on a connection what is changed, from the transaction after the first that wants it."""
 
     def __init__(self) -> None:
@@ -41,54 +41,56 @@ class Gathering:
     def begin(self, connection: apsw.Connection) -> None:
         """Before a transaction: a rollback would take away what was prepared inside."""
         if self._wanted and self._prepared is not connection:
-            connection.execute(_PREPARE)
+            connection.execute(_CREATE_NOTES)
             self._prepared = connection
 
     def forget(self) -> None:
         self._prepared = None
 
-    def choose(
+    def choose_bulk_change(
         self,
         connection: apsw.Connection,
         query: Query,
         rows: Rows | None,
         parameters: dict[str, object],
-    ) -> Together | None:
+    ) -> BulkChange | None:
         """The statements for a transition that may change many rows."""
-        if query.together is None or _most(rows, parameters) < MANY:
+        if query.bulk_change is None or _most_rows(rows, parameters) < BULK_MINIMUM:
             return None
         self._wanted = True
-        return query.together if self._prepared is connection else None
+        return query.bulk_change if self._prepared is connection else None
 
 
-def change(connection: apsw.Connection, together: Together, given: dict[str, object]) -> list[Row]:
-    connection.execute(together.change, given)
+def run_bulk_change(
+    connection: apsw.Connection, bulk_change: BulkChange, given: dict[str, object]
+) -> list[Row]:
+    connection.execute(bulk_change.change, given)
     changed = connection.changes()
     if not changed:
         return []
-    connection.execute(together.record, given)
+    connection.execute(bulk_change.record, given)
     if connection.changes() != changed:
         # A migration that made a table anew has taken the trigger with it.
         raise StoreError("SQLite: it was not noted which rows were changed; try it again")
     found: list[Row] = []
-    part = FIRST
+    page = FIRST_PAGE
     while len(found) < changed:
-        part = min(part, changed - len(found))
-        places = {"holdfast_first": len(found) + 1, "holdfast_last": len(found) + part}
+        page = min(page, changed - len(found))
+        places = {"holdfast_first": len(found) + 1, "holdfast_last": len(found) + page}
         try:
-            told = str(connection.execute(together.tell, given | places).get)
+            text = str(connection.execute(bulk_change.read_back, given | places).get)
         except apsw.TooBigError:
-            if part == 1:
+            if page == 1:
                 raise
-            part //= 2
+            page //= 2
             continue
-        found += [dict(zip(together.names, row, strict=True)) for row in json.loads(told)]
-        part = min(MOST, max(1, CHARACTERS * part // len(told)))
-    connection.execute(_FORGET)
+        found += [dict(zip(bulk_change.names, row, strict=True)) for row in json.loads(text)]
+        page = min(LARGEST_PAGE, max(1, PAGE_CHARACTERS * page // len(text)))
+    connection.execute(_CLEAR_NOTES)
     return found
 
 
-def _most(rows: Rows | None, parameters: dict[str, object]) -> float:
+def _most_rows(rows: Rows | None, parameters: dict[str, object]) -> float:
     """How many rows a statement may change: ids may be of others, that any number hangs on."""
     if rows is not None:
         return len(rows)

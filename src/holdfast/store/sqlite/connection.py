@@ -20,26 +20,26 @@ from holdfast.settings import MEBIBYTE
 
 logger = logging.getLogger(__name__)
 
-LIMIT = 16 * MEBIBYTE
+LOG_LIMIT = 16 * MEBIBYTE
 # As long as a writer may be kept waiting for readers to leave the log.
-WAIT_MILLISECONDS = 200
-_GROWTH = LIMIT // 4
+CHECKPOINT_MILLISECONDS = 200
+_GROWTH = LOG_LIMIT // 4
 
 
 class Checkpoints:
     """SQLite's own checkpoints never wait, and so never begin the log anew under constant reads."""
 
     def __init__(self) -> None:
-        self._due = LIMIT
+        self._due = LOG_LIMIT
 
     def step(self, connection: apsw.Connection) -> None:
         """Empty the log if it is too long; one that readers still need is tried again later."""
-        size = _size(connection)
-        if size <= LIMIT:
-            self._due = LIMIT
+        size = _log_size(connection)
+        if size <= LOG_LIMIT:
+            self._due = LOG_LIMIT
         if size <= self._due:
             return
-        connection.set_busy_timeout(WAIT_MILLISECONDS)
+        connection.set_busy_timeout(CHECKPOINT_MILLISECONDS)
         try:
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except apsw.Error as error:
@@ -47,10 +47,10 @@ class Checkpoints:
             logger.debug("cannot empty the write-ahead log: %s", error)
         finally:
             connection.set_busy_timeout(0)
-        self._due = max(LIMIT, _size(connection) + _GROWTH)
+        self._due = max(LOG_LIMIT, _log_size(connection) + _GROWTH)
 
 
-def _size(connection: apsw.Connection) -> int:
+def _log_size(connection: apsw.Connection) -> int:
     try:
         # Where SQLite has it: not beside a link to the file. Before every transaction, so quickly.
         return os.stat(connection.filename_wal).st_size  # noqa: PTH116
@@ -61,14 +61,14 @@ def _size(connection: apsw.Connection) -> int:
 # Before this version two processes that checkpoint at once can corrupt a WAL database.
 SAFE_VERSION = (3, 51, 3)
 # The log and its index beside the file get the same from SQLite.
-MODE = 0o600
+FILE_MODE = 0o600
 KIBIBYTE = 1024
-CACHE = 64 * MEBIBYTE
+CACHE_BYTES = 64 * MEBIBYTE
 # Short of where its length is looked at.
-PAGES = LIMIT * 3 // 4 // (4 * KIBIBYTE)
+CHECKPOINT_PAGES = LOG_LIMIT * 3 // 4 // (4 * KIBIBYTE)
 
 
-def refuse_unsafe(version: str) -> None:
+def refuse_unsafe_version(version: str) -> None:
     if tuple(int(part) for part in version.split(".")[:3]) < SAFE_VERSION:
         wanted = ".".join(map(str, SAFE_VERSION))
         raise UnsafeSqlite(
@@ -77,15 +77,15 @@ def refuse_unsafe(version: str) -> None:
         )
 
 
-def create(path: Path) -> None:
+def create_file(path: Path) -> None:
     """Make the file, if it is not there, for its owner alone: it holds the store's secret."""
     # Whatever is wrong with the place, SQLite says it when it opens the file.
     with suppress(OSError):
         # Where a link leads there may be nothing yet.
         flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
-        file = os.open(path.resolve(), flags, MODE)
+        file = os.open(path.resolve(), flags, FILE_MODE)
         try:
-            os.fchmod(file, MODE)
+            os.fchmod(file, FILE_MODE)
         finally:
             os.close(file)
 
@@ -102,7 +102,7 @@ def connect(
     try:
         _configure(connection, path, read_only=read_only)
         connection.create_scalar_function("holdfast_now", lambda *_: clock.now(), 0)
-        connection.create_scalar_function("holdfast_within", _within, 2, deterministic=True)
+        connection.create_scalar_function("holdfast_within", _has_all_tags, 2, deterministic=True)
     except apsw.NotADBError as error:
         connection.close()
         raise StoreError(f"{path} is not a SQLite database; name another file") from error
@@ -131,24 +131,24 @@ def _configure(connection: apsw.Connection, path: Path, *, read_only: bool) -> N
         )
     connection.pragma("synchronous", "FULL")
     # A log that grew and could begin anew gives its space back.
-    connection.pragma("journal_size_limit", LIMIT)
+    connection.pragma("journal_size_limit", LOG_LIMIT)
     # Rarer than by default, so that a page that changes again and again is copied once for all.
-    connection.wal_autocheckpoint(PAGES)
+    connection.wal_autocheckpoint(CHECKPOINT_PAGES)
     connection.pragma("foreign_keys", True)  # noqa: FBT003
     connection.pragma("temp_store", "MEMORY")
     # SQLite's own 2 MB hold a few thousand tasks; beyond, every look at one is a read of the file.
-    connection.pragma("cache_size", -(CACHE // KIBIBYTE))
+    connection.pragma("cache_size", -(CACHE_BYTES // KIBIBYTE))
     connection.pragma("query_only", read_only)
     # Otherwise a statement is planned anew whenever what is bound to it changes.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
 
 
-def _within(*arguments: apsw.SQLiteValue) -> bool:
+def _has_all_tags(*arguments: apsw.SQLiteValue) -> bool:
     """Tell whether all tags of a task are among those a worker offers."""
     tags, offered = arguments
-    return tags == "[]" or _set(tags) <= _set(offered)
+    return tags == "[]" or _parse_tags(tags) <= _parse_tags(offered)
 
 
 @lru_cache(maxsize=1024)
-def _set(tags: apsw.SQLiteValue) -> frozenset[str]:
+def _parse_tags(tags: apsw.SQLiteValue) -> frozenset[str]:
     return frozenset(json.loads(str(tags)))

@@ -25,20 +25,30 @@ from holdfast.errors import (
     UnknownOutcome,
 )
 from holdfast.store import migrations
-from holdfast.store.application_connections import Standing, driver_connection
-from holdfast.store.connection_pool import Pool
-from holdfast.store.database import Contended, Pace, Patience, Surroundings, Transaction
-from holdfast.store.deadlocks import holding_store, refuse_second
-from holdfast.store.fork_guard import HomeProcess, note_closed, note_open, refuse_inherited
-from holdfast.store.migrations import Applied, Ledger, Migration
+from holdfast.store.application_connections import KeptConnection, unwrap_connection
+from holdfast.store.connection_pool import ConnectionPool
+from holdfast.store.database import Backoff, Contended, DriverPorts, Patience, Transaction
+from holdfast.store.deadlocks import note_open_transaction, refuse_second_transaction
+from holdfast.store.fork_guard import (
+    OwningProcess,
+    note_closed_file,
+    note_open_file,
+    refuse_inherited_file,
+)
+from holdfast.store.migrations import AppliedMigration, Ledger, Migration
 from holdfast.store.sql_text import queries
 from holdfast.store.sql_text.macros import Dialect
-from holdfast.store.sql_text.transitions import Mark
-from holdfast.store.sqlite.bulk_changes import Gathering
-from holdfast.store.sqlite.connection import Checkpoints, connect, create, refuse_unsafe
+from holdfast.store.sql_text.transitions import CommitProof
+from holdfast.store.sqlite.bulk_changes import ChangedRowNotes
+from holdfast.store.sqlite.connection import (
+    Checkpoints,
+    connect,
+    create_file,
+    refuse_unsafe_version,
+)
 from holdfast.store.sqlite.file_identity import FileIdentity
-from holdfast.store.sqlite.foreign_commits import Others
-from holdfast.store.sqlite.saved_copy import refuse_lost
+from holdfast.store.sqlite.foreign_commits import ForeignCommits
+from holdfast.store.sqlite.saved_copy import refuse_lost_store
 from holdfast.store.sqlite.transaction import Catalogue, SqliteTransaction
 
 T = TypeVar("T")
@@ -52,13 +62,13 @@ class SqliteMigrator:
         self._connection = connection
         self._clock = clock
 
-    def applied(self) -> Sequence[Applied]:
+    def applied(self) -> Sequence[AppliedMigration]:
         if self._connection.execute(_EXISTS).fetchone() is None:
             return []
         found: list[tuple[Any, ...]] = self._connection.execute(migrations.APPLIED).fetchall()
-        return [Applied(number=row[0], name=row[1], checksum=row[2]) for row in found]
+        return [AppliedMigration(number=row[0], name=row[1], checksum=row[2]) for row in found]
 
-    def exclusively(self, work: Callable[[Ledger], T]) -> T:
+    def run_exclusively(self, work: Callable[[Ledger], T]) -> T:
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             self._connection.execute(migrations.TABLE)
@@ -85,7 +95,7 @@ _NOT_WRITTEN = {
     apsw.SQLITE_IOERR_TRUNCATE,
     apsw.SQLITE_IOERR_SHMSIZE,
 }
-_FIND_MARK = """
+_FIND_PROOF = """
 SELECT 1 FROM holdfast_event WHERE (entity, version, at, type) = (:entity, :version, :at, :type)
 """
 
@@ -94,7 +104,7 @@ _SECOND_LIBRARY = (
     "is the standard library's sqlite3: two SQLite libraries on one file in one process do not see "
     "each other's locks, and both their commits succeed; use `with hf.transaction() as connection`"
 )
-_LONG = (
+_LONG_TRANSACTION = (
     "a transaction on %s was open for %.1f s: nobody could renew a lease meanwhile, and what runs "
     "under one is lost, and runs again, after %g s; end such transactions sooner"
 )
@@ -105,38 +115,40 @@ logger = logging.getLogger(__name__)
 class SqliteDatabase:
     dialect: Dialect = "sqlite"
 
-    def __init__(self, path: Path, surroundings: Surroundings, *, vfs: str | None = None) -> None:
-        refuse_unsafe(apsw.sqlite_lib_version())
+    def __init__(self, path: Path, ports: DriverPorts, *, vfs: str | None = None) -> None:
+        refuse_unsafe_version(apsw.sqlite_lib_version())
         self._path = path.absolute()
         # Whoever has it open under another name has the same file.
         self.file = path.resolve()
         self._vfs = vfs
-        self._surroundings = surroundings
-        self._home = HomeProcess()
-        refuse_inherited(self._path)
-        known = queries.load(self.dialect, surroundings.files.queries)
-        self._catalogue = Catalogue(queries=known, columns={}, clock=surroundings.clock)
-        self._pace = Pace(first=0.0005, longest=0.002, total=surroundings.settings.patience)
+        self._ports = ports
+        self._owner = OwningProcess()
+        refuse_inherited_file(self._path)
+        known = queries.load(self.dialect, ports.sql_directories.queries)
+        self._catalogue = Catalogue(queries=known, columns={}, clock=ports.clock)
+        self._backoff = Backoff(first=0.0005, longest=0.002, total=ports.settings.patience)
         self._checkpoints = Checkpoints()
-        self._gathering = Gathering()
-        self.others = Others(surroundings.threads.lock())
+        self._changed_rows = ChangedRowNotes()
+        self.others = ForeignCommits(ports.threads.lock())
         self._writer: apsw.Connection | None = None
-        self._given: set[apsw.Connection] = set()
-        self._identity = FileIdentity(self._path, surroundings.clock, surroundings.threads)
-        self._views = Pool(
+        self._lent_connections: set[apsw.Connection] = set()
+        self._identity = FileIdentity(self._path, ports.clock, ports.threads)
+        self._views = ConnectionPool(
             lambda: self._open(read_only=True),
             close=self._identity.close_connection,
             usable=lambda connection: not connection.in_transaction,
-            lock=surroundings.threads.lock(),
-            spare=surroundings.settings.view_connections,
+            lock=ports.threads.lock(),
+            spare=ports.settings.view_connections,
         )
-        refuse_lost(self._path)
-        create(self._path)
+        refuse_lost_store(self._path)
+        create_file(self._path)
         # Before it is opened, so that there is no moment at which a fork could go unnoticed.
-        note_open(self._home, self._path)
+        note_open_file(self._owner, self._path)
         try:
-            self._patiently(lambda: self._identity.begin(partial(self._connect, read_only=True)))
-            self._patiently(self._opened_writer)
+            self._retry_while_locked(
+                lambda: self._identity.begin(partial(self._connect, read_only=True))
+            )
+            self._retry_while_locked(self._open_writer)
         except BaseException:
             self.close()
             raise
@@ -144,68 +156,68 @@ class SqliteDatabase:
     def transact(self, work: Callable[[Transaction], T], *, patience: float | None = None) -> T:
         # Whoever writes has the whole file, and nobody can go before who waits for it.
         del patience
-        return self._patiently(lambda: self._alone(lambda: self._transact(work)))
+        return self._retry_while_locked(lambda: self._use_writer(lambda: self._transact(work)))
 
-    def rehearse(self, work: Callable[[Transaction], T]) -> T:
-        refuse_second(self.file)
-        return self._patiently(lambda: self._rehearse(work))
+    def dry_run(self, work: Callable[[Transaction], T]) -> T:
+        refuse_second_transaction(self.file)
+        return self._retry_while_locked(lambda: self._dry_run(work))
 
     def view(self, work: Callable[[Transaction], T]) -> T:
-        return self._patiently(lambda: self._view(work))
+        return self._retry_while_locked(lambda: self._view(work))
 
     def join(self, connection: object) -> Transaction:
-        if isinstance(driver_connection(connection), sqlite3.Connection):
+        if isinstance(unwrap_connection(connection), sqlite3.Connection):
             raise InvalidInput("connection", _SECOND_LIBRARY)
-        if not isinstance(connection, apsw.Connection) or connection not in self._given:
+        if not isinstance(connection, apsw.Connection) or connection not in self._lent_connections:
             raise InvalidInput("connection", "must come from hf.transaction() of this Holdfast")
         if not connection.in_transaction:
             raise InvalidInput("connection", "is in no transaction any more")
         return SqliteTransaction(connection, self._catalogue)
 
-    def log(self) -> str:
+    def log_path(self) -> str:
         """Where SQLite keeps the write-ahead log: beside the file itself, not beside a link."""
-        return self._patiently(lambda: self._opened_writer().filename_wal)
+        return self._retry_while_locked(lambda: self._open_writer().filename_wal)
 
     def begin(self) -> AbstractContextManager[apsw.Connection]:
-        return self.connect().once()
+        return self.connect().begin_once()
 
-    def connect(self) -> Standing[apsw.Connection]:
-        return Standing(
-            lambda: self._patiently(self._open),
-            transaction=self._lend,
+    def connect(self) -> KeptConnection[apsw.Connection]:
+        return KeptConnection(
+            lambda: self._retry_while_locked(self._open),
+            transaction=self._lend_connection,
             usable=lambda connection: not connection.in_transaction,
-            sound=lambda connection: connection.in_transaction,
+            can_commit=lambda connection: connection.in_transaction,
             close=self._identity.close_connection,
         )
 
     @contextmanager
-    def _lend(self, connection: apsw.Connection) -> Iterator[None]:
-        refuse_second(self.file)
-        self._patiently(lambda: connection.execute("BEGIN IMMEDIATE"))
-        self._given.add(connection)
-        begun = self._surroundings.clock.monotonic()
+    def _lend_connection(self, connection: apsw.Connection) -> Iterator[None]:
+        refuse_second_transaction(self.file)
+        self._retry_while_locked(lambda: connection.execute("BEGIN IMMEDIATE"))
+        self._lent_connections.add(connection)
+        begun = self._ports.clock.monotonic()
         try:
-            with holding_store(self.file):
+            with note_open_transaction(self.file):
                 yield
-            self._patiently(lambda: connection.execute("COMMIT"))
+            self._retry_while_locked(lambda: connection.execute("COMMIT"))
             self._identity.check()
         finally:
-            self._given.discard(connection)
+            self._lent_connections.discard(connection)
             _roll_back(connection)
-            self._warn_of(self._surroundings.clock.monotonic() - begun)
+            self._warn_of_long_transaction(self._ports.clock.monotonic() - begun)
 
-    def _warn_of(self, seconds: float) -> None:
-        lease = self._surroundings.settings.lease
+    def _warn_of_long_transaction(self, seconds: float) -> None:
+        lease = self._ports.settings.lease
         if seconds > lease / 3:
-            logger.warning(_LONG, self._path, seconds, lease)
+            logger.warning(_LONG_TRANSACTION, self._path, seconds, lease)
 
     def upgrade(self) -> None:
-        known = migrations.load(self.dialect, self._surroundings.files.migrations)
-        clock = self._surroundings.clock
+        known = migrations.load(self.dialect, self._ports.sql_directories.migrations)
+        clock = self._ports.clock
         # Safe to begin again wherever it broke off: each step first reads what was applied.
-        self._patiently(
-            lambda: self._alone(
-                lambda: migrations.upgrade(SqliteMigrator(self._opened_writer(), clock), known)
+        self._retry_while_locked(
+            lambda: self._use_writer(
+                lambda: migrations.upgrade(SqliteMigrator(self._open_writer(), clock), known)
             )
         )
 
@@ -214,24 +226,24 @@ class SqliteDatabase:
 
     def close(self) -> None:
         # A child that closed its parent's connections would drop the parent's locks on the file.
-        if self._home.here():
+        if self._owner.is_current():
             self._views.close()
             self._close_writer()
             self._identity.close()
-            note_closed(self._home)
+            note_closed_file(self._owner)
 
-    def _patiently(self, work: Callable[[], T]) -> T:
+    def _retry_while_locked(self, work: Callable[[], T]) -> T:
         """Run `work` again for as long as it fails because another process has the file."""
-        self._home.check()
+        self._owner.check()
         patience: Patience | None = None
         while True:
             try:
                 return work()
             except (apsw.BusyError, Contended) as error:
-                ports = self._surroundings
-                patience = patience or Patience(self._pace, ports.clock, ports.randomness)
+                ports = self._ports
+                patience = patience or Patience(self._backoff, ports.clock, ports.randomness)
                 if not patience.wait():
-                    raise StoreUnreachable(self._kept_locked()) from error
+                    raise StoreUnreachable(self._describe_lock()) from error
             except apsw.ReadOnlyError as error:
                 self._identity.check()
                 whose = "may you write it, and the folder that it is in?"
@@ -242,9 +254,9 @@ class SqliteDatabase:
                     raise StoreUnwritable(self._path, error) from error
                 raise StoreError(f"SQLite: {error}") from error
 
-    def _kept_locked(self) -> str:
-        kept = f"has kept {self._path} locked for {self._pace.total:g} seconds"
-        if self._given:
+    def _describe_lock(self) -> str:
+        kept = f"has kept {self._path} locked for {self._backoff.total:g} seconds"
+        if self._lent_connections:
             return f"a transaction of this program {kept}; end it, or raise the setting 'patience'"
         return f"another process {kept}; stop it, or raise the setting 'patience'"
 
@@ -252,17 +264,17 @@ class SqliteDatabase:
         self._identity.check()
         connection = self._connect(read_only=read_only)
         try:
-            self._identity.verify(connection)
+            self._identity.verify_connection(connection)
         except BaseException:
             self._identity.close_connection(connection)
             raise
         return connection
 
     def _connect(self, *, read_only: bool) -> apsw.Connection:
-        clock = self._surroundings.clock
+        clock = self._ports.clock
         return connect(self._path, clock, read_only=read_only, vfs=self._vfs)
 
-    def _opened_writer(self) -> apsw.Connection:
+    def _open_writer(self) -> apsw.Connection:
         if self._writer is None:
             self._writer = self._open()
         return self._writer
@@ -272,7 +284,7 @@ class SqliteDatabase:
         if writer is not None:
             self._identity.close_connection(writer)
 
-    def _alone(self, work: Callable[[], T]) -> T:
+    def _use_writer(self, work: Callable[[], T]) -> T:
         """Use the writer's connection, which is looked through at what others have committed."""
         with self.others.lock:
             try:
@@ -281,15 +293,15 @@ class SqliteDatabase:
                 self.others.end(self._writer)
 
     def _transact(self, work: Callable[[Transaction], T]) -> T:
-        connection = self._opened_writer()
+        connection = self._open_writer()
         # What is refused after its commit is in the saved copy all the same: the less the better.
-        self._identity.check_again()
+        self._identity.check_when_due()
         # Before it and not after: whoever waits for the last one has its answer.
         self._checkpoints.step(connection)
-        self._gathering.begin(connection)
+        self._changed_rows.begin(connection)
         connection.execute("BEGIN IMMEDIATE")
         self.others.begin(connection)
-        transaction = SqliteTransaction(connection, self._catalogue, self._gathering)
+        transaction = SqliteTransaction(connection, self._catalogue, self._changed_rows)
         try:
             result = work(transaction)
             transaction.check()
@@ -302,12 +314,12 @@ class SqliteDatabase:
             if connection.in_transaction:
                 _roll_back(connection)
                 raise
-            if not self._was_committed(transaction.mark, error):
+            if not self._was_committed(transaction.proof, error):
                 raise
         self._identity.check()
         return result
 
-    def _rehearse(self, work: Callable[[Transaction], T]) -> T:
+    def _dry_run(self, work: Callable[[Transaction], T]) -> T:
         connection = self._open()
         try:
             connection.execute("BEGIN IMMEDIATE")
@@ -316,23 +328,23 @@ class SqliteDatabase:
             _roll_back(connection)
             self._identity.close_connection(connection)
 
-    def _was_committed(self, mark: Mark | None, error: apsw.Error) -> bool:
+    def _was_committed(self, proof: CommitProof | None, error: apsw.Error) -> bool:
         """Ask the file whether a transaction is in it whose COMMIT failed half-way."""
-        if mark is None:
+        if proof is None:
             raise UnknownOutcome(f"COMMIT failed and left no event to look for: {error}") from error
         try:
             self._close_writer()
-            return self._patiently(lambda: self._find(mark))
+            return self._retry_while_locked(lambda: self._find_proof(proof))
         except (apsw.Error, StoreError) as second:
             raise UnknownOutcome(
                 f"COMMIT failed ({error}), and the file cannot be asked what is in it: {second}"
             ) from second
 
-    def _find(self, mark: Mark) -> bool:
-        connection = self._opened_writer()
+    def _find_proof(self, proof: CommitProof) -> bool:
+        connection = self._open_writer()
         connection.execute("BEGIN IMMEDIATE")
         try:
-            found = connection.execute(_FIND_MARK, mark.as_parameters()).fetchone() is not None
+            found = connection.execute(_FIND_PROOF, proof.as_parameters()).fetchone() is not None
             # The failed COMMIT may have left its frames at the end of the log, where a recovery
             # would take them for committed. Any write goes over them and makes the answer final.
             connection.pragma("user_version", connection.pragma("user_version"))
@@ -342,7 +354,7 @@ class SqliteDatabase:
         return found
 
     def _view(self, work: Callable[[Transaction], T]) -> T:
-        self._identity.check_again()
+        self._identity.check_when_due()
         with self._views.borrow() as connection:
             connection.execute("BEGIN")
             try:

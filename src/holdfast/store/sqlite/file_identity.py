@@ -21,23 +21,23 @@ import apsw
 from holdfast.clock import Clock
 from holdfast.errors import StoreError, StoreGone
 from holdfast.store.sqlite.saved_copy import (
+    describe_restore,
     read_identities,
-    save_again,
     save_copy,
-    tell_restore,
+    save_copy_again,
 )
 from holdfast.threads import Threads
 
 logger = logging.getLogger("holdfast.store")
 
 # After a copy could not be written, the disk being full above all, it is tried again.
-TRY_AGAIN = 5.0
+RETRY_SECONDS = 5.0
 # Whoever removes a whole folder may come to the copy as well: so long it must have been there.
-SETTLED = 1.0
-LOOK_EVERY = 0.05
+SETTLING_SECONDS = 1.0
+CHECK_SECONDS = 0.05
 _MISSING = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE)
 
-_Seen = tuple[int, int, int, int, int, int]
+_FileIds = tuple[int, int, int, int, int, int]
 
 
 class FileIdentity:
@@ -52,11 +52,11 @@ class FileIdentity:
         self._lock = threads.lock()
         self._connection: apsw.Connection | None = None
         self._files = ("", "", "")
-        self._known: _Seen | None = None
+        self._known: _FileIds | None = None
         self._identities = b""
-        self._told = ""
+        self._message = ""
         self._copy: Path | None = None
-        self._try_again = self._looked_at = -inf
+        self._retry_at = self._checked_at = -inf
         self._listeners: list[Callable[[StoreGone], None]] = []
         # Whether it was found to be gone, which stays so.
         self.lost = False
@@ -72,29 +72,29 @@ class FileIdentity:
             raise
         log = connection.filename_wal
         self._files = (str(self._path), log, f"{log.removesuffix('-wal')}-shm")
-        self._known = self._look()
+        self._known = self._read_ids()
         self._identities = read_identities(self._path)
         self._connection = connection
-        self.verify(connection)
+        self.verify_connection(connection)
 
     def check(self) -> None:
         """Refuse to go on where the file at the path is not the one that is open."""
-        self._looked_at = self._clock.monotonic()
-        if self.lost or self._look() != self._known:
-            self._lose()
+        self._checked_at = self._clock.monotonic()
+        if self.lost or self._read_ids() != self._known:
+            self._raise_gone()
 
-    def check_again(self) -> None:
+    def check_when_due(self) -> None:
         """The same, unless somebody has looked just now: a look gives the interpreter away."""
-        since = self._clock.monotonic() - self._looked_at
-        if self.lost or not 0 < since < LOOK_EVERY:
+        since = self._clock.monotonic() - self._checked_at
+        if self.lost or not 0 < since < CHECK_SECONDS:
             self.check()
 
-    def verify(self, connection: apsw.Connection) -> None:
+    def verify_connection(self, connection: apsw.Connection) -> None:
         """Refuse a connection that was just opened, and has another file than the others."""
         moved = ctypes.c_int(0)
         connection.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
         if moved.value or self._known is None:
-            self._lose()
+            self._raise_gone()
         self.check()
 
     def on_gone(self, callback: Callable[[StoreGone], None]) -> Callable[[], None]:
@@ -119,7 +119,7 @@ class FileIdentity:
         with suppress(StoreGone):
             self.check()
         if self.lost:
-            self._see_copy_settled(self._connection)
+            self._guard_copy(self._connection)
         self.close_connection(self._connection)
 
     def close_connection(self, connection: apsw.Connection) -> None:
@@ -128,7 +128,7 @@ class FileIdentity:
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.close()
 
-    def _look(self) -> _Seen | None:
+    def _read_ids(self) -> _FileIds | None:
         """What has the names now; None where one of them has nothing."""
         file, log, index = self._files
         try:
@@ -139,7 +139,7 @@ class FileIdentity:
             return None if error.errno in _MISSING else self._known
         return (one.st_ino, one.st_dev, two.st_ino, two.st_dev, three.st_ino, three.st_dev)
 
-    def _lose(self) -> None:
+    def _raise_gone(self) -> None:
         # First: what is acknowledged was committed before it, and so is in the copy.
         self.lost = True
         with self._lock:
@@ -152,40 +152,40 @@ class FileIdentity:
         raise error
 
     def _error(self) -> StoreGone:
-        return StoreGone(self._told, self._copy)
+        return StoreGone(self._message, self._copy)
 
     def _save(self) -> None:
         now = self._clock.monotonic()
-        if self._copy is not None or now < self._try_again or self._connection is None:
+        if self._copy is not None or now < self._retry_at or self._connection is None:
             return
-        self._try_again = now + TRY_AGAIN
+        self._retry_at = now + RETRY_SECONDS
         gone = f"the file of the store is gone: {self._path} was removed or replaced while open"
         try:
             self._copy = save_copy(self._connection, self._path, self._identities)
         except StoreError as error:
-            self._told = (
+            self._message = (
                 f"{gone}; what was in it cannot be saved, and is lost when this process ends; "
                 f"make room for it, it is tried again: {error}"
             )
         else:
-            command = tell_restore(self._copy, self._path)
-            self._told = (
+            command = describe_restore(self._copy, self._path)
+            self._message = (
                 f"{gone}; all that was acknowledged is saved in {self._copy}; once no process has "
                 f"that path open any more, `{command}` brings it back"
             )
-        logger.error("%s", self._told)
+        logger.error("%s", self._message)
 
-    def _see_copy_settled(self, source: apsw.Connection) -> None:
+    def _guard_copy(self, source: apsw.Connection) -> None:
         """Write the copy again where somebody removes it who is still removing the folder."""
         with self._lock:
-            self._try_again = -inf
+            self._retry_at = -inf
             self._save()
-        until = self._clock.monotonic() + SETTLED
+        until = self._clock.monotonic() + SETTLING_SECONDS
         while self._copy is not None and self._clock.monotonic() < until:
             if not self._copy.exists():
                 try:
-                    save_again(source, self._copy, self._identities)
+                    save_copy_again(source, self._copy, self._identities)
                 except StoreError as error:
                     logger.error("%s", error)  # noqa: TRY400 - the error says it all
-                until = self._clock.monotonic() + SETTLED
-            self._clock.sleep(LOOK_EVERY)
+                until = self._clock.monotonic() + SETTLING_SECONDS
+            self._clock.sleep(CHECK_SECONDS)

@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class CommitsSeen:
     """Who has committed since the last look: other connections, and the one that writes here.
 
     Of one that is `writing` it is not told before it has ended, and nobody else can write.
@@ -24,7 +24,7 @@ class Seen:
     writing: bool = False
 
 
-class Others:
+class ForeignCommits:
     """Tells the commits of others from those of the one connection that writes for this process.
 
     To any other connection of the process both look the same. Whoever uses the writer's has the
@@ -63,13 +63,13 @@ class Others:
         if changes != self._changes:
             self._changes, self._own = changes, True
 
-    def look(self) -> Seen:
+    def look(self) -> CommitsSeen:
         if not self.lock.acquire(blocking=False):
-            return Seen(own=True, writing=True)
+            return CommitsSeen(own=True, writing=True)
         try:
             if self._connection is not None:
                 self._read(self._connection)
-            seen = Seen(others=self._others, own=self._own)
+            seen = CommitsSeen(others=self._others, own=self._own)
             self._others = self._own = False
             return seen
         finally:

@@ -16,12 +16,12 @@ from holdfast.errors import InvalidInput
 from holdfast.store.sql_text import queries
 
 DIRECTORY = Path(__file__).parent
-BUSY = 5_000
+BUSY_MILLISECONDS = 5_000
 
 Row = dict[str, Any]
 
 
-def read_tables(
+def read_foreign_tables(
     source: Path, wanted: Mapping[str, Collection[str]], optional: Collection[str] = ()
 ) -> dict[str, list[Row]]:
     """The rows of some tables as they stand at one moment; each must have the columns wanted.
@@ -42,7 +42,7 @@ def _open(source: Path) -> apsw.Connection:
     if not source.is_file():
         raise InvalidInput("source", f"{source} is no file")
     connection = apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READONLY)
-    connection.set_busy_timeout(BUSY)
+    connection.set_busy_timeout(BUSY_MILLISECONDS)
     return connection
 
 

@@ -15,20 +15,20 @@ from shlex import quote
 import apsw
 
 from holdfast.errors import StoreError, StoreGone
-from holdfast.store.database import IDENTITIES
+from holdfast.store.database import IDENTITIES_FILE
 from holdfast.store.sqlite.backup import write_copy
 
-MODE = 0o700
+FOLDER_MODE = 0o700
 # Whoever has the store in a folder of others may find anything under that name.
-_CAREFUL = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_MOST = 65_536
+_OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_LARGEST_IDENTITIES = 65_536
 
 
 def read_identities(store: Path) -> bytes:
     """What tells whose home the folder of a store is; made again without, it would be refused."""
     try:
-        with os.fdopen(os.open(store.parent / IDENTITIES, _CAREFUL), "rb") as file:
-            return file.read(_MOST) or b""
+        with os.fdopen(os.open(store.parent / IDENTITIES_FILE, _OPEN_FLAGS), "rb") as file:
+            return file.read(_LARGEST_IDENTITIES) or b""
     except OSError:
         return b""
 
@@ -40,16 +40,16 @@ def save_copy(source: apsw.Connection, store: Path, identities: bytes = b"") -> 
     in the nearest folder above, else where temporary files are.
     """
     problems: list[str] = []
-    for folder in _folders(store.parent):
+    for folder in _folders_to_try(store.parent):
         try:
-            _make(folder, identities)
+            _make_folder(folder, identities)
             return _save_in(folder, source, store.name)
         except (OSError, apsw.Error, StoreError) as error:
             problems.append(f"{folder}: {error}")
     raise StoreError("; ".join(problems))
 
 
-def refuse_lost(store: Path) -> None:
+def refuse_lost_store(store: Path) -> None:
     """Refuse to begin an empty store in the place of one that is gone, and was saved."""
     if store.exists():
         return
@@ -57,46 +57,46 @@ def refuse_lost(store: Path) -> None:
     if copies:
         raise StoreGone(
             f"the file of the store is gone: there is none at {store}, but what it held is saved "
-            f"in {copies[-1]}; `{tell_restore(copies[-1], store)}` brings it back; to begin an "
+            f"in {copies[-1]}; `{describe_restore(copies[-1], store)}` brings it back; to begin an "
             "empty store, move what is saved elsewhere",
             copies[-1],
         )
 
 
-def tell_restore(copy: Path, store: Path) -> str:
+def describe_restore(copy: Path, store: Path) -> str:
     """The command that brings back what was saved, as it can be typed anywhere."""
     return f"holdfast db restore {quote(str(copy))} --db {quote(str(store))}"
 
 
-def save_again(source: apsw.Connection, copy: Path, identities: bytes = b"") -> None:
+def save_copy_again(source: apsw.Connection, copy: Path, identities: bytes = b"") -> None:
     """Write a saved copy once more, which somebody has removed with its folder."""
     try:
-        _make(copy.parent, identities)
+        _make_folder(copy.parent, identities)
         write_copy(source, copy)
     except (OSError, apsw.Error) as error:
         raise StoreError(f"{copy} was removed, and cannot be written again: {error}") from error
 
 
-def _folders(beside: Path) -> Iterator[Path]:
+def _folders_to_try(beside: Path) -> Iterator[Path]:
     yield beside
     yield next(each for each in beside.parents if each.exists())
     yield Path(tempfile.gettempdir())
 
 
-def _make(folder: Path, identities: bytes) -> None:
+def _make_folder(folder: Path, identities: bytes) -> None:
     if folder.exists():
         return
-    folder.mkdir(mode=MODE, parents=True)
+    folder.mkdir(mode=FOLDER_MODE, parents=True)
     # It holds the store's secret, and no longer what had kept the folder out of version control.
     with suppress(OSError):
         (folder / ".gitignore").write_text("*\n", encoding="utf-8")
         if identities:
-            (folder / IDENTITIES).touch(mode=0o600)
-            (folder / IDENTITIES).write_bytes(identities)
+            (folder / IDENTITIES_FILE).touch(mode=0o600)
+            (folder / IDENTITIES_FILE).write_bytes(identities)
 
 
 def _save_in(folder: Path, source: apsw.Connection, store: str) -> Path:
-    for target in (folder / name for name in _names(store)):
+    for target in (folder / name for name in _copy_names(store)):
         if target.exists():
             continue
         # Another process of this store saves its own at the same moment.
@@ -106,6 +106,6 @@ def _save_in(folder: Path, source: apsw.Connection, store: str) -> Path:
     raise AssertionError("names do not end")
 
 
-def _names(store: str) -> Iterator[str]:
+def _copy_names(store: str) -> Iterator[str]:
     named = f"{store}.saved-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
     return chain([f"{named}.db"], (f"{named}-{number}.db" for number in count(2)))

@@ -13,11 +13,11 @@ from typing import Any, cast
 import apsw
 
 from holdfast.errors import StoreError, StoreUnreachable
-from holdfast.store.tables import OWN, PREFIX, Values
+from holdfast.store.tables import MIGRATION_TABLE, TABLE_PREFIX, Values
 
 _NAMES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND substr(name, 1, ?) = ?"
 _COLUMNS = "SELECT name FROM pragma_table_info(?) ORDER BY cid"
-_NEEDS = 'SELECT DISTINCT "table" FROM pragma_foreign_key_list(?)'
+_REFERENCES = 'SELECT DISTINCT "table" FROM pragma_foreign_key_list(?)'
 # One that was never given a number has no row among the counters yet.
 _COUNTER = """
 SELECT COALESCE((SELECT seq FROM sqlite_sequence WHERE name = made.name), 0)
@@ -26,11 +26,11 @@ FROM sqlite_master AS made WHERE made.name = ? AND made.sql LIKE '%AUTOINCREMENT
 _FORGET_COUNTER = "DELETE FROM sqlite_sequence WHERE name = ?"
 _SET_COUNTER = "INSERT INTO sqlite_sequence (seq, name) VALUES (?, ?)"
 # What refers to what is looked at when the transaction ends.
-_LATER = "PRAGMA defer_foreign_keys = ON"
+_DEFER_CHECKS = "PRAGMA defer_foreign_keys = ON"
 
 
 @contextmanager
-def sqlite_errors_told() -> Iterator[None]:
+def translate_sqlite_errors() -> Iterator[None]:
     """What SQLite refuses, in words."""
     try:
         yield
@@ -41,15 +41,17 @@ def sqlite_errors_told() -> Iterator[None]:
 class SqliteTables:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        connection.execute(_LATER)
+        connection.execute(_DEFER_CHECKS)
 
     def names(self) -> set[str]:
-        found = self._read(_NAMES, len(PREFIX), PREFIX)
-        return {str(row[0]) for row in found} - {OWN}
+        found = self._read(_NAMES, len(TABLE_PREFIX), TABLE_PREFIX)
+        return {str(row[0]) for row in found} - {MIGRATION_TABLE}
 
-    def ordered(self) -> list[str]:
+    def order_by_references(self) -> list[str]:
         """The tables, each behind those that its rows refer to."""
-        needs = {name: {str(row[0]) for row in self._read(_NEEDS, name)} for name in self.names()}
+        needs = {
+            name: {str(row[0]) for row in self._read(_REFERENCES, name)} for name in self.names()
+        }
         ordered: list[str] = []
         while len(ordered) < len(needs):
             ordered += sorted(
@@ -94,17 +96,17 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-PATIENCE_MS = 5_000
+BUSY_MILLISECONDS = 5_000
 _TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table'"
 
 
-def read_tables(path: Path) -> Collection[str] | None:
+def read_table_names(path: Path) -> Collection[str] | None:
     """Its tables; nothing where it cannot be read: to open it as a store says why."""
     try:
         # Not opened for reading alone, which could leave a log and its index behind.
         flags = apsw.SQLITE_OPEN_READWRITE
         with closing(apsw.Connection(str(path), flags=flags)) as connection:
-            connection.set_busy_timeout(PATIENCE_MS)
+            connection.set_busy_timeout(BUSY_MILLISECONDS)
             connection.pragma("query_only", True)  # noqa: FBT003
             return {str(row[0]) for row in connection.execute(_TABLES)}
     except apsw.BusyError as error:

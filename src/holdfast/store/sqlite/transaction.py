@@ -12,24 +12,32 @@ from holdfast.clock import Clock
 from holdfast.errors import StoreError
 from holdfast.store.database import Row
 from holdfast.store.sql_text.queries import (
-    TIME,
+    TIME_PARAMETER,
     Query,
     Rows,
-    bind,
-    check,
-    counted,
+    bind_parameters,
+    check_parameters,
     encode,
-    plain,
-    transition,
+    require_counted,
+    require_plain,
+    require_transition,
 )
-from holdfast.store.sql_text.transitions import RECORD, RETURNED, Mark, Together
+from holdfast.store.sql_text.transitions import (
+    INSERT_EVENTS,
+    RETURNED_COLUMNS,
+    BulkChange,
+    CommitProof,
+)
 from holdfast.store.sqlite import bulk_changes
-from holdfast.store.sqlite.bulk_changes import Gathering
-from holdfast.store.sqlite.wide_rows import AT_ONCE, WideQuery
+from holdfast.store.sqlite.bulk_changes import ChangedRowNotes
+from holdfast.store.sqlite.wide_rows import ROWS_AT_ONCE, WideQuery
 
-EVENT = len(RETURNED)
-RECORDS = {count: RECORD + ", ".join([f"({', '.join('?' * EVENT)})"] * count) for count in AT_ONCE}
-MARKED = ("entity", "version", "changed_at", "type")
+EVENT_WIDTH = len(RETURNED_COLUMNS)
+EVENT_INSERTS = {
+    count: INSERT_EVENTS + ", ".join([f"({', '.join('?' * EVENT_WIDTH)})"] * count)
+    for count in ROWS_AT_ONCE
+}
+PROOF_COLUMNS = ("entity", "version", "changed_at", "type")
 LAST_EVENT = "SELECT entity, version, at, type FROM holdfast_event WHERE seq = last_insert_rowid()"
 
 
@@ -48,39 +56,41 @@ class SqliteTransaction:
         self,
         connection: apsw.Connection,
         catalogue: Catalogue,
-        gathering: Gathering | None = None,
+        changed_rows: ChangedRowNotes | None = None,
     ) -> None:
         self._connection = connection
         self._catalogue = catalogue
-        self._gathering = gathering or Gathering()
-        self.mark: Mark | None = None
+        self._changed_rows = changed_rows or ChangedRowNotes()
+        self.proof: CommitProof | None = None
         self._failed = False
 
     def read(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
-        return self._rows(plain(self._catalogue.queries[query]), rows, parameters)
+        return self._rows(require_plain(self._catalogue.queries[query]), rows, parameters)
 
     def change(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
-        known = transition(self._catalogue.queries[query])
-        told = self._gathering.choose(self._connection, known, rows, parameters)
-        if told is None:
+        known = require_transition(self._catalogue.queries[query])
+        bulk_change = self._changed_rows.choose_bulk_change(
+            self._connection, known, rows, parameters
+        )
+        if bulk_change is None:
             changed = self._rows(known, rows, parameters)
         else:
-            changed = self._change_together(known, told, rows, parameters)
+            changed = self._change_in_bulk(known, bulk_change, rows, parameters)
         if changed:
-            self.mark = Mark.of(changed[-1])
+            self.proof = CommitProof.of(changed[-1])
         return changed
 
     def insert(self, query: str, /, *, rows: Rows) -> Callable[[], int]:
-        known = counted(self._catalogue.queries[query])
+        known = require_counted(self._catalogue.queries[query])
         connection, inserted = self._connection, 0
         try:
             for text, bound in self._parts(known, rows, {}):
                 connection.execute(text, bound)
                 inserted += connection.changes()
             if inserted:
-                connection.execute(known.recorded, {"ids": encode([row[0] for row in rows])})
+                connection.execute(known.event_insert, {"ids": encode([row[0] for row in rows])})
                 found = connection.execute(LAST_EVENT).fetchall()
-                self.mark = Mark.of(dict(zip(MARKED, found[0], strict=True)))
+                self.proof = CommitProof.of(dict(zip(PROOF_COLUMNS, found[0], strict=True)))
         except apsw.Error:
             self._failed = True
             raise
@@ -90,7 +100,7 @@ class SqliteTransaction:
         return self.read(query, rows=rows, **parameters)
 
     def run(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> None:
-        self._rows(plain(self._catalogue.queries[query]), rows, parameters)
+        self._rows(require_plain(self._catalogue.queries[query]), rows, parameters)
 
     def check(self) -> None:
         """Refuse to be committed after an error, which SQLite would do and PostgreSQL would not."""
@@ -109,56 +119,62 @@ class SqliteTransaction:
             self._failed = True
             raise
 
-    def _change_together(
-        self, query: Query, told: Together, rows: Rows | None, parameters: dict[str, object]
+    def _change_in_bulk(
+        self,
+        query: Query,
+        bulk_change: BulkChange,
+        rows: Rows | None,
+        parameters: dict[str, object],
     ) -> list[Row]:
         given = self._bind(query, rows, parameters)
         try:
-            return bulk_changes.change(self._connection, told, given)
+            return bulk_changes.run_bulk_change(self._connection, bulk_change, given)
         except (apsw.Error, StoreError):
             self._failed = True
             # Whatever is missing there, the next transaction prepares it again.
-            self._gathering.forget()
+            self._changed_rows.forget()
             raise
 
     def _bind(
         self, query: Query, rows: Rows | None, parameters: dict[str, object]
     ) -> dict[str, object]:
-        given = bind(query, rows, parameters)
-        if query.timed:
-            given[TIME] = self._catalogue.clock.now()
+        given = bind_parameters(query, rows, parameters)
+        if query.takes_time:
+            given[TIME_PARAMETER] = self._catalogue.clock.now()
         return given
 
     def _run(self, query: Query, text: str, bound: apsw.Bindings) -> list[Row]:
         cursor = self._connection.execute(text, bound)
         # Whoever upgrades the store while this process goes on adds columns to whole rows.
-        names = None if query.whole else self._catalogue.columns.get(query.name)
-        return self._recorded(query, names or self._learn_names(query, cursor), cursor.fetchall())
+        names = None if query.returns_all_columns else self._catalogue.columns.get(query.name)
+        return self._record_and_name(
+            query, names or self._learn_names(query, cursor), cursor.fetchall()
+        )
 
     def _parts(
         self, query: Query, rows: Rows, parameters: dict[str, object]
     ) -> Iterator[tuple[str, list[object]]]:
-        check(query, {*parameters, "rows"})
+        check_parameters(query, {*parameters, "rows"})
         wide = self._catalogue.wide.get(query.name)
         if wide is None:
             wide = self._catalogue.wide[query.name] = WideQuery(query)
-        if query.timed:
-            parameters[TIME] = self._catalogue.clock.now()
+        if query.takes_time:
+            parameters[TIME_PARAMETER] = self._catalogue.clock.now()
         return wide.parts(rows, parameters)
 
-    def _recorded(
+    def _record_and_name(
         self, query: Query, names: tuple[str, ...], found: list[tuple[object, ...]]
     ) -> list[Row]:
         """The rows by name; of a transition, with their events written."""
         if query.changes is not None and found:
             # What a transition returns begins with what its event holds.
-            self._record([row[:EVENT] for row in found])
+            self._record_events([row[:EVENT_WIDTH] for row in found])
         return [dict(zip(names, row, strict=True)) for row in found]
 
-    def _record(self, events: list[tuple[object, ...]]) -> None:
+    def _record_events(self, events: list[tuple[object, ...]]) -> None:
         """Write events, many with one statement: each costs the interpreter's lock once."""
         place = 0
-        for count, text in RECORDS.items():
+        for count, text in EVENT_INSERTS.items():
             while len(events) - place >= count:
                 values = chain.from_iterable(events[place : place + count])
                 self._connection.execute(text, tuple(values))

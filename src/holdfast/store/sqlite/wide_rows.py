@@ -10,7 +10,7 @@ from holdfast.store.sql_text.macros import WIDE_ROWS
 from holdfast.store.sql_text.queries import Query, Rows
 
 # Few texts, so that each is prepared once and kept.
-AT_ONCE = (64, 8, 1)
+ROWS_AT_ONCE = (64, 8, 1)
 _NAME = re.compile(r"'(?:[^']|'')*'|:([a-z_]\w*)")
 
 
@@ -24,14 +24,14 @@ class WideQuery:
         # By their places, because values without names have no others.
         self._first = named
         self._last = [name for name in dict.fromkeys(_names(self._after)) if name not in named]
-        self._texts = {count: self._write(count) for count in AT_ONCE}
+        self._texts = {count: self._write(count) for count in ROWS_AT_ONCE}
 
     def parts(
         self, rows: Rows, parameters: Mapping[str, object]
     ) -> Iterator[tuple[str, list[object]]]:
         first, last = ([parameters[name] for name in each] for each in (self._first, self._last))
         place = 0
-        for count in AT_ONCE:
+        for count in ROWS_AT_ONCE:
             while len(rows) - place >= count:
                 values = chain.from_iterable(rows[place : place + count])
                 yield self._texts[count], [*first, *values, *last]

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from holdfast.engine.core.sync_async import settle
 from holdfast.errors import HoldfastError, StoreUnreachable, UnknownOutcome
-from holdfast.store.group_commit.entries import following
+from holdfast.store.group_commit.entries import follow_future
 from holdfast.threads import Flag
 
 # Said again after one of these it counts once: it was not written, or nobody knows whether it was.
@@ -58,6 +58,6 @@ def insist(send: Callable[[], Future[T]], over: Callable[[], bool]) -> Future[T]
             settle(kept, reply.result)
 
     sent = send()
-    kept: Future[T] = following(sent)
+    kept: Future[T] = follow_future(sent)
     sent.add_done_callback(hear)
     return kept

@@ -28,7 +28,7 @@ from holdfast.model.status import Status
 from holdfast.model.task import Assignment, NamedLease, NewTask, Task
 from holdfast.model.text import clean_name
 from holdfast.model.units import parse_duration
-from holdfast.store.deadlocks import keeps_writer
+from holdfast.store.deadlocks import would_deadlock
 from holdfast.worker.attempt.attempt_lease import AttemptEnded, insist
 from holdfast.worker.attempt.effect_names import Places, SharedName
 from holdfast.worker.attempt.waits import Asking, Suspended, Waits
@@ -344,7 +344,7 @@ class Memory:
     def _refuse_to_wait(self, name: str) -> None:
         """Before anything is done that could not be remembered."""
         file = self._engine.file
-        if keeps_writer(file, blocking=self._blocking):
+        if would_deadlock(file, blocking=self._blocking):
             raise InvalidWait(name, file)
 
     def _read_task(self) -> Task:

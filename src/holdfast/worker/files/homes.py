@@ -17,7 +17,7 @@ from os import geteuid
 from pathlib import Path
 
 from holdfast.errors import NotTrusted, StoreUnreachable
-from holdfast.store.database import IDENTITIES
+from holdfast.store.database import IDENTITIES_FILE
 from holdfast.worker.files.git_index import is_tracked
 from holdfast.worker.files.known_homes import (
     KnownHome,
@@ -169,7 +169,7 @@ def _is_empty(path: Path) -> bool:
 
 def _identities(home: Path) -> frozenset[str]:
     try:
-        told = read_private(home / IDENTITIES, home)
+        told = read_private(home / IDENTITIES_FILE, home)
     except OSError:
         return frozenset()
     return frozenset(told.decode("ascii", "replace").split())
@@ -222,7 +222,9 @@ def _remember_home(home: Path, *, link: str = "", tracked: bool = False) -> bool
         return False
     if entry.id:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        with os.fdopen(open_private(real / IDENTITIES, flags, real), "w", encoding="ascii") as file:
+        with os.fdopen(
+            open_private(real / IDENTITIES_FILE, flags, real), "w", encoding="ascii"
+        ) as file:
             file.write(f"{entry.id}\n")
     return True
 

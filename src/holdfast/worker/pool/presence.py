@@ -12,7 +12,7 @@ from itertools import count
 from holdfast.errors import HoldfastError
 from holdfast.model.worker import LiveWorker
 from holdfast.store.database import Row
-from holdfast.store.deadlocks import refuse_here
+from holdfast.store.deadlocks import refuse_deadlock
 from holdfast.worker.pool.worker_options import WorkerOptions
 from holdfast.worker.steps.process_identity import Origin
 from holdfast.worker.store_port import Office
@@ -39,7 +39,7 @@ class Presence:
 
         The answer are its options, with the name that it has from now on.
         """
-        refuse_here("worker(…)", self._engine.file)
+        refuse_deadlock("worker(…)", self._engine.file)
         self._due = self._engine.clock.monotonic() + self._engine.settings.renewal
         given = self._options
         try:

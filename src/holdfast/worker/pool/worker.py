@@ -17,7 +17,7 @@ from holdfast.engine.claims.standing_claims import MOST
 from holdfast.errors import HoldfastError, InvalidInput, ShuttingDown, StoreError, StoreGone
 from holdfast.model.task import Assignment
 from holdfast.model.worker import DRAIN
-from holdfast.store.deadlocks import is_writer, refuse_here, writes_own
+from holdfast.store.deadlocks import is_writer_thread, refuse_deadlock, writes_own_operation
 from holdfast.threads import is_program_ending, shorten_switch_interval
 from holdfast.worker.attempt.execution import Execution, Functions, Invocation, UnknownFunction
 from holdfast.worker.pool.disk import disk_of
@@ -144,9 +144,9 @@ class Worker(Startable):
 
     def stop(self) -> None:
         """Claim nothing more, let what runs finish, and end; a step that says so does not wait."""
-        waits = self._started and not self._runner.inside() and not is_writer()
+        waits = self._started and not self._runner.inside() and not is_writer_thread()
         if waits and not self._stopped.is_set():
-            refuse_here("stop(…)", self._engine.file)
+            refuse_deadlock("stop(…)", self._engine.file)
         self.drain()
         if waits:
             self._stopped.wait()
@@ -217,7 +217,9 @@ class Worker(Startable):
         # There may be more; where every place is taken, the report that frees one brings it.
         self._asking.hinted |= self._standing_claim.may_have_more and self._standing_claim.free > 0
         # Whoever is free begins at once; the worker's own thread is one more to wait for.
-        taken = self._runner.offer(arrival, free=writes_own() and self._runner.is_thread_of_step())
+        taken = self._runner.offer(
+            arrival, free=writes_own_operation() and self._runner.is_thread_of_step()
+        )
         if not taken:
             with self._lock:
                 self._arrived.append(arrival)

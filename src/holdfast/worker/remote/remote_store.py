@@ -30,7 +30,7 @@ from holdfast.model.text import clean_key, clean_name, encode_json
 from holdfast.randomness import Randomness, SystemRandomness
 from holdfast.settings import Settings
 from holdfast.store.database import Row
-from holdfast.store.group_commit.entries import Asked, Entry
+from holdfast.store.group_commit.entries import Entry, FutureEntry
 from holdfast.threads import SystemThreads, Threads
 from holdfast.worker.remote import client
 from holdfast.worker.remote.client import Client, TokenRefused
@@ -137,7 +137,7 @@ class RemoteWork:
         *,
         beside: int = 0,  # noqa: ARG002 - it is here, and not at the server
     ) -> Future[EffectRecord]:
-        asked: Asked[Operation] = Asked(
+        asked: FutureEntry[Operation] = FutureEntry(
             RecordEffect(
                 **self.reports.read_token(task_id, token),
                 name=clean_key("name", name),

@@ -108,9 +108,9 @@ def _credentials(url: str, environment: Mapping[str, str]) -> dict[str, str]:
     if not is_postgresql(url):
         return {}
     # Imported here, as only a store on PostgreSQL wants the driver.
-    from holdfast.store.postgresql.connection import Address  # noqa: PLC0415
+    from holdfast.store.postgresql.connection import ServerAddress  # noqa: PLC0415
 
-    address = Address(url)
+    address = ServerAddress(url)
     found = {STORE: place[1] or place[2]} if (place := _IN_URL.search(url)) else {}
     password = address.password or environment.get("PGPASSWORD", "")
     # One that is the name of the user or the database hides nothing, and is a common word.

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.engine.engine import Engine
 from holdfast.store.database import is_postgresql
-from holdfast.store.sql_text.queries import TIME
+from holdfast.store.sql_text.queries import TIME_PARAMETER
 from tests.contract.engine.read.test_pages import plan_of
 from tests.contract.task_states import MISSING_RUN, MISSING_TASK, create
 
@@ -41,7 +41,7 @@ ASKED: dict[str, Any] = {
     "actor": "user",
     "output": None,
     "error": None,
-    TIME: 1.0,
+    TIME_PARAMETER: 1.0,
 }
 
 
@@ -81,7 +81,7 @@ def test_a_claim_looks_up_what_it_takes_and_what_that_needs(engine: Engine, stor
         "bare": False,
         "worker": "worker",
         "lease": 1,
-        TIME: 1.0,
+        TIME_PARAMETER: 1.0,
     }
     plan = plan_of(store_url, "claim_tasks", asked)
     if is_postgresql(store_url):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.store.postgresql.connection import Address, Connection
+from holdfast.store.postgresql.connection import Connection, ServerAddress
 from holdfast.store.sql_text import queries
 from tests.contract.query_cost import rows_of
 from tests.contract.store.costs.test_writer_query_plans import plan_of
@@ -56,7 +56,7 @@ STEP: dict[str, dict[str, str]] = {
 
 @pytest.fixture
 def writer(postgres_store_url: str) -> Iterator[Connection]:
-    with Address(postgres_store_url).connect_writer(lock_timeout=1) as connection:
+    with ServerAddress(postgres_store_url).connect_writer(lock_timeout=1) as connection:
         connection.execute(WORKFLOW.encode())
         yield connection
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.store.postgresql.connection import Address, Connection
-from holdfast.store.postgresql.statement import numbered
+from holdfast.store.postgresql.connection import Connection, ServerAddress
+from holdfast.store.postgresql.statement import number_parameters
 from holdfast.store.sql_text import queries
 from holdfast.store.sql_text.queries import Query
 from tests.contract.query_cost import rows_of
@@ -80,13 +80,13 @@ SELECT made.*, '', '', 3, 5, 0, 0, '', '', 1, 1 FROM (
 
 @pytest.fixture
 def writer(postgres_store_url: str) -> Iterator[Connection]:
-    with Address(postgres_store_url).connect_writer(lock_timeout=1) as connection:
+    with ServerAddress(postgres_store_url).connect_writer(lock_timeout=1) as connection:
         yield connection
 
 
 @pytest.fixture
 def view(postgres_store_url: str) -> Iterator[Connection]:
-    with Address(postgres_store_url).connect_view() as connection:
+    with ServerAddress(postgres_store_url).connect_view() as connection:
         yield connection
 
 
@@ -94,7 +94,7 @@ def plan_of(
     connection: Connection, query: Query, given: Mapping[str, str] = {}, *, followed: bool = False
 ) -> dict[str, Any]:
     """The plan that a connection keeps for a query; one that is followed tells what it touched."""
-    statement = numbered(query.text)
+    statement = number_parameters(query.text)
     known = "SELECT 1 FROM pg_prepared_statements WHERE name = %s"
     if not connection.execute(known, (query.name,)).fetchall():
         connection.execute(f"PREPARE {query.name} AS ".encode() + statement.text, prepare=False)

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from holdfast.errors import ShuttingDown, WrongThread
-from holdfast.store.deadlocks import is_writer, writes_own
+from holdfast.store.deadlocks import is_writer_thread, writes_own_operation
 from holdfast.store.group_commit.entries import Entry
 from tests.unit.store.group_commit.memory_group import Desk, Note
 
@@ -60,25 +60,25 @@ def at_the_commit(desk: Desk, callback: Callable[[], None]) -> None:
 
 def test_an_operation_is_written_by_the_thread_that_brings_it(desk: Desk) -> None:
     wrote: list[bool] = []
-    at_the_commit(desk, lambda: wrote.append(is_writer()))
+    at_the_commit(desk, lambda: wrote.append(is_writer_thread()))
     told = Told("a")
     enter(desk, told)
     assert (told.thread, told.reply) == (threading.current_thread().name, 1)
     assert wrote == [True]
-    assert not is_writer()
+    assert not is_writer_thread()
 
 
 def test_a_thread_that_writes_for_others_too_is_not_the_only_one_to_be_told(desk: Desk) -> None:
     alone: list[bool] = []
-    at_the_commit(desk, lambda: alone.append(writes_own()))
+    at_the_commit(desk, lambda: alone.append(writes_own_operation()))
     enter(desk, Told("a"))
     other = Told("b")
     desk.group._inbox.append(other)  # noqa: SLF001 - brought by somebody before the writer woke
-    at_the_commit(desk, lambda: alone.append(writes_own()))
+    at_the_commit(desk, lambda: alone.append(writes_own_operation()))
     enter(desk, Told("c"))
     assert other.heard.is_set()
     assert alone == [True, False]
-    assert not writes_own()
+    assert not writes_own_operation()
 
 
 def test_an_operation_that_comes_meanwhile_is_left_to_the_writers_thread(desk: Desk) -> None:

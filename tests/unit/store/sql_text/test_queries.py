@@ -164,10 +164,10 @@ def test_a_statement_that_answers_a_count_returns_no_row_on_sqlite_and_one_on_po
     headers = ("-- changes: task", "-- event: 'task.created'", "-- answers: count")
     body = "INSERT INTO holdfast_task (id) SELECT 1"
     quiet = one(tmp_path, body, "sqlite", *headers)
-    assert quiet.counted
+    assert quiet.answers_count
     assert quiet.text == body
-    assert quiet.recorded.startswith("INSERT INTO holdfast_event")
-    assert "('task.created') AS type" in quiet.recorded
+    assert quiet.event_insert.startswith("INSERT INTO holdfast_event")
+    assert "('task.created') AS type" in quiet.event_insert
     text = one(tmp_path, body, "postgresql", *headers).text
     assert text.endswith("AS xid FROM changed LIMIT 1")
     assert "count(*) OVER () AS inserted" in text

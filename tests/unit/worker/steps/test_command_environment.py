@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.store.postgresql.connection import Address
+from holdfast.store.postgresql.connection import ServerAddress
 from holdfast.worker.steps.command_environment import without_password
 
 
@@ -21,7 +21,10 @@ from holdfast.worker.steps.command_environment import without_password
 def test_the_store_is_named_to_a_command_without_its_password(url: str) -> None:
     named = without_password(url)
     assert "horse" not in named
-    assert (Address(named).names, Address(named).password) == (Address(url).names, None)
+    assert (ServerAddress(named).names, ServerAddress(named).password) == (
+        ServerAddress(url).names,
+        None,
+    )
 
 
 @pytest.mark.parametrize("url", ["sqlite:////tmp/x.db", "postgresql://me@db/shop"])

@@ -9,7 +9,7 @@ import pytest
 from holdfast.engine.engine import Engine
 from holdfast.engine.state import loops
 from holdfast.model.workflow.graph import Step
-from holdfast.store.postgresql.connection import Address, Connection
+from holdfast.store.postgresql.connection import Connection, ServerAddress
 from holdfast.store.sql_text import queries
 from tests.contract.engine.state.loops.test_loops import begin, loop, of, planned, ready, work_off
 from tests.contract.engine.state.verdicts.test_verifiers import ACCEPT, REJECT, judge
@@ -50,7 +50,7 @@ def _few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def writer(postgres_store_url: str) -> Iterator[Connection]:
-    with Address(postgres_store_url).connect_writer(lock_timeout=1) as connection:
+    with ServerAddress(postgres_store_url).connect_writer(lock_timeout=1) as connection:
         for statement in LONG:
             connection.execute(statement.encode(), prepare=False)
         yield connection

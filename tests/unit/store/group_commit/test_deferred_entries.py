@@ -7,7 +7,7 @@ from itertools import chain
 import pytest
 
 from holdfast.errors import StoreBusy
-from holdfast.store.group_commit.queue import PARTED, WHILE_ASIDE
+from holdfast.store.group_commit.queue import PATIENCE_FOR_PART, PATIENCE_WHILE_DEFERRED
 from tests.unit.store.group_commit.memory_group import Desk, Note, notes
 
 
@@ -34,7 +34,7 @@ def test_only_the_first_operation_that_finds_a_row_locked_is_waited_for() -> Non
     desk.step_all()
     desk.submit(*notes("i"))
     desk.step_all()
-    assert desk.paper.patience == [None, *[PARTED] * 6, WHILE_ASIDE]
+    assert desk.paper.patience == [None, *[PATIENCE_FOR_PART] * 6, PATIENCE_WHILE_DEFERRED]
     assert len(desk.numbers) == 4
 
 
