@@ -87,7 +87,7 @@ from holdfast.model.task import NewTask
 
 engine = Engine(sys.argv[1]).start()
 task = engine.tasks.create(NewTask(title="x")).id
-with engine.commits._arrived:
+with engine.commits._inbox_changed:
     child = os.fork()
 if not child:
     try:

@@ -83,13 +83,13 @@ def test_an_insert_leaves_the_mark_by_which_its_commit_is_found(
 ) -> None:
     def work(tx: Transaction) -> CommitProof:
         tx.insert("insert_tasks", rows=written(sample, [None, None]))()
-        mark: CommitProof = vars(tx)["mark"]
-        return mark
+        proof: CommitProof = vars(tx)["proof"]
+        return proof
 
-    mark = engine.database.transact(work)
+    proof = engine.database.transact(work)
     with raw(store_url) as look:
         found = look("SELECT entity, version, at, type FROM holdfast_event")
-    assert mark.as_parameters() in found
+    assert proof.as_parameters() in found
 
 
 def test_statements_that_give_a_count_are_not_run_as_statements_that_give_rows(

@@ -212,12 +212,12 @@ import sys
 from pathlib import Path
 from holdfast.clock import SystemClock
 from holdfast.store import migrations
-from holdfast.store.sqlite.connection import connect, create
+from holdfast.store.sqlite.connection import connect, create_file
 from holdfast.store.sqlite.database import SqliteMigrator
 def pause():
     print("half-way", flush=True)
     sys.stdin.readline()
-create(Path(sys.argv[1]))
+create_file(Path(sys.argv[1]))
 connection = connect(Path(sys.argv[1]), SystemClock())
 connection.create_scalar_function("pause", pause, 0)
 migrator = SqliteMigrator(connection, SystemClock())
