@@ -11,7 +11,7 @@ from pathlib import Path
 from holdfast.bus.envelope import make_schema as make_envelope_schema
 from holdfast.cli.app.command_registry import EPILOG
 from holdfast.definition.project_file import SETTINGS, Setting
-from holdfast.definition.schema import make_schema, make_tables
+from holdfast.definition.schema import make_key_tables, make_schema
 from holdfast.engine.explain.doctor import CHECKS
 from holdfast.model.result import Refusal
 from holdfast.model.status import RUN_TRANSITIONS, TASK_TRANSITIONS, Hold, Transition
@@ -65,7 +65,7 @@ def workflow_files() -> str:
     """Every key of a workflow file, from the table that the reader goes by."""
     return (
         NOTE + "# Keys of workflow files\n\n[How to write one](../how-to/workflow-files.md).\n"
-        "For editors: [workflow.schema.json](workflow.schema.json).\n\n" + make_tables()
+        "For editors: [workflow.schema.json](workflow.schema.json).\n\n" + make_key_tables()
     )
 
 

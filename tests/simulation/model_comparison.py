@@ -160,11 +160,11 @@ class Bench:
 
     def attempt(self, pick: int, *, live: bool) -> Attempt:
         """An attempt that runs, or any there ever was."""
-        alive = [each for each in self.attempts if self._lives(each)]
+        alive = [each for each in self.attempts if self._states_by_process(each)]
         stale = Attempt(task=self.task(pick), fence=0, token="1." + "0" * 32)
         return (_pick(alive, pick) if live else None) or _pick(self.attempts, pick) or stale
 
-    def _lives(self, attempt: Attempt) -> bool:
+    def _states_by_process(self, attempt: Attempt) -> bool:
         task = self.world.tasks.get(attempt.task)
         return task is not None and task.status == "running" and task.attempt == attempt.fence
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.api.hook import HookFunction
 from holdfast.api.signature import Signature
-from holdfast.api.step import Member
+from holdfast.api.step import StepDeclaration
 from holdfast.api.workflow import WorkflowBuilder
 from holdfast.engine.surroundings.hooks import read_payload
 from holdfast.errors import HoldfastError, InvalidInput
@@ -34,7 +34,7 @@ class NoVerdict(HoldfastError):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Call:
+class FunctionBinding:
     """How a function is called: what fills its parameters, what becomes of its result."""
 
     function: Callable[..., object]
@@ -44,10 +44,10 @@ class Call:
     asynchronous: bool
 
 
-class Registry:
+class FunctionRegistry:
     def __init__(self, engine: Callable[[], Engine]) -> None:
         self._engine = engine
-        self._calls: dict[tuple[str | None, str | None], Call] = {}
+        self._bindings: dict[tuple[str | None, str | None], FunctionBinding] = {}
         self.tasks: dict[str, Signature] = {}
         self.workflows: dict[str, WorkflowBuilder] = {}
         self.hooks: dict[str, HookFunction] = {}
@@ -62,37 +62,39 @@ class Registry:
 
     def bind(self, assignment: Assignment, context: Context) -> Invocation:
         workflow = assignment.workflow if assignment.is_step else None
-        call = self._call(workflow, assignment)
+        call = self._find_binding(workflow, assignment)
         arguments = call.gather(assignment)
         if call.context is not None:
             arguments[call.context] = context
         return Invocation(call.function, arguments, call.encode, call.asynchronous)
 
-    def _call(self, workflow: str | None, assignment: Assignment) -> Call:
-        found = self._calls.get((workflow, assignment.step))
+    def _find_binding(self, workflow: str | None, assignment: Assignment) -> FunctionBinding:
+        found = self._bindings.get((workflow, assignment.step))
         if found is None:
             signature = self._signature(workflow, assignment.step)
             if signature is None:
-                raise _unable(_missing(workflow, assignment))
-            found = self._calls[workflow, assignment.step] = self._prepare(
+                raise _unknown_function(_describe_missing(workflow, assignment))
+            found = self._bindings[workflow, assignment.step] = self._prepare(
                 workflow, assignment.step, signature
             )
         return found
 
-    def _prepare(self, workflow: str | None, step: str | None, signature: Signature) -> Call:
+    def _prepare(
+        self, workflow: str | None, step: str | None, signature: Signature
+    ) -> FunctionBinding:
         """All that calls of one function have in common."""
         encode: Callable[[object], object] = partial(signature.encode, "return")
         gather: Callable[[Assignment], dict[str, Any]]
         if (hook := hook_name(step)) is not None:
-            gather = partial(_told, self.hooks[hook].parameter)
+            gather = partial(_hook_arguments, self.hooks[hook].parameter)
         elif workflow is None:
-            gather = partial(_passed, signature)
+            gather = partial(_task_arguments, signature)
         else:
             member = self.workflows[workflow].known[signature.name]
-            gather = partial(self._arguments, member, signature)
-            if "verifies" in member.course:
+            gather = partial(self._step_arguments, member, signature)
+            if "verifies" in member.flow_options:
                 encode = partial(_encode_verdict, signature)
-        return Call(
+        return FunctionBinding(
             function=signature.function,
             context=signature.context,
             gather=gather,
@@ -100,14 +102,14 @@ class Registry:
             asynchronous=signature.asynchronous,
         )
 
-    def _arguments(
-        self, member: Member, signature: Signature, assignment: Assignment
+    def _step_arguments(
+        self, member: StepDeclaration, signature: Signature, assignment: Assignment
     ) -> dict[str, Any]:
-        arguments = _given(signature, assignment.input or {}) if signature.inputs else {}
+        arguments = _decode_inputs(signature, assignment.input or {}) if signature.inputs else {}
         if member.sources:
-            arguments |= self._needed(member, signature, assignment)
+            arguments |= self._needed_arguments(member, signature, assignment)
         if signature.filled:
-            arguments |= self._filled(member, signature, assignment)
+            arguments |= self._filled_arguments(member, signature, assignment)
         return arguments
 
     def _signature(self, workflow: str | None, step: str | None) -> Signature | None:
@@ -120,8 +122,8 @@ class Registry:
         member = None if builder is None else builder.known.get(str(step))
         return None if member is None else member.signature
 
-    def _needed(
-        self, member: Member, signature: Signature, assignment: Assignment
+    def _needed_arguments(
+        self, member: StepDeclaration, signature: Signature, assignment: Assignment
     ) -> dict[str, Any]:
         outputs = assignment.needs
         if assignment.item_number is not None and any(
@@ -130,23 +132,23 @@ class Registry:
             outputs = outputs | self._engine().work.needed_around(assignment.task_id)
         return {
             name: signature.decode(
-                name, _part(name, reference, _output(member, reference, outputs))
+                name, _find_part(name, reference, _find_output(member, reference, outputs))
             )
             for name, reference in member.sources.items()
         }
 
-    def _filled(
-        self, member: Member, signature: Signature, assignment: Assignment
+    def _filled_arguments(
+        self, member: StepDeclaration, signature: Signature, assignment: Assignment
     ) -> dict[str, Any]:
         feedback = assignment.feedback
         # Only an earlier attempt can have asked.
         if "feedback" in signature.filled and assignment.attempt > 1:
             feedback = feedback_before(self._engine().work.effects(assignment.task_id), feedback)
-        values = _values(member, assignment, feedback)
+        values = _filled_values(member, assignment, feedback)
         arguments: dict[str, Any] = {}
         for name, parameter in signature.filled.items():
             if name not in values:
-                raise _unable(f"{member.name} wants its {name}, which its run lacks")
+                raise _unknown_function(f"{member.name} wants its {name}, which its run lacks")
             # Nothing was said yet: what the function itself says of that stands.
             if name != "feedback" or feedback is not None or parameter.default is parameter.empty:
                 arguments[name] = signature.decode(name, values[name])
@@ -161,41 +163,45 @@ def _encode_verdict(signature: Signature, result: object) -> object:
         raise NoVerdict(f"{signature.name} gave no verdict: {error.reason}; {advice}") from error
 
 
-def _told(parameter: str, assignment: Assignment) -> dict[str, Any]:
+def _hook_arguments(parameter: str, assignment: Assignment) -> dict[str, Any]:
     return {parameter: read_payload(assignment.payload)}
 
 
-def _passed(signature: Signature, assignment: Assignment) -> dict[str, Any]:
-    return _given(signature, assignment.payload or {}) if signature.inputs else {}
+def _task_arguments(signature: Signature, assignment: Assignment) -> dict[str, Any]:
+    return _decode_inputs(signature, assignment.payload or {}) if signature.inputs else {}
 
 
-def _given(signature: Signature, given: Mapping[str, Any]) -> dict[str, Any]:
+def _decode_inputs(signature: Signature, given: Mapping[str, Any]) -> dict[str, Any]:
     arguments: dict[str, Any] = {}
     for name, parameter in signature.inputs.items():
         if name in given:
             arguments[name] = signature.decode(name, given[name])
         elif parameter.default is parameter.empty:
-            raise _unable(f"{signature.name} wants the input {name!r}, which its run lacks")
+            raise _unknown_function(
+                f"{signature.name} wants the input {name!r}, which its run lacks"
+            )
     return arguments
 
 
-def _missing(workflow: str | None, assignment: Assignment) -> str:
+def _describe_missing(workflow: str | None, assignment: Assignment) -> str:
     of = f" of {workflow}@{str(assignment.workflow_version)[:8]}" if workflow else ""
     return f"this program has no function {assignment.step!r}{of}"
 
 
-def _unable(why: str) -> UnknownFunction:
+def _unknown_function(why: str) -> UnknownFunction:
     return UnknownFunction(f"{why}; it is held until a worker of a program starts that can run it")
 
 
-def _output(member: Member, reference: Reference, outputs: Mapping[str, Any]) -> object:
+def _find_output(
+    member: StepDeclaration, reference: Reference, outputs: Mapping[str, Any]
+) -> object:
     name = str(reference.step)
     if name not in outputs:
-        raise _unable(f"{member.name} wants the output of {name}, which its run lacks")
+        raise _unknown_function(f"{member.name} wants the output of {name}, which its run lacks")
     return outputs[name]
 
 
-def _part(name: str, reference: Reference, output: object) -> object:
+def _find_part(name: str, reference: Reference, output: object) -> object:
     """The part of an output that a path leads to; of a step that was skipped, nothing."""
     if output is None or reference.is_whole_output:
         return output
@@ -205,19 +211,21 @@ def _part(name: str, reference: Reference, output: object) -> object:
         raise InvalidInput(name, str(error)) from error
 
 
-def _values(member: Member, assignment: Assignment, feedback: object) -> dict[str, Any]:
+def _filled_values(
+    member: StepDeclaration, assignment: Assignment, feedback: object
+) -> dict[str, Any]:
     values: dict[str, Any] = {
         "attempt": assignment.attempt,
         "feedback": describe_feedback(feedback),
     }
     if assignment.item_number is not None:
         values["item"] = assignment.item
-    if (verified := member.course.get("verifies")) in assignment.needs:
+    if (verified := member.flow_options.get("verifies")) in assignment.needs:
         values["subject"] = assignment.needs[verified]
     return values
 
 
-def executors_of(engine: Engine, functions: Registry) -> Executors:
+def make_executors(engine: Engine, functions: FunctionRegistry) -> Executors:
     """What a worker on a store of its own runs; its commands reach that store through it."""
 
     def carrier(state: State) -> Carrier:

@@ -23,7 +23,7 @@ Row = dict[str, Any]
 Decode = Callable[[str, Any], Any]
 
 
-class Result(Generic[T]):
+class PendingResult(Generic[T]):
     """`handle.result(timeout)` waits, `await handle.result.aio(timeout)` does not block.
 
     Who waits reads the row, and not the thread that wrote it: a type may run code of its own.
@@ -43,7 +43,7 @@ class Result(Generic[T]):
         A `timeout` (seconds, or "2m") raises TimeoutError, which tells how the task or run stands;
         the task or run itself goes on.
         """
-        seconds = _seconds(timeout)
+        seconds = _read_timeout(timeout)
         future = self._wait(None if has_open_transaction() else self._since)
         try:
             if not future.done():
@@ -51,7 +51,7 @@ class Result(Generic[T]):
                 refuse_deadlock("result(…)", self._engine.file)
             row = future.result(seconds)
         except TimeoutError:
-            raise TimeoutError(self._late(seconds)) from None
+            raise TimeoutError(self._describe_timeout(seconds)) from None
         finally:
             future.cancel()
         return self._read(row)
@@ -61,7 +61,7 @@ class Result(Generic[T]):
         return to_await(self._aio(timeout), "result")
 
     async def _aio(self, timeout: float | str | None) -> T:  # noqa: ASYNC109 - one signature
-        seconds = _seconds(timeout)
+        seconds = _read_timeout(timeout)
         since = None if is_inside_transaction() else self._since
         asked = await asyncio.to_thread(self._wait, since)
         future = asyncio.wrap_future(asked)
@@ -70,7 +70,7 @@ class Result(Generic[T]):
                 refuse_deadlock("result.aio(…)", self._engine.file, blocking=False)
             row = await asyncio.wait_for(future, seconds)
         except TimeoutError:
-            raise TimeoutError(await asyncio.to_thread(self._late, seconds)) from None
+            raise TimeoutError(await asyncio.to_thread(self._describe_timeout, seconds)) from None
         finally:
             future.cancel()
         return await asyncio.to_thread(self._read, row)
@@ -78,7 +78,7 @@ class Result(Generic[T]):
     def _wait(self, since: int | None) -> Future[Row]:
         return self._engine.outcomes.wait(self._identifier, since)
 
-    def _late(self, seconds: float | None) -> str:
+    def _describe_timeout(self, seconds: float | None) -> str:
         late = f"{self._identifier} has not ended within {seconds:g} s, and goes on"
         ask = self._engine.why_run if is_run_id(self._identifier) else self._engine.why
         try:
@@ -114,13 +114,13 @@ class Handle(Generic[T]):
         return f"<{type(self).__name__} {self.id}>"
 
     @property
-    def result(self) -> Result[T]:
+    def result(self) -> PendingResult[T]:
         """Call it to wait for the end: `handle.result()`, `handle.result(timeout="2m")`.
 
         It gives what the function returned, or raises `TaskFailed` with the error. In a coroutine
         `await handle.result.aio()`.
         """
-        return Result(self._engine, self.id, self._read, self._since)
+        return PendingResult(self._engine, self.id, self._read, self._since)
 
 
 class RunHandle(Handle[Any]):
@@ -147,9 +147,9 @@ class RunHandle(Handle[Any]):
         `NotFound` says which steps there are, or when a task will be made that is to come.
         """
         found = self._engine.runs.task(self.id, address)
-        return Handle(self._engine, found.id, partial(self._read_of, found), created=False)
+        return Handle(self._engine, found.id, partial(self._read_result_of, found), created=False)
 
-    def _read_of(self, task: Task, row: Row) -> Any:  # noqa: ANN401 - what its function returns
+    def _read_result_of(self, task: Task, row: Row) -> Any:  # noqa: ANN401 - what its function returns
         output = read_task_result(row)
         if task.kind is TaskKind.GROUP and task.item is not None:
             return self._decode(str(task.step), [output])[0]
@@ -159,20 +159,20 @@ class RunHandle(Handle[Any]):
 def read_task_result(row: Row) -> Any:  # noqa: ANN401 - JSON is any value
     """What an ended task gave, as JSON."""
     if row["status"] != Status.DONE:
-        raise failure(row)
+        raise make_failure(row)
     return None if row["output"] is None else json.loads(row["output"])
 
 
 def read_run_result(engine: Engine, row: Row, decode: Decode) -> Any:  # noqa: ANN401 - what its last steps return
     """What an ended run gave: the output of its last step, or of its last steps by name."""
     if row["status"] != RunStatus.COMPLETED:
-        raise failure(row, engine.runs.failed_at(row["id"]))
+        raise make_failure(row, engine.runs.failed_at(row["id"]))
     outputs = engine.runs.outputs(row["id"])
     decoded = {step: decode(step, output) for step, output in outputs.items()}
     return next(iter(decoded.values())) if len(decoded) == 1 else decoded
 
 
-def failure(row: Row, step: str | None = None) -> TaskFailed:
+def make_failure(row: Row, step: str | None = None) -> TaskFailed:
     """What to raise for a row that ended without a result."""
     error = None if row["error"] is None else json.loads(row["error"])
     return TaskFailed(row["id"], row["status"], error, step)
@@ -182,5 +182,5 @@ def is_run_id(identifier: object) -> TypeGuard[str]:
     return isinstance(identifier, str) and identifier.startswith("r_")
 
 
-def _seconds(timeout: float | str | None) -> float | None:
+def _read_timeout(timeout: float | str | None) -> float | None:
     return None if timeout is None else parse_duration("timeout", timeout)

@@ -19,19 +19,19 @@ from typing import Any, ParamSpec, Self, TypeVar, overload
 from weakref import WeakSet
 
 from holdfast.api.archive import Archive
-from holdfast.api.function_registry import Registry, executors_of
+from holdfast.api.function_registry import FunctionRegistry, make_executors
 from holdfast.api.handle import Handle, RunHandle, is_run_id, read_task_result
-from holdfast.api.hook import HookFunction, Watched, define_hook
+from holdfast.api.hook import HookFunction, WatchedEnds, define_hook
 from holdfast.api.options import (
     default_retry,
     read_concurrency,
     read_seconds,
     read_settings,
+    read_step_options,
     refuse_unknown,
-    step_options,
 )
 from holdfast.api.plan import Plan
-from holdfast.api.signature import own_name
+from holdfast.api.signature import function_name
 from holdfast.api.task import TaskDecorator, TaskFunction
 from holdfast.api.workflow import WorkflowBuilder, WorkflowFile
 from holdfast.engine.core.context import USER
@@ -62,7 +62,7 @@ from holdfast.worker.pool.worker import Worker
 from holdfast.worker.pool.worker_options import WorkerOptions
 
 
-class People(ABC):
+class PeopleOperations(ABC):
     """The part of a `Holdfast` that people speak through."""
 
     @property
@@ -108,7 +108,7 @@ T = TypeVar("T")
 
 
 @dataclass(kw_only=True)
-class Life:
+class ProcessState:
     """What is open in one process; a forked child starts with nothing."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -117,7 +117,7 @@ class Life:
     workers: WeakSet[Worker] = field(default_factory=WeakSet)
 
 
-class Holdfast(People):
+class Holdfast(PeopleOperations):
     """Open a store by URL: `sqlite:///file.db` or `postgresql://…`, the same code on both.
 
     Nothing is opened before it is first used, so that a module may make one at import. The
@@ -132,20 +132,20 @@ class Holdfast(People):
         check_url(url)
         self.settings = Settings(url=url, **read_settings(settings))
         self._retry = default_retry(self.settings)
-        self._functions = Registry(lambda: self.engine)
+        self._functions = FunctionRegistry(lambda: self.engine)
         self._closed = False
-        self._lives: dict[int, Life] = {}
+        self._states_by_process: dict[int, ProcessState] = {}
 
     @property
     def engine(self) -> Engine:
         """The engine, opened and its schema brought up to date on first use in each process."""
-        life = self._life
-        with life.lock:
+        state = self._process_state
+        with state.lock:
             if self._closed:
                 raise ShuttingDown("this Holdfast is closed; open another")
-            if life.engine is None:
-                life.engine = self._open()
-            return life.engine
+            if state.engine is None:
+                state.engine = self._open()
+            return state.engine
 
     def _open(self) -> Engine:
         engine = Engine(self.settings.url, settings=self.settings).start()
@@ -157,12 +157,16 @@ class Holdfast(People):
         return engine
 
     @property
-    def _life(self) -> Life:
+    def _process_state(self) -> ProcessState:
         # What a forked child inherits stays in its place: to let go of it would close the
         # connections of its parent.
-        life = self._lives.get(fork_generation())
+        state = self._states_by_process.get(fork_generation())
         # One step, so that no two threads begin two lives.
-        return self._lives.setdefault(fork_generation(), Life()) if life is None else life
+        return (
+            self._states_by_process.setdefault(fork_generation(), ProcessState())
+            if state is None
+            else state
+        )
 
     @property
     def tasks(self) -> Tasks:
@@ -265,10 +269,10 @@ class Holdfast(People):
         `timeout`, `concurrency` (a key, or a key and its limit), `max_attempts`, `max_lost`,
         `backoff`, `backoff_max`.
         """
-        chosen = step_options(options, self._retry)
+        chosen = read_step_options(options, self._retry)
 
         def add(decorated: Callable[..., Any]) -> TaskFunction[..., Any, Any]:
-            known = clean_name("task", name or own_name(decorated))
+            known = clean_name("task", name or function_name(decorated))
             template = NewTask(title=known, step=known, **chosen)
             made = TaskFunction[..., Any, Any](lambda: self.engine, decorated, template)
             if known in self._functions.tasks:
@@ -357,18 +361,18 @@ class Holdfast(People):
         with the event, after a `Context` if it takes one. The `name` and the options are those of
         `@hf.task`. The store knows of it when this Holdfast is first used.
         """
-        watched = Watched(events=events, workflow=workflow, task=task)
+        watched = WatchedEnds(events=events, workflow=workflow, task=task)
 
         def add(decorated: Callable[P, T]) -> Callable[P, T]:
-            known = clean_name("hook", name or own_name(decorated))
+            known = clean_name("hook", name or function_name(decorated))
             made = define_hook(known, decorated, watched, options, self._retry)
-            life = self._life
+            state = self._process_state
             # Who opens the store holds the lock until it knows every hook that is there.
-            with life.lock:
+            with state.lock:
                 if known in self._functions.hooks:
                     raise InvalidDefinition(known, ["is already a hook of this Holdfast"])
                 self._functions.hooks[known] = made
-                opened = life.engine
+                opened = state.engine
             if opened is not None:
                 self._register(opened, made)
             return decorated
@@ -381,7 +385,7 @@ class Holdfast(People):
                 opened.hooks.register([hook.definition])
         except BaseException:
             # So that it can be said again.
-            with self._life.lock:
+            with self._process_state.lock:
                 self._functions.hooks.pop(hook.definition.name, None)
             raise
 
@@ -415,20 +419,20 @@ class Holdfast(People):
         with its host and a number; `least_disk`, below which it claims nothing ("2GB").
         """
         refuse_unknown("option", options, [each.name for each in fields(WorkerOptions)])
-        executors = executors_of(self.engine, self._functions)
+        executors = make_executors(self.engine, self._functions)
         worker = Worker(self.engine, executors, WorkerOptions(**options), executors.clean)
         executors.begin()
-        with self._life.lock:
-            self._life.workers.add(worker)
+        with self._process_state.lock:
+            self._process_state.workers.add(worker)
         return worker
 
     def close(self) -> None:
         """Stop the workers, write what was submitted, then close the store."""
-        life = self._life
-        for worker in list(life.workers):
+        state = self._process_state
+        for worker in list(state.workers):
             worker.stop()
-        with life.lock:
-            opened, life.engine, self._closed = life.engine, None, True
+        with state.lock:
+            opened, state.engine, self._closed = state.engine, None, True
         if opened is not None:
             opened.close()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from holdfast.api.options import step_options
+from holdfast.api.options import read_step_options
 from holdfast.api.signature import Signature
 from holdfast.api.task import TaskFunction
 from holdfast.api.workflow import WorkflowBuilder
@@ -31,7 +31,7 @@ class HookFunction:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Watched:
+class WatchedEnds:
     """Which ends a hook is for: their names, and the workflow or task if it is for one alone."""
 
     events: tuple[str, ...]
@@ -46,10 +46,10 @@ class Watched:
         if self.workflow is not None and self.task is not None:
             raise InvalidInput("task", "a hook is for a workflow or for a task, not for both")
         if self.workflow is not None:
-            return self._only("workflow", self.workflow, RUN_ENDS)
-        return None if self.task is None else self._only("task", self.task, TASK_ENDS)
+            return self._check_ends_of("workflow", self.workflow, RUN_ENDS)
+        return None if self.task is None else self._check_ends_of("task", self.task, TASK_ENDS)
 
-    def _only(
+    def _check_ends_of(
         self,
         field: str,
         chosen: WorkflowBuilder | TaskFunction[..., Any, Any] | str,
@@ -64,7 +64,7 @@ class Watched:
 def define_hook(
     name: str,
     function: Callable[..., Any],
-    watched: Watched,
+    watched: WatchedEnds,
     options: Mapping[str, Any],
     retry: RetryPolicy,
 ) -> HookFunction:
@@ -84,7 +84,7 @@ def define_hook(
             name=name,
             events=watched.events,
             about=watched.about,
-            **step_options(options, retry),
+            **read_step_options(options, retry),
         ),
         signature=signature,
     )

@@ -29,13 +29,13 @@ class StepOptions(TypedDict, total=False):
 
 _COUNTS = ("max_attempts", "max_lost")
 _WAITS = ("backoff", "backoff_max")
-KNOWN = (*_COUNTS, *_WAITS, "agent", "timeout", "tags", "priority", "concurrency")
+STEP_OPTIONS = (*_COUNTS, *_WAITS, "agent", "timeout", "tags", "priority", "concurrency")
 
 
 def refuse_unknown(what: str, given: Iterable[str], known: Collection[str]) -> None:
     for name in given:
         if name not in known:
-            hint = nearest(name, known) or f"; known are {', '.join(known)}"
+            hint = suggest_name(name, known) or f"; known are {', '.join(known)}"
             raise InvalidInput(name, f"is no {what}{hint}")
 
 
@@ -48,15 +48,15 @@ def check_count(field: str, value: object) -> int:
     return value
 
 
-def check_known(field: str, name: object, known: Collection[str]) -> None:
+def check_task_function(field: str, name: object, known: Collection[str]) -> None:
     """Refuse the name of a task function that this program does not have."""
     if name not in known:
-        hint = nearest(str(name), known) or f"; it has {', '.join(known) or 'none at all'}"
+        hint = suggest_name(str(name), known) or f"; it has {', '.join(known) or 'none at all'}"
         reason = f"{name!r} is no task function of this program{hint}"
         raise InvalidInput(field, reason)
 
 
-def nearest(name: str, known: Collection[str]) -> str:
+def suggest_name(name: str, known: Collection[str]) -> str:
     """A hint at the known name that was probably meant, if there is one."""
     near = difflib.get_close_matches(name, known, n=1)
     return f"; did you mean {near[0]}?" if near else ""
@@ -81,9 +81,9 @@ def default_retry(settings: Settings) -> RetryPolicy:
     return RetryPolicy(**{name: getattr(settings, name) for name in (*_COUNTS, *_WAITS)})
 
 
-def step_options(given: Mapping[str, Any], retry: RetryPolicy) -> StepOptions:
+def read_step_options(given: Mapping[str, Any], retry: RetryPolicy) -> StepOptions:
     """Read `max_attempts=5, timeout="2m", …`; an unknown option is refused by name."""
-    refuse_unknown("option", given, KNOWN)
+    refuse_unknown("option", given, STEP_OPTIONS)
     options = StepOptions(retry=replace(retry, **_retry(given)))
     if "agent" in given:
         options["agent"] = given["agent"]
@@ -146,7 +146,7 @@ def goto(step: Any, *, max_rounds: int = 1) -> Goto:  # noqa: ANN401 - a step, a
     return Goto(step, check_count("max_rounds", max_rounds))
 
 
-def read_failure(given: object, name: Callable[[Any], str]) -> OnFailure:
+def read_on_failure(given: object, name: Callable[[Any], str]) -> OnFailure:
     """Read `on_failure="skip"` or `on_failure=goto(build)`."""
     if isinstance(given, Goto):
         return OnFailure(action="goto", step=name(given.step), max_rounds=given.max_rounds)
@@ -154,6 +154,6 @@ def read_failure(given: object, name: Callable[[Any], str]) -> OnFailure:
     if isinstance(given, str) and given in words and given != "goto":
         return OnFailure(action=words[given])
     known = [word for word in words if word != "goto"]
-    hint = nearest(given, known) if isinstance(given, str) else ""
+    hint = suggest_name(given, known) if isinstance(given, str) else ""
     reason = f"{given!r} is neither {', '.join(map(repr, known))} nor goto(step){hint}"
     raise InvalidInput("on_failure", reason)

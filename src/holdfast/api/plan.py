@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from holdfast.api.handle import Handle, Row, failure, read_task_result
+from holdfast.api.handle import Handle, Row, make_failure, read_task_result
 from holdfast.api.task import TaskFunction
 from holdfast.engine.core.sync_async import operation, reading
 from holdfast.engine.engine import Engine
@@ -74,7 +74,7 @@ class Plan(Handle[list[Any]]):
 
     def _result(self, row: Row) -> list[Any]:
         if row["status"] != Status.DONE:
-            raise failure(row, self._first_failed())
+            raise make_failure(row, self._first_failed())
         return self._read_children(self.id, read_task_result(row))
 
     def _first_failed(self) -> str | None:
@@ -87,7 +87,7 @@ class Plan(Handle[list[Any]]):
         """What a plan gave when it was done; of a child that is gone by now, the plain JSON."""
         children = self._engine.tasks.children(plan_id)
         results = list(outputs)
-        for place, child in _places(children, outputs).items():
+        for place, child in _match_children(children, outputs).items():
             results[place] = (
                 self._decode(child.step, child.output)
                 if child.planning_phase is PlanningPhase.NONE
@@ -96,18 +96,18 @@ class Plan(Handle[list[Any]]):
         return results
 
 
-def _places(children: list[Task], outputs: list[Any]) -> dict[int, Task]:
+def _match_children(children: list[Task], outputs: list[Any]) -> dict[int, Task]:
     """Which child has given which of the outputs, as far as that is sure once others were deleted.
 
     They stand in the same order: it is sure where it is the same from the front and from the back.
     """
     given = [json.dumps(output) for output in outputs]
-    first = _match(children, list(enumerate(given)))
-    last = _match(children[::-1], list(enumerate(given))[::-1])
+    first = _match_in_order(children, list(enumerate(given)))
+    last = _match_in_order(children[::-1], list(enumerate(given))[::-1])
     return {place: child for place, child in first.items() if last.get(place) is child}
 
 
-def _match(children: list[Task], given: list[tuple[int, str]]) -> dict[int, Task]:
+def _match_in_order(children: list[Task], given: list[tuple[int, str]]) -> dict[int, Task]:
     places, found = iter(given), {}
     for child in children:
         output = json.dumps(child.output)

@@ -1,6 +1,5 @@
 """The whole public API in one place; `holdfast` itself brings it when it is first asked for."""
 
-from holdfast.api.body import Loop
 from holdfast.api.handle import Handle, RunHandle
 from holdfast.api.holdfast import Holdfast
 from holdfast.api.options import goto
@@ -8,6 +7,7 @@ from holdfast.api.plan import Plan
 from holdfast.api.signature import needs
 from holdfast.api.task import TaskFunction
 from holdfast.api.workflow import WorkflowBuilder, WorkflowFile
+from holdfast.api.workflow_body import Loop
 from holdfast.errors import (
     HoldfastError,
     InvalidDefinition,

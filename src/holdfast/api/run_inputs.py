@@ -8,26 +8,26 @@ from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from holdfast.api.options import nearest
+from holdfast.api.options import suggest_name
 from holdfast.api.signature import Signature
-from holdfast.api.step import Member
-from holdfast.api.workflow_call import misnamed
+from holdfast.api.step import StepDeclaration
+from holdfast.api.workflow_call import find_misnamed_inputs
 from holdfast.errors import InvalidInput
 
 
-class Inputs:
-    def __init__(self, workflow: str, members: Iterable[Member]) -> None:
+class RunInputs:
+    def __init__(self, workflow: str, members: Iterable[StepDeclaration]) -> None:
         self._workflow = workflow
         self._takers: dict[str, list[Signature]] = {}
         self._required: dict[str, str] = {}
-        self._referred: dict[str, list[Member]] = {}
+        self._referred: dict[str, list[StepDeclaration]] = {}
         for member in members:
             self._read(member)
 
-    def misgiven(self, step: str, given: object) -> list[str]:
+    def find_wrong_inputs(self, step: str, given: object) -> list[str]:
         """What is wrong with the names of what a step gives to a run."""
         needed = [name for name in self._required if name not in self._defaults]
-        return misnamed(step, given, self._known, needed)
+        return find_misnamed_inputs(step, given, self._known, needed)
 
     @property
     def first(self) -> str | None:
@@ -42,7 +42,7 @@ class Inputs:
                 raise InvalidInput(name, f"is missing; step {taker!r} takes it")
         return {name: self._encode(name, value) for name, value in whole.items()}
 
-    def _read(self, member: Member) -> None:
+    def _read(self, member: StepDeclaration) -> None:
         if member.signature is not None:
             for name, parameter in member.signature.inputs.items():
                 self._takers.setdefault(name, []).append(member.signature)
@@ -57,7 +57,7 @@ class Inputs:
         for name in given:
             if name not in self._known:
                 shown = ", ".join(self._known) or "no input at all"
-                hint = nearest(name, self._known)
+                hint = suggest_name(name, self._known)
                 reason = f"is no input of {self._workflow!r}, which takes {shown}{hint}"
                 raise InvalidInput(name, reason)
 
@@ -92,9 +92,9 @@ def to_json(name: str, value: object) -> object:
         raise InvalidInput(name, f"is not JSON: {error}") from error
 
 
-def _check_items(name: str, member: Member, encoded: object) -> None:
+def _check_items(name: str, member: StepDeclaration, encoded: object) -> None:
     """Refuse at the start what the steps of a loop over this very input would not take."""
-    over = member.course.get("for_each")
+    over = member.flow_options.get("for_each")
     if over is None or member.body is None or over.parts != ("input", name):
         return
     if not isinstance(encoded, list):

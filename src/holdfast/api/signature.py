@@ -21,7 +21,7 @@ RESERVED = frozenset({"key", "connection"})
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class OutputReference:
     """Stands for another step's output, or for a part of it."""
 
     step: Any
@@ -34,7 +34,7 @@ def needs(step: Any, path: str | None = None) -> Any:  # noqa: ANN401 - it stand
     A `path` chooses a part of it: `needs(plan, "stories")`, `needs(plan, "owner.name")`. Of a
     loop, the output is the list of what its items gave.
     """
-    return Needs(step, path)
+    return OutputReference(step, path)
 
 
 class Signature:
@@ -51,14 +51,14 @@ class Signature:
         mistakes = [
             f"parameter {name!r}: {reason}"
             for name, parameter in parameters.items()
-            if (reason := _unusable(name, parameter, filled))
+            if (reason := _find_unusable(name, parameter, filled))
         ]
         if mistakes:
             raise InvalidDefinition(self.name, mistakes)
 
     @cached_property
     def hints(self) -> Mapping[str, Any]:
-        found = typing.get_type_hints(_annotated(self.function), include_extras=True)
+        found = typing.get_type_hints(_find_annotated(self.function), include_extras=True)
         return {name: found[name] for name in (*self._parameters, "return") if name in found}
 
     @property
@@ -83,12 +83,12 @@ class Signature:
         return {name: each for name, each in self._parameters.items() if name in self._filled}
 
     @cached_property
-    def needed(self) -> dict[str, Needs]:
+    def needed(self) -> dict[str, OutputReference]:
         """The parameters that other steps fill."""
         return {
             name: parameter.default
             for name, parameter in self._parameters.items()
-            if isinstance(parameter.default, Needs)
+            if isinstance(parameter.default, OutputReference)
         }
 
     @cached_property
@@ -98,7 +98,7 @@ class Signature:
         return {name: each for name, each in self._parameters.items() if name not in skipped}
 
     @cached_property
-    def _bare(self) -> inspect.Signature:
+    def _caller_signature(self) -> inspect.Signature:
         """What a caller passes, and nothing else."""
         return inspect.Signature(list(self.inputs.values()))
 
@@ -140,7 +140,7 @@ class Signature:
         if whole and required <= named.keys() <= inputs.keys():
             return {name: named[name] for name in inputs if name in named}
         try:
-            return self._bare.bind(*args, **kwargs).arguments
+            return self._caller_signature.bind(*args, **kwargs).arguments
         except TypeError as error:
             raise InvalidInput(self.name, str(error)) from error
 
@@ -165,13 +165,13 @@ class Signature:
     def _encode(self, name: str, value: object) -> object:
         if name not in self.hints:
             if not isinstance(value, _JSON):
-                raise InvalidInput(name, self._unannotated(name, value))
+                raise InvalidInput(name, self._describe_unannotated(name, value))
             return value
         adapter = self._adapter(name)
         try:
             return adapter.dump_python(adapter.validate_python(value), mode="json")
         except ValidationError as error:
-            raise InvalidInput(name, self._wrong(name, error)) from error
+            raise InvalidInput(name, self._describe_mismatch(name, error)) from error
         except (PydanticSerializationError, UnicodeDecodeError) as error:
             raise InvalidInput(name, f"is not JSON: {error}") from error
 
@@ -182,9 +182,9 @@ class Signature:
             # The inverse of what `encode` did: a strict type takes a date from JSON only.
             return self._adapter(name).validate_json(json.dumps(value))
         except ValidationError as error:
-            raise InvalidInput(name, self._wrong(name, error)) from error
+            raise InvalidInput(name, self._describe_mismatch(name, error)) from error
 
-    def takes(self, name: str, value: object) -> bool:
+    def accepts(self, name: str, value: object) -> bool:
         """Whether a value fits what is annotated."""
         try:
             self.decode(name, value)
@@ -192,10 +192,12 @@ class Signature:
             return False
         return True
 
-    def _wrong(self, name: str, error: ValidationError) -> str:
-        return f"{_first(error)}; {self.name!r} {'gives' if name == 'return' else 'takes'} it"
+    def _describe_mismatch(self, name: str, error: ValidationError) -> str:
+        return (
+            f"{_describe_first(error)}; {self.name!r} {'gives' if name == 'return' else 'takes'} it"
+        )
 
-    def _unannotated(self, name: str, value: object) -> str:
+    def _describe_unannotated(self, name: str, value: object) -> str:
         kind = type(value).__name__
         what = "its return type" if name == "return" else f"its parameter {name!r}"
         return f"a {kind} is not JSON by itself; annotate {self.name!r}: {what} is {kind}"
@@ -220,19 +222,19 @@ def _parameters(name: str, function: Callable[..., Any]) -> dict[str, inspect.Pa
     return {each: parameters[each] for each in parameters if each not in given}
 
 
-def _annotated(function: Callable[..., Any]) -> Callable[..., Any]:
+def _find_annotated(function: Callable[..., Any]) -> Callable[..., Any]:
     """Where the annotations stand: of a partial in its function, of an object in its `__call__`."""
     if isinstance(function, partial) and not hasattr(function, "__wrapped__"):
-        return _annotated(function.func)
+        return _find_annotated(function.func)
     known = inspect.isroutine(function) or isinstance(function, type)
     called: Callable[..., Any] = type(function).__call__
     return function if known or hasattr(function, "__wrapped__") else called
 
 
-def _unusable(name: str, parameter: inspect.Parameter, filled: Collection[str]) -> str | None:
+def _find_unusable(name: str, parameter: inspect.Parameter, filled: Collection[str]) -> str | None:
     if name in RESERVED:
         return f"the name is Holdfast's own; {', '.join(sorted(RESERVED))} are options of the call"
-    if name in filled and isinstance(parameter.default, Needs):
+    if name in filled and isinstance(parameter.default, OutputReference):
         return f"the name is Holdfast's own; {', '.join(filled)} are filled by it in a step"
     if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}:
         return "a step takes named parameters, not * or **"
@@ -241,13 +243,13 @@ def _unusable(name: str, parameter: inspect.Parameter, filled: Collection[str]) 
     return None
 
 
-def _first(error: ValidationError) -> str:
+def _describe_first(error: ValidationError) -> str:
     found = error.errors(include_url=False)[0]
     place = ".".join(str(part) for part in found["loc"])
     return f"{place}: {found['msg']}" if place else found["msg"]
 
 
-def own_name(function: Callable[..., Any]) -> str:
+def function_name(function: Callable[..., Any]) -> str:
     """The name of a function, for what it is made."""
     own = str(getattr(function, "__name__", "<nameless>"))
     if own.startswith("<"):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
 
 
-class Recurring(ABC):
+class Schedulable(ABC):
     _engine: Callable[[], Engine]
 
     @abstractmethod
@@ -57,7 +57,7 @@ class Recurring(ABC):
         )
 
 
-class Startable(Recurring):
+class StartableWorkflow(Schedulable):
     @operation
     def start(
         self,
@@ -95,7 +95,7 @@ class Startable(Recurring):
         """The definition, which its `version` names."""
 
     @abstractmethod
-    def misgiven(self, step: str, given: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
+    def find_wrong_inputs(self, step: str, given: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
         """What is wrong with what a step of another workflow gives to a run of this one."""
 
     @abstractmethod

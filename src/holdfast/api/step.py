@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from holdfast.api.options import StepOptions
 from holdfast.api.signature import Signature
-from holdfast.api.workflow_call import Call
+from holdfast.api.workflow_call import WorkflowCall
 from holdfast.model.verdict import Verdict
 from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.graph import OnFailure
@@ -17,13 +17,13 @@ from holdfast.model.workflow.step import Step, collect_needs, output_steps
 from holdfast.model.workflow.template import parse_template
 
 if TYPE_CHECKING:
-    from holdfast.api.body import Body
+    from holdfast.api.workflow_body import WorkflowBody
 
-FILLED = ("item", "feedback", "subject", "attempt")
+FILLED_PARAMETERS = ("item", "feedback", "subject", "attempt")
 _NO_VERDICT = (bool, int, float, str, type(None))
 
 
-class Course(TypedDict, total=False):
+class FlowOptions(TypedDict, total=False):
     """When a step runs, what it judges, and what becomes of its failure."""
 
     when: Reference | None
@@ -36,25 +36,30 @@ class Course(TypedDict, total=False):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Member:
+class StepDeclaration:
     """`wanted` names what it needs, beside it or around it; `sources` fill its parameters.
 
     `unsure` are the verifiers that may give up on it: what was never accepted gives nothing.
     """
 
     name: str
-    wanted: tuple[str, ...]
-    course: Course
+    needed_steps: tuple[str, ...]
+    flow_options: FlowOptions
     options: StepOptions = field(default_factory=StepOptions)
     signature: Signature | None = None
     sources: dict[str, Reference] = field(default_factory=dict)
-    body: Body | None = None
-    call: Call | None = None
-    unsure: frozenset[str] = frozenset()
+    body: WorkflowBody | None = None
+    call: WorkflowCall | None = None
+    may_be_rejected_by: frozenset[str] = frozenset()
 
     def step(self, needs: tuple[str, ...], steps: tuple[Step, ...]) -> Step:
         return Step(
-            id=self.name, needs=needs, steps=steps, work=self._work, **self.course, **self.options
+            id=self.name,
+            needs=needs,
+            steps=steps,
+            work=self._work,
+            **self.flow_options,
+            **self.options,
         )
 
     @property
@@ -62,44 +67,48 @@ class Member:
         if self.call is not None:
             return self.call.work
         # Work, though nobody does it, is what has a step's texts rendered.
-        return StepWork() if "{{" in self.course.get("approval", "") else None
+        return StepWork() if "{{" in self.flow_options.get("approval", "") else None
 
     @property
     def references(self) -> tuple[Reference, ...]:
         """Where its condition, its list, its question and what it gives to a workflow come from."""
-        found = (self.course.get("when"), self.course.get("for_each"))
-        asked = parse_template("question", self.course.get("approval", "")).references
+        found = (self.flow_options.get("when"), self.flow_options.get("for_each"))
+        asked = parse_template("question", self.flow_options.get("approval", "")).references
         given = () if self.call is None else self.call.references
         return (*(each for each in found if each is not None), *asked, *given)
 
     @property
     def may_be_skipped(self) -> bool:
-        return self.skips or bool(self.unsure) or self.course.get("when") is not None
+        return (
+            self.skips_on_failure
+            or bool(self.may_be_rejected_by)
+            or self.flow_options.get("when") is not None
+        )
 
     @property
-    def skips(self) -> bool:
+    def skips_on_failure(self) -> bool:
         """Whether it is skipped when it has failed for good."""
-        failing = self.course.get("on_failure")
+        failing = self.flow_options.get("on_failure")
         return failing is not None and failing.action == "skip"
 
     @property
-    def givers(self) -> list[Member]:
+    def output_steps(self) -> list[StepDeclaration]:
         """Of a loop, the steps of its body whose outputs are an item's output."""
         if self.body is None:
             return []
-        giving = output_steps(self.body.written()[0])
+        giving = output_steps(self.body.build_steps()[0])
         return [each for each in self.body.members.values() if each.name in giving]
 
     def decode(self, output: Any) -> Any:  # noqa: ANN401 - what the annotations say
         """What it gave, from its JSON; a skipped step gave nothing, an approval its note."""
         if self.body is not None and isinstance(output, list):
-            giving = self.givers
+            giving = self.output_steps
             return [_decode_item(giving, each) for each in output]
         if self.signature is None or (output is None and self.may_be_skipped):
             return output
         return self.signature.decode("return", output)
 
-    def mistakes(self, known: dict[str, Member]) -> Iterator[str]:
+    def mistakes(self, known: dict[str, StepDeclaration]) -> Iterator[str]:
         """What is wrong with its function; of a function that cannot be read, only that."""
         signature = self.signature
         if self.call is not None:
@@ -108,11 +117,11 @@ class Member:
             return
         yield from signature.mistakes
         if not signature.mistakes:
-            yield from _bad_verdict(self, signature)
-            yield from _bad_blanks(self, signature, known)
+            yield from _find_bad_verdict(self, signature)
+            yield from _find_bad_blanks(self, signature, known)
 
 
-def _decode_item(giving: list[Member], output: Any) -> Any:  # noqa: ANN401
+def _decode_item(giving: list[StepDeclaration], output: Any) -> Any:  # noqa: ANN401
     if len(giving) == 1:
         return giving[0].decode(output)
     if not isinstance(output, dict):
@@ -120,52 +129,63 @@ def _decode_item(giving: list[Member], output: Any) -> Any:  # noqa: ANN401
     return {each.name: each.decode(output.get(each.name)) for each in giving}
 
 
-def _bad_verdict(member: Member, signature: Signature) -> Iterator[str]:
-    if member.course.get("verifies") and signature.hints.get("return", Verdict) in _NO_VERDICT:
+def _find_bad_verdict(member: StepDeclaration, signature: Signature) -> Iterator[str]:
+    if (
+        member.flow_options.get("verifies")
+        and signature.hints.get("return", Verdict) in _NO_VERDICT
+    ):
         reason = "a verifier gives Verdict.accept() or Verdict.reject(…)"
         yield f"{member.name}: return: {reason}; annotate it -> Verdict"
 
 
-def _bad_blanks(member: Member, signature: Signature, known: dict[str, Member]) -> Iterator[str]:
+def _find_bad_blanks(
+    member: StepDeclaration, signature: Signature, known: dict[str, StepDeclaration]
+) -> Iterator[str]:
     """Parameters that do not take the None, or the list with one, that may come."""
     feedback = signature.filled.get("feedback")
-    if feedback and feedback.default is feedback.empty and not signature.takes("feedback", None):
+    if feedback and feedback.default is feedback.empty and not signature.accepts("feedback", None):
         yield f"{member.name}: feedback: is None the first time; annotate it with | None"
     for name, reference in signature_sources(member):
         source = known.get(str(reference.step))
-        blank = None if source is None else _blank(source, member)
-        if blank is not None and not signature.takes(name, blank[0]):
+        blank = None if source is None else _find_blank_output(source, member)
+        if blank is not None and not signature.accepts(name, blank[0]):
             shown = "in the list " if source is not None and blank[0] is not None else ""
             reason = f"{reference.step!r} may be skipped and then {shown}gives None"
             yield f"{member.name}: {name}: {reason}; annotate it with | None"
 
 
-def signature_sources(member: Member) -> Iterator[tuple[str, Reference]]:
+def signature_sources(member: StepDeclaration) -> Iterator[tuple[str, Reference]]:
     yield from member.sources.items()
-    verified = member.course.get("verifies")
+    verified = member.flow_options.get("verifies")
     if verified and member.signature is not None and "subject" in member.signature.filled:
         yield "subject", Reference(("steps", verified))
 
 
-def _blank(source: Member, member: Member | None = None) -> tuple[Any] | None:
+def _find_blank_output(
+    source: StepDeclaration, member: StepDeclaration | None = None
+) -> tuple[Any] | None:
     """What a step gives when it, or the step that gives for its items, was skipped.
 
     Who comes before a verdict, or gives it, sees what is judged.
     """
-    judged = source.unsure if member is None else source.unsure - member.unsure - {member.name}
-    if replace(source, unsure=judged).may_be_skipped:
+    judged = (
+        source.may_be_rejected_by
+        if member is None
+        else source.may_be_rejected_by - member.may_be_rejected_by - {member.name}
+    )
+    if replace(source, may_be_rejected_by=judged).may_be_skipped:
         return (None,)
-    giving = source.givers
-    if len(giving) == 1 and (inner := _blank(giving[0], member)):
+    giving = source.output_steps
+    if len(giving) == 1 and (inner := _find_blank_output(giving[0], member)):
         return ([inner[0]],)
     return None
 
 
-def unaccepted(verifier: Member, body: Body) -> set[str]:
+def find_unaccepted(verifier: StepDeclaration, body: WorkflowBody) -> set[str]:
     """What gives nothing when a verifier gives up: what it judges, and what stands between."""
-    subject = verifier.course.get("verifies")
-    if subject is None or not verifier.skips:
+    subject = verifier.flow_options.get("verifies")
+    if subject is None or not verifier.skips_on_failure:
         return set()
-    needs = {step.id: step.needs for step in body.written()[0]}
+    needs = {step.id: step.needs for step in body.build_steps()[0]}
     before = {subject, *collect_needs(needs, verifier.name)} & needs.keys()
     return {name for name in before if name == subject or subject in collect_needs(needs, name)}

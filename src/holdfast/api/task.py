@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from holdfast.api.handle import Handle, Row, read_task_result
-from holdfast.api.options import KNOWN, refuse_unknown, step_options
+from holdfast.api.options import STEP_OPTIONS, read_step_options, refuse_unknown
 from holdfast.api.signature import Signature
-from holdfast.api.start import Recurring
+from holdfast.api.start import Schedulable
 from holdfast.engine.core.sync_async import operation, then
 from holdfast.engine.input.task_template import Prepared
 from holdfast.errors import InvalidDefinition, InvalidInput
@@ -22,14 +22,14 @@ from holdfast.model.task import NewTask
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
 
-_OF_ONE_TASK = ("title", "scheduled_for", "needs", "parent", "position", "enqueue")
+_ONE_TASK_OPTIONS = ("title", "scheduled_for", "needs", "parent", "position", "enqueue")
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
 
-class TaskFunction(Recurring, Generic[P, R, T]):
+class TaskFunction(Schedulable, Generic[P, R, T]):
     """Made by `@hf.task`: a call gives `R` as the function does, a worker's result is a `T`."""
 
     def __init__(
@@ -60,10 +60,10 @@ class TaskFunction(Recurring, Generic[P, R, T]):
         These are its `title`, `scheduled_for`, `needs`, `parent` and `position`, and `enqueue`:
         with `enqueue=False` it is made and stays idle, as the children of a plan are.
         """
-        refuse_unknown("option", options, (*KNOWN, *_OF_ONE_TASK))
-        own = {name: _by_id(options[name]) for name in options if name in _OF_ONE_TASK}
-        rest = {name: options[name] for name in options if name not in _OF_ONE_TASK}
-        chosen = step_options(rest, self._template.retry)
+        refuse_unknown("option", options, (*STEP_OPTIONS, *_ONE_TASK_OPTIONS))
+        own = {name: _ids_of(options[name]) for name in options if name in _ONE_TASK_OPTIONS}
+        rest = {name: options[name] for name in options if name not in _ONE_TASK_OPTIONS}
+        chosen = read_step_options(rest, self._template.retry)
         return TaskFunction(self._engine, self._function, replace(self._template, **chosen, **own))
 
     def request(self, /, *args: Any, **kwargs: Any) -> NewTask:
@@ -101,7 +101,7 @@ class TaskFunction(Recurring, Generic[P, R, T]):
     ) -> Future[list[Handle[T]]]:
         """Put many calls in the queue in one commit, all or none; each maps names to values."""
         bind = self.signature.bind_call
-        payloads = [bind((), _named(call)) for call in calls]
+        payloads = [bind((), _check_mapping(call)) for call in calls]
         engine = self._engine()
         since = engine.outcomes.looks if connection is None else None
         created = engine.calling.submit_many(self._prepared, payloads, connection=connection)
@@ -116,13 +116,13 @@ class TaskFunction(Recurring, Generic[P, R, T]):
         return self.read_output(read_task_result(row))
 
 
-def _named(call: object) -> Mapping[str, Any]:
+def _check_mapping(call: object) -> Mapping[str, Any]:
     if not isinstance(call, Mapping):
         raise InvalidInput("calls", f"{call!r} is no mapping of names of parameters to values")
     return call
 
 
-def _by_id(given: object) -> Any:  # noqa: ANN401 - what is no id is refused where it is read
+def _ids_of(given: object) -> Any:  # noqa: ANN401 - what is no id is refused where it is read
     """The ids of the handles among what was given."""
     if isinstance(given, list | tuple | set | frozenset):
         return tuple(id_of(each) for each in given)

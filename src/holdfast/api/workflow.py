@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.api.body import Body
-from holdfast.api.run_inputs import Inputs
-from holdfast.api.start import Startable
-from holdfast.api.workflow_call import Call
+from holdfast.api.run_inputs import RunInputs
+from holdfast.api.start import StartableWorkflow
+from holdfast.api.workflow_body import WorkflowBody
+from holdfast.api.workflow_call import WorkflowCall
 from holdfast.errors import InvalidDefinition
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.run import NewRun
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
 
 
-class WorkflowBuilder(Body, Startable):
+class WorkflowBuilder(WorkflowBody, StartableWorkflow):
     """Made by `hf.workflow(name)`; its graph is checked when it is first used."""
 
     def __init__(
@@ -42,9 +42,9 @@ class WorkflowBuilder(Body, Startable):
         self._concurrency = concurrency
         self._deadline = deadline
         self._graph: Workflow | None = None
-        self._taken: Inputs | None = None
-        self._calls: list[Call] = []
-        self._asked = False
+        self._run_inputs: RunInputs | None = None
+        self._calls: list[WorkflowCall] = []
+        self._reading_called = False
 
     def request(self, /, **given: Any) -> NewRun:
         """The run that stands for one start."""
@@ -58,7 +58,7 @@ class WorkflowBuilder(Body, Startable):
             mistakes = [each for step in self.known.values() for each in step.mistakes(self.known)]
             if mistakes:
                 raise InvalidDefinition(f"workflow {self.name}", mistakes)
-            steps, _ = self.written()
+            steps, _ = self.build_steps()
             self._graph = Workflow.define(
                 self.name,
                 steps,
@@ -70,35 +70,35 @@ class WorkflowBuilder(Body, Startable):
 
     def _called(self) -> tuple[Workflow, ...]:
         """The workflows of this program that its steps call, as they are by now."""
-        if self._asked:
+        if self._reading_called:
             reason = "calls itself, near or far; call a workflow in such a circle by its name"
             raise InvalidDefinition(f"workflow {self.name}", [reason])
-        self._asked = True
+        self._reading_called = True
         try:
             found = {graph.name: graph for call in self._calls if (graph := call.graph) is not None}
         finally:
-            self._asked = False
+            self._reading_called = False
         return tuple(found.values())
 
     def read_graph(self) -> Workflow:
         """The same as `graph`."""
         return self.graph
 
-    def misgiven(self, step: str, given: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
+    def find_wrong_inputs(self, step: str, given: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
         """What is wrong with what a step of another workflow gives to a run of this one."""
-        yield from self._inputs.misgiven(step, given)
+        yield from self._inputs.find_wrong_inputs(step, given)
 
     @property
-    def _inputs(self) -> Inputs:
-        if self._taken is None:
-            self._taken = Inputs(self.name, self.known.values())
-        return self._taken
+    def _inputs(self) -> RunInputs:
+        if self._run_inputs is None:
+            self._run_inputs = RunInputs(self.name, self.known.values())
+        return self._run_inputs
 
     def _first_input(self) -> str:
         return self._inputs.first or "name"
 
-    def _changed(self) -> None:
-        self._graph = self._taken = None
+    def _forget_graph(self) -> None:
+        self._graph = self._run_inputs = None
         self._calls = [step.call for step in self.known.values() if step.call is not None]
 
     def _decode(self, step: str, output: Any) -> Any:  # noqa: ANN401 - what its function returns
@@ -107,7 +107,7 @@ class WorkflowBuilder(Body, Startable):
         return output if known is None else known.decode(output)
 
 
-class WorkflowFile(Startable):
+class WorkflowFile(StartableWorkflow):
     """Made by `hf.workflow_file(path)`; its `graph` is what was read, and stays as it is.
 
     Paths in an input are those from the current folder.
@@ -132,7 +132,7 @@ class WorkflowFile(Startable):
         """The same as `graph`."""
         return self.graph
 
-    def misgiven(self, step: str, given: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
+    def find_wrong_inputs(self, step: str, given: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
         """What is wrong with what a step of another workflow gives to a run of this one."""
         declared = None if self.graph.declared is None else self.graph.declared.input
         call = Step(id=step, work=StepWork(workflow=self.name, input=given))

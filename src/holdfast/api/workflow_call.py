@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.api.start import Startable
+from holdfast.api.start import StartableWorkflow
 from holdfast.errors import InvalidInput
 from holdfast.model.text import clean_name
 from holdfast.model.workflow.declarations import StepWork
@@ -16,10 +16,10 @@ from holdfast.model.workflow.template import parse_template
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Call:
+class WorkflowCall:
     """One that is called by its name alone is looked for in the store."""
 
-    callee: Startable | str
+    callee: StartableWorkflow | str
     given: Any
 
     @property
@@ -41,20 +41,20 @@ class Call:
 
     def mistakes(self, step: str) -> Iterator[str]:
         if not isinstance(self.callee, str):
-            yield from self.callee.misgiven(step, self.given)
+            yield from self.callee.find_wrong_inputs(step, self.given)
 
 
-def check_callee(callee: object) -> Startable | str:
+def check_callee(callee: object) -> StartableWorkflow | str:
     """Refuse at once what is neither a workflow nor the name of one."""
     if isinstance(callee, str):
         return clean_name("workflow", callee)
-    if isinstance(callee, Startable):
+    if isinstance(callee, StartableWorkflow):
         return callee
     reason = f"{callee!r} is no workflow; give one of hf.workflow(…), hf.workflow_file(…) or a name"
     raise InvalidInput("workflow", reason)
 
 
-def misnamed(
+def find_misnamed_inputs(
     step: str, given: object, known: Collection[str], needed: Collection[str]
 ) -> list[str]:
     """Inputs that are not known, or needed and not given, of what is given by name."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from holdfast.definition.findings import Refused
+from holdfast.definition.findings import UnreadableValue
 from holdfast.definition.lexer import Token
-from holdfast.definition.nodes import Fields, Items, Mark, Node, Scalar
+from holdfast.definition.nodes import Fields, FileNode, Items, Mark, Scalar
 from holdfast.errors import InvalidInput
 from holdfast.model.text import clean_text
 
@@ -17,12 +17,12 @@ MERGE = "<<"
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenCollection:
     """A list or mapping that has begun; of a mapping, the key that waits for its value."""
 
     token: Token
-    nodes: list[Node] = field(default_factory=list)
-    fields: dict[str, Node] = field(default_factory=dict)
+    nodes: list[FileNode] = field(default_factory=list)
+    fields: dict[str, FileNode] = field(default_factory=dict)
     keys: dict[str, Mark] = field(default_factory=dict)
     key: tuple[str, Mark] | None = None
     size: int = 1
@@ -33,12 +33,12 @@ class Composer:
 
     def __init__(self) -> None:
         self.repeated: list[tuple[str, Mark, Mark]] = []
-        self._open: list[_Open] = []
-        self._anchors: dict[str, tuple[Node, int] | None] = {}
+        self._open: list[_OpenCollection] = []
+        self._anchors: dict[str, tuple[FileNode, int] | None] = {}
         self._count = 0
-        self._top: Node | None = None
+        self._top: FileNode | None = None
 
-    def build(self, tokens: Iterable[Token]) -> Node | None:
+    def build(self, tokens: Iterable[Token]) -> FileNode | None:
         for token in tokens:
             match token.kind:
                 case "[" | "{":
@@ -54,16 +54,16 @@ class Composer:
 
     def _begin(self, token: Token) -> None:
         if len(self._open) >= MAX_DEPTH:
-            raise Refused(token.mark, f"nested deeper than {MAX_DEPTH} levels")
+            raise UnreadableValue(token.mark, f"nested deeper than {MAX_DEPTH} levels")
         self._expect_value(token)
         if token.anchor is not None:
             self._anchors[token.anchor] = None
-        self._open.append(_Open(token))
+        self._open.append(_OpenCollection(token))
 
     def _end(self, token: Token) -> None:
         done = self._open.pop()
         begun = done.token
-        node: Node
+        node: FileNode
         if token.kind == "]":
             node = Items(mark=begun.mark, end=token.end, nodes=tuple(done.nodes))
         else:
@@ -75,22 +75,22 @@ class Composer:
             try:
                 clean_text("text", token.value, limit=len(token.value))
             except InvalidInput as error:
-                raise Refused(token.mark, f"this text {error.reason}") from None
+                raise UnreadableValue(token.mark, f"this text {error.reason}") from None
         self._add(token, Scalar(mark=token.mark, end=token.end, value=token.value), 1)
 
-    def _look_up(self, token: Token) -> tuple[Node, int]:
+    def _look_up(self, token: Token) -> tuple[FileNode, int]:
         if token.anchor not in self._anchors:
-            raise Refused(token.mark, f"nothing before this is named &{token.anchor}")
+            raise UnreadableValue(token.mark, f"nothing before this is named &{token.anchor}")
         found = self._anchors[token.anchor]
         if found is None:
-            raise Refused(token.mark, f"*{token.anchor} stands inside of itself")
+            raise UnreadableValue(token.mark, f"*{token.anchor} stands inside of itself")
         return found
 
-    def _add(self, token: Token, node: Node, size: int) -> None:
+    def _add(self, token: Token, node: FileNode, size: int) -> None:
         """Put a finished value where it belongs; an alias counts as all that it stands for."""
         self._count += size if token.kind == "alias" else 1
         if self._count > MAX_NODES:
-            raise Refused(token.mark, f"more than {MAX_NODES} values; split the workflow")
+            raise UnreadableValue(token.mark, f"more than {MAX_NODES} values; split the workflow")
         if token.anchor is not None and token.kind != "alias":
             self._anchors[token.anchor] = (node, size)
         if not self._open:
@@ -105,7 +105,7 @@ class Composer:
         else:
             self._put(around, node)
 
-    def _put(self, around: _Open, node: Node) -> None:
+    def _put(self, around: _OpenCollection, node: FileNode) -> None:
         if around.key is None:
             return
         name, mark = around.key
@@ -115,13 +115,15 @@ class Composer:
         else:
             around.fields[name], around.keys[name] = node, mark
 
-    def _key(self, node: Node) -> str:
+    def _key(self, node: FileNode) -> str:
         if not isinstance(node, Scalar) or not isinstance(node.value, str):
-            raise Refused(node.mark, "a key must be text", "put it in quotes")
+            raise UnreadableValue(node.mark, "a key must be text", "put it in quotes")
         if node.value == MERGE:
-            raise Refused(node.mark, "mappings are not merged with <<", "write the keys out")
+            raise UnreadableValue(
+                node.mark, "mappings are not merged with <<", "write the keys out"
+            )
         return node.value
 
     def _expect_value(self, token: Token) -> None:
         if self._open and self._open[-1].token.kind == "{" and self._open[-1].key is None:
-            raise Refused(token.mark, "a key must be text, not a list or a mapping")
+            raise UnreadableValue(token.mark, "a key must be text, not a list or a mapping")

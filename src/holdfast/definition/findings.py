@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from holdfast.definition.nodes import Mark, Node
+from holdfast.definition.nodes import FileNode, Mark
 from holdfast.errors import InvalidFile, InvalidWorkflowFile, Mistake
 
 MAX_SHOWN = 100
 Hint = str | Callable[[], str]
 
 
-class Refused(Exception):
+class UnreadableValue(Exception):
     """Something that is not what is wanted at its place: a value, or all the text from there on."""
 
     def __init__(self, mark: Mark, message: str, hint: str = "") -> None:
@@ -37,11 +37,11 @@ class Findings:
     def add(self, mark: Mark, message: str, hint: Hint = "") -> None:
         self._found.append((mark, message, hint))
 
-    def error(self) -> InvalidFile:
+    def make_error(self) -> InvalidFile:
         """All mistakes in the order of the file, each once."""
         unique = {(mark, message): hint for mark, message, hint in reversed(self._found)}
         ordered = sorted(unique.items(), key=lambda each: (each[0][0].line, each[0][0].column))
-        shown = [self._mistake(*place, hint) for place, hint in ordered[:MAX_SHOWN]]
+        shown = [self._mistake(*found, hint) for found, hint in ordered[:MAX_SHOWN]]
         if len(ordered) > MAX_SHOWN:
             more = f"and {len(ordered) - MAX_SHOWN} more mistakes from here on"
             shown.append(self._mistake(ordered[MAX_SHOWN][0][0], more, ""))
@@ -57,7 +57,7 @@ class Findings:
             source=self._lines[mark.line - 1] if within else "",
         )
 
-    def find(self, node: Node, word: str) -> Mark:
+    def locate_word(self, node: FileNode, word: str) -> Mark:
         """Where a word stands inside of a value; where the value begins if it cannot be told."""
         whole = re.match(r"\w", word) is not None
         written = re.escape(word)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal[
+ValueKind = Literal[
     "agents",
     "any",
     "budget",
@@ -29,12 +29,12 @@ Kind = Literal[
     "types",
     "variables",
 ]
-Does = Literal["work", "loop", "approval", "workflow"]
-WORK: tuple[Does, ...] = ("work",)
-LOOP: tuple[Does, ...] = ("loop",)
-APPROVAL: tuple[Does, ...] = ("approval",)
-CALL: tuple[Does, ...] = ("workflow",)
-ALL: tuple[Does, ...] = ("work", "loop", "approval", "workflow")
+StepKind = Literal["work", "loop", "approval", "workflow"]
+WORK: tuple[StepKind, ...] = ("work",)
+LOOP: tuple[StepKind, ...] = ("loop",)
+APPROVAL: tuple[StepKind, ...] = ("approval",)
+CALL: tuple[StepKind, ...] = ("workflow",)
+ALL: tuple[StepKind, ...] = ("work", "loop", "approval", "workflow")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,12 +42,12 @@ class Key:
     """`of` says which steps have it; what is not `there` yet is refused with that word."""
 
     name: str
-    kind: Kind
+    kind: ValueKind
     about: str
     default: str = ""
     required: bool = False
-    there: bool = True
-    of: tuple[Does, ...] = ALL
+    supported: bool = True
+    step_kinds: tuple[StepKind, ...] = ALL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,23 +61,23 @@ class Section:
         return {key.name: key for key in self.keys}
 
 
-def _key(name: str, kind: Kind, about: str, default: str = "") -> Key:
+def _key(name: str, kind: ValueKind, about: str, default: str = "") -> Key:
     return Key(name=name, kind=kind, about=about, default=default)
 
 
-def _required(name: str, kind: Kind, about: str) -> Key:
+def _required(name: str, kind: ValueKind, about: str) -> Key:
     return Key(name=name, kind=kind, about=about, required=True)
 
 
-def _work(name: str, kind: Kind, about: str, default: str = "") -> Key:
-    return Key(name=name, kind=kind, about=about, default=default, of=WORK)
+def _work(name: str, kind: ValueKind, about: str, default: str = "") -> Key:
+    return Key(name=name, kind=kind, about=about, default=default, step_kinds=WORK)
 
 
-def _missing(name: str, about: str) -> Key:
-    return Key(name=name, kind="any", about=about, there=False)
+def _unsupported(name: str, about: str) -> Key:
+    return Key(name=name, kind="any", about=about, supported=False)
 
 
-_TRIES: tuple[tuple[str, Kind, str, str], ...] = (
+_ATTEMPT_KEYS: tuple[tuple[str, ValueKind, str, str], ...] = (
     ("timeout", "duration", "how long one attempt may take", "30m"),
     ("idle_timeout", "duration", "how long a command may be silent", "10m"),
     ("max_attempts", "count", "how many attempts may fail", "3"),
@@ -99,7 +99,7 @@ WORKFLOW = Section(
         _key("deadline", "duration", "how long a run may take, from its start to its end"),
         _key("agents", "agents", "who does the work, by name"),
         _required("steps", "steps", "what is to be done, in the order it is written"),
-        _missing("workspace", "a git worktree for each run"),
+        _unsupported("workspace", "a git worktree for each run"),
     ),
 )
 AGENT = Section(
@@ -110,9 +110,9 @@ AGENT = Section(
         _key("external", "flag", "somebody else pulls its tasks, so it needs no command", "false"),
         _key("env", "variables", "variables for its command"),
         _key("tags", "names", "what a worker must offer to take its steps"),
-        *(_key(*each) for each in _TRIES),
-        _missing("use", "a preset for a well-known agent"),
-        _missing("access", "what a preset may do"),
+        *(_key(*each) for each in _ATTEMPT_KEYS),
+        _unsupported("use", "a preset for a well-known agent"),
+        _unsupported("access", "what a preset may do"),
     ),
 )
 STEP = Section(
@@ -127,19 +127,22 @@ STEP = Section(
         _work("run", "command", "a command line to run, as a list"),
         _work("http", "http", "a request to make"),
         Key(
-            name="workflow", kind="name", about="another workflow, whose run it waits for", of=CALL
+            name="workflow",
+            kind="name",
+            about="another workflow, whose run it waits for",
+            step_kinds=CALL,
         ),
         Key(
             name="input",
             kind="any",
             about="what that is started with; texts are templates",
-            of=CALL,
+            step_kinds=CALL,
         ),
         Key(
             name="outputs",
             kind="types",
             about="what it must give; an attempt that gives something else failed",
-            of=(*WORK, *CALL),
+            step_kinds=(*WORK, *CALL),
         ),
         _key(
             "needs",
@@ -149,12 +152,24 @@ STEP = Section(
         ),
         _key("when", "reference", "a value without which the step is skipped"),
         Key(
-            name="for_each", kind="reference", about="a list: its steps run for each item", of=LOOP
+            name="for_each",
+            kind="reference",
+            about="a list: its steps run for each item",
+            step_kinds=LOOP,
         ),
-        Key(name="parallel", kind="count", about="how many items at once", default="1", of=LOOP),
-        Key(name="steps", kind="steps", about="what is done for each item", of=LOOP),
         Key(
-            name="approval", kind="template", about="what a person is asked to approve", of=APPROVAL
+            name="parallel",
+            kind="count",
+            about="how many items at once",
+            default="1",
+            step_kinds=LOOP,
+        ),
+        Key(name="steps", kind="steps", about="what is done for each item", step_kinds=LOOP),
+        Key(
+            name="approval",
+            kind="template",
+            about="what a person is asked to approve",
+            step_kinds=APPROVAL,
         ),
         _work("verifies", "name", "the step that it accepts or sends back"),
         _work("max_rounds", "count", "how often a verifier may judge", "3"),
@@ -163,15 +178,15 @@ STEP = Section(
             kind="on_failure",
             about="`fail`, `skip`, `ask`, or `{goto: step, max_rounds: n}`",
             default="fail",
-            of=(*WORK, *CALL),
+            step_kinds=(*WORK, *CALL),
         ),
-        *(_work(*each) for each in _TRIES),
+        *(_work(*each) for each in _ATTEMPT_KEYS),
         _key("priority", "integer", "higher goes first", "0"),
         _work("tags", "names", "what a worker must offer to take it"),
         _work("concurrency", "concurrency", "how many tasks of one key run at once"),
         _work("env", "variables", "variables for its command"),
-        _missing("merge", "the merge of a run's branch"),
-        _missing("workspace", "a git worktree for each run"),
+        _unsupported("merge", "the merge of a run's branch"),
+        _unsupported("workspace", "a git worktree for each run"),
     ),
 )
 CONCURRENCY = Section(

@@ -11,23 +11,23 @@ from typing import Any, Literal
 
 import yaml
 
-from holdfast.definition.findings import Refused
+from holdfast.definition.findings import UnreadableValue
 from holdfast.definition.nodes import Mark
 
-Kind = Literal["scalar", "alias", "[", "]", "{", "}"]
+TokenKind = Literal["scalar", "alias", "[", "]", "{", "}"]
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    kind: Kind
+    kind: TokenKind
     mark: Mark
     end: int
     value: Any = None
     anchor: str | None = None
 
 
-_BRACKETS: dict[str, Kind] = {"[": "[", "]": "]", "{": "{", "}": "}"}
-_STARTS: dict[type[yaml.Event], Kind] = {
+_BRACKETS: dict[str, TokenKind] = {"[": "[", "]": "]", "{": "{", "}": "}"}
+_STARTS: dict[type[yaml.Event], TokenKind] = {
     yaml.SequenceStartEvent: "[",
     yaml.SequenceEndEvent: "]",
     yaml.MappingStartEvent: "{",
@@ -50,29 +50,33 @@ def read_yaml(text: str) -> Iterator[Token]:
             if isinstance(event, yaml.DocumentStartEvent):
                 documents += 1
                 if documents > 1:
-                    raise Refused(mark, "a second document begins here; one file, one workflow")
+                    raise UnreadableValue(
+                        mark, "a second document begins here; one file, one workflow"
+                    )
             elif isinstance(event, yaml.AliasEvent):
                 yield Token("alias", mark, end, anchor=event.anchor)
             elif isinstance(event, yaml.NodeEvent):
-                yield _node(event, mark, end)
+                yield _node_token(event, mark, end)
             elif type(event) in _STARTS:
                 yield Token(_STARTS[type(event)], mark, end)
     except yaml.MarkedYAMLError as error:
-        raise Refused(*_told(error, text)) from None
+        raise UnreadableValue(*_describe_error(error, text)) from None
     except yaml.reader.ReaderError as error:
-        raise Refused(_place(text, error.position), "a character that YAML does not take") from None
+        raise UnreadableValue(
+            _mark_at(text, error.position), "a character that YAML does not take"
+        ) from None
 
 
-def _node(event: Any, mark: Mark, end: int) -> Token:  # noqa: ANN401 - the events have no types
+def _node_token(event: Any, mark: Mark, end: int) -> Token:  # noqa: ANN401 - the events have no types
     if event.tag is not None and event.tag != "!":
-        raise Refused(mark, f"tags such as {event.tag} are not taken", "leave the tag out")
+        raise UnreadableValue(mark, f"tags such as {event.tag} are not taken", "leave the tag out")
     if not isinstance(event, yaml.ScalarEvent):
         return Token(_STARTS[type(event)], mark, end, anchor=event.anchor)
-    value = _plain(event.value) if event.implicit[0] else event.value
+    value = _plain_value(event.value) if event.implicit[0] else event.value
     return Token("scalar", mark, end, value=value, anchor=event.anchor)
 
 
-def _plain(text: str) -> str | float | bool | None:
+def _plain_value(text: str) -> str | float | bool | None:
     """What a word without quotes stands for."""
     if text in _PLAIN:
         return _PLAIN[text]
@@ -81,7 +85,7 @@ def _plain(text: str) -> str | float | bool | None:
     return float(text) if _FLOAT.fullmatch(text) and not text.lstrip("+-").isdigit() else text
 
 
-def _told(error: yaml.MarkedYAMLError, text: str) -> tuple[Mark, str, str]:
+def _describe_error(error: yaml.MarkedYAMLError, text: str) -> tuple[Mark, str, str]:
     problem = error.problem or "this is not YAML"
     found = error.problem_mark or error.context_mark
     mark = Mark(1, 1) if found is None else _mark(found)
@@ -99,7 +103,7 @@ def _mark(mark: Any) -> Mark:  # noqa: ANN401 - the marks have no types
     return Mark(mark.line + 1, mark.column + 1)
 
 
-def _place(text: str, position: int) -> Mark:
+def _mark_at(text: str, position: int) -> Mark:
     before = text[:position]
     return Mark(before.count("\n") + 1, position - before.rfind("\n"))
 
@@ -120,7 +124,9 @@ def read_json(text: str) -> Iterator[Token]:
     try:
         json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
-        raise Refused(Mark(error.lineno, error.colno), f"this is not JSON: {error.msg}") from None
+        raise UnreadableValue(
+            Mark(error.lineno, error.colno), f"this is not JSON: {error.msg}"
+        ) from None
     except (RecursionError, ValueError):
         # Too deep or a number too long for that; whoever builds from the pieces says where.
         pass
@@ -138,14 +144,14 @@ def read_json(text: str) -> Iterator[Token]:
 
 
 def _refuse_constant(name: str) -> None:
-    raise Refused(Mark(1, 1), f"{name} is a number that JSON does not have")
+    raise UnreadableValue(Mark(1, 1), f"{name} is a number that JSON does not have")
 
 
 def _json_value(text: str, mark: Mark) -> Any:  # noqa: ANN401 - JSON is any value
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise Refused(mark, f"this is not JSON: {error}") from None
+        raise UnreadableValue(mark, f"this is not JSON: {error}") from None
     if isinstance(value, float) and not math.isfinite(value):
-        raise Refused(mark, f"{text[:_SHOWN]} is a number too large to be kept")
+        raise UnreadableValue(mark, f"{text[:_SHOWN]} is a number too large to be kept")
     return value

@@ -16,42 +16,42 @@ class Mark:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Node:
+class FileNode:
     mark: Mark
     # The last line of it, to find words inside of it.
     end: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Scalar(Node):
+class Scalar(FileNode):
     value: str | int | float | bool | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Items(Node):
-    nodes: tuple[Node, ...]
+class Items(FileNode):
+    nodes: tuple[FileNode, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Fields(Node):
+class Fields(FileNode):
     keys: dict[str, Mark] = field(default_factory=dict)
-    nodes: dict[str, Node] = field(default_factory=dict)
+    nodes: dict[str, FileNode] = field(default_factory=dict)
 
-    def items(self) -> Iterator[tuple[str, Mark, Node]]:
+    def items(self) -> Iterator[tuple[str, Mark, FileNode]]:
         for name, node in self.nodes.items():
             yield name, self.keys[name], node
 
 
-def plain(node: Node) -> Any:  # noqa: ANN401 - JSON is any value
+def plain_value(node: FileNode) -> Any:  # noqa: ANN401 - JSON is any value
     """The value alone, as JSON has it."""
     if isinstance(node, Fields):
-        return {name: plain(inner) for name, inner in node.nodes.items()}
+        return {name: plain_value(inner) for name, inner in node.nodes.items()}
     if isinstance(node, Items):
-        return [plain(inner) for inner in node.nodes]
+        return [plain_value(inner) for inner in node.nodes]
     return node.value if isinstance(node, Scalar) else None
 
 
-def describe(node: Node) -> str:
+def describe_node(node: FileNode) -> str:
     """The kind of a value, as it is told to people."""
     if isinstance(node, Fields):
         return "a mapping"

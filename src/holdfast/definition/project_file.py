@@ -8,8 +8,8 @@ from typing import Any
 
 from holdfast.definition.findings import Findings
 from holdfast.definition.keys import Key, Section
-from holdfast.definition.nodes import Fields, Node, describe, plain
-from holdfast.definition.text_file import compose, read_text
+from holdfast.definition.nodes import Fields, FileNode, describe_node, plain_value
+from holdfast.definition.text_file import read_nodes, read_text
 from holdfast.definition.values import read_section
 from holdfast.errors import InvalidInput, InvalidProjectFile
 from holdfast.model.units import parse_size
@@ -104,14 +104,14 @@ def read_project_file(path: Path) -> ProjectSettings:
 
 def read_project_text(text: str, *, folder: Path, name: str = NAME) -> ProjectSettings:
     findings = Findings(name, text, InvalidProjectFile)
-    top = compose(text, findings)
+    top = read_nodes(text, findings)
     said: dict[str, Any] = {}
     if isinstance(top, Fields):
         said = _read(top, findings)
     elif top is not None:
-        findings.add(top.mark, f"settings are a mapping, not {describe(top)}")
+        findings.add(top.mark, f"settings are a mapping, not {describe_node(top)}")
     if findings:
-        raise findings.error()
+        raise findings.make_error()
     return ProjectSettings(folder=folder, **said)
 
 
@@ -130,11 +130,11 @@ def _read(top: Fields, findings: Findings) -> dict[str, Any]:
     }
 
 
-def _least_disk(node: Node | None, findings: Findings) -> dict[str, int]:
+def _least_disk(node: FileNode | None, findings: Findings) -> dict[str, int]:
     if node is None:
         return {}
     try:
-        return {"least_disk": parse_size("least_disk", plain(node))}
+        return {"least_disk": parse_size("least_disk", plain_value(node))}
     except InvalidInput as error:
         findings.add(node.mark, str(error))
         return {}

@@ -16,10 +16,10 @@ from holdfast.definition.keys import (
     STEP,
     WORKFLOW,
     Key,
-    Kind,
     Section,
+    ValueKind,
 )
-from holdfast.definition.types import SHORT
+from holdfast.definition.types import SHORT_TYPES
 
 Schema = dict[str, Any]
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -32,34 +32,37 @@ _NAME: Schema = {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9_-]*$", "m
 _COUNT: Schema = {"type": "integer", "minimum": 1}
 
 
-def _part(section: Section) -> Schema:
+def _reference(section: Section) -> Schema:
     return {"$ref": f"#/$defs/{section.name}"}
 
 
-KINDS: dict[Kind, tuple[Schema, str]] = {
-    "agents": ({"type": "object", "additionalProperties": _part(AGENT)}, "a mapping of agents"),
+KINDS: dict[ValueKind, tuple[Schema, str]] = {
+    "agents": (
+        {"type": "object", "additionalProperties": _reference(AGENT)},
+        "a mapping of agents",
+    ),
     "any": ({}, "anything"),
-    "budget": (_part(BUDGET), "budget"),
+    "budget": (_reference(BUDGET), "budget"),
     "command": (
         {"type": "array", "items": {"type": ["string", "number"]}, "minItems": 1},
         "a list of texts",
     ),
-    "concurrency": ({"anyOf": [_TEXT, _part(CONCURRENCY)]}, "a key, or concurrency"),
+    "concurrency": ({"anyOf": [_TEXT, _reference(CONCURRENCY)]}, "a key, or concurrency"),
     "count": (_COUNT, "a whole number from 1"),
     "duration": (
         {"type": ["string", "number"]},
         "a duration: `90`, `30s`, `1h30m`",
     ),
     "flag": ({"type": "boolean"}, "true or false"),
-    "http": ({"anyOf": [_TEXT, _part(HTTP)]}, "a URL, or http"),
+    "http": ({"anyOf": [_TEXT, _reference(HTTP)]}, "a URL, or http"),
     "integer": ({"type": "integer"}, "a whole number"),
     "method": ({"enum": list(METHODS)}, "a method"),
     "money": ({"type": "number", "exclusiveMinimum": 0}, "dollars"),
     "name": (_NAME, "a name"),
     "names": ({"anyOf": [_NAME, {"type": "array", "items": _NAME}]}, "a list of names"),
-    "on_failure": ({"anyOf": [{"enum": list(ACTIONS)}, _part(GOTO)]}, "a word, or on_failure"),
+    "on_failure": ({"anyOf": [{"enum": list(ACTIONS)}, _reference(GOTO)]}, "a word, or on_failure"),
     "reference": (_TEXT, "one variable"),
-    "steps": ({"type": "array", "items": _part(STEP), "minItems": 1}, "a list of steps"),
+    "steps": ({"type": "array", "items": _reference(STEP), "minItems": 1}, "a list of steps"),
     "template": (_TEXT, "text with variables"),
     "templates": (_TEXTS, "a mapping of texts with variables"),
     "text": (_TEXT, "text"),
@@ -73,8 +76,10 @@ KINDS: dict[Kind, tuple[Schema, str]] = {
 
 def make_schema() -> Schema:
     """What an editor checks a workflow file against while it is written."""
-    parts = {section.name: _section(section) for section in SECTIONS if section is not WORKFLOW}
-    names = [name + end for name in SHORT for end in ("", "?")]
+    parts = {
+        section.name: _section_schema(section) for section in SECTIONS if section is not WORKFLOW
+    }
+    names = [name + end for name in SHORT_TYPES for end in ("", "?")]
     kind = {
         "description": "A short form such as string, [string] or {name: string}, or JSON Schema.",
         "anyOf": [{"enum": names}, {"type": "array", "maxItems": 1}, {"type": "object"}],
@@ -82,28 +87,28 @@ def make_schema() -> Schema:
     return {
         "$schema": DRAFT,
         "title": "A Holdfast workflow",
-        **_section(WORKFLOW),
+        **_section_schema(WORKFLOW),
         "$defs": parts | {"type": kind},
     }
 
 
-def _section(section: Section) -> Schema:
+def _section_schema(section: Section) -> Schema:
     return {
         "description": section.about,
         "type": "object",
-        "properties": {key.name: _key(key) for key in section.keys if key.there},
+        "properties": {key.name: _key_schema(key) for key in section.keys if key.supported},
         "required": [key.name for key in section.keys if key.required],
         "additionalProperties": False,
     }
 
 
-def _key(key: Key) -> Schema:
+def _key_schema(key: Key) -> Schema:
     default = f" Unless said: {key.default}." if key.default else ""
     about = f"{key.about[0].upper()}{key.about[1:]}.{default}"
     return {"description": about, **KINDS[key.kind][0]}
 
 
-def make_tables() -> str:
+def make_key_tables() -> str:
     """The same as tables, one for each part of a file."""
     return "\n".join(_table(section) for section in SECTIONS)
 
@@ -112,14 +117,18 @@ def _table(section: Section) -> str:
     head = f"## {section.name}\n\n{section.about}\n\n"
     rows = "".join(
         f"| `{key.name}`{' (required)' if key.required else ''} | {KINDS[key.kind][1]} "
-        f"| {key.about}{_of(key)} | {key.default} |\n"
+        f"| {key.about}{_describe_step_kind(key)} | {key.default} |\n"
         for key in section.keys
-        if key.there
+        if key.supported
     )
-    missing = ", ".join(f"`{key.name}`" for key in section.keys if not key.there)
+    missing = ", ".join(f"`{key.name}`" for key in section.keys if not key.supported)
     later = f"\nNot there yet, and refused: {missing}.\n" if missing else ""
     return f"{head}| key | value | what it says | unless said |\n|---|---|---|---|\n{rows}{later}"
 
 
-def _of(key: Key) -> str:
-    return f" (of {key.of[0]})" if len(key.of) == 1 and key.of[0] not in {"work", key.name} else ""
+def _describe_step_kind(key: Key) -> str:
+    return (
+        f" (of {key.step_kinds[0]})"
+        if len(key.step_kinds) == 1 and key.step_kinds[0] not in {"work", key.name}
+        else ""
+    )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.definition.called_files import Beside, Uncallable
-from holdfast.definition.findings import Findings, Refused
-from holdfast.definition.keys import AGENT, STEP, Does
-from holdfast.definition.nodes import Fields, Items, Node, Scalar, describe
+from holdfast.definition.called_files import CalledFiles, UncallableWorkflow
+from holdfast.definition.findings import Findings, UnreadableValue
+from holdfast.definition.keys import AGENT, STEP, StepKind
+from holdfast.definition.nodes import Fields, FileNode, Items, Scalar, describe_node
 from holdfast.definition.values import read_name, read_section
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.workflow.declarations import StepWork
@@ -19,8 +19,8 @@ from holdfast.model.workflow.step import Step
 TIMEOUT = 1_800.0
 IDLE_TIMEOUT = 600.0
 _RETRY = ("max_attempts", "max_lost", "backoff", "backoff_max")
-_COURSE = ("when", "on_failure", "verifies", "max_rounds", "priority", "concurrency", "title")
-_DOING = ("run", "http", "workflow")
+_FLOW_KEYS = ("when", "on_failure", "verifies", "max_rounds", "priority", "concurrency", "title")
+_WORK_KEYS = ("run", "http", "workflow")
 _WORDS = {
     "work": "a step that does work",
     "loop": "a loop",
@@ -30,31 +30,31 @@ _WORDS = {
 
 
 @dataclass(kw_only=True)
-class Agents:
-    said: dict[str, dict[str, Any]] = field(default_factory=dict)
+class AgentSections:
+    values: dict[str, dict[str, Any]] = field(default_factory=dict)
     nodes: dict[str, Fields] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, node: Node | None, findings: Findings) -> Agents:
+    def read(cls, node: FileNode | None, findings: Findings) -> AgentSections:
         agents = cls()
         if node is None:
             return agents
         if not isinstance(node, Fields):
-            findings.add(node.mark, f"agents must be a mapping of names, not {describe(node)}")
+            findings.add(node.mark, f"agents must be a mapping of names, not {describe_node(node)}")
             return agents
         for name, mark, inner in node.items():
             try:
                 read_name(Scalar(mark=mark, end=mark.line, value=name), findings)
-            except Refused as error:
+            except UnreadableValue as error:
                 findings.add(error.mark, f"agent: {error.message}", error.hint)
-            agents.said[name] = read_section(AGENT, inner, findings)
+            agents.values[name] = read_section(AGENT, inner, findings)
             if isinstance(inner, Fields):
                 agents.nodes[name] = inner
                 agents._check(name, inner, findings)
         return agents
 
     def _check(self, name: str, node: Fields, findings: Findings) -> None:
-        said = self.said[name]
+        said = self.values[name]
         if said.get("external") and "command" in said:
             message = f"agent {name!r} has a command and is external; it can be one of them"
             findings.add(node.keys["external"], message)
@@ -64,43 +64,45 @@ class Agents:
             findings.add(node.mark, message, hint)
 
 
-class Steps:
+class StepReader:
     """Reads the steps of every body, and remembers where each stands."""
 
-    def __init__(self, agents: Agents, findings: Findings, beside: Beside | None = None) -> None:
+    def __init__(
+        self, agents: AgentSections, findings: Findings, called_files: CalledFiles | None = None
+    ) -> None:
         self._agents = agents
         self._findings = findings
-        self._beside = beside
+        self._called_files = called_files
         self.called: dict[str, Workflow] = {}
         # By what each step is, because two may have one name by mistake.
-        self._places: dict[int, Fields] = {}
+        self._fields_by_step: dict[int, Fields] = {}
 
-    def place(self, step: Step) -> Fields:
-        return self._places[id(step)]
+    def fields_of_step(self, step: Step) -> Fields:
+        return self._fields_by_step[id(step)]
 
-    def read(self, node: Node) -> tuple[Step, ...]:
+    def read(self, node: FileNode) -> tuple[Step, ...]:
         if not isinstance(node, Items):
-            self._findings.add(node.mark, f"steps must be a list, not {describe(node)}")
+            self._findings.add(node.mark, f"steps must be a list, not {describe_node(node)}")
             return ()
         steps: list[Step] = []
         for inner in node.nodes:
             before = steps[-1].id if steps else None
             step = self._read_step(inner, before)
             if step is not None and isinstance(inner, Fields):
-                self._places[id(step)] = inner
+                self._fields_by_step[id(step)] = inner
                 steps.append(step)
         return tuple(steps)
 
-    def _read_step(self, node: Node, before: str | None) -> Step | None:
+    def _read_step(self, node: FileNode, before: str | None) -> Step | None:
         said = read_section(STEP, node, self._findings)
         if not isinstance(node, Fields) or "id" not in said:
             return None
-        does = _does(node)
-        self._check_keys(node, does)
+        kind = _kind_of_step(node)
+        self._check_keys(node, kind)
         needs = said.get("needs", () if before is None else (before,))
-        course = {name: said[name] for name in _COURSE if name in said}
+        course = {name: said[name] for name in _FLOW_KEYS if name in said}
         common = {"id": said["id"], "needs": needs, **course}
-        match does:
+        match kind:
             case "loop":
                 body = self.read(node.nodes["steps"]) if "steps" in node.nodes else ()
                 more = {name: said[name] for name in ("for_each", "parallel") if name in said}
@@ -108,15 +110,15 @@ class Steps:
             case "approval":
                 return Step(**common, approval=said.get("approval", "?"), work=StepWork())
             case "workflow":
-                return Step(**common, work=self._call(node, said))
-        return self._work(node, said, common)
+                return Step(**common, work=self._read_call(node, said))
+        return self._read_work(node, said, common)
 
-    def _call(self, node: Fields, said: dict[str, Any]) -> StepWork:
+    def _read_call(self, node: Fields, said: dict[str, Any]) -> StepWork:
         """What it calls: in the version of the file beside this one, if there is such a file."""
         name = said.get("workflow", "?")
         try:
-            found = None if self._beside is None else self._beside.find(name)
-        except Uncallable as error:
+            found = None if self._called_files is None else self._called_files.find(name)
+        except UncallableWorkflow as error:
             self._findings.add(node.nodes["workflow"].mark, str(error), error.hint)
             found = None
         if found is not None:
@@ -128,10 +130,10 @@ class Steps:
             outputs=said.get("outputs"),
         )
 
-    def _work(self, node: Fields, said: dict[str, Any], common: dict[str, Any]) -> Step:
-        agent = self._agent(node, said)
+    def _read_work(self, node: Fields, said: dict[str, Any], common: dict[str, Any]) -> Step:
+        agent = self._agent_values(node, said)
         merged = agent | said
-        self._check_doing(node, agent)
+        self._check_work_keys(node, agent)
         command = said.get("run", None if "run" in node.nodes else agent.get("command"))
         work = StepWork(
             prompt=said.get("prompt"),
@@ -151,9 +153,9 @@ class Steps:
             work=work,
         )
 
-    def _agent(self, node: Fields, said: dict[str, Any]) -> dict[str, Any]:
+    def _agent_values(self, node: Fields, said: dict[str, Any]) -> dict[str, Any]:
         name = said.get("agent")
-        known = self._agents.said
+        known = self._agents.values
         if name is None:
             return {}
         if name not in known:
@@ -164,15 +166,15 @@ class Steps:
             )
         return known.get(name, {})
 
-    def _check_keys(self, node: Fields, does: Does) -> None:
+    def _check_keys(self, node: Fields, kind: StepKind) -> None:
         known = STEP.known
         for name, mark, _ in node.items():
-            if name in known and known[name].there and does not in known[name].of:
-                self._findings.add(mark, f"{_WORDS[does]} has no {name!r}")
+            if name in known and known[name].supported and kind not in known[name].step_kinds:
+                self._findings.add(mark, f"{_WORDS[kind]} has no {name!r}")
 
-    def _check_doing(self, node: Fields, agent: dict[str, Any]) -> None:
+    def _check_work_keys(self, node: Fields, agent: dict[str, Any]) -> None:
         """One thing is to be done, and somebody has to be there to do it."""
-        chosen = [name for name in _DOING if name in node.nodes]
+        chosen = [name for name in _WORK_KEYS if name in node.nodes]
         if "command" in agent and chosen:
             chosen.insert(0, "agent")
         if len(chosen) > 1:
@@ -186,7 +188,7 @@ class Steps:
             self._findings.add(node.keys["max_rounds"], "max_rounds are those of a verifier", hint)
 
 
-def _does(node: Fields) -> Does:
+def _kind_of_step(node: Fields) -> StepKind:
     if "for_each" in node.nodes or "steps" in node.nodes:
         return "loop"
     if "approval" in node.nodes:

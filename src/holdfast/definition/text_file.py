@@ -5,42 +5,42 @@ from __future__ import annotations
 from pathlib import Path
 
 from holdfast.definition.composer import Composer
-from holdfast.definition.findings import Findings, Refused
+from holdfast.definition.findings import Findings, UnreadableValue
 from holdfast.definition.lexer import read_json, read_yaml
-from holdfast.definition.nodes import Mark, Node
+from holdfast.definition.nodes import FileNode, Mark
 from holdfast.errors import InvalidFile, InvalidInput, InvalidWorkflowFile, Mistake
 from holdfast.settings import MEBIBYTE
 
 MAX_BYTES = MEBIBYTE
 
 
-def read_text(place: Path, kind: type[InvalidFile] = InvalidWorkflowFile) -> str:
+def read_text(path: Path, kind: type[InvalidFile] = InvalidWorkflowFile) -> str:
     """What a file says; one that is too long, or no UTF-8, is a mistake of that kind."""
     try:
-        with place.open("rb") as file:
+        with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise InvalidInput(str(place), f"cannot be read: {reason}") from error
+        raise InvalidInput(str(path), f"cannot be read: {reason}") from error
     if len(content) > MAX_BYTES:
-        raise too_long(str(place), kind)
+        raise make_length_error(str(path), kind)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = content[: error.start]
         mark = Mark(before.count(b"\n") + 1, error.start - before.rfind(b"\n"))
         told = "this byte is not UTF-8; save the file as UTF-8"
-        raise alone(str(place), mark, told, kind) from None
+        raise make_single_error(str(path), mark, told, kind) from None
 
 
-def compose(text: str, findings: Findings) -> Node | None:
+def read_nodes(text: str, findings: Findings) -> FileNode | None:
     """The values of a text; one whose name ends in `.json` is JSON, any other YAML."""
     composer = Composer()
     read = read_json if findings.name.endswith(".json") else read_yaml
     top = None
     try:
         top = composer.build(read(text))
-    except Refused as error:
+    except UnreadableValue as error:
         findings.add(error.mark, error.message, error.hint)
     for name, again, first in composer.repeated:
         findings.add(
@@ -49,14 +49,14 @@ def compose(text: str, findings: Findings) -> Node | None:
     return top
 
 
-def too_long(name: str, kind: type[InvalidFile] = InvalidWorkflowFile) -> InvalidFile:
+def make_length_error(name: str, kind: type[InvalidFile] = InvalidWorkflowFile) -> InvalidFile:
     told = f"a workflow has at most {MAX_BYTES} bytes; split it"
     if kind is not InvalidWorkflowFile:
         told = f"more than {MAX_BYTES} bytes"
-    return alone(name, Mark(1, 1), told, kind)
+    return make_single_error(name, Mark(1, 1), told, kind)
 
 
-def alone(
+def make_single_error(
     name: str, mark: Mark, message: str, kind: type[InvalidFile] = InvalidWorkflowFile
 ) -> InvalidFile:
     """One mistake, and no more."""

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.definition.findings import Findings
-from holdfast.definition.nodes import Fields, Items, Node, Scalar, describe, plain
+from holdfast.definition.nodes import Fields, FileNode, Items, Scalar, describe_node, plain_value
 from holdfast.model import json_schema
 from holdfast.model.workflow.flaw import suggest
 
 Schema = dict[str, Any]
-SHORT: dict[str, Schema] = {
+SHORT_TYPES: dict[str, Schema] = {
     "string": {"type": "string"},
     "int": {"type": "integer"},
     "integer": {"type": "integer"},
@@ -28,46 +28,46 @@ SHORT: dict[str, Schema] = {
 OPTIONAL = "?"
 
 
-def read_fields(node: Node, findings: Findings) -> Schema | None:
+def read_fields(node: FileNode, findings: Findings) -> Schema | None:
     """The type of an object, from the types of its fields or from JSON Schema."""
     if not isinstance(node, Fields):
-        findings.add(node.mark, f"must be a mapping of names to types, not {describe(node)}")
+        findings.add(node.mark, f"must be a mapping of names to types, not {describe_node(node)}")
         return None
     kind = node.nodes.get("type")
     if isinstance(kind, Scalar) and kind.value == "object" and "properties" in node.nodes:
         return read_type(node, findings)
-    return _object(node, findings)
+    return _read_object(node, findings)
 
 
-def read_type(node: Node, findings: Findings) -> Schema:
+def read_type(node: FileNode, findings: Findings) -> Schema:
     match node:
         case Scalar(value=str(word)):
-            return _short(node, word, findings)
+            return _read_short_type(node, word, findings)
         case Items(nodes=(inner,)):
             return {"type": "array", "items": read_type(inner, findings)}
         case Fields() if "type" in node.nodes:
             return _SchemaReader(findings).read(node)
         case Fields():
-            return _object(node, findings)
+            return _read_object(node, findings)
     hint = "write string, int, number, bool, path, any, [string] or {name: string}"
-    findings.add(node.mark, f"a type cannot be {describe(node)}", hint)
+    findings.add(node.mark, f"a type cannot be {describe_node(node)}", hint)
     return {}
 
 
-def _short(node: Node, word: str, findings: Findings) -> Schema:
+def _read_short_type(node: FileNode, word: str, findings: Findings) -> Schema:
     name = word.removesuffix(OPTIONAL)
-    if name not in SHORT:
-        there = ", ".join(SHORT)
+    if name not in SHORT_TYPES:
+        there = ", ".join(SHORT_TYPES)
         message = f"{word!r} is no type; there is {there}"
-        findings.add(node.mark, message, lambda: suggest(name, SHORT))
+        findings.add(node.mark, message, lambda: suggest(name, SHORT_TYPES))
         return {}
-    found = dict(SHORT[name])
+    found = dict(SHORT_TYPES[name])
     if name != word and "type" in found:
         found["type"] = [found["type"], "null"]
     return found
 
 
-def _object(node: Fields, findings: Findings) -> Schema:
+def _read_object(node: Fields, findings: Findings) -> Schema:
     fields = {name: read_type(inner, findings) for name, inner in node.nodes.items()}
     required = [
         name
@@ -77,7 +77,7 @@ def _object(node: Fields, findings: Findings) -> Schema:
     return {"type": "object", "properties": fields, "required": required}
 
 
-def _may_be_left_out(node: Node, schema: Schema) -> bool:
+def _may_be_left_out(node: FileNode, schema: Schema) -> bool:
     if isinstance(node, Scalar) and str(node.value).endswith(OPTIONAL):
         return True
     return "null" in schema.get("type", ())
@@ -88,7 +88,7 @@ class _SchemaReader:
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
-        self._readers: dict[str, Callable[[Node], Any]] = {
+        self._readers: dict[str, Callable[[FileNode], Any]] = {
             "properties": self._properties,
             "items": self._inner,
             "additionalProperties": self._additional,
@@ -107,7 +107,7 @@ class _SchemaReader:
             elif name in json_schema.LIMITS:
                 schema[name] = self._limit(name, inner)
             else:
-                schema[name] = self._readers.get(name, plain)(inner)
+                schema[name] = self._readers.get(name, plain_value)(inner)
         if "default" in schema:
             self._default(node, schema)
         return schema
@@ -120,54 +120,54 @@ class _SchemaReader:
         advice = "a field called type: {type: object, properties: {type: string}}"
         return lambda: suggest(name, json_schema.KEYWORDS) or advice
 
-    def _type(self, node: Node) -> Schema:
+    def _type(self, node: FileNode) -> Schema:
         if isinstance(node, Items) and node.nodes:
             kinds = [self._word(inner) for inner in node.nodes]
             return {"type": [kind for kind in kinds if kind is not None]}
         if isinstance(node, Scalar) and isinstance(node.value, str):
-            return _short(node, node.value, self._findings)
-        self._findings.add(node.mark, f"a type must be a word, not {describe(node)}")
+            return _read_short_type(node, node.value, self._findings)
+        self._findings.add(node.mark, f"a type must be a word, not {describe_node(node)}")
         return {}
 
-    def _word(self, node: Node) -> str | None:
+    def _word(self, node: FileNode) -> str | None:
         """One of several types; null needs no quotes."""
         if isinstance(node, Scalar) and node.value is None:
             return "null"
         kind = self._inner(node).get("type")
         return kind if isinstance(kind, str) else None
 
-    def _properties(self, node: Node) -> dict[str, Schema]:
+    def _properties(self, node: FileNode) -> dict[str, Schema]:
         if isinstance(node, Fields):
             return {name: self._inner(inner) for name, inner in node.nodes.items()}
-        self._findings.add(node.mark, f"properties must be a mapping, not {describe(node)}")
+        self._findings.add(node.mark, f"properties must be a mapping, not {describe_node(node)}")
         return {}
 
-    def _inner(self, node: Node) -> Schema:
+    def _inner(self, node: FileNode) -> Schema:
         return read_type(node, self._findings)
 
-    def _additional(self, node: Node) -> Schema | bool:
+    def _additional(self, node: FileNode) -> Schema | bool:
         if isinstance(node, Scalar) and isinstance(node.value, bool):
             return node.value
         return self._inner(node)
 
-    def _any_of(self, node: Node) -> list[Schema]:
+    def _any_of(self, node: FileNode) -> list[Schema]:
         return [self._inner(each) for each in self._nodes(node)]
 
-    def _names(self, node: Node) -> list[str]:
-        return [str(plain(each)) for each in self._nodes(node)]
+    def _names(self, node: FileNode) -> list[str]:
+        return [str(plain_value(each)) for each in self._nodes(node)]
 
-    def _listed(self, node: Node) -> list[Any]:
-        return [plain(each) for each in self._nodes(node)]
+    def _listed(self, node: FileNode) -> list[Any]:
+        return [plain_value(each) for each in self._nodes(node)]
 
-    def _nodes(self, node: Node) -> tuple[Node, ...]:
+    def _nodes(self, node: FileNode) -> tuple[FileNode, ...]:
         if isinstance(node, Items):
             return node.nodes
-        self._findings.add(node.mark, f"must be a list, not {describe(node)}")
+        self._findings.add(node.mark, f"must be a list, not {describe_node(node)}")
         return ()
 
-    def _limit(self, name: str, node: Node) -> float:
-        value = plain(node)
+    def _limit(self, name: str, node: FileNode) -> float:
+        value = plain_value(node)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return value
-        self._findings.add(node.mark, f"{name} must be a number, not {describe(node)}")
+        self._findings.add(node.mark, f"{name} must be a number, not {describe_node(node)}")
         return 0

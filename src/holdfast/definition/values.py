@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from holdfast.definition.findings import Findings, Refused
+from holdfast.definition.findings import Findings, UnreadableValue
 from holdfast.definition.keys import (
     ACTIONS,
     BUDGET,
@@ -16,10 +16,10 @@ from holdfast.definition.keys import (
     HTTP,
     METHODS,
     Key,
-    Kind,
     Section,
+    ValueKind,
 )
-from holdfast.definition.nodes import Fields, Items, Node, Scalar, describe, plain
+from holdfast.definition.nodes import Fields, FileNode, Items, Scalar, describe_node, plain_value
 from holdfast.definition.types import read_fields
 from holdfast.errors import InvalidInput
 from holdfast.model.budget import Budget, to_millionths
@@ -34,25 +34,25 @@ from holdfast.model.workflow.step import Concurrency, OnFailure
 MAX_NAME = 100
 # No dots or slashes: a name is part of addresses and of paths.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
-OWN = "HOLDFAST_"
+RESERVED_PREFIX = "HOLDFAST_"
 # A URL may begin with a variable, of which nothing is known yet.
 URLS = ("http://", "https://", "{{")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def read_section(section: Section, node: Node, findings: Findings) -> dict[str, Any]:
+def read_section(section: Section, node: FileNode, findings: Findings) -> dict[str, Any]:
     """The values of a mapping's keys by their names; unknown keys are told with what is near."""
     if not isinstance(node, Fields):
-        what = f"{section.name} must be a mapping, not {describe(node)}"
+        what = f"{section.name} must be a mapping, not {describe_node(node)}"
         findings.add(node.mark, what)
         return {}
     known = section.known
     for name, mark, _ in node.items():
         if name not in known:
             message = f"{section.name} has no key {name[:MAX_NAME]!r}"
-            near = [each.name for each in section.keys if each.there]
+            near = [each.name for each in section.keys if each.supported]
             findings.add(mark, message, partial(suggest, name[:MAX_NAME], near))
-        elif not known[name].there:
+        elif not known[name].supported:
             findings.add(mark, f"{name!r} is not there yet: {known[name].about}")
     for key in section.keys:
         if key.required and key.name not in node.nodes:
@@ -60,145 +60,147 @@ def read_section(section: Section, node: Node, findings: Findings) -> dict[str, 
     return {
         key.name: value
         for key in section.keys
-        if key.there
+        if key.supported
         and key.name in node.nodes
         and key.kind in READERS
         and (value := read_value(key, node.nodes[key.name], findings)) is not None
     }
 
 
-def read_value(key: Key, node: Node, findings: Findings) -> Any:  # noqa: ANN401 - by its kind
+def read_value(key: Key, node: FileNode, findings: Findings) -> Any:  # noqa: ANN401 - by its kind
     try:
         return READERS[key.kind](node, findings)
-    except Refused as error:
+    except UnreadableValue as error:
         findings.add(error.mark, f"{key.name}: {error.message}", error.hint)
     except InvalidInput as error:
         findings.add(node.mark, f"{key.name}: {error.reason}")
     return None
 
 
-def _text(node: Node, _: Findings) -> str:
+def _text(node: FileNode, _: Findings) -> str:
     if not isinstance(node, Scalar) or not isinstance(node.value, str):
         hint = "put it in quotes" if isinstance(node, Scalar) and node.value is not None else ""
-        raise Refused(node.mark, f"must be text, not {describe(node)}", hint)
+        raise UnreadableValue(node.mark, f"must be text, not {describe_node(node)}", hint)
     return node.value
 
 
-def _template(node: Node, findings: Findings) -> str:
+def _template(node: FileNode, findings: Findings) -> str:
     text = _text(node, findings)
     if not text.strip():
-        raise Refused(node.mark, "must say something")
+        raise UnreadableValue(node.mark, "must say something")
     return text
 
 
-def read_name(node: Node, findings: Findings) -> str:
+def read_name(node: FileNode, findings: Findings) -> str:
     text = _text(node, findings)
     if not _NAME.fullmatch(text) or len(text) > MAX_NAME:
         hint = f"letters, digits, _ and -, at most {MAX_NAME}, not starting with -"
-        raise Refused(node.mark, f"{text[:MAX_NAME]!r} is no name", hint)
+        raise UnreadableValue(node.mark, f"{text[:MAX_NAME]!r} is no name", hint)
     return text
 
 
-def _names(node: Node, findings: Findings) -> tuple[str, ...]:
+def _names(node: FileNode, findings: Findings) -> tuple[str, ...]:
     """A list of names, each once, or one name alone."""
     nodes = node.nodes if isinstance(node, Items) else (node,)
     return tuple(dict.fromkeys(read_name(each, findings) for each in nodes))
 
 
-def _command(node: Node, _: Findings) -> tuple[str, ...]:
+def _command(node: FileNode, _: Findings) -> tuple[str, ...]:
     if isinstance(node, Scalar) and isinstance(node.value, str):
         words = ", ".join(node.value.split()) or "npm, test"
         hint = f"write [{words}]; for a shell, [sh, -c, …] with values from the environment"
-        raise Refused(node.mark, "must be a list of the command and its arguments", hint)
+        raise UnreadableValue(node.mark, "must be a list of the command and its arguments", hint)
     if not isinstance(node, Items) or not node.nodes:
-        raise Refused(node.mark, "must be a list of the command and its arguments")
+        raise UnreadableValue(node.mark, "must be a list of the command and its arguments")
     return tuple(_argument(each) for each in node.nodes)
 
 
-def _argument(node: Node) -> str:
+def _argument(node: FileNode) -> str:
     """Numbers are written without quotes in a command line, and mean their own text."""
     if isinstance(node, Scalar) and isinstance(node.value, str):
         return node.value
     if isinstance(node, Scalar) and isinstance(node.value, int | float):
         return str(node.value).lower()
-    raise Refused(node.mark, f"an argument must be text, not {describe(node)}")
+    raise UnreadableValue(node.mark, f"an argument must be text, not {describe_node(node)}")
 
 
-def _templates(node: Node, _: Findings) -> dict[str, str]:
+def _templates(node: FileNode, _: Findings) -> dict[str, str]:
     if not isinstance(node, Fields):
-        raise Refused(node.mark, f"must be a mapping of names to texts, not {describe(node)}")
+        raise UnreadableValue(
+            node.mark, f"must be a mapping of names to texts, not {describe_node(node)}"
+        )
     return {name: _argument(inner) for name, inner in node.nodes.items()}
 
 
-def _variables(node: Node, findings: Findings) -> dict[str, str]:
+def _variables(node: FileNode, findings: Findings) -> dict[str, str]:
     """Variables of an environment; those that begin with HOLDFAST_ are not the file's to set."""
     said = _templates(node, findings)
     for name in said:
-        if not _VARIABLE.fullmatch(name) or name.startswith(OWN):
+        if not _VARIABLE.fullmatch(name) or name.startswith(RESERVED_PREFIX):
             mark = node.keys[name] if isinstance(node, Fields) else node.mark
-            hint = f"letters, digits and _, not starting with a digit or {OWN}"
-            raise Refused(mark, f"{name[:MAX_NAME]!r} is no name of a variable", hint)
+            hint = f"letters, digits and _, not starting with a digit or {RESERVED_PREFIX}"
+            raise UnreadableValue(mark, f"{name[:MAX_NAME]!r} is no name of a variable", hint)
     return said
 
 
-def _count(node: Node, _: Findings) -> int:
+def _count(node: FileNode, _: Findings) -> int:
     return _whole(node, 1, MAX_COUNT)
 
 
-def _integer(node: Node, _: Findings) -> int:
+def _integer(node: FileNode, _: Findings) -> int:
     return _whole(node, -MAX_PRIORITY, MAX_PRIORITY)
 
 
-def _whole(node: Node, least: int, most: int) -> int:
+def _whole(node: FileNode, least: int, most: int) -> int:
     value = node.value if isinstance(node, Scalar) else None
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise Refused(node.mark, f"must be a whole number from {least} to {most}")
+        raise UnreadableValue(node.mark, f"must be a whole number from {least} to {most}")
     return value
 
 
-def _money(node: Node, _: Findings) -> float:
+def _money(node: FileNode, _: Findings) -> float:
     value = node.value if isinstance(node, Scalar) else None
     if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-        raise Refused(node.mark, "must be a number of dollars, more than 0")
+        raise UnreadableValue(node.mark, "must be a number of dollars, more than 0")
     to_millionths("", value)
     return value
 
 
-def _flag(node: Node, _: Findings) -> bool:
+def _flag(node: FileNode, _: Findings) -> bool:
     if not isinstance(node, Scalar) or not isinstance(node.value, bool):
-        raise Refused(node.mark, f"must be true or false, not {describe(node)}")
+        raise UnreadableValue(node.mark, f"must be true or false, not {describe_node(node)}")
     return node.value
 
 
-def _duration(node: Node, _: Findings) -> float:
-    seconds = parse_duration("", node.value if isinstance(node, Scalar) else plain(node))
+def _duration(node: FileNode, _: Findings) -> float:
+    seconds = parse_duration("", node.value if isinstance(node, Scalar) else plain_value(node))
     positive_microseconds("", seconds)
     return seconds
 
 
-def _reference(node: Node, findings: Findings) -> Reference:
+def _reference(node: FileNode, findings: Findings) -> Reference:
     return Reference.parse("", _text(node, findings))
 
 
-def _method(node: Node, findings: Findings) -> str:
+def _method(node: FileNode, findings: Findings) -> str:
     text = _text(node, findings).upper()
     if text not in METHODS:
-        raise Refused(node.mark, f"must be one of {', '.join(METHODS)}")
+        raise UnreadableValue(node.mark, f"must be one of {', '.join(METHODS)}")
     return text
 
 
-def _concurrency(node: Node, findings: Findings) -> Concurrency | None:
+def _concurrency(node: FileNode, findings: Findings) -> Concurrency | None:
     if isinstance(node, Scalar):
         return Concurrency(key=_template(node, findings))
     said = read_section(CONCURRENCY, node, findings)
     return Concurrency(**said) if "key" in said else None
 
 
-def _budget(node: Node, findings: Findings) -> Budget:
+def _budget(node: FileNode, findings: Findings) -> Budget:
     return Budget(**read_section(BUDGET, node, findings))
 
 
-def _http(node: Node, findings: Findings) -> HttpCall | None:
+def _http(node: FileNode, findings: Findings) -> HttpCall | None:
     if isinstance(node, Scalar):
         return HttpCall(url=_checked_url(node, _template(node, findings), findings))
     said = read_section(HTTP, node, findings)
@@ -208,14 +210,14 @@ def _http(node: Node, findings: Findings) -> HttpCall | None:
     return HttpCall(**said)
 
 
-def _checked_url(node: Node, url: str, findings: Findings) -> str:
+def _checked_url(node: FileNode, url: str, findings: Findings) -> str:
     if not url.startswith(URLS):
         hint = "write https://…, or a variable that holds the whole beginning"
         findings.add(node.mark, f"{url[:MAX_NAME]!r} is no URL of the web", hint)
     return url
 
 
-def _on_failure(node: Node, findings: Findings) -> OnFailure | None:
+def _on_failure(node: FileNode, findings: Findings) -> OnFailure | None:
     if isinstance(node, Fields):
         said = read_section(GOTO, node, findings)
         if "goto" not in said:
@@ -226,14 +228,14 @@ def _on_failure(node: Node, findings: Findings) -> OnFailure | None:
             return OnFailure(action=action)
     near = suggest(str(node.value), ACTIONS) if isinstance(node, Scalar) else ""
     message = f"must be one of {', '.join(ACTIONS)}, or {{goto: step, max_rounds: 2}}"
-    raise Refused(node.mark, message, near)
+    raise UnreadableValue(node.mark, message, near)
 
 
-def _any(node: Node, _: Findings) -> Any:  # noqa: ANN401 - JSON is any value
-    return plain(node)
+def _any(node: FileNode, _: Findings) -> Any:  # noqa: ANN401 - JSON is any value
+    return plain_value(node)
 
 
-READERS: dict[Kind, Callable[[Node, Findings], Any]] = {
+READERS: dict[ValueKind, Callable[[FileNode, Findings], Any]] = {
     "any": _any,
     "budget": _budget,
     "command": _command,

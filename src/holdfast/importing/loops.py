@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast.importing.rows import FAILED_BEFORE, Row, plain, sortable
+from holdfast.importing.rows import FAILED_BEFORE, Row, row_as_json, sort_key
 from holdfast.model.status import Status
 
 STEP_STATUSES = {
@@ -26,7 +26,7 @@ class Contradiction(Exception):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Link:
+class ImportedStep:
     """One step of the row, with the status it had there and the one it gets."""
 
     name: str
@@ -37,18 +37,18 @@ class Link:
     result: Any = None
 
 
-def line_up(steps: Sequence[Row], stories: Sequence[Row]) -> list[Link]:
+def order_steps(steps: Sequence[Row], stories: Sequence[Row]) -> list[ImportedStep]:
     """Steps in their order; the stories of a loop one by one, each followed by its verifier."""
     if not stories:
-        return [_link(step, step["step_id"], step["status"]) for step in steps]
-    loop = _loop_over(stories, steps)
-    verifier = _verifier(loop, steps)
-    links: list[Link] = []
+        return [_make_step(step, step["step_id"], step["status"]) for step in steps]
+    loop = _find_loop(stories, steps)
+    verifier = _find_verifier(loop, steps)
+    links: list[ImportedStep] = []
     for step in steps:
         if step is loop:
-            links += _expand(loop, verifier, stories)
+            links += _expand_loop(loop, verifier, stories)
         elif step is not verifier:
-            links.append(_link(step, step["step_id"], step["status"]))
+            links.append(_make_step(step, step["step_id"], step["status"]))
     return links
 
 
@@ -59,15 +59,15 @@ def read_config(loop: Row) -> dict[str, Any]:
     return config
 
 
-def missing_verifier(steps: Sequence[Row]) -> str | None:
+def describe_missing_verifier(steps: Sequence[Row]) -> str | None:
     """That open loops have their stories verified by a step that is not there."""
     told = [
-        f"{loop['step_id']} has each story verified by {_verify_step(read_config(loop))!r}, and no "
+        f"{loop['step_id']} has each story verified by {_verifier_id(read_config(loop))!r}, and no "
         "step behind it is that: its stories go on unverified"
         for loop in _loops(steps)
         if loop["status"] != "done"
         and _verifies_each(read_config(loop))
-        and _verifier(loop, steps) is None
+        and _find_verifier(loop, steps) is None
     ]
     return "; ".join(told) or None
 
@@ -76,7 +76,7 @@ def _loops(steps: Sequence[Row]) -> list[Row]:
     return [step for step in steps if step.get("type") == "loop"]
 
 
-def _loop_over(stories: Sequence[Row], steps: Sequence[Row]) -> Row:
+def _find_loop(stories: Sequence[Row], steps: Sequence[Row]) -> Row:
     """The loop that goes through the stories: they are the run's, so the first takes them all.
 
     What another, behind it, would do with them that is not done yet nobody can tell.
@@ -95,34 +95,34 @@ def _loop_over(stories: Sequence[Row], steps: Sequence[Row]) -> Row:
     return first
 
 
-def _verifier(loop: Row, steps: Sequence[Row]) -> Row | None:
+def _find_verifier(loop: Row, steps: Sequence[Row]) -> Row | None:
     """The step that looks at each story on its own, if there is one."""
     config = read_config(loop)
     if not _verifies_each(config):
         return None
     later = [step for step in steps if step["step_index"] > loop["step_index"]]
-    return next((step for step in later if step["step_id"] == _verify_step(config)), None)
+    return next((step for step in later if step["step_id"] == _verifier_id(config)), None)
 
 
 def _verifies_each(config: dict[str, Any]) -> bool:
     return bool(config.get("verify_each") or config.get("verifyEach"))
 
 
-def _verify_step(config: dict[str, Any]) -> object:
+def _verifier_id(config: dict[str, Any]) -> object:
     return config.get("verify_step") or config.get("verifyStep")
 
 
-def _expand(loop: Row, verifier: Row | None, stories: Sequence[Row]) -> Iterator[Link]:
+def _expand_loop(loop: Row, verifier: Row | None, stories: Sequence[Row]) -> Iterator[ImportedStep]:
     statuses = _story_statuses(loop, stories)
-    unseen = _unverified(loop, verifier, stories)
+    unseen = _find_unverified(loop, verifier, stories)
     for number, (story, status) in enumerate(zip(stories, statuses, strict=True), start=1):
-        link = _link(loop, f"{loop['step_id']}.{number}", status, story)
+        link = _make_step(loop, f"{loop['step_id']}.{number}", status, story)
         yield replace(link, was=story["status"])
         if verifier is not None:
             judged = "done" if status == "done" else "waiting"
             if story is unseen:
                 judged = verifier["status"]
-            yield _link(verifier, f"{verifier['step_id']}.{number}", judged, story)
+            yield _make_step(verifier, f"{verifier['step_id']}.{number}", judged, story)
 
 
 def _story_statuses(loop: Row, stories: Sequence[Row]) -> list[str]:
@@ -137,7 +137,7 @@ def _story_statuses(loop: Row, stories: Sequence[Row]) -> list[str]:
     return statuses
 
 
-def _unverified(loop: Row, verifier: Row | None, stories: Sequence[Row]) -> Row | None:
+def _find_unverified(loop: Row, verifier: Row | None, stories: Sequence[Row]) -> Row | None:
     """The story that was called done before anybody had looked at it: the last, if any.
 
     So it is while its verifier is open or has failed, and between the two, when nothing is open.
@@ -149,13 +149,15 @@ def _unverified(loop: Row, verifier: Row | None, stories: Sequence[Row]) -> Row 
     between = loop["status"] == "running" and not at_work
     if not between and verifier["status"] not in {*OPEN_VERIFIER, "failed"}:
         return None
-    return max(done, key=lambda story: (sortable(story.get("updated_at")), story["story_index"]))
+    return max(done, key=lambda story: (sort_key(story.get("updated_at")), story["story_index"]))
 
 
-def _link(step: Row, name: str, status: str, story: Row | None = None) -> Link:
-    payload = plain(step) if story is None else {**plain(step), "story": plain(story)}
+def _make_step(step: Row, name: str, status: str, story: Row | None = None) -> ImportedStep:
+    payload = (
+        row_as_json(step) if story is None else {**row_as_json(step), "story": row_as_json(story)}
+    )
     told = (step if story is None else story).get("output")
-    return Link(
+    return ImportedStep(
         name=name,
         was=status,
         status=STEP_STATUSES[status],

@@ -10,51 +10,51 @@ from typing import Any
 from holdfast.errors import InvalidInput
 from holdfast.model.text import digest
 
-SHOWN = 20
+MAX_SHOWN = 20
 MAX_POSITION = 2**30 - 1
 FAILED_BEFORE = "it had failed when it was imported"
 
 Row = dict[str, Any]
 
 
-class Mistakes:
+class ImportMistakes:
     """Collects what is wrong with a file, to refuse it once and whole."""
 
     def __init__(self, table: str) -> None:
         self._table = table
         self.found: list[str] = []
 
-    def add(self, place: object, reason: str) -> None:
-        self.found.append(f"{self._table}[{place}]: {reason}")
+    def add(self, row: object, reason: str) -> None:
+        self.found.append(f"{self._table}[{row}]: {reason}")
 
-    def identifier(self, place: object, column: str, value: object) -> str:
+    def identifier(self, row: object, column: str, value: object) -> str:
         if isinstance(value, int) or (isinstance(value, str) and value):
             return str(value)
-        self.add(place, f"{column} is {value!r}, not an id")
+        self.add(row, f"{column} is {value!r}, not an id")
         return ""
 
-    def status(self, place: object, value: object, known: Collection[str]) -> str:
+    def status(self, row: object, value: object, known: Collection[str]) -> str:
         if value in known:
             return str(value)
-        self.add(place, f"its status {value!r} is none of {', '.join(known)}")
+        self.add(row, f"its status {value!r} is none of {', '.join(known)}")
         return next(iter(known))
 
-    def number(self, place: object, column: str, value: object) -> int:
+    def number(self, row: object, column: str, value: object) -> int:
         if value is None:
             return 0
         if isinstance(value, int) and -MAX_POSITION <= value <= MAX_POSITION:
             return value
-        self.add(place, f"{column} is {value!r}, not a whole number within {MAX_POSITION} of 0")
+        self.add(row, f"{column} is {value!r}, not a whole number within {MAX_POSITION} of 0")
         return 0
 
-    def moment(self, place: object, column: str, value: object) -> datetime | None:
+    def moment(self, row: object, column: str, value: object) -> datetime | None:
         """A time as text; one without a zone is in UTC, as those programs wrote it."""
         if value is None:
             return None
         try:
             moment = datetime.fromisoformat(value if isinstance(value, str) else "")
         except ValueError:
-            self.add(place, f"{column} is {value!r}, not a date and time as text")
+            self.add(row, f"{column} is {value!r}, not a date and time as text")
             return None
         return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
@@ -65,25 +65,25 @@ class Mistakes:
                 self.add(name, reason)
             seen.add(name)
 
-    def refuse(self) -> None:
+    def raise_if_any(self) -> None:
         if self.found:
-            more = len(self.found) - SHOWN
-            told = [*self.found[:SHOWN], *([f"and {more} more"] if more > 0 else [])]
+            more = len(self.found) - MAX_SHOWN
+            told = [*self.found[:MAX_SHOWN], *([f"and {more} more"] if more > 0 else [])]
             raise InvalidInput("source", "; ".join(told))
 
 
-def sortable(value: object) -> tuple[int, float, str]:
+def sort_key(value: object) -> tuple[int, float, str]:
     """The order that SQLite gives to values: nothing, numbers, text."""
     if value is None:
         return (0, 0, "")
     return (1, value, "") if isinstance(value, int | float) else (2, 0, str(value))
 
 
-def plain(row: Row) -> Row:
+def row_as_json(row: Row) -> Row:
     """A row as JSON can hold it."""
     return {name: value.hex() if isinstance(value, bytes) else value for name, value in row.items()}
 
 
-def body(rows: Iterable[Row]) -> str:
+def digest_rows(rows: Iterable[Row]) -> str:
     """The digest of what a unit is made from, to tell whether it is still the same."""
-    return digest(json.dumps([plain(row) for row in rows], sort_keys=True))
+    return digest(json.dumps([row_as_json(row) for row in rows], sort_keys=True))

@@ -9,18 +9,25 @@ from os import PathLike
 from holdfast.api.holdfast import Holdfast
 from holdfast.engine.surroundings.imports import PastRun, PastTask
 from holdfast.errors import InvalidInput
-from holdfast.importing.arrival import check_target, take_over_runs
+from holdfast.importing.import_writer import check_target, take_over_runs
 from holdfast.importing.loops import (
     STEP_STATUSES,
     STORY_STATUSES,
     Contradiction,
-    Link,
-    line_up,
-    missing_verifier,
+    ImportedStep,
+    describe_missing_verifier,
+    order_steps,
     read_config,
 )
 from holdfast.importing.report import ImportReport, Remark
-from holdfast.importing.rows import FAILED_BEFORE, Mistakes, Row, body, plain, sortable
+from holdfast.importing.rows import (
+    FAILED_BEFORE,
+    ImportMistakes,
+    Row,
+    digest_rows,
+    row_as_json,
+    sort_key,
+)
 from holdfast.model.run import NewRun
 from holdfast.model.status import TERMINAL, Status
 from holdfast.model.task import NewTask
@@ -64,12 +71,12 @@ def import_runs(source: str | PathLike[str], *, into: Holdfast, name: str = "run
     remarks: list[Remark] = []
     past: list[PastRun] = []
     was: dict[str, str] = {}
-    mistakes = Mistakes("runs")
+    mistakes = ImportMistakes("runs")
     for run in runs:
         try:
-            links = _settle(run, line_up(run.steps, run.stories), remarks)
-            past.append(_past(run, links, f"import:{name}:{run.id}"))
-            if (reason := missing_verifier(run.steps)) is not None:
+            links = _check_run_status(run, order_steps(run.steps, run.stories), remarks)
+            past.append(_make_past_run(run, links, f"import:{name}:{run.id}"))
+            if (reason := describe_missing_verifier(run.steps)) is not None:
                 remarks.append(Remark(old=run.id, reason=reason))
         except Contradiction as contradiction:
             left_out.append(Remark(old=run.id, reason=str(contradiction)))
@@ -77,43 +84,43 @@ def import_runs(source: str | PathLike[str], *, into: Holdfast, name: str = "run
             mistakes.add(run.id, str(error))
         else:
             was |= {run.id: run.status} | {f"{run.id}/{link.name}": link.was for link in links}
-    mistakes.refuse()
+    mistakes.raise_if_any()
     report = take_over_runs(into, past, was)
     return replace(report, left_out=tuple(left_out), remarks=tuple(remarks))
 
 
 def _read(tables: Mapping[str, Sequence[Row]]) -> list[OldRun]:
-    every = {table: Mistakes(table) for table in tables}
+    every = {table: ImportMistakes(table) for table in tables}
     for table, mistakes in every.items():
         ids = [
-            mistakes.identifier(f"row {place}", "id", row["id"])
-            for place, row in enumerate(tables[table], start=1)
+            mistakes.identifier(f"row {number}", "id", row["id"])
+            for number, row in enumerate(tables[table], start=1)
         ]
         mistakes.unique(ids, "its id is there twice")
         for row in tables[table]:
             mistakes.status(row["id"], row["status"], STATUSES[table])
     for row in tables["runs"]:
         every["runs"].identifier(row["id"], "workflow_id", row["workflow_id"])
-    below = {table: _below(every[table], tables, table) for table in INDEXES}
+    below = {table: _group_by_run(every[table], tables, table) for table in INDEXES}
     found = [mistake for mistakes in every.values() for mistake in mistakes.found]
     every["runs"].found = found
-    every["runs"].refuse()
+    every["runs"].raise_if_any()
     return [
         OldRun(
             row=row,
             steps=tuple(below["steps"].get(row["id"], [])),
             stories=tuple(below["stories"].get(row["id"], [])),
         )
-        for row in sorted(tables["runs"], key=_age)
+        for row in sorted(tables["runs"], key=_age_key)
     ]
 
 
-def _age(row: Row) -> tuple[object, ...]:
-    return (sortable(row.get("created_at")), sortable(row["id"]))
+def _age_key(row: Row) -> tuple[object, ...]:
+    return (sort_key(row.get("created_at")), sort_key(row["id"]))
 
 
-def _below(
-    mistakes: Mistakes, tables: Mapping[str, Sequence[Row]], table: str
+def _group_by_run(
+    mistakes: ImportMistakes, tables: Mapping[str, Sequence[Row]], table: str
 ) -> dict[object, list[Row]]:
     """What belongs to each run, in its order; two of one place have none."""
     column = INDEXES[table]
@@ -130,7 +137,7 @@ def _below(
     for run, rows in found.items():
         places = [str(row[column]) for row in rows]
         mistakes.unique((f"{run}: {place}" for place in places), f"this {column} is there twice")
-        rows.sort(key=lambda row: sortable(row[column]))
+        rows.sort(key=lambda row: sort_key(row[column]))
     return found
 
 
@@ -142,7 +149,9 @@ def _is_config(loop: Row) -> bool:
     return True
 
 
-def _settle(run: OldRun, links: list[Link], remarks: list[Remark]) -> list[Link]:
+def _check_run_status(
+    run: OldRun, links: list[ImportedStep], remarks: list[Remark]
+) -> list[ImportedStep]:
     """What the run says of itself must be what its steps say."""
     unfinished = [place for place, link in enumerate(links) if link.status is not Status.DONE]
     if not links:
@@ -160,7 +169,7 @@ def _settle(run: OldRun, links: list[Link], remarks: list[Remark]) -> list[Link]
     return links
 
 
-def _past(run: OldRun, links: Sequence[Link], key: str) -> PastRun:
+def _make_past_run(run: OldRun, links: Sequence[ImportedStep], key: str) -> PastRun:
     names = [link.name for link in links]
     before = [(), *((name,) for name in names)]
     steps = tuple(
@@ -169,20 +178,20 @@ def _past(run: OldRun, links: Sequence[Link], key: str) -> PastRun:
     )
     workflow = Workflow.define(str(run.row["workflow_id"]), steps)
     return PastRun(
-        run=NewRun(workflow=workflow, input=plain(run.row), key=key),
-        tasks=tuple(_chain(links)),
-        body=body([run.row, *run.steps, *run.stories]),
+        run=NewRun(workflow=workflow, input=row_as_json(run.row), key=key),
+        tasks=tuple(_chain_tasks(links)),
+        body=digest_rows([run.row, *run.steps, *run.stories]),
         cancelled=run.status == "cancelled",
     )
 
 
-def _chain(links: Sequence[Link]) -> Iterator[PastTask]:
+def _chain_tasks(links: Sequence[ImportedStep]) -> Iterator[PastTask]:
     """Each behind the one before it and behind the last that is not done; what ran too early, late.
 
     A step that is done may stand before one that is not: whatever comes after both waits.
     """
-    before: Link | None = None
-    unfinished: Link | None = None
+    before: ImportedStep | None = None
+    unfinished: ImportedStep | None = None
     for link in links:
         first = [each for each in (before, unfinished) if each is not None]
         early = [each for each in first if each.status is not Status.DONE]

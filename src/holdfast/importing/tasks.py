@@ -9,11 +9,18 @@ from os import PathLike
 from typing import Any
 
 from holdfast.api.holdfast import Holdfast
-from holdfast.api.options import check_known
+from holdfast.api.options import check_task_function
 from holdfast.engine.surroundings.imports import PastTask, PastTree
-from holdfast.importing.arrival import check_target, take_over_trees
+from holdfast.importing.import_writer import check_target, take_over_trees
 from holdfast.importing.report import ImportReport, Remark
-from holdfast.importing.rows import FAILED_BEFORE, Mistakes, Row, body, plain, sortable
+from holdfast.importing.rows import (
+    FAILED_BEFORE,
+    ImportMistakes,
+    Row,
+    digest_rows,
+    row_as_json,
+    sort_key,
+)
 from holdfast.model.status import TERMINAL, PlanningPhase, Status
 from holdfast.model.task import NewTask
 from holdfast.store.sqlite.foreign_file import read_foreign_tables
@@ -46,11 +53,11 @@ class OldTask:
     @property
     def order(self) -> tuple[object, ...]:
         places = (self.row["sort_order"], self.row["created_at"])
-        return (*(sortable(each) for each in places), self.id)
+        return (*(sort_key(each) for each in places), self.id)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Chosen:
+class ImportOptions:
     """What the caller chose for every task that comes over."""
 
     name: str
@@ -73,31 +80,31 @@ def import_tasks(
     """
     path = check_target(source, into)
     if step is not None:
-        check_known("step", step, into.task_names)
+        check_task_function("step", step, into.task_names)
     rows = read_foreign_tables(path, {"tasks": COLUMNS})["tasks"]
-    shape = Shape(_read(rows), Chosen(name=name, agent=agent, step=step))
+    shape = TaskForest(_read(rows), ImportOptions(name=name, agent=agent, step=step))
     trees = [shape.tree(root) for root in shape.roots]
     was = {task.id: task.status for task in shape.tasks}
     return replace(take_over_trees(into, trees, was), remarks=tuple(shape.remarks))
 
 
 def _read(rows: Sequence[Row]) -> list[OldTask]:
-    mistakes = Mistakes("tasks")
-    tasks = [_task(mistakes, place, row) for place, row in enumerate(rows, start=1)]
+    mistakes = ImportMistakes("tasks")
+    tasks = [_read_task(mistakes, number, row) for number, row in enumerate(rows, start=1)]
     mistakes.unique((task.id for task in tasks), "its id is there twice")
     parents = {task.id: task.parent for task in tasks}
     for task in tasks:
         if task.parent is not None and task.parent not in parents:
             mistakes.add(task.id, f"its parent {task.parent} is not there")
-    for each in _cycle(parents):
+    for each in _find_cyclic(parents):
         mistakes.add(each, "is its own parent, near or far")
-    mistakes.refuse()
+    mistakes.raise_if_any()
     return sorted(tasks, key=lambda task: task.order)
 
 
-def _task(mistakes: Mistakes, place: int, row: Row) -> OldTask:
-    name = mistakes.identifier(f"row {place}", "id", row["id"])
-    shown = name or f"row {place}"
+def _read_task(mistakes: ImportMistakes, number: int, row: Row) -> OldTask:
+    name = mistakes.identifier(f"row {number}", "id", row["id"])
+    shown = name or f"row {number}"
     parent = row["parent_task_id"]
     return OldTask(
         id=name,
@@ -109,7 +116,7 @@ def _task(mistakes: Mistakes, place: int, row: Row) -> OldTask:
     )
 
 
-def _cycle(parents: dict[str, str | None]) -> Iterator[str]:
+def _find_cyclic(parents: dict[str, str | None]) -> Iterator[str]:
     """Those from whom no way up leads to a task without a parent."""
     good: set[str | None] = {None}
     for name in parents:
@@ -124,10 +131,10 @@ def _cycle(parents: dict[str, str | None]) -> Iterator[str]:
             good.update(path)
 
 
-class Shape:
+class TaskForest:
     """How the tasks of a file belong together; `remarks` grow as trees are made."""
 
-    def __init__(self, tasks: Sequence[OldTask], chosen: Chosen) -> None:
+    def __init__(self, tasks: Sequence[OldTask], chosen: ImportOptions) -> None:
         self.tasks = tasks
         self.remarks: list[Remark] = []
         self._chosen = chosen
@@ -146,7 +153,7 @@ class Shape:
             past += self._chain(siblings)
             rows += [task.row for task in siblings]
             families += [self._children[each.id] for each in siblings if each.id in self._children]
-        return PastTree(tasks=tuple(past), body=body(rows))
+        return PastTree(tasks=tuple(past), body=digest_rows(rows))
 
     def _chain(self, siblings: Sequence[OldTask]) -> Iterator[PastTask]:
         """Who waits is behind the sibling before it, and behind all before it that are not done.
@@ -159,12 +166,12 @@ class Shape:
         for task in siblings:
             needs: list[OldTask] = []
             if task.status == "waiting":
-                needs = [*unfinished, *_done(before)]
+                needs = [*unfinished, *_if_done(before)]
                 # It stands for all that it waits for.
                 unfinished = []
                 self._remark_idle(task, needs)
             elif STATUSES[task.status] is not Status.IDLE:
-                needs = _done(before)
+                needs = _if_done(before)
             yield self._past(task, tuple(each.id for each in needs))
             before = task
             unfinished += [task] if task.status != "done" else []
@@ -217,7 +224,7 @@ class Shape:
             title=_title(task),
             step=self._chosen.step,
             agent=self._chosen.agent,
-            payload=plain(task.row),
+            payload=row_as_json(task.row),
             scheduled_for=task.scheduled_for if later else None,
             position=task.position,
             key=f"import:{self._chosen.name}:{task.id}",
@@ -229,7 +236,7 @@ def _title(task: OldTask) -> str:
     return title if len(title) <= LONGEST_TITLE else title[: LONGEST_TITLE - 1] + "…"
 
 
-def _done(before: OldTask | None) -> list[OldTask]:
+def _if_done(before: OldTask | None) -> list[OldTask]:
     return [before] if before is not None and before.status == "done" else []
 
 

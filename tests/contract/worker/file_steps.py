@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import Holdfast, NewRun, RetryPolicy, Worker
-from holdfast.api.function_registry import Registry
+from holdfast.api.function_registry import FunctionRegistry
 from holdfast.model.task import Task
 from holdfast.model.workflow.declarations import StepWork, WorkflowDeclarations
 from holdfast.model.workflow.graph import Step, Workflow
@@ -45,7 +45,7 @@ class FileSteps:
         self.state = State(root=folder / "state")
         executors = Executors(
             hf.engine,
-            Registry(lambda: hf.engine),
+            FunctionRegistry(lambda: hf.engine),
             partial(AttemptCalls, hf.engine),
             state=self.state,
             secrets=Secrets(hf.settings.url, environment),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from holdfast.definition.diagram import draw
+from holdfast.definition.diagram import draw_workflow
 from tests.contract.task_states import FORK
 from tests.unit.definition.workflow_files import FEATURE, read
 
 
 def test_a_file_is_drawn_with_loops_verifiers_and_ways_back() -> None:
-    assert draw(read(FEATURE)) == [
+    assert draw_workflow(read(FEATURE)) == [
         "feature  at most 1 of repo:{{ input.repo }}",
         "├─ plan       planner",
         "├─ build      for each of steps.plan.stories, one at a time",
@@ -20,7 +20,7 @@ def test_a_file_is_drawn_with_loops_verifiers_and_ways_back() -> None:
 
 
 def test_joins_and_what_starts_at_once_are_told() -> None:
-    assert draw(FORK) == [
+    assert draw_workflow(FORK) == [
         "fork",
         "├─ plan   default",
         "├─ left   default",
@@ -29,7 +29,7 @@ def test_joins_and_what_starts_at_once_are_told() -> None:
     ]
     calls = "{id: b, http: 'http://h', needs: [], when: input.go}"
     text = f"{{name: w, steps: [{{id: a, run: [x]}}, {calls}]}}"
-    assert draw(read(text)) == [
+    assert draw_workflow(read(text)) == [
         "w",
         "├─ a  x",
         "└─ b  POST http://h · at once · only when input.go",
@@ -37,5 +37,7 @@ def test_joins_and_what_starts_at_once_are_told() -> None:
 
 
 def test_a_long_text_of_several_lines_stays_on_its_line() -> None:
-    (_, line) = draw(read(f'{{name: w, steps: [{{id: a, approval: "a\\n\\e[2J{"b" * 90}"}}]}}'))
+    (_, line) = draw_workflow(
+        read(f'{{name: w, steps: [{{id: a, approval: "a\\n\\e[2J{"b" * 90}"}}]}}')
+    )
     assert line == f"└─ a  approval: a  [2J{'b' * 53}…"

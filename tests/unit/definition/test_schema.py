@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from holdfast.definition.keys import SECTIONS
-from holdfast.definition.schema import KINDS, make_schema, make_tables
+from holdfast.definition.schema import KINDS, make_key_tables, make_schema
 from holdfast.definition.values import READERS
 from tests.unit.definition.workflow_files import FEATURE, mistakes
 
@@ -51,5 +51,5 @@ def test_every_kind_of_key_has_a_reader_and_a_schema() -> None:
 
 
 def test_the_page_names_every_key() -> None:
-    page = make_tables()
+    page = make_key_tables()
     assert [key.name for s in SECTIONS for key in s.keys if f"`{key.name}`" not in page] == []

@@ -112,9 +112,9 @@ def _read(path: Path) -> Workflow:
 
 
 def _draw(known: Workflow) -> None:
-    from holdfast.definition.diagram import draw
+    from holdfast.definition.diagram import draw_workflow
 
-    head, *steps = draw(known)
+    head, *steps = draw_workflow(known)
     say(f"{paint(escape(head), 'bold')}  {paint(known.version[:SHORT], 'dim')}")
     for line in steps:
         say(escape(line))

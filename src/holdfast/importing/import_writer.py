@@ -55,7 +55,7 @@ def take_over_trees(
         return {
             names[str(task.key)]: task
             for page in pages(sorted(names))
-            for task in look_at(tx, tx.read("tasks_by_id", ids=_holders(tx, page)))
+            for task in look_at(tx, tx.read("tasks_by_id", ids=_task_ids_of_keys(tx, page)))
         }
 
     found = into.engine.database.view(read)
@@ -98,5 +98,5 @@ def _moved(tx: Transaction, old: str, run: CreateResult, was: Mapping[str, str])
             yield Moved(old=name, was=was[name], id=task.id, became=state, created=run.created)
 
 
-def _holders(tx: Transaction, keys: Sequence[str]) -> list[str]:
+def _task_ids_of_keys(tx: Transaction, keys: Sequence[str]) -> list[str]:
     return [row["id"] for row in tx.read("tasks_by_key", keys=keys)]

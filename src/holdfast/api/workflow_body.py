@@ -6,12 +6,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar, overload
 
-from holdfast.api.options import KNOWN, check_count, read_failure, refuse_unknown, step_options
+from holdfast.api.options import (
+    STEP_OPTIONS,
+    check_count,
+    read_on_failure,
+    read_step_options,
+    refuse_unknown,
+)
 from holdfast.api.run_inputs import to_json
-from holdfast.api.signature import Needs, Signature
-from holdfast.api.start import Startable
-from holdfast.api.step import FILLED, Course, Member, unaccepted
-from holdfast.api.workflow_call import Call, check_callee
+from holdfast.api.signature import OutputReference, Signature
+from holdfast.api.start import StartableWorkflow
+from holdfast.api.step import FILLED_PARAMETERS, FlowOptions, StepDeclaration, find_unaccepted
+from holdfast.api.workflow_call import WorkflowCall, check_callee
 from holdfast.errors import InvalidDefinition, InvalidInput
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.text import clean_name, clean_text
@@ -19,22 +25,22 @@ from holdfast.model.workflow.graph import Step
 from holdfast.model.workflow.reference import Reference
 from holdfast.model.workflow.template import parse_template
 
-_COURSE = ("when", "on_failure", "verifies", "max_rounds")
+_FLOW_OPTIONS = ("when", "on_failure", "verifies", "max_rounds")
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Body:
+class WorkflowBody:
     """What can be written in a workflow and in a loop: steps, loops, approvals and workflows."""
 
-    def __init__(self, name: str, retry: RetryPolicy, around: Body | None = None) -> None:
+    def __init__(self, name: str, retry: RetryPolicy, around: WorkflowBody | None = None) -> None:
         self.name = name
         self._retry = retry
         self._around = around
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, StepDeclaration] = {}
         # Of the whole workflow: a name means one step, wherever it stands.
-        self.known: dict[str, Member] = {} if around is None else around.known
+        self.known: dict[str, StepDeclaration] = {} if around is None else around.known
 
     @overload
     def step(self, function: Callable[P, T], /) -> Callable[P, T]: ...
@@ -62,24 +68,28 @@ class Body:
         "ask" or `goto(step)`; `verifies`, a step or loop that its Verdict lets pass or sends back,
         at most `max_rounds` times.
         """
-        refuse_unknown("option", options, (*KNOWN, *_COURSE))
-        rest = {name: value for name, value in options.items() if name not in _COURSE}
-        chosen = step_options(rest, self._retry)
-        course = self._course(options)
+        refuse_unknown("option", options, (*STEP_OPTIONS, *_FLOW_OPTIONS))
+        rest = {name: value for name, value in options.items() if name not in _FLOW_OPTIONS}
+        chosen = read_step_options(rest, self._retry)
+        course = self._read_flow_options(options)
 
         def add(decorated: Callable[P, T]) -> Callable[P, T]:
             if not hasattr(decorated, "__name__"):
                 reason = f"step {decorated!r} has no name of its own; put it into a function"
                 raise InvalidDefinition(self.name, [reason])
-            signature = Signature(decorated, FILLED)
+            signature = Signature(decorated, FILLED_PARAMETERS)
             self._check_filled(signature, course)
-            sources = {name: self._refer(name, each) for name, each in signature.needed.items()}
-            wanted = self._wanted(needs, [str(each.step) for each in sources.values()], course)
+            sources = {
+                name: self._read_reference(name, each) for name, each in signature.needed.items()
+            }
+            wanted = self._resolve_needs(
+                needs, [str(each.step) for each in sources.values()], course
+            )
             self._add(
-                Member(
+                StepDeclaration(
                     name=signature.name,
-                    wanted=wanted,
-                    course=course,
+                    needed_steps=wanted,
+                    flow_options=course,
                     options=chosen,
                     signature=signature,
                     sources=sources,
@@ -105,16 +115,16 @@ class Body:
         gave. Without any needs, and over no step's list, it follows the step before.
         """
         check_count("parallel", parallel)
-        listed = self._refer("over", over)
+        listed = self._read_reference("over", over)
         if listed.parts == ("input",):
             reason = f"loop {name!r}: over: the whole input is no list; name a part of it"
             raise InvalidDefinition(self.name, [reason])
-        course = Course(for_each=listed, parallel=parallel, when=self._when(when))
+        course = FlowOptions(for_each=listed, parallel=parallel, when=self._read_condition(when))
         # Over a step's list it needs that step, as a parameter does that stands for its output.
         sources = [] if listed.step is None else [listed.step]
-        made = Loop(_name(name), self._retry, self)
-        wanted = self._wanted(needs, sources, course)
-        self._add(Member(name=name, wanted=wanted, course=course, body=made))
+        made = Loop(_check_name(name), self._retry, self)
+        wanted = self._resolve_needs(needs, sources, course)
+        self._add(StepDeclaration(name=name, needed_steps=wanted, flow_options=course, body=made))
         return made
 
     def approval(
@@ -132,16 +142,18 @@ class Body:
         it needs the steps that it names too.
         `hf.approve(run.task(name))` lets the run go on, `hf.reject(run.task(name), why)` fails it.
         """
-        course = Course(approval=clean_text("question", question), when=self._when(when))
+        course = FlowOptions(
+            approval=clean_text("question", question), when=self._read_condition(when)
+        )
         named = [each.step for each in parse_template("question", question).references if each.step]
-        wanted = tuple(dict.fromkeys((*self._wanted(needs, [], course), *named)))
-        self._add(Member(name=_name(name), wanted=wanted, course=course))
+        wanted = tuple(dict.fromkeys((*self._resolve_needs(needs, [], course), *named)))
+        self._add(StepDeclaration(name=_check_name(name), needed_steps=wanted, flow_options=course))
         return name
 
     def run(
         self,
         name: str,
-        workflow: Startable | str,
+        workflow: StartableWorkflow | str,
         *,
         input: Any = None,  # noqa: A002, ANN401 - what every other face of it calls that
         needs: Needed | Sequence[Needed] | None = None,
@@ -155,24 +167,28 @@ class Body:
         `when` and `on_failure`, as of `step`.
         """
         refuse_unknown("option", options, ("when", "on_failure"))
-        call = Call(callee=check_callee(workflow), given=self._given(input))
-        course = self._course(options)
+        call = WorkflowCall(callee=check_callee(workflow), given=self._read_call_input(input))
+        course = self._read_flow_options(options)
         sources = [each.step for each in call.references if each.step is not None]
-        wanted = self._wanted(needs, sources, course)
-        self._add(Member(name=_name(name), wanted=wanted, course=course, call=call))
+        wanted = self._resolve_needs(needs, sources, course)
+        self._add(
+            StepDeclaration(
+                name=_check_name(name), needed_steps=wanted, flow_options=course, call=call
+            )
+        )
         return name
 
-    def _given(self, value: Any) -> Any:  # noqa: ANN401 - JSON
+    def _read_call_input(self, value: Any) -> Any:  # noqa: ANN401 - JSON
         """What a workflow is started with, where texts stand for what is not known yet."""
-        if isinstance(value, Needs):
-            return f"{{{{ {self._refer('input', value)} }}}}"
+        if isinstance(value, OutputReference):
+            return f"{{{{ {self._read_reference('input', value)} }}}}"
         if isinstance(value, Mapping):
-            return {str(name): self._given(inner) for name, inner in value.items()}
+            return {str(name): self._read_call_input(inner) for name, inner in value.items()}
         if isinstance(value, list | tuple):
-            return [self._given(inner) for inner in value]
+            return [self._read_call_input(inner) for inner in value]
         return to_json("input", value)
 
-    def written(self) -> tuple[tuple[Step, ...], set[str]]:
+    def build_steps(self) -> tuple[tuple[Step, ...], set[str]]:
         """The steps as a graph knows them, and what they need of the bodies around this one.
 
         A need inside a loop on a step around it is a need of the loop.
@@ -180,19 +196,19 @@ class Body:
         steps: list[Step] = []
         beyond: set[str] = set()
         for member in self.members.values():
-            inner, lifted = ((), set[str]()) if member.body is None else member.body.written()
-            wanted = dict.fromkeys((*member.wanted, *sorted(lifted)))
+            inner, lifted = ((), set[str]()) if member.body is None else member.body.build_steps()
+            wanted = dict.fromkeys((*member.needed_steps, *sorted(lifted)))
             outside = {name for name in wanted if self._is_around(name)}
             beyond |= outside
             steps.append(member.step(tuple(each for each in wanted if each not in outside), inner))
         return tuple(steps), beyond
 
-    def _add(self, member: Member) -> None:
+    def _add(self, member: StepDeclaration) -> None:
         if member.name in self.known:
             raise InvalidDefinition(self.name, [f"step {member.name!r} is defined twice"])
         self.members[member.name] = self.known[member.name] = member
-        self._doubt(unaccepted(member, self), member.name)
-        self._changed()
+        self._doubt(find_unaccepted(member, self), member.name)
+        self._forget_graph()
 
     def _doubt(self, names: Iterable[str], verifier: str) -> None:
         """Note what may never be accepted, with all that stands in it."""
@@ -200,19 +216,19 @@ class Body:
             judged = self.members[name]
             if judged.body is not None:
                 judged.body._doubt(judged.body.members, verifier)  # noqa: SLF001 - of the same kind
-            unsure = judged.unsure | {verifier}
-            self.members[name] = self.known[name] = replace(judged, unsure=unsure)
+            unsure = judged.may_be_rejected_by | {verifier}
+            self.members[name] = self.known[name] = replace(judged, may_be_rejected_by=unsure)
 
-    def _changed(self) -> None:
+    def _forget_graph(self) -> None:
         if self._around is not None:
-            self._around._changed()  # noqa: SLF001 - a body of the same kind
+            self._around._forget_graph()  # noqa: SLF001 - a body of the same kind
 
-    def _course(self, options: Mapping[str, Any]) -> Course:
-        course = Course(when=self._when(options.get("when")))
+    def _read_flow_options(self, options: Mapping[str, Any]) -> FlowOptions:
+        course = FlowOptions(when=self._read_condition(options.get("when")))
         if "on_failure" in options:
-            course["on_failure"] = read_failure(options["on_failure"], self._name)
+            course["on_failure"] = read_on_failure(options["on_failure"], self._name_of_step)
         if options.get("verifies") is not None:
-            course["verifies"] = self._name(options["verifies"])
+            course["verifies"] = self._name_of_step(options["verifies"])
         if "max_rounds" in options:
             if "verifies" not in course:
                 reason = "counts a verifier's rounds; say verifies= too, or goto(…, max_rounds=…)"
@@ -220,50 +236,50 @@ class Body:
             course["max_rounds"] = check_count("max_rounds", options["max_rounds"])
         return course
 
-    def _wanted(
-        self, needs: Needed | Sequence[Needed] | None, sources: Sequence[str], course: Course
+    def _resolve_needs(
+        self, needs: Needed | Sequence[Needed] | None, sources: Sequence[str], course: FlowOptions
     ) -> tuple[str, ...]:
-        wanted = [*sources, *(self._name(each) for each in _listed(needs))]
+        wanted = [*sources, *(self._name_of_step(each) for each in _as_list(needs))]
         if needs is None:
             wanted += [] if wanted else [*self.members][-1:]
             # A gate holds for all that is written after it, whatever else they take.
-            gates = [each.name for each in self.members.values() if "approval" in each.course]
+            gates = [each.name for each in self.members.values() if "approval" in each.flow_options]
             wanted += gates[-1:]
         condition = course.get("when")
         if condition is not None and condition.step is not None:
             wanted.append(condition.step)
         return tuple(dict.fromkeys(wanted))
 
-    def _when(self, given: object) -> Reference | None:
-        return None if given is None else self._refer("when", given)
+    def _read_condition(self, given: object) -> Reference | None:
+        return None if given is None else self._read_reference("when", given)
 
-    def _refer(self, field: str, given: object) -> Reference:
+    def _read_reference(self, field: str, given: object) -> Reference:
         """Where a value comes from: a step's output, or a text such as "input.stories"."""
-        if isinstance(given, Needs):
+        if isinstance(given, OutputReference):
             path = "" if given.path is None else f".{given.path}"
-            return Reference.parse(field, f"steps.{self._name(given.step)}{path}")
+            return Reference.parse(field, f"steps.{self._name_of_step(given.step)}{path}")
         if isinstance(given, str):
             return Reference.parse(field, given)
         reason = f"{given!r} is no reference; write needs(step, path), or a text: input.stories"
         raise InvalidInput(field, reason)
 
-    def _name(self, step: Any) -> str:  # noqa: ANN401 - a function, a loop, or a name
+    def _name_of_step(self, step: Any) -> str:  # noqa: ANN401 - a function, a loop, or a name
         if isinstance(step, str):
             return step
         for body in self._bodies():
             for name, member in body.members.items():
-                if _is(member, step):
+                if _is_made_by(member, step):
                     return name
         shown = getattr(step, "__name__", None) or getattr(step, "name", None) or repr(step)
-        inside = next((each for each in self.known.values() if _is(each, step)), None)
+        inside = next((each for each in self.known.values() if _is_made_by(each, step)), None)
         if inside is None:
             reason = f"needs {shown!r}, which is no step of this workflow"
         else:
-            loop = next(each.name for each in self.known.values() if _holds(each, inside))
+            loop = next(each.name for each in self.known.values() if _contains(each, inside))
             reason = f"needs {shown!r}, which is in the loop {loop!r}; need the loop itself"
         raise InvalidDefinition(self.name, [reason])
 
-    def _check_filled(self, signature: Signature, course: Course) -> None:
+    def _check_filled(self, signature: Signature, course: FlowOptions) -> None:
         mistakes = []
         if "item" in signature.filled and self._around is None:
             mistakes.append("'item': there is an item only in a loop; put @loop.step above it")
@@ -272,8 +288,8 @@ class Body:
         if mistakes:
             raise InvalidDefinition(signature.name, [f"parameter {each}" for each in mistakes])
 
-    def _bodies(self) -> Iterator[Body]:
-        body: Body | None = self
+    def _bodies(self) -> Iterator[WorkflowBody]:
+        body: WorkflowBody | None = self
         while body is not None:
             yield body
             body = body._around  # noqa: SLF001
@@ -282,7 +298,7 @@ class Body:
         return name not in self.members and any(name in each.members for each in self._bodies())
 
 
-class Loop(Body):
+class Loop(WorkflowBody):
     """Made by `workflow.loop(…)` or `loop.loop(…)`: each item of a list goes through its steps."""
 
     def __repr__(self) -> str:
@@ -292,22 +308,22 @@ class Loop(Body):
 Needed = Callable[..., Any] | Loop | str
 
 
-def _listed(needs: Needed | Sequence[Needed] | None) -> Sequence[Needed]:
+def _as_list(needs: Needed | Sequence[Needed] | None) -> Sequence[Needed]:
     if needs is None:
         return ()
     return needs if isinstance(needs, Sequence) and not isinstance(needs, str) else [needs]
 
 
-def _is(member: Member, step: object) -> bool:
+def _is_made_by(member: StepDeclaration, step: object) -> bool:
     function = None if member.signature is None else member.signature.function
     return step is not None and (function is step or member.body is step)
 
 
-def _holds(member: Member, inner: Member) -> bool:
+def _contains(member: StepDeclaration, inner: StepDeclaration) -> bool:
     return member.body is not None and member.body.members.get(inner.name) is inner
 
 
-def _name(name: str) -> str:
+def _check_name(name: str) -> str:
     if "." in clean_name("name", name):
         raise InvalidInput("name", f"{name!r} has a dot, which parts an address: build.2.implement")
     return name
