@@ -54,10 +54,10 @@ def secrets(count: int, chance: random.Random) -> dict[str, str]:
 def measure(data: bytes, pieces: list[bytes], count: int) -> float:
     """Megabytes in a second through a stream that looks for so many secrets."""
     # That of the checkout this process was started for.
-    from holdfast.worker.secrets.redaction import Redaction, Stream  # noqa: PLC0415
+    from holdfast.worker.secrets.redaction import Redaction, RedactionStream  # noqa: PLC0415
 
     redaction = Redaction(secrets(count, random.Random(count)))  # noqa: S311 - no secret is kept
-    stream = Stream(lambda: redaction)
+    stream = RedactionStream(lambda: redaction)
     began = time.process_time()
     clean = b"".join([*map(stream.feed, pieces), stream.flush()])
     took = time.process_time() - began

@@ -12,7 +12,7 @@ import time
 import zipfile
 from pathlib import Path
 
-from holdfast.worker.steps.keeper import start_of
+from holdfast.worker.steps.keeper import find_start
 from tests.acceptance.terminals import ROOT, holdfast, terminal
 from tests.race.racers import eventually
 
@@ -28,7 +28,7 @@ def alive(folder: Path) -> list[int]:
     assert workers
     records = [json.loads(each.read_text()) for each in folder.glob(".holdfast/processes/*")]
     commands = {each["command"] for each in records if each["command"]}
-    return [pid for pid in workers | commands if start_of(pid)]
+    return [pid for pid in workers | commands if find_start(pid)]
 
 
 def test_the_demo_kills_a_worker_and_its_step_is_taken_up(tmp_path: Path) -> None:

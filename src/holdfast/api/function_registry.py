@@ -20,13 +20,13 @@ from holdfast.model.workflow.reference import Reference, Unresolved
 from holdfast.worker.attempt.context import Context
 from holdfast.worker.attempt.durable import feedback_before
 from holdfast.worker.attempt.execution import Invocation, UnknownFunction
-from holdfast.worker.files.state_directory import State
+from holdfast.worker.files.state_directory import StateDirectory
 from holdfast.worker.steps.executors import Executors
 
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
-    from holdfast.worker.attempt_server.attempt_requests import Carrier
-    from holdfast.worker.files.state_directory import State
+    from holdfast.worker.attempt_server.attempt_requests import CallForwarder
+    from holdfast.worker.files.state_directory import StateDirectory
 
 
 class NoVerdict(HoldfastError):
@@ -52,7 +52,7 @@ class FunctionRegistry:
         self.workflows: dict[str, WorkflowBuilder] = {}
         self.hooks: dict[str, HookFunction] = {}
 
-    def knows(self, workflow: str | None, step: str | None) -> bool:
+    def has_function(self, workflow: str | None, step: str | None) -> bool:
         return self._signature(workflow, step) is not None
 
     def decode(self, name: str | None, output: Any) -> Any:  # noqa: ANN401 - what it returns
@@ -228,7 +228,7 @@ def _filled_values(
 def make_executors(engine: Engine, functions: FunctionRegistry) -> Executors:
     """What a worker on a store of its own runs; its commands reach that store through it."""
 
-    def carrier(state: State) -> Carrier:
+    def carrier(state: StateDirectory) -> CallForwarder:
         # Imported here: most programs have no commands.
         from holdfast.service.protocol.attempt_calls import AttemptCalls  # noqa: PLC0415
 

@@ -27,7 +27,7 @@ from holdfast.service.admin.browser_links import ENTER_PATH
 from holdfast.service.commands.problems import describe_error, describe_mistakes
 from holdfast.service.commands.request_errors import Refused, translate_errors
 from holdfast.service.commands.token_scope import Forbidden
-from holdfast.worker.problem import Reply, problem
+from holdfast.worker.problem import HttpReply, problem
 
 MEDIA = "application/problem+json"
 JSON = "application/json"
@@ -83,7 +83,7 @@ def answer_error(error: HoldfastError) -> Answer:
     return _answer(describe_error(error))
 
 
-def _answer(reply: Reply) -> Answer:
+def _answer(reply: HttpReply) -> Answer:
     away = reply.status == HTTPStatus.SERVICE_UNAVAILABLE
     headers = {"Retry-After": "1"} if away else {}
     return Answer(reply.body, reply.status, headers=headers, media_type=MEDIA)

@@ -161,9 +161,11 @@ class Service:
     @cached_property
     def protocol(self) -> Protocol:
         from holdfast.service.protocol.protocol import Protocol
-        from holdfast.worker.files.state_directory import state_of
+        from holdfast.worker.files.state_directory import find_state_directory
 
-        return Protocol(self._writer, self.queries, state_of(self.place.url), self.scope)
+        return Protocol(
+            self._writer, self.queries, find_state_directory(self.place.url), self.scope
+        )
 
     @cached_property
     def scope(self) -> TokenScope:

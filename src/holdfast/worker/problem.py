@@ -12,7 +12,7 @@ PROBLEM = "urn:holdfast:problem:"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reply:
+class HttpReply:
     """What a call is answered: its status, and the JSON that goes with it."""
 
     status: int
@@ -23,7 +23,7 @@ class Reply:
         return self.status >= HTTPStatus.BAD_REQUEST
 
 
-def problem(status: int, code: str, detail: str, **more: Any) -> Reply:
+def problem(status: int, code: str, detail: str, **more: Any) -> HttpReply:
     title = HTTPStatus(status).phrase
     told = {"type": f"{PROBLEM}{code}", "title": title, "status": status}
-    return Reply(status=status, body={**told, "code": code, "detail": detail, **more})
+    return HttpReply(status=status, body={**told, "code": code, "detail": detail, **more})

@@ -24,11 +24,11 @@ from holdfast.store.database import Row
 from holdfast.store.group_commit.entries import Entry
 from holdfast.threads import Threads
 
-Left = Collection[tuple[str, int]]
-Living = list[LiveWorker]
+AttemptKeys = Collection[tuple[str, int]]
+LiveWorkers = list[LiveWorker]
 
 
-class WorkDesk(Protocol):
+class WorkPort(Protocol):
     """The worker's protocol."""
 
     @property
@@ -58,7 +58,7 @@ class WorkDesk(Protocol):
     @property
     def secrets_of(self) -> Read[[str, str], frozenset[str]]: ...
     @property
-    def left(self) -> Read[[Left], set[tuple[str, int]]]: ...
+    def left(self) -> Read[[AttemptKeys], set[tuple[str, int]]]: ...
     @property
     def trace_of(self) -> Read[[str], str]: ...
     @property
@@ -84,7 +84,7 @@ class WorkDesk(Protocol):
     ) -> StandingClaim: ...
 
 
-class WorkersDesk(Protocol):
+class WorkersPort(Protocol):
     """What a worker says of itself."""
 
     @property
@@ -96,10 +96,10 @@ class WorkersDesk(Protocol):
     @property
     def note_stop(self) -> Call[..., TransitionResult]: ...
     @property
-    def list(self) -> Read[[], Living]: ...
+    def list(self) -> Read[[], LiveWorkers]: ...
 
 
-class TasksDesk(Protocol):
+class TasksPort(Protocol):
     """What a worker does about tasks that it has no function for."""
 
     @property
@@ -112,7 +112,7 @@ class TasksDesk(Protocol):
     def lifted(self) -> Read[..., list[str]]: ...
 
 
-class LeasesDesk(Protocol):
+class LeasesPort(Protocol):
     """Named leases, for what a step does beside its task."""
 
     @property
@@ -121,7 +121,7 @@ class LeasesDesk(Protocol):
     def release(self) -> Call[..., TransitionResult]: ...
 
 
-class Office(Protocol):
+class StorePort(Protocol):
     @property
     def store(self) -> str:
         """Which store it is."""
@@ -137,13 +137,13 @@ class Office(Protocol):
     @property
     def threads(self) -> Threads: ...
     @property
-    def work(self) -> WorkDesk: ...
+    def work(self) -> WorkPort: ...
     @property
-    def workers(self) -> WorkersDesk: ...
+    def workers(self) -> WorkersPort: ...
     @property
-    def tasks(self) -> TasksDesk: ...
+    def tasks(self) -> TasksPort: ...
     @property
-    def leases(self) -> LeasesDesk: ...
+    def leases(self) -> LeasesPort: ...
 
     def on_hint(
         self, callback: Callable[[], None], *, served: bool = True

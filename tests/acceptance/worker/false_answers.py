@@ -15,7 +15,7 @@ from holdfast.model.result import Refusal
 from holdfast.model.task import Assignment, Task
 from holdfast.model.token import make_token
 from holdfast.model.workflow.declarations import HttpCall, StepWork
-from holdfast.worker.remote.assignment_format import Around, pack
+from holdfast.worker.remote.assignment_format import Prefetch, pack_assignment
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 LARGE = 16 * 2**20
@@ -124,8 +124,8 @@ def assignment(chance: random.Random, scene: Scene) -> dict[str, Any]:
             "work": work,
         },
     )
-    around = Around(effects={}, needed={}, secrets=frozenset({"KEY"}), trace_id="ab" * 16)
-    packed = json.loads(json.dumps(pack(whole, around)))
+    around = Prefetch(effects={}, needed={}, secrets=frozenset({"KEY"}), trace_id="ab" * 16)
+    packed = json.loads(json.dumps(pack_assignment(whole, around)))
     return {"task": {"id": task_id}, "attempt": attempt, "token": token, "whole": packed}
 
 

@@ -40,7 +40,7 @@ MOST = 200 * 2**20
 # Whoever is refused asks again at once here, so that a thousand answers take seconds.
 QUICK = (
     "from holdfast.worker.remote import allowlist, poller, sender; "
-    "allowlist.PAUSE = sender.PAUSE = poller.PAUSE = 0.01; poller.LONGEST = 0.5; "
+    "allowlist.PAUSE = sender.PAUSE = poller.PAUSE = 0.01; poller.LONGEST_POLL = 0.5; "
 )
 CALLS = re.compile(
     r"/api/v1/(session|claims(/renew|/leave|/t_[0-7][0-9a-z]{19}/"

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from holdfast.worker.files.state_paths import StatePath
-from holdfast.worker.steps.keeper import start_of
-from holdfast.worker.steps.orphans import Record, end_orphans, record_of
+from holdfast.worker.steps.keeper import find_start
+from holdfast.worker.steps.orphans import CommandRecord, end_orphans, make_record
 from tests.acceptance.worker.watched_attempt import alive
 from tests.programs import running
 from tests.race.racers import eventually
@@ -27,23 +27,23 @@ import os, sys, threading
 from pathlib import Path
 from typing import Any
 from dataclasses import replace
-from holdfast.worker.steps.orphans import record_of
+from holdfast.worker.steps.orphans import make_record
 from holdfast.worker.files.state_paths import StatePath
 from tests.acceptance.worker.watched_attempt import Watched, run
 
 CHILD = "trap '' TERM; echo $$ >&2; while :; do sleep 0.05; done"
 
 class Worker(Watched):
-    def began(self, keeper_id, command_id, started):
-        super().began(keeper_id, command_id, started)
+    def on_begin(self, keeper_id, command_id, started):
+        super().on_begin(keeper_id, command_id, started)
         record_now = replace(record, command=command_id, command_started=started)
         record_now.write(records)
         print("began", keeper_id, command_id, flush=True)
 
-    def wrote(self, data, *, error):
+    def on_output(self, data, *, error):
         print("child", data.decode().strip(), flush=True)
 
-record = record_of("t_1", 2)
+record = make_record("t_1", 2)
 records = StatePath(Path(sys.argv[1]))
 record.write(records)
 os.environ |= {"HOLDFAST_TASK": "t_1", "HOLDFAST_ATTEMPT": "2"}
@@ -118,9 +118,9 @@ def _stranger(**options: Any) -> Iterator[int]:
         process.kill()
 
 
-def gone(**fields: Any) -> Record:
+def gone(**fields: Any) -> CommandRecord:
     """The record of a command whose worker is gone."""
-    return replace(record_of("t_1", 1), worker_started="0", **fields)
+    return replace(make_record("t_1", 1), worker_started="0", **fields)
 
 
 def test_a_stranger_that_got_the_number_of_a_command_is_left_alone(
@@ -128,7 +128,7 @@ def test_a_stranger_that_got_the_number_of_a_command_is_left_alone(
 ) -> None:
     gone(command=stranger, command_started="1").write(StatePath(tmp_path))
     assert len(end_orphans(StatePath(tmp_path))) == 1
-    assert start_of(stranger)
+    assert find_start(stranger)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -137,7 +137,7 @@ def test_a_stranger_that_leads_a_session_of_that_number_is_left_alone(
 ) -> None:
     gone(command=leader, command_started="1", since="0").write(StatePath(tmp_path))
     assert len(end_orphans(StatePath(tmp_path))) == 1
-    assert start_of(leader)
+    assert find_start(leader)
 
 
 def test_a_worker_among_other_process_numbers_is_another_machines_affair(tmp_path: Path) -> None:
@@ -149,14 +149,14 @@ def test_a_worker_among_other_process_numbers_is_another_machines_affair(tmp_pat
 def test_a_stranger_of_another_boot_or_another_machine_is_left_alone(
     tmp_path: Path, stranger: int
 ) -> None:
-    same: dict[str, Any] = {"command": stranger, "command_started": start_of(stranger)}
+    same: dict[str, Any] = {"command": stranger, "command_started": find_start(stranger)}
     gone(boot="another", **same).write(StatePath(tmp_path))
     assert len(end_orphans(StatePath(tmp_path))) == 1
     assert list(tmp_path.iterdir()) == []
     gone(host="another", **same).write(StatePath(tmp_path))
     assert end_orphans(StatePath(tmp_path)) == []
     assert len(list(tmp_path.iterdir())) == 1
-    assert start_of(stranger)
+    assert find_start(stranger)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", json.dumps({"task": "t_1"})])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.worker.steps.command import CannotStart, Command, Limits
+from holdfast.worker.steps.command import CannotStart, Command, CommandLimits
 from holdfast.worker.steps.process import Process
 from tests.acceptance.worker.watched_attempt import CLOCK, Watched, alive, program, run
 from tests.race.racers import eventually
@@ -44,14 +44,19 @@ def pids(watched: Watched) -> list[int]:
 class AllThere(Watched):
     """Is over when four processes have said who they are."""
 
-    def wrote(self, data: bytes, *, error: bool) -> None:
+    def on_output(self, data: bytes, *, error: bool) -> None:
         self._over_at = b" " if (self.out + data).count(b" ") == 4 else None
-        super().wrote(data, error=error)
+        super().on_output(data, error=error)
 
 
 def test_a_command_is_told_apart_by_its_output_its_errors_and_its_exit_code() -> None:
     ended, watched = run("sh", "-c", "echo out; echo err >&2; exit 3")
-    assert (ended.code, ended.stopped, watched.out, watched.err) == (3, None, b"out\n", b"err\n")
+    assert (ended.code, ended.stop_reason, watched.out, watched.err) == (
+        3,
+        None,
+        b"out\n",
+        b"err\n",
+    )
 
 
 def test_a_command_killed_by_a_signal_says_which() -> None:
@@ -82,14 +87,14 @@ def test_a_folder_that_is_not_there_is_said_by_its_name(tmp_path: Path) -> None:
     lost = tmp_path / "lost"
     command = Command(arguments=("true",), environment={}, directory=lost)
     with pytest.raises(CannotStart, match=f"{lost} cannot be run: No such file"):
-        Process(command, Limits(), Watched(), CLOCK).run()
+        Process(command, CommandLimits(), Watched(), CLOCK).run()
 
 
 def test_a_command_that_is_looked_for_in_a_folder_says_in_which(tmp_path: Path) -> None:
     command = Command(arguments=("./tool.sh",), environment={}, directory=tmp_path)
     told = f"./tool.sh cannot be run: No such file or directory in {tmp_path}$"
     with pytest.raises(CannotStart, match=told):
-        Process(command, Limits(), Watched(), CLOCK).run()
+        Process(command, CommandLimits(), Watched(), CLOCK).run()
     with pytest.raises(CannotStart, match=f"in {Path.cwd()}$"):
         run("./no-such-tool.sh")
 
@@ -117,12 +122,12 @@ def test_no_process_of_a_command_is_alive_two_seconds_after_its_attempt_is_over(
     assert CLOCK.monotonic() < watched.over_since + 2
     assert len(pids(watched)) == 4
     assert alive(pids(watched)) == []
-    assert (ended.stopped, ended.code, ended.ended, ended.left) == ("over", -9, 4, 0)
+    assert (ended.stop_reason, ended.code, ended.ended, ended.left) == ("over", -9, 4, 0)
 
 
 def test_a_process_that_a_command_leaves_behind_is_ended_with_the_command() -> None:
     ended, watched = run("sh", "-c", "setsid sleep 1000 & echo $!; exec >&-; exit 5")
-    assert (ended.code, ended.stopped, ended.left) == (5, None, 0)
+    assert (ended.code, ended.stop_reason, ended.left) == (5, None, 0)
     assert ended.ended >= 1
     assert alive(pids(watched)) == []
 
@@ -131,33 +136,33 @@ def test_a_command_that_hears_it_has_time_to_leave_in_order() -> None:
     text = "trap 'echo left; exit 0' TERM; echo there; while :; do sleep 0.01; done"
     ended, watched = run("sh", "-c", text, watched=Watched(over_at=b"there\n"))
     assert watched.out == b"there\nleft\n"
-    assert (ended.stopped, ended.code) == ("over", 0)
+    assert (ended.stop_reason, ended.code) == ("over", 0)
 
 
 def test_a_command_that_runs_too_long_is_ended() -> None:
     ended, watched = run("sh", "-c", "echo $$; sleep 1000", timeout=0.2)
-    assert (ended.stopped, ended.code) == ("timeout", -15)
+    assert (ended.stop_reason, ended.code) == ("timeout", -15)
     assert alive(pids(watched)) == []
 
 
 def test_a_command_that_is_silent_too_long_is_ended_and_one_that_talks_is_not() -> None:
     ended, _ = run("sleep", "1000", idle_timeout=0.2)
-    assert (ended.stopped, ended.code) == ("idle", -15)
+    assert (ended.stop_reason, ended.code) == ("idle", -15)
     talks = "for n in 1 2 3 4 5 6 7 8; do echo $n >&2; sleep 0.1; done"
     ended, watched = run("sh", "-c", talks, idle_timeout=0.6)
-    assert (ended.stopped, ended.code) == (None, 0)
+    assert (ended.stop_reason, ended.code) == (None, 0)
     assert len(watched.err.split()) == 8
 
 
 def test_a_keeper_ends_a_command_whose_lease_has_run_out_without_being_told() -> None:
     ended, watched = run("sh", "-c", "echo $$; sleep 1000", watched=Watched(lease=0.2))
-    assert (ended.stopped, ended.code) == (None, -15)
+    assert (ended.stop_reason, ended.code) == (None, -15)
     assert alive(pids(watched)) == []
 
 
 class KillsKeeper(Watched):
-    def began(self, keeper_id: int, command_id: int, started: str) -> None:
-        super().began(keeper_id, command_id, started)
+    def on_begin(self, keeper_id: int, command_id: int, started: str) -> None:
+        super().on_begin(keeper_id, command_id, started)
         os.kill(keeper_id, signal.SIGKILL)
 
 

@@ -13,11 +13,11 @@ from holdfast.errors import InvalidInput, StoreUnwritable
 from holdfast.service.admin.cleanup import Leftovers, remove_folders
 from holdfast.settings import KeepTimes
 from holdfast.worker.files.artifacts import Artifact
-from holdfast.worker.files.attempt_log import Spool, append
-from holdfast.worker.files.state_directory import State
+from holdfast.worker.files.attempt_log import AttemptLog, append_to_log
+from holdfast.worker.files.state_directory import StateDirectory
 from holdfast.worker.files.state_paths import StatePath
-from holdfast.worker.steps.command_environment import files_in
-from holdfast.worker.steps.orphans import Record, end_orphans, record_of
+from holdfast.worker.steps.command_environment import make_command_files
+from holdfast.worker.steps.orphans import CommandRecord, end_orphans, make_record
 
 TASK = "t_00000000000000000001"
 KEPT = "what others keep"
@@ -33,8 +33,8 @@ def victim(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> State:
-    return State(root=tmp_path / "state")
+def state(tmp_path: Path) -> StateDirectory:
+    return StateDirectory(root=tmp_path / "state")
 
 
 def untouched(victim: Path) -> bool:
@@ -49,7 +49,7 @@ def link(place: StatePath, target: Path) -> None:
 
 
 @pytest.mark.parametrize("task", ["../../victim/data", "..", "", "t_1", f"{TASK}/x", f"{TASK}\n"])
-def test_an_id_that_is_none_names_no_path(state: State, task: str) -> None:
+def test_an_id_that_is_none_names_no_path(state: StateDirectory, task: str) -> None:
     with pytest.raises(InvalidInput):
         state.log(task, 1)
     with pytest.raises(InvalidInput):
@@ -59,7 +59,7 @@ def test_an_id_that_is_none_names_no_path(state: State, task: str) -> None:
 
 
 @pytest.mark.parametrize("attempt", ["1/../../victim", "1", 1.0, -1, True, None, 2**40])
-def test_a_number_that_is_none_names_no_path(state: State, attempt: object) -> None:
+def test_a_number_that_is_none_names_no_path(state: StateDirectory, attempt: object) -> None:
     number: int = attempt  # type: ignore[assignment]
     for name in (state.log, state.files):
         with pytest.raises(InvalidInput):
@@ -67,19 +67,19 @@ def test_a_number_that_is_none_names_no_path(state: State, attempt: object) -> N
 
 
 @pytest.mark.parametrize("name", ["..", ".", "", "a/b", "/etc", "a\0", "a\n", "x" * 256])
-def test_a_part_of_a_path_is_one_name(state: State, name: str) -> None:
+def test_a_part_of_a_path_is_one_name(state: StateDirectory, name: str) -> None:
     with pytest.raises(InvalidInput):
         state.logs / name
 
 
-def test_a_log_is_written_and_read_through_no_link(state: State, victim: Path) -> None:
+def test_a_log_is_written_and_read_through_no_link(state: StateDirectory, victim: Path) -> None:
     log = state.log(TASK, 1)
     for place, target in ((log, victim / "1.log"), (log.parent, victim), (state.logs, victim)):
         link(place, target)
-        with Spool(state.log(TASK, 1)) as spool:
+        with AttemptLog(state.log(TASK, 1)) as spool:
             spool.write(b"on it")
         with pytest.raises(StoreUnwritable, match="link"):
-            append(state.log(TASK, 1), b"on it")
+            append_to_log(state.log(TASK, 1), b"on it")
         with pytest.raises(OSError, match=r"link|irector"):
             log.read()
         place.path.unlink()
@@ -88,7 +88,7 @@ def test_a_log_is_written_and_read_through_no_link(state: State, victim: Path) -
     assert untouched(victim)
 
 
-def test_a_pipe_in_the_place_of_a_log_is_not_waited_for(state: State) -> None:
+def test_a_pipe_in_the_place_of_a_log_is_not_waited_for(state: StateDirectory) -> None:
     log = state.log(TASK, 1)
     log.path.parent.mkdir(parents=True)
     os.mkfifo(log.path)
@@ -97,12 +97,12 @@ def test_a_pipe_in_the_place_of_a_log_is_not_waited_for(state: State) -> None:
 
 
 def test_the_files_of_an_attempt_are_made_and_removed_through_no_link(
-    state: State, victim: Path
+    state: StateDirectory, victim: Path
 ) -> None:
     place = state.files(TASK, 1)
     link(place, victim)
-    with files_in(place) as files:
-        files.give({"a": 1})
+    with make_command_files(place) as files:
+        files.write_input({"a": 1})
         assert files.input.read() == b'{"a": 1}'
         assert not files.folder.path.is_symlink()
     assert (place.path.is_symlink(), files.folder.path.exists()) == (True, False)
@@ -110,53 +110,55 @@ def test_the_files_of_an_attempt_are_made_and_removed_through_no_link(
     place.path.unlink()
     place.parent.path.rmdir()
     link(place.parent, victim)
-    with pytest.raises(OSError, match=r"link|irector"), files_in(place):
+    with pytest.raises(OSError, match=r"link|irector"), make_command_files(place):
         pass
     place.remove_folder()
     assert untouched(victim)
 
 
 def test_a_folder_that_took_the_place_of_the_files_of_an_attempt_is_not_removed(
-    state: State, victim: Path
+    state: StateDirectory, victim: Path
 ) -> None:
-    with files_in(state.files(TASK, 1)) as files:
+    with make_command_files(state.files(TASK, 1)) as files:
         files.folder.path.rename(files.folder.path.with_name("aside"))
         victim.rename(files.folder.path)
     assert untouched(files.folder.path)
 
 
 def test_links_inside_of_the_files_of_an_attempt_go_and_what_they_lead_to_stays(
-    state: State, victim: Path
+    state: StateDirectory, victim: Path
 ) -> None:
-    with files_in(state.files(TASK, 1)) as files:
+    with make_command_files(state.files(TASK, 1)) as files:
         (files.folder.path / "away").symlink_to(victim)
         files.output.path.symlink_to(victim / "output.json")
-        assert files.take(100) is None
-        files.give({})
+        assert files.read_output(100) is None
+        files.write_input({})
     assert not files.folder.path.exists()
     assert untouched(victim)
 
 
-def test_an_artifact_is_kept_through_no_link(state: State, victim: Path) -> None:
-    for place in (state.artifacts(TASK), state.artifacts_of_all):
+def test_an_artifact_is_kept_through_no_link(state: StateDirectory, victim: Path) -> None:
+    for place in (state.artifacts(TASK), state.all_artifacts):
         link(place, victim)
         with pytest.raises(StoreUnwritable, match="link"):
-            Artifact(state, TASK, "report", b"new").lay_aside("store")
+            Artifact(state, TASK, "report", b"new").write_temporary("store")
         place.path.unlink()
         place.path.parent.rmdir()
     folder = state.artifacts(TASK)
     for name in (".store", "report"):
         link(folder / name, victim / name)
     artifact = Artifact(state, TASK, "report", b"new")
-    artifact.lay_aside("store")
+    artifact.write_temporary("store")
     artifact.put_in_place()
     assert artifact.path.read_bytes() == b"new"
     assert untouched(victim)
 
 
-def test_a_record_of_a_command_leads_nowhere_else(state: State, victim: Path) -> None:
-    record = record_of("t_1", 1)
-    forged = Record(**{**vars(record), "task": "../../../victim/data", "worker_started": "0"})
+def test_a_record_of_a_command_leads_nowhere_else(state: StateDirectory, victim: Path) -> None:
+    record = make_record("t_1", 1)
+    forged = CommandRecord(
+        **{**vars(record), "task": "../../../victim/data", "worker_started": "0"}
+    )
     state.processes.make_folder()
     (state.processes / "t_1.1.json").write(repr(vars(forged)).replace("'", '"').encode())
     assert end_orphans(state.processes) == []
@@ -170,16 +172,19 @@ def test_a_record_of_a_command_leads_nowhere_else(state: State, victim: Path) ->
 
 
 def test_cleaning_removes_folders_of_tasks_and_nothing_else(tmp_path: Path, victim: Path) -> None:
-    state = State(root=tmp_path / "state")
+    state = StateDirectory(root=tmp_path / "state")
     with Holdfast(f"sqlite:///{tmp_path}/store.db") as hf:
         leftovers = Leftovers(hf.engine, state, KeepTimes(logs=0.0))
         other = TASK[:-1] + "2"
-        append(state.log(TASK, 1), b"old")
+        append_to_log(state.log(TASK, 1), b"old")
         (state.logs / "notes").make_folder()
         link(state.logs / other, victim)
         long_ago = time.time() - 1_000
         for each in (state.log(TASK, 1), state.log(TASK, 1).parent, state.logs / "notes"):
             os.utime(each.path, (long_ago, long_ago))
         remove_folders([*leftovers.logs(), state.logs / other])
-        assert state.logs.listed() == ["notes", other] or state.logs.listed() == [other, "notes"]
+        assert state.logs.list_names() == ["notes", other] or state.logs.list_names() == [
+            other,
+            "notes",
+        ]
         assert untouched(victim)

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.clock import SystemClock
-from holdfast.worker.steps.command import Command, Ended, Limits
-from holdfast.worker.steps.keeper import start_of
+from holdfast.worker.steps.command import Command, CommandEnd, CommandLimits
+from holdfast.worker.steps.keeper import find_start
 from holdfast.worker.steps.process import Process
 
 CLOCK = SystemClock()
@@ -27,20 +27,20 @@ class Watched:
         self._until = None if lease is None else CLOCK.monotonic() + lease
         self._wake: Callable[[], object] | None = None
 
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         return self.over_since is not None
 
     def deadline(self) -> float | None:
         return self._until
 
-    def interrupted(self, wake: Callable[[], object] | None) -> None:
+    def on_interrupt(self, wake: Callable[[], object] | None) -> None:
         self._wake = wake
 
-    def began(self, keeper_id: int, command_id: int, started: str) -> None:
+    def on_begin(self, keeper_id: int, command_id: int, started: str) -> None:
         self.keeper, self.command = keeper_id, command_id
-        assert start_of(command_id) in {started, ""}
+        assert find_start(command_id) in {started, ""}
 
-    def wrote(self, data: bytes, *, error: bool) -> None:
+    def on_output(self, data: bytes, *, error: bool) -> None:
         if error:
             self.err += data
         else:
@@ -57,12 +57,12 @@ def run(
     given: bytes = b"",
     environment: dict[str, str] | None = None,
     **limits: Any,
-) -> tuple[Ended, Watched]:
+) -> tuple[CommandEnd, Watched]:
     """Run a command to its end."""
     watch = watched or Watched()
     chosen = dict(os.environ) if environment is None else environment
-    command = Command(arguments=arguments, environment=chosen, given=given)
-    return Process(command, Limits(**limits), watch, CLOCK).run(), watch
+    command = Command(arguments=arguments, environment=chosen, stdin=given)
+    return Process(command, CommandLimits(**limits), watch, CLOCK).run(), watch
 
 
 def program(text: str) -> tuple[str, ...]:
@@ -71,4 +71,4 @@ def program(text: str) -> tuple[str, ...]:
 
 
 def alive(pids: list[int]) -> list[int]:
-    return [pid for pid in pids if start_of(pid)]
+    return [pid for pid in pids if find_start(pid)]

@@ -15,7 +15,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.surroundings.hooks import read_payload
 from holdfast.model.hook import RUN_ENDS
 from holdfast.model.task import Assignment
-from holdfast.worker.attempt.attempt_lease import Tenure
+from holdfast.worker.attempt.attempt_lease import AttemptLease
 from tests.contract.called_workflows import begin, call, of
 from tests.contract.hook_tasks import fired, hook
 from tests.contract.task_states import StartedRun, start, take
@@ -42,7 +42,7 @@ def claim(engine: Engine, name: str = "archive") -> tuple[Context, Ended]:
 
 def context_of(engine: Engine, assignment: Assignment) -> Context:
     deadline = engine.clock.monotonic() + engine.settings.lease
-    return Context(engine, assignment, Tenure(deadline))
+    return Context(engine, assignment, AttemptLease(deadline))
 
 
 def read(directory: Path) -> dict[str, Any]:

@@ -9,16 +9,16 @@ from pathlib import Path
 from holdfast.engine.engine import Engine
 from holdfast.service.project.project import StoreLocation
 from holdfast.service.protocol.attempt_files import keep_artifact
-from holdfast.worker.files.artifacts import is_of
-from holdfast.worker.files.homes import private
-from holdfast.worker.files.state_directory import state_of
+from holdfast.worker.files.artifacts import is_of_store
+from holdfast.worker.files.homes import make_private_directory
+from holdfast.worker.files.state_directory import find_state_directory
 from tests.contract.cli.command_line import Typed
 from tests.contract.task_states import create, finish, start, take
 
 
 def leave(url: str, kind: str, task: str, age: float, store: str = "") -> Path:
     """A file of a task, in the state directory of a store, that nobody wrote to for so long."""
-    folder = private(state_of(url).root) / kind / task
+    folder = make_private_directory(find_state_directory(url).root) / kind / task
     folder.mkdir(parents=True)
     (folder / ".store").write_text(store)
     moment = time.time() - age
@@ -41,7 +41,7 @@ def test_runs_tasks_and_logs_that_were_kept_long_enough_are_shown_and_removed(
     assert shown.startswith("would remove 1 run, 1 task, the logs of 1 task and the artifacts of 0")
     told = typed.json("clean")
     assert (told["runs"], told["tasks"], told["logs"]) == ([run.id], [task], [old])
-    left = {each.name for each in (state_of(url).root / "logs").iterdir()}
+    left = {each.name for each in (find_state_directory(url).root / "logs").iterdir()}
     assert left == {new, "of-somebody"}
     said = "removed 0 runs, 0 tasks, the logs of 0 tasks and the artifacts of 0 tasks\n"
     assert typed.ok("clean") == said
@@ -65,7 +65,7 @@ def test_files_of_what_is_removed_go_too_also_those_that_an_earlier_clean_left(
     told = typed.json("clean")
     for each in (would, told):
         assert set(each["artifacts"]) == {*going, lost}
-    left = {each.name for each in (state_of(url).root / "artifacts").iterdir()}
+    left = {each.name for each in (find_state_directory(url).root / "artifacts").iterdir()}
     assert left == {kept, fresh, foreign}
 
 
@@ -73,8 +73,12 @@ def test_an_artifact_says_of_which_store_it_is(engine: Engine, url: str) -> None
     held = take(engine, create(engine))
     place = StoreLocation(url=url, home=Path(), settled=True)
     keep_artifact(
-        engine, state_of(place.url), (held.task_id, held.token), "report.txt", b"all is well"
+        engine,
+        find_state_directory(place.url),
+        (held.task_id, held.token),
+        "report.txt",
+        b"all is well",
     )
-    folder = state_of(place.url).artifacts(held.task_id)
-    assert is_of(folder, engine.store)
-    assert not is_of(folder.parent, engine.store)
+    folder = find_state_directory(place.url).artifacts(held.task_id)
+    assert is_of_store(folder, engine.store)
+    assert not is_of_store(folder.parent, engine.store)

@@ -13,8 +13,8 @@ from holdfast.engine.engine import Engine
 from holdfast.model.effect import WakeCondition
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
-from holdfast.worker.files.homes import private
-from holdfast.worker.files.state_directory import state_of
+from holdfast.worker.files.homes import make_private_directory
+from holdfast.worker.files.state_directory import find_state_directory
 from tests.contract.cli.command_line import Typed
 from tests.contract.engine.state.loops.test_linked_loops import named
 from tests.contract.engine.state.needs.test_older_needs import stuck
@@ -51,7 +51,7 @@ def test_the_doctor_warns_of_a_full_disk_of_who_stops_for_it_and_of_logs_to_thro
     assert begun is not None
     engine.workers.announce("w", begun["started_at"], "the disk is full")
     assert "the disk is full" in typed.ok("workers")
-    logs = private(state_of(engine.settings.url).root) / "logs" / "t_old"
+    logs = make_private_directory(find_state_directory(engine.settings.url).root) / "logs" / "t_old"
     logs.mkdir(parents=True)
     os.utime(logs, (0, 0))
     (tmp_path / "holdfast.yaml").write_text("least_disk: 9000TB\nkeep: {logs: 3d}\n")

@@ -14,7 +14,7 @@ from holdfast.model.task import Task
 from holdfast.model.workflow.declarations import StepWork, WorkflowDeclarations
 from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.service.protocol.attempt_calls import AttemptCalls
-from holdfast.worker.files.state_directory import State
+from holdfast.worker.files.state_directory import StateDirectory
 from holdfast.worker.pool.worker_options import WorkerOptions
 from holdfast.worker.secrets.secrets import Secrets
 from holdfast.worker.steps.executors import Executors
@@ -42,7 +42,7 @@ class FileSteps:
 
     def __init__(self, hf: Holdfast, folder: Path, environment: Mapping[str, str]) -> None:
         self.hf = hf
-        self.state = State(root=folder / "state")
+        self.state = StateDirectory(root=folder / "state")
         executors = Executors(
             hf.engine,
             FunctionRegistry(lambda: hf.engine),

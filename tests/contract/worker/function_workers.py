@@ -38,7 +38,7 @@ class OneFunction:
         self.returned.set()
         return result
 
-    def knows(self, workflow: str | None, step: str | None) -> bool:
+    def has_function(self, workflow: str | None, step: str | None) -> bool:
         return (workflow, step) is not None
 
 

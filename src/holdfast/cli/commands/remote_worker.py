@@ -19,8 +19,8 @@ from holdfast.model.text import digest
 
 if TYPE_CHECKING:
     from holdfast.cli.commands.workers import AllowOptions
-    from holdfast.worker.remote.client import Client
-    from holdfast.worker.remote.remote_store import RemoteOffice
+    from holdfast.worker.remote.client import ServerClient
+    from holdfast.worker.remote.remote_store import RemoteStore
 
 TOKEN = "HOLDFAST_TOKEN"  # noqa: S105 - the name of a variable
 NOTHING_ALLOWED = (
@@ -36,26 +36,26 @@ LOCAL = ("127.0.0.1", "::1", "localhost")
 
 def work_for(url: str, options: Mapping[str, Any], lease: str | None, allow: AllowOptions) -> None:
     """Run what a server gives until Ctrl-C."""
-    from holdfast.worker.remote.remote_store import RemoteOffice
+    from holdfast.worker.remote.remote_store import RemoteStore
 
     # Not the store's own, which is an admin's: whatever the worker runs has its token too.
     token = _given(url) or _missing(url, "holdfast token create NAME --role worker")
     given = {} if lease is None else read_lease(lease)
-    with closing(RemoteOffice(url, token, **given)) as office:
+    with closing(RemoteStore(url, token, **given)) as office:
         # A server that is away is waited for, as it is later on.
         with suppress(StoreUnreachable):
-            office.client.prove()
+            office.client.check_role()
         _work(office, options, allow)
         if office.refused is not None:
             raise office.refused
 
 
-def _work(office: RemoteOffice, options: Mapping[str, Any], allow: AllowOptions) -> None:
+def _work(office: RemoteStore, options: Mapping[str, Any], allow: AllowOptions) -> None:
     from holdfast.worker.files.homes import HOME, make_home, usable_home
-    from holdfast.worker.files.state_directory import State
+    from holdfast.worker.files.state_directory import StateDirectory
     from holdfast.worker.pool.worker import Worker
     from holdfast.worker.pool.worker_options import WorkerOptions
-    from holdfast.worker.remote.allowlist import Allowed, RemoteExecutors
+    from holdfast.worker.remote.allowlist import Allowlist, RemoteExecutors
 
     here = Path.cwd()
     # Also where a store was named: what a server sends is kept in this home.
@@ -64,8 +64,8 @@ def _work(office: RemoteOffice, options: Mapping[str, Any], allow: AllowOptions)
     root = home / "remote"
     if root.is_symlink():
         raise InvalidInput("home", f"{root} is a link, and leads elsewhere; remove it: rm {root}")
-    allowed = Allowed(names=allow.names, variables=allow.variables, anything=allow.anything)
-    executors = RemoteExecutors(office, allowed, State(root=root))
+    allowed = Allowlist(names=allow.names, variables=allow.variables, anything=allow.anything)
+    executors = RemoteExecutors(office, allowed, StateDirectory(root=root))
     executors.begin()
     announce(f"server {office.settings.url}")
     if allowed.empty:
@@ -77,13 +77,13 @@ def _work(office: RemoteOffice, options: Mapping[str, Any], allow: AllowOptions)
 
 
 @contextmanager
-def client_of(url: str) -> Iterator[Client]:
+def client_of(url: str) -> Iterator[ServerClient]:
     """Whom to ask at a server that was named, with the token that is at hand."""
-    from holdfast.worker.remote.client import Client
+    from holdfast.worker.remote.client import ServerClient
 
     token = _given(url)
     known = (url, token) if token else _own(url)
-    client = Client(*(known or _missing(url, "holdfast token create")))
+    client = ServerClient(*(known or _missing(url, "holdfast token create")))
     try:
         yield client
     finally:
@@ -143,5 +143,5 @@ def _named(root: Path, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 flock(held, LOCK_EX | LOCK_NB)
             except OSError:
                 continue
-            yield options | {"name": WorkerOptions(service=f"remote-{here}").slot(slot)}
+            yield options | {"name": WorkerOptions(service=f"remote-{here}").number_name(slot)}
             return

@@ -16,8 +16,8 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from holdfast.errors import InvalidInput
-from holdfast.worker.files.homes import private
-from holdfast.worker.files.state_directory import state_of
+from holdfast.worker.files.homes import make_private_directory
+from holdfast.worker.files.state_directory import find_state_directory
 from holdfast.worker.files.state_paths import open_private
 
 AUDIT_FILE = "audit.log"
@@ -52,7 +52,7 @@ def write_entry(
 
 def audit_path(url: str) -> Path:
     """Where the servers of a project keep it."""
-    return state_of(url).root / AUDIT_FILE
+    return find_state_directory(url).root / AUDIT_FILE
 
 
 def start_audit_file(url: str) -> None:
@@ -68,7 +68,7 @@ class AuditFile(RotatingFileHandler):
         path = audit_path(url)
         self._failed = False
         try:
-            private(path.parent)
+            make_private_directory(path.parent)
             super().__init__(path, maxBytes=MAX_BYTES, backupCount=OLD_FILES, encoding="utf-8")
         except OSError as error:
             raise InvalidInput("audit", f"{path} cannot be written: {error.strerror}") from error
@@ -78,7 +78,7 @@ class AuditFile(RotatingFileHandler):
         # How much may follow before it may be full, and until when that is so.
         self._room, self._seen_until = 0, 0.0
         # Somebody may have removed the folder meanwhile.
-        private(Path(self.baseFilename).parent)
+        make_private_directory(Path(self.baseFilename).parent)
         return open(self.baseFilename, "a", encoding="utf-8", opener=_open_below_home)
 
     def keep(self, said: Mapping[str, str | None]) -> None:

@@ -19,7 +19,7 @@ from holdfast.service.project.project import StoreLocation
 from holdfast.service.queries.views import View
 from holdfast.store.database import is_postgresql, sqlite_path
 from holdfast.worker.files.homes import make_home
-from holdfast.worker.files.state_directory import state_of
+from holdfast.worker.files.state_directory import find_state_directory
 
 _REFUSED = "the restore would be refused: "
 
@@ -61,7 +61,7 @@ def restore_backup(asked: Restore) -> View:
     else:
         location.make()
         # Whoever names a store has said so: it is used from then on, also where settings name it.
-        make_home(state_of(location.url, {}).root)
+        make_home(find_state_directory(location.url, {}).root)
         replaced = replace(backup, target, kept, _prepare_backup)
     told = {"target": str(target), "backup": str(backup), "dry_run": asked.dry_run}
     return told | ({"kept": str(kept)} if replaced else {})

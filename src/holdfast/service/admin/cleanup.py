@@ -18,8 +18,8 @@ from holdfast.ids import parse_task_id
 from holdfast.service.project.project import StoreLocation
 from holdfast.service.queries.views import View
 from holdfast.settings import KeepTimes
-from holdfast.worker.files.artifacts import is_of
-from holdfast.worker.files.state_directory import State, state_of
+from holdfast.worker.files.artifacts import is_of_store
+from holdfast.worker.files.state_directory import StateDirectory, find_state_directory
 from holdfast.worker.files.state_paths import StatePath
 
 _IDS_AT_ONCE = 500
@@ -28,7 +28,7 @@ _IDS_AT_ONCE = 500
 class Leftovers:
     """The folders of tasks in the state directory of this machine; each is named by its task."""
 
-    def __init__(self, engine: Engine, state: State, keep: KeepTimes) -> None:
+    def __init__(self, engine: Engine, state: StateDirectory, keep: KeepTimes) -> None:
         self._engine = engine
         self._state = state
         self._keep = keep
@@ -40,8 +40,8 @@ class Leftovers:
     def artifacts(self, going: Collection[str] = ()) -> list[StatePath]:
         """Those whose task is gone, or is among the `going`."""
         # One that was written lately belongs to a task that is newer than the look at the store.
-        untouched = _find_untouched_folders(self._state.artifacts_of_all, self._keep.runs)
-        found = [each for each in untouched if is_of(each, self._engine.store)]
+        untouched = _find_untouched_folders(self._state.all_artifacts, self._keep.runs)
+        found = [each for each in untouched if is_of_store(each, self._engine.store)]
         return [each for page in _pages(found) for each in self._gone(page, going)]
 
     def _gone(self, page: Sequence[StatePath], going: Collection[str]) -> Iterator[StatePath]:
@@ -56,7 +56,7 @@ class Leftovers:
 def _find_untouched_folders(folder: StatePath, keep: float) -> Iterator[StatePath]:
     """The folders of tasks that nobody wrote to for so long; what has another name is not ours."""
     oldest = time.time() - keep
-    for name in folder.listed():
+    for name in folder.list_names():
         with suppress(OSError, InvalidInput):
             if _read_last_change(folder / parse_task_id(name)) < oldest:
                 yield folder / name
@@ -85,7 +85,7 @@ def clean_store(
     Files go after what they are of: those that a crash leaves are found the next time.
     """
     before = engine.now() - round(keep.runs * MICROSECONDS)
-    leftovers = Leftovers(engine, state_of(location.url), keep)
+    leftovers = Leftovers(engine, find_state_directory(location.url), keep)
     if dry_run:
         found = {kind: list(_find_removable(engine, kind, before)) for kind in KINDS}
         gone = {kind: sorted({top for _, top in found[kind]}) for kind in KINDS}

@@ -23,8 +23,8 @@ from holdfast.service.queries.views import View
 from holdfast.service.queries.wording import Typed, in_commands
 from holdfast.settings import DAY, ProjectSettings
 from holdfast.store.database import Transaction
-from holdfast.worker.files.state_directory import state_of
-from holdfast.worker.pool.disk import free_beside, tell_low
+from holdfast.worker.files.state_directory import find_state_directory
+from holdfast.worker.pool.disk import describe_low_disk, measure_free_disk
 
 KNOWN_AGENTS = ("claude", "codex", "gemini", "opencode", "aider", "cursor-agent", "amp", "goose")
 
@@ -136,8 +136,8 @@ def list_versions() -> dict[str, str]:
 
 def _warn_of_disk(location: StoreLocation, project: ProjectSettings) -> list[str]:
     """What there is to say of the disk: that it is nearly full, and what could go."""
-    root = state_of(location.url).root
-    low = tell_low(free_beside(root), project.least_disk)
+    root = find_state_directory(location.url).root
+    low = describe_low_disk(measure_free_disk(root), project.least_disk)
     told = [] if low is None else [f"{root}: {low}"]
     oldest = time.time() - project.keep.logs
     with suppress(OSError), os.scandir(root / "logs") as logs:

@@ -12,8 +12,8 @@ from holdfast.errors import InvalidInput, KeyConflict
 from holdfast.model.token import AccessToken, Role, digest_secret
 from holdfast.service.admin.browser_links import BrowserLinks
 from holdfast.service.queries.views import View, present, tell_time
-from holdfast.worker.files.homes import private
-from holdfast.worker.files.state_directory import state_of
+from holdfast.worker.files.homes import make_private_directory
+from holdfast.worker.files.state_directory import find_state_directory
 from holdfast.worker.files.state_paths import open_private, read_private
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _SECRET_BYTES = 32
 
 def token_path(url: str) -> Path:
     """Where the token of the project that keeps this store lies."""
-    return state_of(url).root / FILE
+    return find_state_directory(url).root / FILE
 
 
 def read_token(url: str) -> str | None:
@@ -134,7 +134,7 @@ def _write_token(path: Path, secret: str) -> str:
     """Keep a token where its owner alone can read it; who comes second takes the first one's."""
     aside = path.with_name(f"{path.name}.{os.getpid()}")
     try:
-        private(path.parent)
+        make_private_directory(path.parent)
         aside.unlink(missing_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         with os.fdopen(open_private(aside, flags, path.parent), "w") as file:

@@ -9,14 +9,14 @@ from holdfast.errors import InvalidInput
 from holdfast.service.project.project import SETTINGS_FILE
 from holdfast.service.queries.views import View
 from holdfast.worker.files.homes import (
-    BESIDE,
     HOME,
-    Trusted,
+    STATE_SUFFIX,
+    TrustedPath,
     trust_home,
     trust_settings,
     trust_store,
 )
-from holdfast.worker.files.state_directory import state_of
+from holdfast.worker.files.state_directory import find_state_directory
 
 
 def trust_path(path: Path) -> View:
@@ -24,12 +24,12 @@ def trust_path(path: Path) -> View:
     return {"items": [_view_trusted(each) for each in _trust_each(path.absolute())]}
 
 
-def _trust_each(path: Path) -> Iterator[Trusted]:
+def _trust_each(path: Path) -> Iterator[TrustedPath]:
     if path.name == SETTINGS_FILE and path.is_file():
         yield trust_settings(path)
     elif path.is_file():
-        yield trust_store(path, state_of(f"sqlite:///{path}", {}).root)
-    elif path.is_dir() and (path.name == HOME or path.suffix == BESIDE):
+        yield trust_store(path, find_state_directory(f"sqlite:///{path}", {}).root)
+    elif path.is_dir() and (path.name == HOME or path.suffix == STATE_SUFFIX):
         yield trust_home(path)
     else:
         home, settings = path / HOME, path / SETTINGS_FILE
@@ -42,7 +42,7 @@ def _trust_each(path: Path) -> Iterator[Trusted]:
             yield trust_settings(settings)
 
 
-def _view_trusted(trusted: Trusted) -> View:
+def _view_trusted(trusted: TrustedPath) -> View:
     return {
         "path": str(trusted.path),
         "owner": trusted.owner,

@@ -20,12 +20,12 @@ from holdfast.errors import (
 from holdfast.service.commands.request_errors import FieldMistake, Refused
 from holdfast.service.commands.token_scope import Forbidden
 from holdfast.service.queries.wording import in_commands
-from holdfast.worker.problem import Reply, problem
+from holdfast.worker.problem import HttpReply, problem
 
 MAX_FILE_MISTAKES = 50
 
 
-def describe_error(error: HoldfastError) -> Reply:
+def describe_error(error: HoldfastError) -> HttpReply:
     said = in_commands(str(error))
     match error:
         case Refused():
@@ -43,7 +43,7 @@ def describe_error(error: HoldfastError) -> Reply:
             return problem(503, "shutting_down", said)
 
 
-def _describe_store_error(error: StoreError, said: str) -> Reply:
+def _describe_store_error(error: StoreError, said: str) -> HttpReply:
     if isinstance(error, StoreUnwritable):
         return problem(503, "store_unwritable", said)
     if isinstance(error, StoreGone):
@@ -52,7 +52,7 @@ def _describe_store_error(error: StoreError, said: str) -> Reply:
     return problem(503, "store_unavailable", "the store does not answer; ask again")
 
 
-def describe_mistakes(mistakes: Sequence[FieldMistake]) -> Reply:
+def describe_mistakes(mistakes: Sequence[FieldMistake]) -> HttpReply:
     """What is wrong with the shape of what was sent."""
     more = f" (and {len(mistakes) - 1} more)" if len(mistakes) > 1 else ""
     listed = [{"field": each.field, "message": each.message} for each in mistakes]
@@ -60,7 +60,7 @@ def describe_mistakes(mistakes: Sequence[FieldMistake]) -> Reply:
     return problem(422, "invalid_input", f"{mistakes[0]}{more}", **said)
 
 
-def _describe_invalid_input(error: InvalidInput, said: str) -> Reply:
+def _describe_invalid_input(error: InvalidInput, said: str) -> HttpReply:
     if isinstance(error, InvalidNow):
         more = {"field": error.field, "current": error.status}
         return problem(409, "invalid_transition", said, **more)
@@ -72,7 +72,7 @@ def _describe_invalid_input(error: InvalidInput, said: str) -> Reply:
     return problem(422, "invalid_workflow", said, mistakes=mistakes)
 
 
-def _describe_refusal(error: Refused) -> Reply:
+def _describe_refusal(error: Refused) -> HttpReply:
     code = str(error.reason)
     status = 404 if code == "not_found" else 409
     detail = in_commands(error.detail) or f"{error.identifier} was left as it is"

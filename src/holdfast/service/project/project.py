@@ -17,16 +17,16 @@ from holdfast.store.database import is_postgresql, sqlite_path
 from holdfast.store.drivers import STORE_TABLE, list_tables
 from holdfast.worker.files.homes import (
     HOME,
-    accept_naming,
     accept_settings,
     accept_store,
+    accept_store_setting,
     find_home,
     make_home,
     named_home,
-    refuse_planted,
+    refuse_planted_copy,
     usable_home,
 )
-from holdfast.worker.files.state_directory import state_of
+from holdfast.worker.files.state_directory import find_state_directory
 
 SETTINGS_FILE = "holdfast.yaml"
 CONCURRENCY, LEAST_DISK = "HOLDFAST_CONCURRENCY", "HOLDFAST_LEAST_DISK"
@@ -107,7 +107,7 @@ class StoreLocation:
             make_home(self.home)
         if self.rooted and not self.at_home and not is_postgresql(self.url):
             # What is beside the store tells that it was made here.
-            make_home(state_of(self.url, {}).root)
+            make_home(find_state_directory(self.url, {}).root)
 
     def require(self) -> None:
         """Refuse to look at what is no store: to open it would make an empty one."""
@@ -162,15 +162,15 @@ def find_store_location(
 
 def _refuse_planted_store(url: str) -> None:
     if not is_postgresql(url):
-        refuse_planted(sqlite_path(url))
+        refuse_planted_copy(sqlite_path(url))
 
 
 def _accept_named_store(url: str, settings: Path) -> None:
     """Refuse a store that settings name, unless they or it are this user's own word."""
     if is_postgresql(url):
-        accept_naming(settings)
+        accept_store_setting(settings)
     else:
-        accept_store(sqlite_path(url), state_of(url, {}).root)
+        accept_store(sqlite_path(url), find_state_directory(url, {}).root)
 
 
 def _url_of_project(project: ProjectSettings) -> str | None:

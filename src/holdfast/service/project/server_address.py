@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from holdfast.worker.files.state_directory import state_of
+from holdfast.worker.files.state_directory import find_state_directory
 from holdfast.worker.files.state_paths import read_private, write_private
-from holdfast.worker.steps.process_identity import Origin
+from holdfast.worker.steps.process_identity import ProcessIdentity
 
 ADDRESS_FILE = "server"
 # Who listens everywhere is asked here.
@@ -18,10 +18,10 @@ _LOOPBACK = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - it is wher
 @contextmanager
 def announce_server(url: str, address: str) -> Iterator[None]:
     """Say where this process serves a store, until the block ends; of several the last is told."""
-    path = state_of(url).root / ADDRESS_FILE
+    path = find_state_directory(url).root / ADDRESS_FILE
     for everywhere, here in _LOOPBACK.items():
         address = address.replace(f"://{everywhere}:", f"://{here}:")
-    text = json.dumps({"url": address, "origin": str(Origin.own())})
+    text = json.dumps({"url": address, "origin": str(ProcessIdentity.own())})
     # It is served all the same where nothing can be written.
     with suppress(OSError):
         write_private(path, text, path.parent)
@@ -35,12 +35,12 @@ def announce_server(url: str, address: str) -> Iterator[None]:
 
 def find_server(url: str) -> str | None:
     """Where a store is served, by a process of this machine that lives."""
-    home = state_of(url).root
+    home = find_state_directory(url).root
     try:
         told = json.loads(read_private(home / ADDRESS_FILE, home))
-        origin = Origin.read(told["origin"])
+        origin = ProcessIdentity.read(told["origin"])
         address = str(told["url"])
     except (OSError, ValueError, LookupError, TypeError):
         return None
     # A token is to be sent there: never to a stranger who got the port since.
-    return address if origin is not None and origin.lives else None
+    return address if origin is not None and origin.is_alive else None

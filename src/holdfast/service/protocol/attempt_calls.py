@@ -21,16 +21,16 @@ from holdfast.service.commands.token_scope import TokenScope
 from holdfast.service.protocol.protocol import Note, Protocol
 from holdfast.service.queries.queries import Queries
 from holdfast.service.queries.views import View
-from holdfast.worker.files.state_directory import State
-from holdfast.worker.problem import Reply
+from holdfast.worker.files.state_directory import StateDirectory
+from holdfast.worker.problem import HttpReply
 
-AttemptCall = Callable[[str, Any], Reply]
+AttemptCall = Callable[[str, Any], HttpReply]
 
 
 class AttemptCalls:
     """Answers as a server does, with the same shapes and codes."""
 
-    def __init__(self, engine: Engine, state: State) -> None:
+    def __init__(self, engine: Engine, state: StateDirectory) -> None:
         queries = Queries(engine.database.view, lambda: engine)
         self._protocol = Protocol(engine, queries, state, TokenScope(None, engine))
         self._calls: Mapping[str, tuple[type[request_bodies.RequestBody], AttemptCall]] = {
@@ -46,7 +46,7 @@ class AttemptCalls:
             "children": (request_bodies.SpawnChildrenBody, self._spawn),
         }
 
-    def carry(self, task_id: str, verb: str, body: dict[str, Any]) -> Reply:
+    def forward(self, task_id: str, verb: str, body: dict[str, Any]) -> HttpReply:
         kind, call = self._calls[verb]
         try:
             return call(task_id, kind.model_validate(body))
@@ -56,7 +56,7 @@ class AttemptCalls:
         except HoldfastError as error:
             return describe_error(error)
 
-    def _renew(self, _: str, body: request_bodies.RenewBody) -> Reply:
+    def _renew(self, _: str, body: request_bodies.RenewBody) -> HttpReply:
         renewals = [
             Renewal(
                 task_id=each.task_id, token=each.token, progress=each.progress, usage=each.usage
@@ -66,10 +66,10 @@ class AttemptCalls:
         with rename_fields(lease="lease_seconds"):
             return _reply(self._protocol.renew_many(renewals, body.lease_seconds))
 
-    def _complete(self, task_id: str, body: request_bodies.CompleteBody) -> Reply:
+    def _complete(self, task_id: str, body: request_bodies.CompleteBody) -> HttpReply:
         return _reply(self._protocol.complete(task_id, body.token, body.output, body.usage))
 
-    def _fail(self, task_id: str, body: request_bodies.FailBody) -> Reply:
+    def _fail(self, task_id: str, body: request_bodies.FailBody) -> HttpReply:
         if body.limit_until is not None:
             until = read_moment(body.limit_until)
             with rename_fields(until="limit_until"):
@@ -80,7 +80,7 @@ class AttemptCalls:
         )
         return _reply(told)
 
-    def _release(self, task_id: str, body: request_bodies.ReleaseBody) -> Reply:
+    def _release(self, task_id: str, body: request_bodies.ReleaseBody) -> HttpReply:
         until, notes = read_moment(body.until), _read_notes(body.note)
         with rename_fields(name="note.name", value="note.value", signal="wait_for"):
             if body.wait_for is not None:
@@ -92,39 +92,39 @@ class AttemptCalls:
                 self._protocol.suspend(task_id, body.token, WakeCondition(until=until), notes)
             )
 
-    def _ask(self, task_id: str, body: request_bodies.AskBody) -> Reply:
+    def _ask(self, task_id: str, body: request_bodies.AskBody) -> HttpReply:
         with rename_fields(name="note.name", value="note.value"):
             notes = _read_notes(body.note)
             return _reply(self._protocol.ask(task_id, body.token, body.question, notes))
 
-    def _guard(self, task_id: str, body: request_bodies.AttemptBody) -> Reply:
+    def _guard(self, task_id: str, body: request_bodies.AttemptBody) -> HttpReply:
         return _reply(self._protocol.guard(task_id, body.token))
 
-    def _log(self, task_id: str, body: request_bodies.LogBody) -> Reply:
+    def _log(self, task_id: str, body: request_bodies.LogBody) -> HttpReply:
         size = self._protocol.log(task_id, body.token, body.chunk.encode(errors="replace"))
         return _reply({"ok": True, "bytes": size})
 
-    def _effect(self, task_id: str, body: request_bodies.EffectBody) -> Reply:
+    def _effect(self, task_id: str, body: request_bodies.EffectBody) -> HttpReply:
         if body.name is None:
             limit = EFFECTS_AT_ONCE if body.limit is None else body.limit
             return _reply(self._protocol.effects(task_id, body.token, body.after, limit))
         return _reply(self._protocol.record_effect(task_id, body.token, body.name, body.value))
 
-    def _artifact(self, task_id: str, body: request_bodies.ArtifactBody) -> Reply:
+    def _artifact(self, task_id: str, body: request_bodies.ArtifactBody) -> HttpReply:
         text = body.encoding != "base64"
         content = body.content.encode(errors="replace") if text else base64.b64decode(body.content)
         return _reply(self._protocol.keep_artifact(task_id, body.token, body.name, content))
 
-    def _spawn(self, task_id: str, body: request_bodies.SpawnChildrenBody) -> Reply:
+    def _spawn(self, task_id: str, body: request_bodies.SpawnChildrenBody) -> HttpReply:
         if any(each.step is not None for each in body.tasks):
             raise InvalidInput("step", "a child that a command makes names no function")
         wanted = [each.given() for each in body.tasks]
         told = self._protocol.spawn(task_id, body.token, wanted, body.name or "children")
-        return Reply(status=200 if told["repeated"] else 201, body=told)
+        return HttpReply(status=200 if told["repeated"] else 201, body=told)
 
 
-def _reply(told: View) -> Reply:
-    return Reply(status=200, body=told)
+def _reply(told: View) -> HttpReply:
+    return HttpReply(status=200, body=told)
 
 
 def _read_notes(body: request_bodies.EffectNoteBody | None) -> list[Note]:

@@ -15,12 +15,12 @@ from holdfast.service.commands.request_errors import Refused, require_accepted
 from holdfast.service.project.project import StoreLocation
 from holdfast.service.queries.views import View
 from holdfast.worker.files.artifacts import Artifact
-from holdfast.worker.files.state_directory import State, state_of
+from holdfast.worker.files.state_directory import StateDirectory, find_state_directory
 from holdfast.worker.files.state_paths import StatePath
 
 
 def keep_artifact(
-    engine: Engine, state: State, held: tuple[str, str], name: str, content: bytes
+    engine: Engine, state: StateDirectory, held: tuple[str, str], name: str, content: bytes
 ) -> View:
     """Keep a file of an attempt that may still act; another content under its name is refused."""
     task_id = held[0]
@@ -28,19 +28,19 @@ def keep_artifact(
     require_accepted(task_id, engine.work.check_write(*held))
     engine.work.check_room(*held, artifact.effect, len(content))
     try:
-        artifact.lay_aside(engine.store)
+        artifact.write_temporary(engine.store)
         recorded = engine.work.record_effect(
-            *held, artifact.effect, artifact.told, beside=len(content)
+            *held, artifact.effect, artifact.description, beside=len(content)
         )
         answer = require_accepted(task_id, recorded.answer)
-        if recorded.value != artifact.told:
+        if recorded.value != artifact.description:
             conflict = Refusal.RESULT_CONFLICT
             refusal = TransitionResult(ok=False, reason=conflict, detail=artifact.conflict)
             raise Refused(task_id, refusal)
         artifact.put_in_place()
     finally:
         artifact.discard()
-    return {"ok": True, "repeated": answer.repeated, **artifact.told}
+    return {"ok": True, "repeated": answer.repeated, **artifact.description}
 
 
 TAIL_BYTES = 4_096
@@ -48,7 +48,7 @@ TAIL_BYTES = 4_096
 
 def log_path(location: StoreLocation, task_id: str, attempt: int) -> StatePath:
     """Where a worker on this machine writes the log of an attempt."""
-    return state_of(location.url).log(task_id, attempt)
+    return find_state_directory(location.url).log(task_id, attempt)
 
 
 def read_last_line(location: StoreLocation, task_id: str, attempt: int) -> tuple[str, float] | None:

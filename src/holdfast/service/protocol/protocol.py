@@ -34,9 +34,14 @@ from holdfast.service.queries.plain_tasks import is_plain, view_plain
 from holdfast.service.queries.queries import Queries
 from holdfast.service.queries.views import View, present, tell_time, view_task
 from holdfast.service.queries.wording import in_commands
-from holdfast.worker.files.attempt_log import append
-from holdfast.worker.files.state_directory import State
-from holdfast.worker.remote.assignment_format import AWAY, INVALID, Around, pack
+from holdfast.worker.files.attempt_log import append_to_log
+from holdfast.worker.files.state_directory import StateDirectory
+from holdfast.worker.remote.assignment_format import (
+    INVALID_CODE,
+    UNAVAILABLE_CODE,
+    Prefetch,
+    pack_assignment,
+)
 
 
 def view_assignment(assignment: Assignment) -> View:
@@ -90,7 +95,7 @@ def _read_outcome(reply: Future[TransitionResult]) -> RenewalOutcome:
 
 
 def _error_code(error: InvalidInput | StoreError) -> str:
-    return INVALID if isinstance(error, InvalidInput) else AWAY
+    return INVALID_CODE if isinstance(error, InvalidInput) else UNAVAILABLE_CODE
 
 
 def _view_outcome(renewal: Renewal, outcome: RenewalOutcome) -> View:
@@ -189,7 +194,7 @@ class Protocol:
     """
 
     def __init__(
-        self, engine: Engine, queries: Queries, state: State, token_scope: TokenScope
+        self, engine: Engine, queries: Queries, state: StateDirectory, token_scope: TokenScope
     ) -> None:
         self._engine = engine
         self._scope = token_scope
@@ -330,15 +335,15 @@ class Protocol:
     def whole(self, assignments: Sequence[Assignment]) -> list[View]:
         """Assignments with all that the executors of a worker elsewhere want."""
         return [
-            view_assignment(each) | {"whole": pack(each, self._around(each))}
+            view_assignment(each) | {"whole": pack_assignment(each, self._around(each))}
             for each in assignments
         ]
 
-    def _around(self, assignment: Assignment) -> Around:
+    def _around(self, assignment: Assignment) -> Prefetch:
         work = self._engine.work
         workflow, version = assignment.workflow, assignment.workflow_version
         inside = assignment.item_number is not None
-        return Around(
+        return Prefetch(
             # However many there are: who wants them asks for them, page by page.
             effects={},
             needed=work.needed_around(assignment.task_id) if inside else {},
@@ -389,7 +394,7 @@ class Protocol:
         """Add to the log of an attempt that may still act; how long it is then."""
         self._scope.check_tasks([task_id])
         require_accepted(task_id, self._engine.work.check_write(task_id, token))
-        return append(self._state.log(task_id, int(token.partition(".")[0])), chunk)
+        return append_to_log(self._state.log(task_id, int(token.partition(".")[0])), chunk)
 
     def keep_artifact(self, task_id: str, token: str, name: str, content: bytes) -> View:
         """Keep a file of an attempt that may still act, under a name of its own."""

@@ -13,7 +13,7 @@ from holdfast.model.units import Moment
 from holdfast.service.commands.request_errors import Refused, require_accepted
 from holdfast.service.protocol.protocol import ClaimTerms
 from holdfast.service.queries.views import View, present
-from holdfast.worker.remote.client import Client, Refusing
+from holdfast.worker.remote.client import CallRefused, ServerClient
 
 Said = dict[str, Any]
 
@@ -21,7 +21,7 @@ Said = dict[str, Any]
 class RemoteProtocol:
     """What `Protocol` offers a script, by the calls of a worker; what is refused is `Refused`."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: ServerClient) -> None:
         self._client = client
 
     def claim(self, terms: ClaimTerms, *, most: int = 1, task_id: str | None = None) -> View:
@@ -78,7 +78,7 @@ class RemoteProtocol:
     def _ask(self, identifier: str, post: Callable[[], View]) -> View:
         try:
             return post()
-        except Refusing as refused:
+        except CallRefused as refused:
             raise Refused(identifier, refused.answer) from refused
 
 

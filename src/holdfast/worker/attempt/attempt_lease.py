@@ -14,7 +14,7 @@ from holdfast.store.group_commit.entries import follow_future
 from holdfast.threads import Flag
 
 # Said again after one of these it counts once: it was not written, or nobody knows whether it was.
-AWAY = (StoreUnreachable, UnknownOutcome)
+RESENDABLE_ERRORS = (StoreUnreachable, UnknownOutcome)
 
 T = TypeVar("T")
 log = logging.getLogger("holdfast.worker")
@@ -24,7 +24,7 @@ class AttemptEnded(HoldfastError):
     """The attempt was cancelled or lost its lease: stop, and change nothing more."""
 
 
-class Tenure(Flag):
+class AttemptLease(Flag):
     """How long an attempt may act: until it is known to be over, or its lease has run out."""
 
     __slots__ = ("deadline",)
@@ -34,7 +34,7 @@ class Tenure(Flag):
         self.deadline = deadline
 
 
-def insist(send: Callable[[], Future[T]], over: Callable[[], bool]) -> Future[T]:
+def send_until_over(send: Callable[[], Future[T]], is_over: Callable[[], bool]) -> Future[T]:
     """The future of what is sent, and sent again while the store is away, until it is `over`.
 
     Nobody is held up: it is sent again by whoever brings the news.
@@ -42,9 +42,9 @@ def insist(send: Callable[[], Future[T]], over: Callable[[], bool]) -> Future[T]
 
     def hear(reply: Future[T]) -> None:
         error = reply.exception()
-        if not isinstance(error, AWAY):
+        if not isinstance(error, RESENDABLE_ERRORS):
             settle(kept, reply.result)
-        elif over():
+        elif is_over():
             ended = AttemptEnded(f"the lease ran out before it could be written: {error}")
             ended.__cause__ = error
             if kept.set_running_or_notify_cancel():

@@ -11,13 +11,13 @@ from holdfast.errors import HoldfastError
 from holdfast.model.task import Assignment, Task
 from holdfast.model.trace import derive_span_id, derive_start_span, derive_trace_id
 from holdfast.tracing import ActiveSpan, Span, SpanIdentity, Tracer, find_tracer
-from holdfast.worker.store_port import Office
+from holdfast.worker.store_port import StorePort
 
 # Spans are of the clocks of the machines that send them.
 CLOCK = SystemClock()
 
 
-class Untraced(nullcontext["Untraced"]):
+class NoAttemptSpan(nullcontext["NoAttemptSpan"]):
     """Nobody wants to hear of an attempt."""
 
     def __enter__(self) -> Self:
@@ -28,24 +28,24 @@ class Untraced(nullcontext["Untraced"]):
     def end(self, status: str) -> None: ...
 
 
-UNTRACED = Untraced()
+NO_SPAN = NoAttemptSpan()
 
 
-class Known(NamedTuple):
+class AttemptTrace(NamedTuple):
     """What has to be asked for: the trace, and the task."""
 
     trace_id: str
     task: Task | None
 
 
-class Traced:
+class AttemptSpan:
     """An attempt under way, in the trace of its run or of its lone task."""
 
-    def __init__(self, tracer: Tracer, assignment: Assignment, known: Known) -> None:
+    def __init__(self, tracer: Tracer, assignment: Assignment, known: AttemptTrace) -> None:
         self._tracer = tracer
         self._assignment = assignment
         self._trace_id, self._task = known
-        self._under: ActiveSpan = UNTRACED
+        self._entered: ActiveSpan = NO_SPAN
 
     @contextmanager
     def within(self) -> Iterator[None]:
@@ -53,11 +53,11 @@ class Traced:
         place = SpanIdentity(trace_id=self._trace_id, parent_id=derive_span_id(assignment.task_id))
         number = assignment.attempt
         name = f"attempt {number} of {assignment.name}"
-        with self._tracer.within(self._span(name, place, attempt=number)) as self._under:
+        with self._tracer.within(self._span(name, place, attempt=number)) as self._entered:
             yield
 
     def fail(self, reason: str) -> None:
-        self._under.fail(reason)
+        self._entered.fail(reason)
 
     def end(self, status: str) -> None:
         """Tell of the task, which this attempt has ended."""
@@ -74,36 +74,36 @@ class Traced:
 
     def _span(self, name: str, place: SpanIdentity, **more: str | int) -> Span:
         assignment = self._assignment
-        told: dict[str, str | int | None] = {
+        values: dict[str, str | int | None] = {
             "task": assignment.task_id,
             "run": assignment.run_id,
             "workflow": assignment.workflow,
             "agent": None if self._task is None else self._task.agent,
             **more,
         }
-        present = {f"holdfast.{key}": value for key, value in told.items() if value is not None}
+        present = {f"holdfast.{key}": value for key, value in values.items() if value is not None}
         return Span(name=name, place=place, attributes=present)
 
 
-def attempt(
-    office: Office, assignment: Assignment
-) -> AbstractContextManager[Traced] | AbstractContextManager[Untraced]:
+def trace_attempt(
+    store: StorePort, assignment: Assignment
+) -> AbstractContextManager[AttemptSpan] | AbstractContextManager[NoAttemptSpan]:
     """Be in the span of an attempt, so that whatever its step does there is below it."""
     known = find_tracer()
-    return UNTRACED if known is None else _traced(known, office, assignment)
+    return NO_SPAN if known is None else _open_span(known, store, assignment)
 
 
 @contextmanager
-def _traced(known: Tracer, office: Office, assignment: Assignment) -> Iterator[Traced]:
-    made = Traced(known, assignment, _know(office, assignment))
+def _open_span(known: Tracer, store: StorePort, assignment: Assignment) -> Iterator[AttemptSpan]:
+    made = AttemptSpan(known, assignment, _read_trace(store, assignment))
     with made.within():
         yield made
 
 
-def _know(office: Office, assignment: Assignment) -> Known:
+def _read_trace(store: StorePort, assignment: Assignment) -> AttemptTrace:
     root = assignment.run_id or assignment.task_id
     try:
-        return Known(office.work.trace_of(root), assignment.task)
+        return AttemptTrace(store.work.trace_of(root), assignment.task)
     except HoldfastError:
         # To know it is worth no attempt.
-        return Known(derive_trace_id(root), None)
+        return AttemptTrace(derive_trace_id(root), None)

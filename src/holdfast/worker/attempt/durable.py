@@ -29,29 +29,29 @@ from holdfast.model.task import Assignment, NamedLease, NewTask, Task
 from holdfast.model.text import clean_name
 from holdfast.model.units import parse_duration
 from holdfast.store.deadlocks import would_deadlock
-from holdfast.worker.attempt.attempt_lease import AttemptEnded, insist
-from holdfast.worker.attempt.effect_names import Places, SharedName
-from holdfast.worker.attempt.waits import Asking, Suspended, Waits
+from holdfast.worker.attempt.attempt_lease import AttemptEnded, send_until_over
+from holdfast.worker.attempt.effect_names import EffectNames, SharedName
+from holdfast.worker.attempt.waits import FunctionWaits, Suspended, SuspendedForAnswer
 from holdfast.worker.files.artifacts import Artifact
-from holdfast.worker.secrets.secret_rules import Kind
-from holdfast.worker.store_port import Office
+from holdfast.worker.secrets.secret_rules import WrittenKind
+from holdfast.worker.store_port import StorePort
 
-_AS_IT_IS = frozenset({type(None), bool, int, float, str})
+_JSON_TYPES = frozenset({type(None), bool, int, float, str})
 
-PLAIN = "text, numbers, lists, dicts, a dataclass or a pydantic model"
+ENCODABLE_VALUES = "text, numbers, lists, dicts, a dataclass or a pydantic model"
 
 
 class InvalidEffect(InvalidInput):
     """What an effect gave cannot be remembered; as it was done, it is not tried again."""
 
-    def __init__(self, name: str, reason: str, give: str = PLAIN) -> None:
+    def __init__(self, name: str, reason: str, give: str = ENCODABLE_VALUES) -> None:
         advice = f"it was done, so it is not tried again: have it give {give}"
         super().__init__(f"effect {name!r}", f"{reason}; {advice}")
 
 
 def encode_effect(name: str, value: object) -> object:
     """The JSON form of what an effect gave; raises `InvalidEffect` where it has none."""
-    if type(value) in _AS_IT_IS:
+    if type(value) in _JSON_TYPES:
         return value
     try:
         # By its own type: what a function promises to give, nobody has checked here.
@@ -61,12 +61,12 @@ def encode_effect(name: str, value: object) -> object:
         raise InvalidEffect(name, f"it gave a {kind}, which is not JSON: {error}") from error
 
 
-LONGEST = 200 * 365 * 86_400
-_OF_CHILD = tuple(each.name for each in fields(NewTask))
+LONGEST_WAIT = 200 * 365 * 86_400
+_CHILD_FIELDS = tuple(each.name for each in fields(NewTask))
 
 T = TypeVar("T")
-Asked = Future[Any] | Awaitable[Any] | Callable[[], Any]
-Flow = Generator[Asked, Any, T]
+Pending = Future[Any] | Awaitable[Any] | Callable[[], Any]
+Flow = Generator[Pending, Any, T]
 
 
 def feedback_before(effects: Mapping[str, Any], feedback: object) -> object:
@@ -85,7 +85,7 @@ class InvalidCall(InvalidInput):
 
 
 @contextmanager
-def as_said() -> Iterator[None]:
+def refuse_for_good() -> Iterator[None]:
     """Have what a function says itself, and cannot be taken, refused for good."""
     try:
         yield
@@ -124,7 +124,7 @@ class Callee(Protocol):
         """The result of a call, from its JSON."""
 
 
-class Memory:
+class TaskMemory:
     """What one task remembers, and the flows that add to it while its attempt is not `over`.
 
     Each has its place from when it is called, before anybody awaits it: what comes after it in the
@@ -136,134 +136,136 @@ class Memory:
 
     def __init__(
         self,
-        engine: Office,
+        store: StorePort,
         assignment: Assignment,
-        over: Callable[[], bool],
-        keep: Callable[[Kind, object], None],
+        is_over: Callable[[], bool],
+        refuse_secret: Callable[[WrittenKind, object], None],
         *,
         blocking: bool = True,
     ) -> None:
-        self._engine = engine
-        self._over = over
-        self._keep = keep
+        self._store = store
+        self._is_over = is_over
+        self._refuse_secret = refuse_secret
         self._blocking = blocking
         self._assignment = assignment
-        self._name = (assignment.task_id, assignment.token)
+        self._task_and_token = (assignment.task_id, assignment.token)
         self._target = assignment.run_id or assignment.task_id
-        self._known: dict[str, Any] = {}
-        self._read = assignment.attempt == 1
-        self.places = Places()
-        self.waits = Waits()
+        self._effects: dict[str, Any] = {}
+        self._effects_are_read = assignment.attempt == 1
+        self.names = EffectNames()
+        self.waits = FunctionWaits()
         # Held until the function is left, or they have run out.
         self._leases: list[NamedLease] = []
-        self._gave_back = False
+        self._leases_given_back = False
 
     @property
-    def left(self) -> Suspended | None:
+    def suspension(self) -> Suspended | None:
         """The wait for which the effect around what asks, or else the function, was left by now."""
-        return self.waits.left(self.places.effects_around())
+        return self.waits.suspension(self.names.list_effects_under_way())
 
     def effect(self, name: str, call: Callable[[], Any]) -> Flow[Any]:
-        self._keep(Kind.NAME, name)
-        return self._effect(name, self.places.take_effect(name), call)
+        self._refuse_secret(WrittenKind.NAME, name)
+        return self._effect(name, self.names.take_effect_name(name), call)
 
-    def _effect(self, name: str, place: str, call: Callable[[], Any]) -> Flow[Any]:
-        known = yield from self._remembered()
-        if place in known:
-            return known[place]
-        self._refuse_to_wait("effect")
+    def _effect(self, given: str, name: str, call: Callable[[], Any]) -> Flow[Any]:
+        known = yield from self._read_effects()
+        if name in known:
+            return known[name]
+        self._refuse_own_transaction("effect")
         yield from self._guard()
-        with self.waits.around(place), self.places.under_way(name, place):
+        with self.waits.inside_effect(name), self.names.effect_under_way(given, name):
             result = call()
             if inspect.isawaitable(result):
                 result = yield result
-        plain = encode_effect(place, result)
+        plain = encode_effect(name, result)
         try:
-            self._keep(Kind.EFFECT, plain)
+            self._refuse_secret(WrittenKind.EFFECT, plain)
         except InvalidInput as error:
             give = "what stands for the secret instead"
-            raise InvalidEffect(place, f"what it gave {error.reason}", give) from error
+            raise InvalidEffect(name, f"what it gave {error.reason}", give) from error
         try:
-            return (yield from self._remember(place, plain))
+            return (yield from self._record_effect(name, plain))
         except InvalidInput as error:
-            raise InvalidEffect(place, f"what it gave {error.reason}") from error
+            raise InvalidEffect(name, f"what it gave {error.reason}") from error
 
-    def _take_place(self, what: str, name: object) -> str:
-        self._keep(Kind.NAME, [what, name])
-        return self.places.take(what, name)
+    def _take_name(self, what: str, name: object) -> str:
+        self._refuse_secret(WrittenKind.NAME, [what, name])
+        return self.names.take_name(what, name)
 
     def sleep(self, seconds: float, name: str | None = None) -> Flow[None]:
-        return self._sleep(self._take_place("sleep", name), seconds)
+        return self._sleep(self._take_name("sleep", name), seconds)
 
-    def _sleep(self, place: str, seconds: float) -> Flow[None]:
-        known = yield from self._remembered()
-        now = yield self._engine.now
-        if place not in known:
+    def _sleep(self, name: str, seconds: float) -> Flow[None]:
+        known = yield from self._read_effects()
+        now = yield self._store.now
+        if name not in known:
             until = now + int(seconds * MICROSECONDS)
-            raise Suspended(WakeCondition(until=until), (place, until))
-        if now < known[place]:
-            raise Suspended(WakeCondition(until=known[place]))
+            raise Suspended(WakeCondition(until=until), (name, until))
+        if now < known[name]:
+            raise Suspended(WakeCondition(until=known[name]))
 
     def wait_for(self, signal: str, timeout: float | None, name: str | None = None) -> Flow[Any]:
         known = clean_name("signal", signal)
-        return self._wait_for(self._take_place(f"wait {known}", name), known, timeout)
+        return self._wait_for(self._take_name(f"wait {known}", name), known, timeout)
 
-    def _wait_for(self, place: str, signal: str, timeout: float | None) -> Flow[Any]:
-        known = yield from self._remembered()
-        if place not in known:
-            self._refuse_to_wait("wait_for")
-            yield from self._listen(place, signal, timeout)
-        heard = known[place]
+    def _wait_for(self, name: str, signal: str, timeout: float | None) -> Flow[Any]:
+        known = yield from self._read_effects()
+        if name not in known:
+            self._refuse_own_transaction("wait_for")
+            yield from self._take_signal(name, signal, timeout)
+        heard = known[name]
         if "signal" not in heard:
             raise SignalTimeout(signal, self._assignment.task_id)
         return heard["signal"]
 
-    def _listen(self, place: str, signal: str, timeout: float | None) -> Flow[None]:
-        known = yield from self._remembered()
-        asked = self._engine.work.take_signal.submit
-        taken = yield from self._tell(asked, self._target, signal, name=place)
+    def _take_signal(self, name: str, signal: str, timeout: float | None) -> Flow[None]:
+        known = yield from self._read_effects()
+        asked = self._store.work.take_signal.submit
+        taken = yield from self._send(asked, self._target, signal, name=name)
         if taken.found:
-            known[place] = taken.value
+            known[name] = taken.value
             return
-        until, notes = known.get(f"{place} until"), []
-        now = yield self._engine.now
+        until, notes = known.get(f"{name} until"), []
+        now = yield self._store.now
         if until is None and timeout is not None:
             until = now + int(timeout * MICROSECONDS)
-            notes = [(f"{place} until", until)]
+            notes = [(f"{name} until", until)]
         if until is None or now < until:
             raise Suspended(
                 WakeCondition(until=until, target=self._target, signals=(signal,)), *notes
             )
-        yield from self._remember(place, {"timeout": True})
+        yield from self._record_effect(name, {"timeout": True})
 
     def ask(self, question: object, name: str | None = None) -> Flow[Any]:
-        return self._ask(self._take_place("ask", name), question)
+        return self._ask(self._take_name("ask", name), question)
 
-    def _ask(self, place: str, question: object) -> Flow[Any]:
-        known = yield from self._remembered()
-        if place in known:
-            return known[place]
-        self._refuse_to_wait("ask")
+    def _ask(self, name: str, question: object) -> Flow[Any]:
+        known = yield from self._read_effects()
+        if name in known:
+            return known[name]
+        self._refuse_own_transaction("ask")
         # A question that still stands was not answered: its hold was lifted in another way.
-        if f"{place} asked" not in known or (yield self._read_task).question is not None:
+        if f"{name} asked" not in known or (yield self._read_task).question is not None:
             note = {"question": question, "feedback": self._assignment.feedback}
-            raise Asking(question, (f"{place} asked", note))
-        return (yield from self._remember(place, self._assignment.own_feedback))
+            raise SuspendedForAnswer(question, (f"{name} asked", note))
+        return (yield from self._record_effect(name, self._assignment.own_feedback))
 
     def spawn(self, task: NewTask) -> Flow[list[str]]:
-        return self._spawn("spawn", self.places.take_spawn(task.title), [task])
+        return self._spawn("spawn", self.names.take_spawn_name(task.title), [task])
 
-    def _spawn(self, name: str, place: str, tasks: list[NewTask]) -> Flow[list[str]]:
-        known = yield from self._remembered()
-        if place not in known:
-            self._refuse_to_wait(name)
+    def _spawn(self, method: str, name: str, tasks: list[NewTask]) -> Flow[list[str]]:
+        known = yield from self._read_effects()
+        if name not in known:
+            self._refuse_own_transaction(method)
             for task in tasks:
-                with as_said():
-                    self._keep(Kind.CHILD, [getattr(task, each) for each in _OF_CHILD])
-            with as_said():
-                made = yield from self._tell(self._engine.work.spawn.submit, tasks, name=place)
-            known[place] = made.value
-        ids: list[str] = known[place]
+                with refuse_for_good():
+                    self._refuse_secret(
+                        WrittenKind.CHILD, [getattr(task, each) for each in _CHILD_FIELDS]
+                    )
+            with refuse_for_good():
+                made = yield from self._send(self._store.work.spawn.submit, tasks, name=name)
+            known[name] = made.value
+        ids: list[str] = known[name]
         return ids
 
     def map(
@@ -274,29 +276,31 @@ class Memory:
             reason = f"{len(requests)} items are more than the {MAX_BATCH} of one map; map a part"
             raise InvalidInput("map", f"{reason} of them at a time")
         if not requests:
-            return _nothing()
-        place = self._take_place(f"map {requests[0].title}", name)
-        return self._map(callee, self._spawn("map", place, requests))
+            return _map_of_nothing()
+        taken_name = self._take_name(f"map {requests[0].title}", name)
+        return self._map(callee, self._spawn("map", taken_name, requests))
 
     def _map(self, callee: Callee, spawned: Flow[list[str]]) -> Flow[list[Any]]:
         ids = yield from spawned
-        children = yield lambda: self._engine.work.children(self._name[0], ids)
-        if not all(child.status in _ENDED for child in children):
+        children = yield lambda: self._store.work.children(self._task_and_token[0], ids)
+        if not all(child.status in _ENDED_STATUSES for child in children):
             raise Suspended(WakeCondition(children=True))
-        return [_output(child, callee) for child in children]
+        return [_read_child_output(child, callee) for child in children]
 
     def artifact(self, artifact: Artifact) -> Flow[Path]:
-        known = yield from self._remembered()
-        self._refuse_to_wait("artifact")
+        known = yield from self._read_effects()
+        self._refuse_own_transaction("artifact")
         yield from self._guard()
-        size = artifact.told["bytes"]
-        yield lambda: self._engine.work.check_room(*self._name, artifact.effect, size)
+        size = artifact.description["bytes"]
+        yield lambda: self._store.work.check_room(*self._task_and_token, artifact.effect, size)
         try:
-            yield lambda: artifact.lay_aside(self._engine.store)
+            yield lambda: artifact.write_temporary(self._store.store)
             kept = known.get(artifact.effect)
             if kept is None:
-                kept = yield from self._remember(artifact.effect, artifact.told, beside=size)
-            if kept != artifact.told:
+                kept = yield from self._record_effect(
+                    artifact.effect, artifact.description, beside=size
+                )
+            if kept != artifact.description:
                 advice = "give each its own name, or make what it holds in an effect"
                 raise InvalidCall("artifact", f"{artifact.conflict}; {advice}")
             yield artifact.put_in_place
@@ -305,97 +309,99 @@ class Memory:
         return artifact.path
 
     def lease(self, key: str, ttl: float) -> Flow[NamedLease | None]:
-        self._refuse_to_wait("lease")
-        with as_said():
-            self._keep(Kind.NAME, key)
+        self._refuse_own_transaction("lease")
+        with refuse_for_good():
+            self._refuse_secret(WrittenKind.NAME, key)
         yield from self._guard()
-        with as_said():
-            acquired = self._engine.leases.acquire.submit(key, self._name[0], ttl=ttl)
-        acquired.add_done_callback(self._hold)
+        with refuse_for_good():
+            acquired = self._store.leases.acquire.submit(key, self._task_and_token[0], ttl=ttl)
+        acquired.add_done_callback(self._note_lease)
         lease: NamedLease | None = yield acquired
         return lease
 
-    def _hold(self, acquired: Future[NamedLease | None]) -> None:
+    def _note_lease(self, acquired: Future[NamedLease | None]) -> None:
         """Note what was acquired, though whoever asked for it may be cancelled or gone by now."""
         if acquired.cancelled() or acquired.exception() is not None:
             return
         if (lease := acquired.result()) is not None:
             self._leases.append(lease)
-        if self._gave_back:
+        if self._leases_given_back:
             self.give_back_leases()
 
     def give_back_leases(self) -> None:
         """Let others have what was held; what cannot be given back runs out."""
-        self._gave_back = True
+        self._leases_given_back = True
         # Taken out one by one: what comes late is given back in the thread that brings it.
         with suppress(IndexError, ShuttingDown):
             while True:
                 lease = self._leases.pop()
-                self._engine.leases.release.submit(lease.key, lease.token)
+                self._store.leases.release.submit(lease.key, lease.token)
 
-    def refuse_late(self) -> None:
+    def refuse_after_raise(self) -> None:
         """Refuse what a function that has raised would begin, but for what is of its effects."""
-        if self.closed and not self.places.effects_around():
-            raise AttemptEnded(f"this attempt of {self._name[0]} has raised by now")
+        if self.closed and not self.names.list_effects_under_way():
+            raise AttemptEnded(f"this attempt of {self._task_and_token[0]} has raised by now")
 
     def _guard(self) -> Flow[None]:
-        self._demand((yield lambda: self._engine.work.guard(*self._name)))
+        self._raise_unless_ok((yield lambda: self._store.work.guard(*self._task_and_token)))
 
-    def _refuse_to_wait(self, name: str) -> None:
+    def _refuse_own_transaction(self, name: str) -> None:
         """Before anything is done that could not be remembered."""
-        file = self._engine.file
+        file = self._store.file
         if would_deadlock(file, blocking=self._blocking):
             raise InvalidWait(name, file)
 
     def _read_task(self) -> Task:
         return self._assignment.task
 
-    def _remembered(self) -> Flow[dict[str, Any]]:
-        if not self._read:
+    def _read_effects(self) -> Flow[dict[str, Any]]:
+        if not self._effects_are_read:
             # Added to, and never another: a branch beside this one may have read it by now.
-            self._known |= yield lambda: self._engine.work.effects(self._name[0])
-            self._read = True
-        return self._known
+            self._effects |= yield lambda: self._store.work.effects(self._task_and_token[0])
+            self._effects_are_read = True
+        return self._effects
 
-    def _remember(self, place: str, value: object, **more: int) -> Flow[Any]:
-        submit = self._engine.work.record_effect.submit
-        kept = yield from self._tell(submit, place, value, **more)
-        known = yield from self._remembered()
-        known[place] = kept.value
+    def _record_effect(self, name: str, value: object, **more: int) -> Flow[Any]:
+        submit = self._store.work.record_effect.submit
+        kept = yield from self._send(submit, name, value, **more)
+        known = yield from self._read_effects()
+        known[name] = kept.value
         return kept.value
 
-    def _tell(
+    def _send(
         self, send: Callable[..., Future[EffectRecord]], *said: object, **options: object
     ) -> Flow[EffectRecord]:
         """What was done is not done again because the store could not be told at once."""
-        told: EffectRecord = yield insist(lambda: send(*self._name, *said, **options), self._over)
-        self._demand(told.answer)
+        told: EffectRecord = yield send_until_over(
+            lambda: send(*self._task_and_token, *said, **options), self._is_over
+        )
+        self._raise_unless_ok(told.answer)
         return told
 
-    def _demand(self, answer: TransitionResult) -> None:
+    def _raise_unless_ok(self, answer: TransitionResult) -> None:
         if not answer.ok:
-            task_id, _ = self._name
+            task_id, _ = self._task_and_token
             raise AttemptEnded(f"this attempt of {task_id} may not act: {answer.reason}")
 
 
-def _nothing() -> Flow[list[Any]]:
+def _map_of_nothing() -> Flow[list[Any]]:
     yield from ()
     return []
 
 
-_ENDED = {Status.DONE, Status.FAILED, Status.CANCELLED}
+_ENDED_STATUSES = {Status.DONE, Status.FAILED, Status.CANCELLED}
 
 
-def _output(child: Child, callee: Callee) -> object:
+def _read_child_output(child: Child, callee: Callee) -> object:
     if child.status is not Status.DONE:
         raise TaskFailed(child.id, child.status, child.error)
     return callee.read_output(child.output)
 
 
-def seconds(field: str, value: float | str) -> float:
+def parse_seconds(field: str, value: float | str) -> float:
     found = parse_duration(field, value)
     # Said this way round, because what is no number is neither less nor more.
-    if not abs(found) <= LONGEST:
+    if not abs(found) <= LONGEST_WAIT:
         raise InvalidInput(field, f"{value!r} cannot be waited for; at most 200 years can")
     return found
 

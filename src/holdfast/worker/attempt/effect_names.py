@@ -15,9 +15,11 @@ from holdfast.errors import InvalidInput
 from holdfast.model.text import MAX_NAME, clean_key, digest
 
 # The first words of what is remembered without a name of the user's.
-_OWN = frozenset({"artifact", "ask", "effect", "map", "question", "sleep", "spawn", "wait"})
+_RESERVED_WORDS = frozenset(
+    {"artifact", "ask", "effect", "map", "question", "sleep", "spawn", "wait"}
+)
 # So much of a name that was shortened is still to be read.
-READABLE = 100
+READABLE_LENGTH = 100
 _NUMBERED = re.compile(r" #[0-9]+\Z")
 
 
@@ -29,7 +31,7 @@ class SharedName(InvalidInput):
         super().__init__(field, f"{reason}; {advice}")
 
 
-class Places:
+class EffectNames:
     """The places of one attempt, in the order in which its function comes by them.
 
     Branches beside each other come to theirs in no order that is the same when the function runs
@@ -43,62 +45,66 @@ class Places:
         self._counts: Counter[str] = Counter()
         self._branches: dict[str, object] = {}
 
-    def take(self, what: str, name: object = None) -> str:
+    def take_name(self, what: str, name: object = None) -> str:
         """The next place of what may have a name: `sleep`, then `sleep #2`, or `sleep (late)`."""
         # With an end of its own, so that it is no number and nothing noted of another.
-        own = what if name is None else f"{what} ({clean_key('name', name)})"
-        return self._take("name", own, "give each a name of its own: name=…")
+        given = what if name is None else f"{what} ({clean_key('name', name)})"
+        return self._take_unique("name", given, "give each a name of its own: name=…")
 
-    def take_effect(self, name: object) -> str:
-        return self._take("effect", _of_user(name), "give the effect of each its own name")
+    def take_effect_name(self, name: object) -> str:
+        return self._take_unique(
+            "effect", _effect_name(name), "give the effect of each its own name"
+        )
 
-    def take_spawn(self, title: str) -> str:
+    def take_spawn_name(self, title: str) -> str:
         advice = "give the child of each its own title: ctx.spawn(task.using(title=…), …)"
-        return self._take("title", f"spawn {title}", advice)
+        return self._take_unique("title", f"spawn {title}", advice)
 
-    def _take(self, field: str, own: str, advice: str) -> str:
-        branch = _branch()
-        if self._branches.setdefault(own, branch) is not branch:
-            self.refusal = SharedName(field, own, advice)
+    def _take_unique(self, field: str, given: str, advice: str) -> str:
+        branch = _current_branch()
+        if self._branches.setdefault(given, branch) is not branch:
+            self.refusal = SharedName(field, given, advice)
             raise self.refusal
-        self._counts[own] += 1
-        return clean_key(field, _place(own, self._counts[own]))
+        self._counts[given] += 1
+        return clean_key(field, _numbered_name(given, self._counts[given]))
 
-    def effect_here(self, name: object) -> str:
+    def find_effect_name(self, name: object) -> str:
         """The place of the effect of a name that is under way here; else of the next of it."""
-        own = _of_user(name)
-        here = [each.place for each in self._around() if each.own == own]
-        return here[-1] if here else _place(own, self._counts[own] + 1)
+        given = _effect_name(name)
+        here = [each.name for each in self._find_effects_under_way() if each.given == given]
+        return here[-1] if here else _numbered_name(given, self._counts[given] + 1)
 
-    def effects_around(self) -> list[str]:
+    def list_effects_under_way(self) -> list[str]:
         """The places of the effects that are under way around what asks, the innermost last."""
-        return [each.place for each in self._around()]
+        return [each.name for each in self._find_effects_under_way()]
 
-    def _around(self) -> list[_UnderWay]:
-        return [each for each in _UNDER_WAY.get() if each.places is self]
+    def _find_effects_under_way(self) -> list[_EffectUnderWay]:
+        return [each for each in _EFFECTS_UNDER_WAY.get() if each.names is self]
 
     @contextmanager
-    def under_way(self, name: object, place: str) -> Iterator[None]:
-        before = _UNDER_WAY.get()
-        _UNDER_WAY.set((*before, _UnderWay(self, _of_user(name), place)))
+    def effect_under_way(self, given: object, name: str) -> Iterator[None]:
+        before = _EFFECTS_UNDER_WAY.get()
+        _EFFECTS_UNDER_WAY.set((*before, _EffectUnderWay(self, _effect_name(given), name)))
         try:
             yield
         finally:
             # No reset: a coroutine that nobody awaits any more is closed in another context.
-            _UNDER_WAY.set(before)
+            _EFFECTS_UNDER_WAY.set(before)
 
 
-class _UnderWay(NamedTuple):
-    places: Places
-    own: str
-    place: str
+class _EffectUnderWay(NamedTuple):
+    names: EffectNames
+    given: str
+    name: str
 
 
 # By context, because coroutines of one function may each have an effect of one name under way.
-_UNDER_WAY: ContextVar[tuple[_UnderWay, ...]] = ContextVar("effects_under_way", default=())
+_EFFECTS_UNDER_WAY: ContextVar[tuple[_EffectUnderWay, ...]] = ContextVar(
+    "effects_under_way", default=()
+)
 
 
-def _branch() -> object:
+def _current_branch() -> object:
     """What a function runs in here: a task of the loop, or a thread of a plain function."""
     try:
         return asyncio.current_task() or threading.current_thread()
@@ -106,20 +112,20 @@ def _branch() -> object:
         return threading.current_thread()
 
 
-def _place(own: str, count: int) -> str:
+def _numbered_name(given: str, count: int) -> str:
     """A name with its number; where that is too long, of the name its beginning and a digest."""
-    place = _numbered(own, count)
-    if len(place) <= MAX_NAME:
-        return place
+    name = _append_number(given, count)
+    if len(name) <= MAX_NAME:
+        return name
     # Whether it can be written at all is said of its beginning, and else by whoever is given it.
-    return _numbered(f"{own[:READABLE]} {digest(ascii(own))}", count)
+    return _append_number(f"{given[:READABLE_LENGTH]} {digest(ascii(given))}", count)
 
 
-def _numbered(name: str, count: int) -> str:
+def _append_number(name: str, count: int) -> str:
     # A name that ends like a number is given one at once: no other can then end up as the same.
     return name if count == 1 and not _NUMBERED.search(name) else f"{name} #{count}"
 
 
-def _of_user(name: object) -> str:
+def _effect_name(name: object) -> str:
     text = clean_key("effect", name)
-    return f"effect {text}" if text.split(" ", 1)[0] in _OWN else text
+    return f"effect {text}" if text.split(" ", 1)[0] in _RESERVED_WORDS else text

@@ -20,55 +20,55 @@ from holdfast.model.status import TERMINAL
 from holdfast.model.task import Assignment
 from holdfast.store.group_commit.entries import Entry
 from holdfast.threads import is_program_ending
-from holdfast.worker.attempt.attempt_lease import AWAY, AttemptEnded, Tenure
-from holdfast.worker.attempt.attempt_span import UNTRACED, Traced, Untraced, attempt
+from holdfast.worker.attempt.attempt_lease import RESENDABLE_ERRORS, AttemptEnded, AttemptLease
+from holdfast.worker.attempt.attempt_span import NO_SPAN, AttemptSpan, NoAttemptSpan, trace_attempt
 from holdfast.worker.attempt.context import Context
 from holdfast.worker.attempt.durable import InvalidCall, InvalidEffect, InvalidWait, SignalTimeout
 from holdfast.worker.attempt.effect_names import SharedName
-from holdfast.worker.attempt.waits import Asking, Suspended
-from holdfast.worker.secrets.secret_rules import Kind, admit
-from holdfast.worker.store_port import Office
+from holdfast.worker.attempt.waits import Suspended, SuspendedForAnswer
+from holdfast.worker.secrets.secret_rules import WrittenKind, redact_or_refuse
+from holdfast.worker.store_port import StorePort
 
 # What failed for good below it fails it for good, an effect is not done again, and no branch is
 # given what another has done. What is said wrong, or was not heard in time, stays so.
-FINAL = (TaskFailed, InvalidEffect, SharedName, InvalidCall, InvalidWait, SignalTimeout)
+FINAL_ERRORS = (TaskFailed, InvalidEffect, SharedName, InvalidCall, InvalidWait, SignalTimeout)
 # Each decides what becomes of the task, whatever else was raised beside it.
-_DECISIVE = (AttemptEnded, *FINAL)
+_DECISIVE_ERRORS = (AttemptEnded, *FINAL_ERRORS)
 # It may not report anything, or what it has done is not to be done again.
-_UNDENIED = (AttemptEnded, InvalidEffect)
+_ALWAYS_REPORTED = (AttemptEnded, InvalidEffect)
 
 
-def foremost(error: BaseException, left: Suspended | None = None) -> BaseException:
+def choose_reported_error(error: BaseException, left: Suspended | None = None) -> BaseException:
     """What is to be reported: a failure before a wait, and a wait where there is nothing else.
 
     But for the wait that a function was `left` for and has caught: what it has raised instead may
     come of its not having waited.
     """
-    leaves = list(_leaves(error))
+    leaves = list(_leaf_errors(error))
     if left is not None and not any(isinstance(leaf, Suspended) for leaf in leaves):
-        return next((leaf for leaf in leaves if isinstance(leaf, _UNDENIED)), left)
+        return next((leaf for leaf in leaves if isinstance(leaf, _ALWAYS_REPORTED)), left)
     if not isinstance(error, BaseExceptionGroup):
         return error
-    decisive = [leaf for leaf in leaves if isinstance(leaf, _DECISIVE)]
+    decisive = [leaf for leaf in leaves if isinstance(leaf, _DECISIVE_ERRORS)]
     if decisive:
         return decisive[0]
     _, failures = error.split(Suspended)
     return failures or leaves[0]
 
 
-def _leaves(error: BaseException) -> Iterator[BaseException]:
+def _leaf_errors(error: BaseException) -> Iterator[BaseException]:
     if not isinstance(error, BaseExceptionGroup):
         yield error
         return
     for each in error.exceptions:
-        yield from _leaves(each)
+        yield from _leaf_errors(each)
 
 
 TRACEBACK_LINES = 30
-LENGTH = 2_000
+LONGEST_TEXT = 2_000
 
 log = logging.getLogger("holdfast.worker")
-Answer = TransitionResult | BaseException
+ReportAnswer = TransitionResult | BaseException
 
 
 class UnknownFunction(Exception):
@@ -102,11 +102,11 @@ class Functions(Protocol):
     def bind(self, assignment: Assignment, context: Context) -> Invocation:
         """The call that carries out a task; raises `UnknownFunction` when there is none."""
 
-    def knows(self, workflow: str | None, step: str | None) -> bool:
+    def has_function(self, workflow: str | None, step: str | None) -> bool:
         """Whether there is a function for a step of a workflow, or for a lone task."""
 
 
-def _nothing(*_: object) -> None:
+def _do_nothing(*_: object) -> None:
     pass
 
 
@@ -120,31 +120,31 @@ class Execution:
     reported = False
     abandoned = False
     returned = False
-    silent = False
-    threaded = False
+    unreported = False
+    in_thread = False
     raised: str | None = None
-    traced: Traced | Untraced = UNTRACED
+    span: AttemptSpan | NoAttemptSpan = NO_SPAN
     stop: Callable[[], object] | None = None
 
     def __init__(  # noqa: PLR0913 - what it is, how long it may go on, and who hears of it
         self,
-        engine: Office,
+        store: StorePort,
         assignment: Assignment,
         *,
         deadline: float,
         timeout_at: float | None,
-        vacated: Callable[[], object] = _nothing,
-        finished: Callable[[Execution], object] = _nothing,
-        alone: Callable[[], bool] = lambda: False,
+        on_vacated: Callable[[], object] = _do_nothing,
+        on_finished: Callable[[Execution], object] = _do_nothing,
+        is_only_one: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.engine = engine
+        self.store = store
         self.assignment = assignment
         self.timeout_at = timeout_at
-        self.vacated = vacated
-        self.finished = finished
-        self.alone = alone
-        self.ended = Tenure(deadline)
-        self.context = Context(engine, assignment, self.ended)
+        self.on_vacated = on_vacated
+        self.on_finished = on_finished
+        self.is_only_one = is_only_one
+        self.ended = AttemptLease(deadline)
+        self.context = Context(store, assignment, self.ended)
         self.task_id = assignment.task_id
         self.key = (assignment.task_id, assignment.attempt)
 
@@ -181,23 +181,23 @@ class Execution:
         self.end()
         return True
 
-    def call(self, invocation: Invocation) -> None:
+    def run_function(self, invocation: Invocation) -> None:
         """Run a plain function in this thread, and report; nobody waits for the answer."""
-        self.threaded = True
+        self.in_thread = True
         set_log_subject(self)
-        with attempt(self.engine, self.assignment) as self.traced:
+        with trace_attempt(self.store, self.assignment) as self.span:
             try:
                 result = invocation.function(**invocation.arguments)
             except BaseException as error:  # noqa: BLE001 - whatever a step raises is its report
-                self._leave_by(error)
+                self._report_raised(error)
             else:
-                self._leave_with(invocation, result)
+                self._report_result(invocation, result)
 
-    async def await_(self, invocation: Invocation) -> None:
+    async def run_coroutine(self, invocation: Invocation) -> None:
         """Run a coroutine function on the worker's loop, and report."""
         self.context.asynchronous = True
         set_log_subject(self)
-        with attempt(self.engine, self.assignment) as self.traced:
+        with trace_attempt(self.store, self.assignment) as self.span:
             try:
                 awaitable = invocation.function(**invocation.arguments)
                 if not isinstance(awaitable, Awaitable):
@@ -206,29 +206,29 @@ class Execution:
                 result = await awaitable
             except BaseException as error:  # noqa: BLE001 - whatever a step raises is its report
                 await self.context.end_effects()
-                self._leave_by(error)
+                self._report_raised(error)
             else:
-                self._leave_with(invocation, result)
+                self._report_result(invocation, result)
 
-    def _leave_with(self, invocation: Invocation, result: object) -> None:
-        caught = self.context.refusal or self.context.left
+    def _report_result(self, invocation: Invocation, result: object) -> None:
+        caught = self.context.refusal or self.context.suspension
         if caught is None:
             self.leave(self.complete, invocation, result)
             return
         if isinstance(caught, Suspended):
             reason = "it runs again when that is over, and `why` names it"
             log.warning("%s returned after it was left for a wait: %s", self, reason)
-        self._leave_by(caught)
+        self._report_raised(caught)
 
-    def _leave_by(self, raised: BaseException) -> None:
+    def _report_raised(self, raised: BaseException) -> None:
         # A function that catches these, as `return_exceptions=True` does, would go on without them.
-        left = None if self.context.ended else self.context.left
-        error = self.context.refusal or foremost(raised, left)
+        left = None if self.context.ended else self.context.suspension
+        error = self.context.refusal or choose_reported_error(raised, left)
         if isinstance(error, Suspended):
             self.leave(self.suspend, error)
             return
         self.leave(self.fail, error)
-        self.traced.fail(self.raised or type(error).__name__)
+        self.span.fail(self.raised or type(error).__name__)
 
     def leave(self, report: Callable[..., bool], *said: Any) -> None:
         """The function has returned: report, and finish when the answer to that is there."""
@@ -239,34 +239,37 @@ class Execution:
             sent = report(*said)
         finally:
             if not sent:
-                self.silent = True
-                self._vacate()
-                self.finished(self)
+                self.unreported = True
+                self._free_capacity()
+                self.on_finished(self)
 
-    def _vacate(self) -> None:
+    def _free_capacity(self) -> None:
         """Give up its place, with its report: that one's commit hands out the next task for it."""
-        vacated, self.vacated = self.vacated, _nothing
+        vacated, self.on_vacated = self.on_vacated, _do_nothing
         vacated()
 
     def complete(self, invocation: Invocation, result: object) -> bool:
         try:
-            output = admit(Kind.OUTPUT, invocation.encode(result), self.context.clean)
-            return self._report(self.engine.work.reports.complete, output)
+            output = redact_or_refuse(
+                WrittenKind.OUTPUT, invocation.encode(result), self.context.clean
+            )
+            return self._report(self.store.work.reports.complete, output)
         except Exception as error:  # noqa: BLE001 - a result that is not JSON is a failure
             return self.fail(error, retryable=not isinstance(error, InvalidInput))
 
     def suspend(self, suspended: Suspended) -> bool:
         """Give the task back until what it waits for is there."""
-        reports, clean = self.engine.work.reports, self.context.clean
+        reports, clean = self.store.work.reports, self.context.clean
         notes = suspended.notes
         try:
-            if isinstance(suspended, Asking):
+            if isinstance(suspended, SuspendedForAnswer):
                 # What is remembered of a question is what people read of it.
                 asked, kept = (
-                    admit(Kind.QUESTION, each, clean) for each in (suspended.question, notes)
+                    redact_or_refuse(WrittenKind.QUESTION, each, clean)
+                    for each in (suspended.question, notes)
                 )
                 return self._report(reports.ask, asked, notes=kept)
-            admit(Kind.NAME, notes, clean, "wait")
+            redact_or_refuse(WrittenKind.NAME, notes, clean, "wait")
             return self._report(reports.suspend, suspended.wait, notes=notes)
         except Exception as error:  # noqa: BLE001 - a question that cannot be kept is a failure
             return self.fail(error, retryable=not isinstance(error, InvalidInput))
@@ -278,41 +281,41 @@ class Execution:
             return self.abandoned and self.in_time() and self.release()
         if is_program_ending():
             # Whatever asks for a thread by now raises: that says nothing of the step.
-            told = self._told(repr(error))
+            told = self._redact(repr(error))
             log.warning("%s is given back, as the program ends: %s", self, told)
             return self.release()
         if isinstance(error, GivenBack):
-            log.warning("%s is given back: %s", self, self._told(str(error)))
+            log.warning("%s is given back: %s", self, self._redact(str(error)))
             return self.release()
-        described = describe(error, self._told)
+        described = encode_error(error, self._redact)
         self.raised = summarize_error(described)
-        again = retryable and not isinstance(error, FINAL)
+        again = retryable and not isinstance(error, FINAL_ERRORS)
         if isinstance(error, StepFailed):
             again &= error.retryable
-        return self._report(self.engine.work.reports.fail, described, retryable=again)
+        return self._report(self.store.work.reports.fail, described, retryable=again)
 
     def release(self) -> bool:
         """Give the task back; it costs it nothing."""
-        return self._report(self.engine.work.reports.release)
+        return self._report(self.store.work.reports.release)
 
-    def hear(self, answer: Answer) -> None:
+    def _log_answer(self, answer: ReportAnswer) -> None:
         """Log what was said to a report, where it is not as it should be."""
         if isinstance(answer, BaseException):
-            told = self._told(str(answer))
+            told = self._redact(str(answer))
             log.error("%s: its report was not written, its lease will run out: %s", self, told)
         elif not answer.ok:
             # A command that gave its task back itself, at a usage limit, has done no wrong.
             level = logging.DEBUG if answer.detail == GIVEN_BACK else logging.WARNING
             log.log(level, "%s: its report was refused: %s", self, answer.detail or answer.reason)
         else:
-            self._heard(answer)
+            self._log_outcome(answer)
 
-    def _told(self, text: str) -> str:
-        return str(admit(Kind.ERROR, text, self.context.clean))
+    def _redact(self, text: str) -> str:
+        return str(redact_or_refuse(WrittenKind.ERROR, text, self.context.clean))
 
-    def _heard(self, answer: TransitionResult) -> None:
+    def _log_outcome(self, answer: TransitionResult) -> None:
         if answer.status in TERMINAL:
-            self.traced.end(str(answer.status))
+            self.span.end(str(answer.status))
         if self.raised is not None:
             again = "it is tried again" if answer.status == "queued" else "it is not tried again"
             log.warning("%s raised %s; %s", self, self.raised, answer.detail or again)
@@ -324,43 +327,43 @@ class Execution:
         report = make(held, *said, **options)
         try:
             # What a timeout reports is not its end: the function still has its place.
-            self.post(Courier(report, self, last=self.returned))
+            self.send(ReportEntry(report, self, last=self.returned))
         except ShuttingDown as error:
             log.warning("%s: %s; its lease will run out", self, error)
             return False
         return True
 
-    def post(self, courier: Courier) -> None:
-        if not courier.last:
-            self.engine.work.tell(courier, _nothing)
+    def send(self, entry: ReportEntry) -> None:
+        if not entry.last:
+            self.store.work.tell(entry, _do_nothing)
             return
-        self.engine.work.tell(courier, self._vacate, here=self.threaded and self.alone())
+        self.store.work.tell(entry, self._free_capacity, here=self.in_thread and self.is_only_one())
 
     def in_time(self) -> bool:
-        return self.engine.clock.monotonic() < self.deadline
+        return self.store.clock.monotonic() < self.deadline
 
-    def told(self, answer: Answer, *, last: bool) -> None:
+    def on_answer(self, answer: ReportAnswer, *, last: bool) -> None:
         try:
-            self.hear(answer)
+            self._log_answer(answer)
         finally:
             if last:
-                self.finished(self)
+                self.on_finished(self)
 
     def __str__(self) -> str:
         return f"attempt {self.assignment.attempt} of {self.assignment.name} ({self.task_id})"
 
 
-class Sender(Protocol):
+class ReportSender(Protocol):
     """Who sends a report, and hears what is said to it."""
 
-    def post(self, courier: Courier) -> None: ...
+    def send(self, entry: ReportEntry) -> None: ...
 
     def in_time(self) -> bool: ...
 
-    def told(self, answer: Answer, *, last: bool) -> None: ...
+    def on_answer(self, answer: ReportAnswer, *, last: bool) -> None: ...
 
 
-class Courier(Entry[Operation]):
+class ReportEntry(Entry[Operation]):
     """Sends a report again while the store is away and it is in time: said twice, it counts once.
 
     Nobody is held up: it is sent again by whoever brings the news.
@@ -368,22 +371,22 @@ class Courier(Entry[Operation]):
 
     __slots__ = ("_sender", "last")
 
-    def __init__(self, report: FinalReport, sender: Sender, *, last: bool) -> None:
+    def __init__(self, report: FinalReport, sender: ReportSender, *, last: bool) -> None:
         super().__init__(report)
         self._sender = sender
         self.last = last
 
-    def tell(self, reply: Answer) -> None:
+    def tell(self, reply: ReportAnswer) -> None:
         sender = self._sender
-        if isinstance(reply, AWAY) and sender.in_time():
+        if isinstance(reply, RESENDABLE_ERRORS) and sender.in_time():
             # Where it cannot be sent again, what the store said is the better reason.
             with suppress(Exception):
-                sender.post(self)
+                sender.send(self)
                 return
-        sender.told(reply, last=self.last)
+        sender.on_answer(reply, last=self.last)
 
 
-def describe(
+def encode_error(
     error: BaseException, clean: Callable[[str], str] = lambda text: text
 ) -> dict[str, object]:
     """An exception as JSON that any store can keep; `clean` takes the secrets out of it."""
@@ -401,4 +404,4 @@ def describe(
 
 
 def _printable(text: str) -> str:
-    return text[:LENGTH].encode("utf-8", "replace").decode().replace("\x00", "�")
+    return text[:LONGEST_TEXT].encode("utf-8", "replace").decode().replace("\x00", "�")

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from holdfast.model.task import Assignment
 from holdfast.threads import Threads
 from holdfast.worker.attempt.execution import GivenBack
-from holdfast.worker.attempt_server.attempt_listener import Answer, AttemptListener
-from holdfast.worker.attempt_server.attempt_requests import AttemptRequests, Carrier
+from holdfast.worker.attempt_server.attempt_listener import AnswerRequest, AttemptListener
+from holdfast.worker.attempt_server.attempt_requests import AttemptRequests, CallForwarder
 from holdfast.worker.secrets.redaction import Redaction
 from holdfast.worker.secrets.secrets import Secrets
 
@@ -27,7 +27,7 @@ class AttemptAddress:
     def __init__(self, assignment: Assignment, url: str, token: str, secrets: Secrets) -> None:
         self.variables = {"HOLDFAST_SERVER": url, "HOLDFAST_TOKEN": token}
         own = {"HOLDFAST_ATTEMPT_TOKEN": assignment.token, "HOLDFAST_TOKEN": token}
-        self.present: Callable[[], Redaction] = secrets.also(own)
+        self.current_redaction: Callable[[], Redaction] = secrets.make_redaction_with(own)
 
 
 class AttemptAddresses:
@@ -36,36 +36,38 @@ class AttemptAddresses:
     A token leads to its attempt alone, and is good until that has ended.
     """
 
-    def __init__(self, threads: Threads, carrier: Callable[[], Carrier], secrets: Secrets) -> None:
+    def __init__(
+        self, threads: Threads, make_forwarder: Callable[[], CallForwarder], secrets: Secrets
+    ) -> None:
         self._threads = threads
-        self._make_carrier = carrier
-        self._carrier: Carrier | None = None
+        self._make_forwarder = make_forwarder
+        self._forwarder: CallForwarder | None = None
         self._secrets = secrets
         self._lock = threads.lock()
         self._listener: AttemptListener | None = None
         self._url = ""
-        self._open: dict[bytes, Answer] = {}
+        self._answers: dict[bytes, AnswerRequest] = {}
 
     @contextmanager
     def open(self, assignment: Assignment) -> Iterator[AttemptAddress]:
         token = f"{PREFIX}{random_secrets.token_urlsafe(BYTES)}"
         with self._lock:
-            carrier = self._carrier = self._carrier or self._make_carrier()
+            forwarder = self._forwarder = self._forwarder or self._make_forwarder()
             url = self._listen()
             address = AttemptAddress(assignment, url, token, self._secrets)
             lock = self._threads.lock()
-            requests = AttemptRequests(assignment, carrier, address.present, lock)
-            self._open[_digest(token)] = requests.answer
+            requests = AttemptRequests(assignment, forwarder, address.current_redaction, lock)
+            self._answers[_digest(token)] = requests.answer
         try:
             yield address
         finally:
             requests.end()
-            self._close(token)
+            self._close_address(token)
 
     def _listen(self) -> str:
         if self._listener is None:
             try:
-                listener = AttemptListener(self._threads, self._find)
+                listener = AttemptListener(self._threads, self._find_answer)
                 self._url = listener.start()
             except OSError as error:
                 reason = f"its command cannot have an address: {error.strerror}"
@@ -73,17 +75,17 @@ class AttemptAddresses:
             self._listener = listener
         return self._url
 
-    def _close(self, token: str) -> None:
+    def _close_address(self, token: str) -> None:
         idle = None
         with self._lock:
-            del self._open[_digest(token)]
-            if not self._open:
+            del self._answers[_digest(token)]
+            if not self._answers:
                 idle, self._listener = self._listener, None
         if idle is not None:
             idle.stop()
 
-    def _find(self, token: str) -> Answer | None:
-        return self._open.get(_digest(token))
+    def _find_answer(self, token: str) -> AnswerRequest | None:
+        return self._answers.get(_digest(token))
 
 
 def _digest(token: str) -> bytes:

@@ -21,35 +21,35 @@ from http import HTTPStatus
 from typing import Any
 
 from holdfast.threads import Threads
-from holdfast.worker.attempt_server.attempt_requests import Request
-from holdfast.worker.problem import Reply, problem
+from holdfast.worker.attempt_server.attempt_requests import AttemptRequest
+from holdfast.worker.problem import HttpReply, problem
 
 HOST = "127.0.0.1"
 MOST_CONNECTIONS = 128
 # Of all files that the worker may open, this part at most; where they run out all the same, so
 # many of the oldest connections go, and nobody is taken in for a moment.
-SHARE = 0.25
-ROOM = 8
-PAUSE = 0.05
+SHARE_OF_OPEN_FILES = 0.25
+CLOSED_AT_ONCE = 8
+ACCEPT_PAUSE = 0.05
 MOST_HEAD = 16 * 1024
 MOST_BODY = 16 * 1024 * 1024
 # What is read, unseen, of a body that is refused, so that its sender hears why.
-MOST_UNSEEN = 64 * 1024
+MOST_DISCARDED = 64 * 1024
 HEAD_SECONDS = 10.0
 BODY_SECONDS = 30.0
-UNSEEN_SECONDS = 1.0
-AT_ONCE = 8
+DISCARD_SECONDS = 1.0
+CALLS_AT_ONCE = 8
 BACKLOG = 128
-TURNS = 5
+LOOP_PASSES = 5
 _BEARER = re.compile(r"[Bb]earer +([A-Za-z0-9_-]{1,200}) *")
-_GONE = (ConnectionError, TimeoutError, asyncio.IncompleteReadError, OSError)
+_CONNECTION_ERRORS = (ConnectionError, TimeoutError, asyncio.IncompleteReadError, OSError)
 
-Answer = Callable[[Request], Reply]
+AnswerRequest = Callable[[AttemptRequest], HttpReply]
 log = logging.getLogger("holdfast.worker")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Head:
+class RequestHead:
     """The first lines of a request, as far as anybody wants to know them."""
 
     method: str
@@ -62,18 +62,18 @@ class Head:
         return "" if found is None else found[1]
 
     @property
-    def length(self) -> int | None:
+    def body_length(self) -> int | None:
         """How long the body is; None where that is not said in the one way that is understood."""
         said = self.headers.get("content-length", "0")
         unclear = "transfer-encoding" in self.headers or len(said) > len(str(MOST_BODY)) + 1
         return None if unclear or not (said.isascii() and said.isdecimal()) else int(said)
 
     @property
-    def stays(self) -> bool:
+    def keeps_alive(self) -> bool:
         return self.headers.get("connection", "").lower() != "close"
 
 
-def read_head(data: bytes) -> Head | None:
+def read_head(data: bytes) -> RequestHead | None:
     """The head of a request; None for what is none, or says something twice."""
     first, *lines = data.decode("latin-1").split("\r\n")
     parts = first.split(" ")
@@ -88,126 +88,130 @@ def read_head(data: bytes) -> Head | None:
         headers[name] = value.strip()
     if parts[2] == "HTTP/1.0":
         headers["connection"] = "close"
-    return Head(method=parts[0], path=parts[1], headers=headers)
+    return RequestHead(method=parts[0], path=parts[1], headers=headers)
 
 
 class AttemptListener:
     """`find` gives who answers the calls that carry a token, while there is somebody."""
 
-    def __init__(self, threads: Threads, find: Callable[[str], Answer | None]) -> None:
+    def __init__(self, threads: Threads, find: Callable[[str], AnswerRequest | None]) -> None:
         self._threads = threads
-        self._find = find
+        self._find_answer = find
         self._connections: set[asyncio.StreamWriter] = set()
         # The oldest first, and those that have shown a good token are not among them.
-        self._strangers: dict[asyncio.StreamWriter, None] = {}
+        self._unauthenticated: dict[asyncio.StreamWriter, None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._most = max(ROOM, min(MOST_CONNECTIONS, int(_files() * SHARE)))
-        self._told = False
+        self._most_connections = max(
+            CLOSED_AT_ONCE, min(MOST_CONNECTIONS, int(_open_file_limit() * SHARE_OF_OPEN_FILES))
+        )
+        self._warned = False
         self._loop = asyncio.new_event_loop()
-        self._ending = asyncio.Event()
-        self._pool = ThreadPoolExecutor(AT_ONCE, "holdfast-address")
+        self._stopping = asyncio.Event()
+        self._executor = ThreadPoolExecutor(CALLS_AT_ONCE, "holdfast-address")
 
     def start(self) -> str:
         """Listen from now on; gives where."""
         try:
-            place = socket.create_server((HOST, 0), backlog=BACKLOG)
+            listening_socket = socket.create_server((HOST, 0), backlog=BACKLOG)
         except OSError:
             self._loop.close()
             raise
-        port: int = place.getsockname()[1]
-        self._threads.start("holdfast-address", partial(self._run, place))
+        port: int = listening_socket.getsockname()[1]
+        self._threads.start("holdfast-address", partial(self._run, listening_socket))
         return f"http://{HOST}:{port}"
 
     def stop(self) -> None:
         """Listen no more, and drop whoever is still there."""
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._ending.set)
+            self._loop.call_soon_threadsafe(self._stopping.set)
 
-    def _run(self, place: socket.socket) -> None:
+    def _run(self, listening_socket: socket.socket) -> None:
         try:
-            self._loop.run_until_complete(self._serve(place))
+            self._loop.run_until_complete(self._serve(listening_socket))
         finally:
-            self._pool.shutdown(wait=False)
+            self._executor.shutdown(wait=False)
             self._loop.close()
 
-    async def _serve(self, place: socket.socket) -> None:
-        with place:
-            place.settimeout(0)
-            self._listen(place)
-            await self._ending.wait()
+    async def _serve(self, listening_socket: socket.socket) -> None:
+        with listening_socket:
+            listening_socket.settimeout(0)
+            self._listen(listening_socket)
+            await self._stopping.wait()
             # Whoever was accepted just now is among the connections a few turns later.
-            self._loop.remove_reader(place)
-            await _turns()
+            self._loop.remove_reader(listening_socket)
+            await _pass_loop()
         for writer in self._connections:
             writer.transport.abort()
         for task in self._tasks:
             task.cancel()
-        await _turns()
+        await _pass_loop()
 
-    def _listen(self, place: socket.socket) -> None:
-        if not self._ending.is_set():
-            self._loop.add_reader(place, self._accept, place)
+    def _listen(self, listening_socket: socket.socket) -> None:
+        if not self._stopping.is_set():
+            self._loop.add_reader(listening_socket, self._accept, listening_socket)
 
-    def _accept(self, place: socket.socket) -> None:
+    def _accept(self, listening_socket: socket.socket) -> None:
         """Take one in: whoever came before is heard before the next."""
         try:
-            taken, _ = place.accept()
+            connection, _ = listening_socket.accept()
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return
         except OSError as error:
             self._make_room(error)
-            self._loop.remove_reader(place)
-            self._loop.call_later(PAUSE, self._listen, place)
+            self._loop.remove_reader(listening_socket)
+            self._loop.call_later(ACCEPT_PAUSE, self._listen, listening_socket)
             return
-        taken.settimeout(0)
-        self._begin(self._take(taken))
+        connection.settimeout(0)
+        self._start_task(self._open_connection(connection))
 
-    async def _take(self, taken: socket.socket) -> None:
+    async def _open_connection(self, connection: socket.socket) -> None:
         reader = asyncio.StreamReader(limit=MOST_HEAD)
-        protocol = asyncio.StreamReaderProtocol(reader, self._connect)
+        protocol = asyncio.StreamReaderProtocol(reader, self._on_connection)
         try:
-            await self._loop.connect_accepted_socket(lambda: protocol, taken)
+            await self._loop.connect_accepted_socket(lambda: protocol, connection)
         except OSError:
-            taken.close()
+            connection.close()
 
-    def _begin(self, coroutine: Coroutine[Any, Any, None]) -> None:
+    def _start_task(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def _make_room(self, error: OSError) -> None:
-        if not self._told:
+        if not self._warned:
             log.warning("calls of commands wait: %s; `ulimit -n` allows more", error.strerror)
-        self._told = True
-        for oldest in [*self._strangers][:ROOM]:
+        self._warned = True
+        for oldest in [*self._unauthenticated][:CLOSED_AT_ONCE]:
             oldest.transport.abort()
-            self._forget(oldest)
+            self._forget_connection(oldest)
 
-    def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._connections) >= self._most:
+    def _on_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._connections) >= self._most_connections:
             # The one that came first has had its time; where all are known, there is no room.
-            oldest = next(iter(self._strangers), writer)
+            oldest = next(iter(self._unauthenticated), writer)
             oldest.transport.abort()
-            self._forget(oldest)
+            self._forget_connection(oldest)
             if oldest is writer:
                 return
         self._connections.add(writer)
-        self._strangers[writer] = None
-        self._begin(self._hear(reader, writer))
+        self._unauthenticated[writer] = None
+        self._start_task(self._serve_connection(reader, writer))
 
-    async def _hear(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_connection(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         try:
             while await self._exchange(reader, writer):
                 pass
-        except _GONE:
+        except _CONNECTION_ERRORS:
             pass
         finally:
-            self._forget(writer)
+            self._forget_connection(writer)
             writer.close()
 
-    def _forget(self, writer: asyncio.StreamWriter) -> None:
+    def _forget_connection(self, writer: asyncio.StreamWriter) -> None:
         self._connections.discard(writer)
-        self._strangers.pop(writer, None)
+        self._unauthenticated.pop(writer, None)
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """One call and its answer; whether there may be another on this connection."""
@@ -221,30 +225,30 @@ class AttemptListener:
         if head is None:
             await self._write(writer, problem(400, "invalid_request", "this is no HTTP/1.1"))
             return False
-        answer = self._find(head.token)
-        refusal = _refuse(head, answer)
+        answer = self._find_answer(head.token)
+        refusal = _check_head(head, answer)
         if refusal is not None or answer is None:
-            await self._read_unseen(reader, head)
-            await self._write(writer, refusal or _UNKNOWN)
+            await self._discard_body(reader, head)
+            await self._write(writer, refusal or _UNKNOWN_TOKEN)
             return False
-        self._strangers.pop(writer, None)
+        self._unauthenticated.pop(writer, None)
         if head.headers.get("expect", "").lower() == "100-continue":
             writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         async with asyncio.timeout(BODY_SECONDS):
-            body = await reader.readexactly(head.length or 0)
+            body = await reader.readexactly(head.body_length or 0)
         kind = head.headers.get("content-type", "")
-        request = Request(method=head.method, path=head.path, kind=kind, body=body)
-        reply = await self._loop.run_in_executor(self._pool, _answer, answer, request)
-        await self._write(writer, reply, stays=head.stays)
-        return head.stays
+        request = AttemptRequest(method=head.method, path=head.path, kind=kind, body=body)
+        reply = await self._loop.run_in_executor(self._executor, _answer_safely, answer, request)
+        await self._write(writer, reply, keeps_alive=head.keeps_alive)
+        return head.keeps_alive
 
-    async def _read_unseen(self, reader: asyncio.StreamReader, head: Head) -> None:
-        with suppress(*_GONE):
-            async with asyncio.timeout(UNSEEN_SECONDS):
-                await reader.readexactly(min(head.length or 0, MOST_UNSEEN))
+    async def _discard_body(self, reader: asyncio.StreamReader, head: RequestHead) -> None:
+        with suppress(*_CONNECTION_ERRORS):
+            async with asyncio.timeout(DISCARD_SECONDS):
+                await reader.readexactly(min(head.body_length or 0, MOST_DISCARDED))
 
     async def _write(
-        self, writer: asyncio.StreamWriter, reply: Reply, *, stays: bool = False
+        self, writer: asyncio.StreamWriter, reply: HttpReply, *, keeps_alive: bool = False
     ) -> None:
         try:
             text = json.dumps(reply.body).encode()
@@ -257,7 +261,7 @@ class AttemptListener:
             f"HTTP/1.1 {reply.status} {HTTPStatus(reply.status).phrase}",
             f"Content-Type: {kind}",
             f"Content-Length: {len(text)}",
-            f"Connection: {'keep-alive' if stays else 'close'}",
+            f"Connection: {'keep-alive' if keeps_alive else 'close'}",
         ]
         if reply.status == HTTPStatus.SERVICE_UNAVAILABLE:
             lines.append("Retry-After: 1")
@@ -266,18 +270,18 @@ class AttemptListener:
             await writer.drain()
 
 
-def _files() -> int:
+def _open_file_limit() -> int:
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MOST_CONNECTIONS * 8 if most == resource.RLIM_INFINITY else most
 
 
-async def _turns() -> None:
+async def _pass_loop() -> None:
     """Let the loop do what it has begun."""
-    for _ in range(TURNS):
+    for _ in range(LOOP_PASSES):
         await asyncio.sleep(0)
 
 
-_UNKNOWN = problem(
+_UNKNOWN_TOKEN = problem(
     401,
     "unauthorized",
     "send Authorization: Bearer with HOLDFAST_TOKEN as the command of a running attempt has it; "
@@ -285,18 +289,18 @@ _UNKNOWN = problem(
 )
 
 
-def _refuse(head: Head, answer: Answer | None) -> Reply | None:
+def _check_head(head: RequestHead, answer: AnswerRequest | None) -> HttpReply | None:
     """What is wrong with a call before anybody looks at its body."""
     if answer is None:
-        return _UNKNOWN
-    if head.length is None:
+        return _UNKNOWN_TOKEN
+    if head.body_length is None:
         return problem(411, "length_required", "send the body with its Content-Length")
-    if head.length > MOST_BODY:
+    if head.body_length > MOST_BODY:
         return problem(413, "too_large", f"a body may have {MOST_BODY} bytes at most")
     return None
 
 
-def _answer(answer: Answer, request: Request) -> Reply:
+def _answer_safely(answer: AnswerRequest, request: AttemptRequest) -> HttpReply:
     try:
         return answer(request)
     except Exception:

@@ -16,16 +16,16 @@ from typing import Any, Protocol
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.model.task import Assignment
 from holdfast.threads import Lock
-from holdfast.worker.problem import Reply, problem
+from holdfast.worker.problem import HttpReply, problem
 from holdfast.worker.secrets.redaction import Redaction
-from holdfast.worker.secrets.secret_rules import Clean, Kind, admit, cleaner
+from holdfast.worker.secrets.secret_rules import Clean, WrittenKind, make_cleaner, redact_or_refuse
 
 # What people read of each call. All else in it is read by code again.
-SHOWN: Mapping[str, Mapping[str, Kind]] = {
-    "renew": {"progress": Kind.PROGRESS, "usage": Kind.USAGE},
-    "complete": {"output": Kind.OUTPUT, "usage": Kind.USAGE},
-    "fail": {"error": Kind.ERROR, "usage": Kind.USAGE},
-    "ask": {"question": Kind.QUESTION},
+SHOWN_FIELDS: Mapping[str, Mapping[str, WrittenKind]] = {
+    "renew": {"progress": WrittenKind.PROGRESS, "usage": WrittenKind.USAGE},
+    "complete": {"output": WrittenKind.OUTPUT, "usage": WrittenKind.USAGE},
+    "fail": {"error": WrittenKind.ERROR, "usage": WrittenKind.USAGE},
+    "ask": {"question": WrittenKind.QUESTION},
     "release": {},
     "guard": {},
     "logs": {},
@@ -34,32 +34,32 @@ SHOWN: Mapping[str, Mapping[str, Kind]] = {
     "children": {},
 }
 _REPORTS = frozenset({"complete", "fail", "release", "ask"})
-_KEPT = {"effects": Kind.EFFECT, "children": Kind.CHILD}
+_READ_BY_CODE = {"effects": WrittenKind.EFFECT, "children": WrittenKind.CHILD}
 _PATH = re.compile(r"/api/v1/claims/(?:(?P<task>t_[0-9a-z]+)/)?(?P<verb>[a-z]+)")
-_AWAY = problem(503, "store_unavailable", "the store does not answer; ask again")
-_ENDED = problem(401, "unauthorized", "this address was that of an attempt that has ended")
+_STORE_UNAVAILABLE = problem(503, "store_unavailable", "the store does not answer; ask again")
+_ATTEMPT_ENDED = problem(401, "unauthorized", "this address was that of an attempt that has ended")
 
 log = logging.getLogger("holdfast.worker")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class AttemptRequest:
     method: str
     path: str
     kind: str
     body: bytes
 
 
-class Carrier(Protocol):
+class CallForwarder(Protocol):
     """Takes calls on to the store, or to its server."""
 
-    def carry(self, task_id: str, verb: str, body: dict[str, Any]) -> Reply: ...
+    def forward(self, task_id: str, verb: str, body: dict[str, Any]) -> HttpReply: ...
 
 
 class NotServed(Exception):
     """A call that is answered here, and goes no further."""
 
-    def __init__(self, reply: Reply) -> None:
+    def __init__(self, reply: HttpReply) -> None:
         super().__init__(reply.body["detail"])
         self.reply = reply
 
@@ -74,62 +74,62 @@ class AttemptRequests:
     def __init__(
         self,
         assignment: Assignment,
-        carrier: Carrier,
-        present: Callable[[], Redaction],
+        forwarder: CallForwarder,
+        current_redaction: Callable[[], Redaction],
         lock: Lock,
     ) -> None:
         self._assignment = assignment
-        self._carrier = carrier
-        self._present = present
-        self._clean: Clean = cleaner(present)
+        self._forwarder = forwarder
+        self._current_redaction = current_redaction
+        self._clean: Clean = make_cleaner(current_redaction)
         self._lock = lock
-        self._held = b""
+        self._held_log = b""
         # Whether the end of the log was written, though it may begin a secret.
-        self._written = False
+        self._tail_was_written = False
         self._ended = False
 
-    def answer(self, request: Request) -> Reply:
+    def answer(self, request: AttemptRequest) -> HttpReply:
         try:
-            return self._take(request)
+            return self._serve(request)
         except NotServed as refused:
             return refused.reply
         except InvalidInput as error:
             return problem(422, "invalid_input", str(error), field=error.field)
         except HoldfastError as error:
             log.warning("a call of %s is not answered: %s", self, self._clean(str(error)))
-            return _AWAY
+            return _STORE_UNAVAILABLE
         except RecursionError:
             return problem(400, "invalid_json", "the body is nested too deeply")
 
-    def _take(self, request: Request) -> Reply:
-        verb, body = self._read(request)
-        self._check(verb, body)
-        clean = self._admit(verb, body)
+    def _serve(self, request: AttemptRequest) -> HttpReply:
+        verb, body = self._read_call(request)
+        self._check_attempt(verb, body)
+        clean = self._redact_or_refuse(verb, body)
         if verb == "logs":
-            return self._log(clean)
+            return self._forward_log(clean)
         if verb in _REPORTS:
-            return self._report(verb, clean)
-        return self._carrier.carry(self._assignment.task_id, verb, clean)
+            return self._forward_report(verb, clean)
+        return self._forwarder.forward(self._assignment.task_id, verb, clean)
 
     def end(self) -> None:
         """Refuse what comes from now on, and write what was held back of the log."""
         with self._lock:
             self._ended = True
         try:
-            self._flush()
+            self._flush_log()
         except HoldfastError as error:
             log.warning("the end of the log of %s is not written: %s", self, error)
 
-    def _read(self, request: Request) -> tuple[str, dict[str, Any]]:
+    def _read_call(self, request: AttemptRequest) -> tuple[str, dict[str, Any]]:
         found = _PATH.fullmatch(request.path.partition("?")[0])
         verb = "" if found is None else found["verb"]
         whole = found is not None and (found["task"] is None) == (verb == "renew")
-        if found is None or verb not in SHOWN or not whole:
-            raise NotServed(self._foreign())
+        if found is None or verb not in SHOWN_FIELDS or not whole:
+            raise NotServed(self._make_foreign_reply())
         if request.method != "POST":
             raise NotServed(problem(405, "method_not_allowed", "this path takes POST"))
         if found["task"] not in {None, self._assignment.task_id}:
-            raise NotServed(self._foreign())
+            raise NotServed(self._make_foreign_reply())
         if "json" not in request.kind.lower():
             detail = "send the header Content-Type: application/json"
             raise NotServed(problem(415, "unsupported_media_type", detail))
@@ -141,7 +141,7 @@ class AttemptRequests:
             raise InvalidInput("body", "must be an object")
         return verb, body
 
-    def _check(self, verb: str, body: dict[str, Any]) -> None:
+    def _check_attempt(self, verb: str, body: dict[str, Any]) -> None:
         """Refuse what is of another attempt."""
         held = body
         if verb == "renew":
@@ -149,7 +149,7 @@ class AttemptRequests:
             if not isinstance(leases, list) or not all(isinstance(each, dict) for each in leases):
                 raise InvalidInput("leases", "must be a list of objects")
             if len(leases) != 1 or leases[0].get("task_id") != self._assignment.task_id:
-                raise NotServed(self._foreign())
+                raise NotServed(self._make_foreign_reply())
             held = leases[0]
         token = held.get("token")
         if not isinstance(token, str):
@@ -159,80 +159,85 @@ class AttemptRequests:
             detail = f"that is not the token of {self}, which alone is served at this address"
             raise NotServed(problem(409, "stale_token", detail))
 
-    def _admit(self, verb: str, body: dict[str, Any]) -> dict[str, Any]:
+    def _redact_or_refuse(self, verb: str, body: dict[str, Any]) -> dict[str, Any]:
         """The same as it may be written down; raises `InvalidInput` where it must not be."""
         if verb == "renew":
             (lease,) = body["leases"]
             kept = {key: value for key, value in body.items() if key == "lease_seconds"}
-            return {**kept, "leases": [self._admit_fields(verb, lease)]}
+            return {**kept, "leases": [self._redact_fields(verb, lease)]}
         if verb == "artifacts":
-            return self._admit_file(body)
-        return self._admit_fields(verb, body)
+            return self._check_file(body)
+        return self._redact_fields(verb, body)
 
-    def _admit_fields(self, verb: str, body: dict[str, Any]) -> dict[str, Any]:
-        shown = SHOWN[verb]
+    def _redact_fields(self, verb: str, body: dict[str, Any]) -> dict[str, Any]:
+        shown = SHOWN_FIELDS[verb]
         apart = {"token", "chunk"} if verb == "logs" else {"token"}
         rest = {key: value for key, value in body.items() if key not in {*shown, *apart}}
-        admit(_KEPT.get(verb, Kind.NAME), rest, self._clean, _field(verb, rest, self._clean))
+        redact_or_refuse(
+            _READ_BY_CODE.get(verb, WrittenKind.NAME),
+            rest,
+            self._clean,
+            _find_secret_field(verb, rest, self._clean),
+        )
         return {
-            key: admit(shown[key], value, self._clean) if key in shown else value
+            key: redact_or_refuse(shown[key], value, self._clean) if key in shown else value
             for key, value in body.items()
         }
 
-    def _admit_file(self, body: dict[str, Any]) -> dict[str, Any]:
+    def _check_file(self, body: dict[str, Any]) -> dict[str, Any]:
         content = body.get("content")
         rest = {key: value for key, value in body.items() if key not in {"token", "content"}}
-        admit(Kind.NAME, rest, self._clean, "name")
+        redact_or_refuse(WrittenKind.NAME, rest, self._clean, "name")
         if body.get("encoding") != "base64":
-            return {**body, "content": admit(Kind.TEXT, content, self._clean)}
+            return {**body, "content": redact_or_refuse(WrittenKind.TEXT, content, self._clean)}
         if isinstance(content, str):
             try:
                 data = base64.b64decode(content, validate=True)
             except (binascii.Error, ValueError) as error:
                 raise InvalidInput("content", f"is no base64: {error}") from error
-            admit(Kind.FILE, data, self._clean, "content")
+            redact_or_refuse(WrittenKind.FILE, data, self._clean, "content")
         return body
 
-    def _log(self, body: dict[str, Any]) -> Reply:
+    def _forward_log(self, body: dict[str, Any]) -> HttpReply:
         chunk = body.get("chunk")
         if not isinstance(chunk, str):
             raise InvalidInput("chunk", "must be text")
         with self._lock:
             if self._ended:
-                return _ENDED
-            whole = self._held + chunk.encode(errors="surrogatepass")
-            clean, held = self._present().split(whole)
-            reply = self._carry_log({**body, "chunk": clean.decode(errors="replace")})
+                return _ATTEMPT_ENDED
+            whole = self._held_log + chunk.encode(errors="surrogatepass")
+            clean, held = self._current_redaction().split(whole)
+            reply = self._send_log({**body, "chunk": clean.decode(errors="replace")})
             # Whoever is refused may send the same piece again.
             if not reply.refused:
-                self._held = held
+                self._held_log = held
             return reply
 
-    def _report(self, verb: str, body: dict[str, Any]) -> Reply:
-        self._flush()
-        reply = self._carrier.carry(self._assignment.task_id, verb, body)
+    def _forward_report(self, verb: str, body: dict[str, Any]) -> HttpReply:
+        self._flush_log()
+        reply = self._forwarder.forward(self._assignment.task_id, verb, body)
         if reply.refused:
-            self._part()
+            self._separate_refused_log()
         return reply
 
-    def _flush(self) -> None:
+    def _flush_log(self) -> None:
         with self._lock:
-            held, self._held = self._held, b""
+            held, self._held_log = self._held_log, b""
             if held:
-                text = self._present().clean(held).decode(errors="replace")
-                self._carry_log({"token": self._assignment.token, "chunk": text})
-                self._written = True
+                text = self._current_redaction().clean(held).decode(errors="replace")
+                self._send_log({"token": self._assignment.token, "chunk": text})
+                self._tail_was_written = True
 
-    def _part(self) -> None:
+    def _separate_refused_log(self) -> None:
         """Keep what was written for a report that was refused apart from what comes after it."""
         with self._lock:
-            if self._written:
-                self._held, self._written = b"\n" + self._held, False
+            if self._tail_was_written:
+                self._held_log, self._tail_was_written = b"\n" + self._held_log, False
 
-    def _carry_log(self, body: dict[str, Any]) -> Reply:
-        return self._carrier.carry(self._assignment.task_id, "logs", body)
+    def _send_log(self, body: dict[str, Any]) -> HttpReply:
+        return self._forwarder.forward(self._assignment.task_id, "logs", body)
 
-    def _foreign(self) -> Reply:
+    def _make_foreign_reply(self) -> HttpReply:
         detail = f"this address serves {self} alone: the calls below /claims that report about it"
         return problem(403, "forbidden", detail)
 
@@ -240,16 +245,16 @@ class AttemptRequests:
         return f"attempt {self._assignment.attempt} of {self._assignment.task_id}"
 
 
-def _field(verb: str, rest: Mapping[str, Any], clean: Clean) -> str | None:
+def _find_secret_field(verb: str, rest: Mapping[str, Any], clean: Clean) -> str | None:
     """The field of a call in which there is a secret, to be named where it is refused."""
     return next((key for key, value in rest.items() if clean(value) != value), verb)
 
 
-def _finite(text: str) -> float:
+def _parse_finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(text)
     return number
 
 
-_DECODER = json.JSONDecoder(parse_constant=_finite, parse_float=_finite)
+_DECODER = json.JSONDecoder(parse_constant=_parse_finite, parse_float=_parse_finite)

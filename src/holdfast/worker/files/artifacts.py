@@ -10,66 +10,66 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from holdfast.errors import InvalidInput, StoreUnwritable
-from holdfast.worker.files.state_directory import State
+from holdfast.worker.files.state_directory import StateDirectory
 from holdfast.worker.files.state_paths import StatePath
 
 # No artifact can have its name.
-_STORE = ".store"
-_ANEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+_STORE_FILE = ".store"
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 
 class Artifact:
     """One file under its name: what the store is told of it is an effect of its task."""
 
-    def __init__(self, state: State, task_id: str, name: object, content: bytes) -> None:
+    def __init__(self, state: StateDirectory, task_id: str, name: object, content: bytes) -> None:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             shown = str(name)[:60]
             raise InvalidInput("name", f"{shown!r} is no file name: letters, digits and _ . -")
         self._content = content
         self.effect = f"artifact {name}"
-        self.told: dict[str, Any] = {
+        self.description: dict[str, Any] = {
             "name": name,
             "bytes": len(content),
             "digest": hashlib.sha256(content).hexdigest(),
         }
         self._name = name
         self._folder = state.artifacts(task_id)
-        self._aside: StatePath | None = None
+        self._temporary: StatePath | None = None
         self.path = (self._folder / name).path
         self.conflict = f"the artifact {name} was kept before, with another content"
 
-    def lay_aside(self, store: str) -> None:
-        with self._written():
-            mark = self._folder / _STORE
-            if not mark.path.exists():
-                mark.write(store.encode())
+    def write_temporary(self, store: str) -> None:
+        with self._translate_errors():
+            store_file = self._folder / _STORE_FILE
+            if not store_file.path.exists():
+                store_file.write(store.encode())
             # Each in a file of its own: the same attempt may be keeping another under this name.
-            aside = self._folder / f".{self._name}.{os.urandom(6).hex()}"
-            made = aside.open(_ANEW, make=True)
-            self._aside = aside
+            temporary = self._folder / f".{self._name}.{os.urandom(6).hex()}"
+            made = temporary.open(_NEW_FILE, make=True)
+            self._temporary = temporary
             with os.fdopen(made, "wb") as file:
                 file.write(self._content)
 
     def put_in_place(self) -> None:
-        if self._aside is not None:
-            with self._written():
-                self._aside.rename(self._name)
+        if self._temporary is not None:
+            with self._translate_errors():
+                self._temporary.rename(self._name)
 
     @contextmanager
-    def _written(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
             raise StoreUnwritable(self.path, error.strerror) from error
 
     def discard(self) -> None:
-        if self._aside is not None:
-            self._aside.remove()
+        if self._temporary is not None:
+            self._temporary.remove()
 
 
-def is_of(folder: StatePath, store: str) -> bool:
+def is_of_store(folder: StatePath, store: str) -> bool:
     """Whether the files in the folder of a task are of this store: others may share the place."""
     with suppress(OSError):
-        return (folder / _STORE).read() == store.encode()
+        return (folder / _STORE_FILE).read() == store.encode()
     return False

@@ -10,14 +10,14 @@ import sys
 from pathlib import Path
 
 # The index of git: its signature, and the versions that write every name in full.
-_SIGNATURE, _PLAIN = b"DIRC", (b"\0\0\0\2", b"\0\0\0\3")
+_SIGNATURE, _PLAIN_VERSIONS = b"DIRC", (b"\0\0\0\2", b"\0\0\0\3")
 # Extensions by which an index keeps names elsewhere, or has folders stand for what is in them.
-_ELSEWHERE = (b"link", b"sdir")
-_PATIENCE = 20.0
+_INDIRECT_EXTENSIONS = (b"link", b"sdir")
+_GIT_SECONDS = 20.0
 # Of a larger index git is asked. It reads none that belongs to somebody else.
-_MOST = 512 * 1024 * 1024
+_LARGEST_INDEX = 512 * 1024 * 1024
 # Nothing that a repository configures is run: no monitor, no hook, no way to another machine.
-_HARMLESS = (
+_SAFE_SETTINGS = (
     "core.fsmonitor=false",
     f"core.hooksPath={os.devnull}",
     "core.sshCommand=false",
@@ -47,13 +47,13 @@ def _is_surely_untracked(git: Path, name: str) -> bool:
         return (git / "HEAD").exists()
     except (OSError, ValueError):
         return False
-    if listed[:4] != _SIGNATURE or listed[4:8] not in _PLAIN:
+    if listed[:4] != _SIGNATURE or listed[4:8] not in _PLAIN_VERSIONS:
         return False
     named, searched = os.fsencode(name), listed
     if sys.platform != "linux":
         # A name in other letters may be the same file there.
         named, searched = named.lower(), listed.lower()
-    return named not in searched and not any(each in listed for each in _ELSEWHERE)
+    return named not in searched and not any(each in listed for each in _INDIRECT_EXTENSIONS)
 
 
 def _folder_of(git: Path) -> Path:
@@ -69,7 +69,7 @@ def _read_file(path: Path) -> bytes:
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EINVAL, "is no file", str(path))
-    if found.st_size > _MOST:
+    if found.st_size > _LARGEST_INDEX:
         raise OSError(errno.EFBIG, "is too large", str(path))
     return path.read_bytes()
 
@@ -84,7 +84,7 @@ def _ask_git(repository: Path, path: Path) -> bool | None:
         return None
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
-    chosen = [word for setting in _HARMLESS for word in ("-c", setting)]
+    chosen = [word for setting in _SAFE_SETTINGS for word in ("-c", setting)]
     within = os.path.relpath(Path(os.path.realpath(path.parent)) / path.name, repository)
     # Its settings may say that its files lie elsewhere, where the path would be none of them.
     where = ["-C", str(repository), "--work-tree=."]
@@ -96,7 +96,7 @@ def _ask_git(repository: Path, path: Path) -> bool | None:
             cwd="/",
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=_PATIENCE,
+            timeout=_GIT_SECONDS,
             check=False,
         )
     except (OSError, subprocess.SubprocessError):

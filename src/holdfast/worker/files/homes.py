@@ -22,26 +22,26 @@ from holdfast.worker.files.git_index import is_tracked
 from holdfast.worker.files.known_homes import (
     KnownHome,
     KnownHomes,
-    known_homes,
-    new_id,
+    make_home_id,
+    read_known_homes,
+    record_home,
     registry_path,
-    remember,
 )
 from holdfast.worker.files.state_paths import open_private, read_private
 
 HOME = ".holdfast"
 # What the folder beside a store that is in no home ends with.
-BESIDE = ".state"
+STATE_SUFFIX = ".state"
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 ROOT = 0
 TRACKED = "is tracked by git, so it came with the repository"
-PERHAPS_TRACKED = "may have come with its repository, and git cannot be asked"
-OTHERS = "may be written to by other users of this machine"
-UNKNOWN = "was not made here by Holdfast for you"
+POSSIBLY_TRACKED = "may have come with its repository, and git cannot be asked"
+OPEN_TO_OTHERS = "may be written to by other users of this machine"
+NOT_MADE_HERE = "was not made here by Holdfast for you"
 
 log = logging.getLogger("holdfast.homes")
 # What was looked at by this process, as it stood then.
-_accepted: set[tuple[str, int, int, int, int]] = set()
+_accepted_homes: set[tuple[str, int, int, int, int]] = set()
 
 
 def find_home(here: Path) -> Path | None:
@@ -71,41 +71,41 @@ def accept_home(home: Path) -> Path:
     """Give back a home that this user made here or trusts, and refuse any other."""
     link, found = home.is_symlink(), home.stat()
     looked = (str(home), found.st_dev, found.st_ino, found.st_uid, found.st_mode)
-    if looked not in _accepted or link:
+    if looked not in _accepted_homes or link:
         real = Path(os.path.realpath(home))
-        known = known_homes()
-        ids = _identities(real)
+        known = read_known_homes()
+        ids = _read_identities(real)
         entry = None if known is None else known.find(str(real), found.st_uid, ids)
         if entry is None:
-            _take_over(home, real, found, known)
+            _adopt_home(home, real, found, known)
         else:
-            reason = _why_not(entry, home, real, found)
+            reason = _find_objection(entry, home, real, found)
             if reason is not None:
-                raise refusal(home, reason)
+                raise make_refusal(home, reason)
             if entry.path != str(real):
-                remember(replace(entry, path=str(real)))
-        _accepted.add(looked)
+                record_home(replace(entry, path=str(real)))
+        _accepted_homes.add(looked)
     return home
 
 
-def _why_not(entry: KnownHome, home: Path, real: Path, found: os.stat_result) -> str | None:
+def _find_objection(entry: KnownHome, home: Path, real: Path, found: os.stat_result) -> str | None:
     """Why a home that is known is not used as it stands now."""
     if home.is_symlink() and entry.link != str(home):
         return f"is a symbolic link to {real}"
     if found.st_mode & OTHERS_WRITE and not entry.writable:
-        return OTHERS
-    if entry.path != str(real) and entry.id in _identities(Path(entry.path)):
+        return OPEN_TO_OTHERS
+    if entry.path != str(real) and entry.id in _read_identities(Path(entry.path)):
         return f"is a copy of {entry.path}"
-    return None if entry.tracked else _why_tracked(home)
+    return None if entry.tracked else _find_tracking(home)
 
 
-def _take_over(home: Path, real: Path, found: os.stat_result, known: KnownHomes | None) -> None:
+def _adopt_home(home: Path, real: Path, found: os.stat_result, known: KnownHomes | None) -> None:
     """Remember a home from before homes were remembered, or one that holds nothing to obey."""
     if home.is_symlink():
-        raise refusal(home, f"is a symbolic link to {real}")
-    reason = judge(home, found, None if known is None else known.since)
+        raise make_refusal(home, f"is a symbolic link to {real}")
+    reason = find_objection_to_unknown(home, found, None if known is None else known.since)
     if reason is not None:
-        raise refusal(home, reason)
+        raise make_refusal(home, reason)
     if found.st_mode & OTHERS_WRITE:
         # Only a group, such as the user's own where that is the default.
         home.chmod(stat.S_IMODE(found.st_mode) & ~OTHERS_WRITE)
@@ -121,27 +121,27 @@ def _take_over(home: Path, real: Path, found: os.stat_result, known: KnownHomes 
         log.info("%s is used as yours, which cannot be remembered: %s", home, _unwritable())
 
 
-def judge(path: Path, found: os.stat_result, since: int | None) -> str | None:
+def find_objection_to_unknown(path: Path, found: os.stat_result, since: int | None) -> str | None:
     """Why a path that nobody remembers is not used; what is younger than `since` is not."""
     if found.st_uid != geteuid():
-        return f"belongs to {user_name(found.st_uid)}"
+        return f"belongs to {find_user_name(found.st_uid)}"
     if found.st_mode & stat.S_IWOTH:
-        return OTHERS
-    since_then = since is not None and not _is_empty(path) and _oldest(path) >= since
-    return _why_tracked(path) or (UNKNOWN if since_then else None)
+        return OPEN_TO_OTHERS
+    since_then = since is not None and not _is_empty(path) and _oldest_change(path) >= since
+    return _find_tracking(path) or (NOT_MADE_HERE if since_then else None)
 
 
-def _why_tracked(path: Path) -> str | None:
-    return {True: TRACKED, False: None, None: PERHAPS_TRACKED}[is_tracked(path)]
+def _find_tracking(path: Path) -> str | None:
+    return {True: TRACKED, False: None, None: POSSIBLY_TRACKED}[is_tracked(path)]
 
 
-def refusal(path: Path, reason: str) -> NotTrusted:
+def make_refusal(path: Path, reason: str) -> NotTrusted:
     """The one sentence that says why something is not used, and what to type if it should be."""
     import shlex  # noqa: PLC0415 - for refusals alone
 
     typed = f"`holdfast trust {shlex.quote(str(path))}`"
     told = f"{path} {reason}, and is not used: {typed} if you trust who wrote it"
-    if known_homes() is None:
+    if read_known_homes() is None:
         told += f" (first set XDG_STATE_HOME to a folder of yours: {_unwritable()})"
     return NotTrusted(told)
 
@@ -150,14 +150,14 @@ def _unwritable() -> str:
     return f"{registry_path() or 'the home folder of this user'} cannot be written"
 
 
-def user_name(uid: int) -> str:
+def find_user_name(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return f"user {uid}"
 
 
-def _oldest(path: Path) -> int:
+def _oldest_change(path: Path) -> int:
     """When it began to be there: no time of change can be set, so none is older than that."""
     each = [path, *path.iterdir()] if path.is_dir() else [path]
     return min(one.lstat().st_ctime_ns for one in each)
@@ -167,7 +167,7 @@ def _is_empty(path: Path) -> bool:
     return path.is_dir() and next(path.iterdir(), None) is None
 
 
-def _identities(home: Path) -> frozenset[str]:
+def _read_identities(home: Path) -> frozenset[str]:
     try:
         told = read_private(home / IDENTITIES_FILE, home)
     except OSError:
@@ -196,10 +196,10 @@ def make_home(home: Path) -> None:
         raise StoreUnreachable(f"{home} cannot be made: {error.strerror}") from error
 
 
-def private(directory: Path) -> Path:
+def make_private_directory(directory: Path) -> Path:
     """Make a directory that only its owner can look into; a home is remembered as made here."""
     for each in (directory, *directory.parents):
-        kept = each.name == HOME or (each == directory and each.suffix == BESIDE)
+        kept = each.name == HOME or (each == directory and each.suffix == STATE_SUFFIX)
         if kept and not each.exists():
             make_home(each)
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -213,12 +213,12 @@ def _remember_home(home: Path, *, link: str = "", tracked: bool = False) -> bool
     entry = KnownHome(
         path=str(real),
         owner=found.st_uid,
-        id=new_id() if os.access(real, os.W_OK) else "",
+        id=make_home_id() if os.access(real, os.W_OK) else "",
         link=link,
         tracked=tracked,
         writable=bool(found.st_mode & OTHERS_WRITE),
     )
-    if not remember(entry):
+    if not record_home(entry):
         return False
     if entry.id:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -229,11 +229,11 @@ def _remember_home(home: Path, *, link: str = "", tracked: bool = False) -> bool
     return True
 
 
-def is_said(home: Path, owner: int) -> bool:
+def is_home_of(home: Path, owner: int) -> bool:
     """Whether a home was named by the environment, or is known as that owner's."""
     if named_home(os.environ) == home:
         return True
-    known, real = known_homes(), os.path.realpath(home)
+    known, real = read_known_homes(), os.path.realpath(home)
     return known is not None and any(
         each.path == real and each.owner == owner for each in known.homes
     )
@@ -243,22 +243,22 @@ def accept_settings(path: Path) -> None:
     """Refuse the settings of a project that are another user's; root's are as good as one's own."""
     found = path.stat()
     owners = {path.lstat().st_uid, found.st_uid} - {geteuid(), ROOT}
-    reason = f"belongs to {user_name(min(owners))}" if owners else None
+    reason = f"belongs to {find_user_name(min(owners))}" if owners else None
     if found.st_mode & stat.S_IWOTH:
-        reason = reason or OTHERS
-    if reason is not None and not _is_known(path):
-        raise refusal(path, reason)
+        reason = reason or OPEN_TO_OTHERS
+    if reason is not None and not _is_known_setting(path):
+        raise make_refusal(path, reason)
 
 
-def accept_naming(path: Path) -> None:
+def accept_store_setting(path: Path) -> None:
     """Refuse settings that came with a repository as those that name a store."""
-    reason = None if _is_known(path) else _why_tracked(path)
+    reason = None if _is_known_setting(path) else _find_tracking(path)
     if reason is not None:
-        raise refusal(path, f"names a database and {reason}")
+        raise make_refusal(path, f"names a database and {reason}")
 
 
-def _is_known(settings: Path) -> bool:
-    known = known_homes()
+def _is_known_setting(settings: Path) -> bool:
+    known = read_known_homes()
     real, owner = os.path.realpath(settings), settings.stat().st_uid
     return known is not None and known.find(real, owner, frozenset()) is not None
 
@@ -268,37 +268,39 @@ def accept_store(file: Path, home: Path) -> None:
     entry = None
     if home.exists():
         accept_home(home)
-        known, real = known_homes(), os.path.realpath(home)
+        known, real = read_known_homes(), os.path.realpath(home)
         each = () if known is None else known.homes
         entry = next((one for one in each if one.path == real), None)
     if not file.exists() or (entry is not None and entry.tracked):
         return
     found = file.stat()
     if entry is not None and found.st_uid == entry.owner:
-        reason = _why_tracked(file)
+        reason = _find_tracking(file)
     else:
-        known = known_homes()
-        reason = judge(file, found, None if known is None or home.exists() else known.since)
+        known = read_known_homes()
+        reason = find_objection_to_unknown(
+            file, found, None if known is None or home.exists() else known.since
+        )
     if reason is not None:
-        raise refusal(file, reason)
+        raise make_refusal(file, reason)
     make_home(home)
 
 
-def refuse_planted(file: Path) -> None:
+def refuse_planted_copy(file: Path) -> None:
     """Refuse what looks like a saved copy of a store that is gone, and came with a repository."""
     if file.exists():
         return
     for copy in file.parent.glob(f"{escape(file.name)}.saved-*.db"):
         owner = copy.lstat().st_uid
-        others = None if owner == geteuid() else f"belongs to {user_name(owner)}"
-        reason = others or _why_tracked(copy)
+        others = None if owner == geteuid() else f"belongs to {find_user_name(owner)}"
+        reason = others or _find_tracking(copy)
         if reason is not None:
             advice = f"and is not what was saved of {file}: move it elsewhere"
             raise NotTrusted(f"{copy} {reason}, {advice}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trusted:
+class TrustedPath:
     """What is told of a path that is trusted from now on; whether git tracks it may be unknown."""
 
     path: Path
@@ -307,32 +309,34 @@ class Trusted:
     writable: bool
 
 
-def trust_home(home: Path) -> Trusted:
+def trust_home(home: Path) -> TrustedPath:
     """Remember a home as trusted: another's, one that git tracks, or a link to one."""
     tracked = is_tracked(home)
     link = str(home) if home.is_symlink() else ""
     remembered = _remember_home(home, link=link, tracked=tracked is not False)
-    return _told(home, tracked=tracked, remembered=remembered)
+    return _describe_trust(home, tracked=tracked, remembered=remembered)
 
 
-def trust_settings(path: Path) -> Trusted:
+def trust_settings(path: Path) -> TrustedPath:
     """Remember the settings of a project as trusted."""
     entry = KnownHome(path=os.path.realpath(path), owner=path.stat().st_uid)
-    return _told(path, tracked=is_tracked(path), remembered=remember(entry))
+    return _describe_trust(path, tracked=is_tracked(path), remembered=record_home(entry))
 
 
-def trust_store(file: Path, home: Path) -> Trusted:
+def trust_store(file: Path, home: Path) -> TrustedPath:
     """Remember a store that settings name as trusted, by the home of its state."""
     make_home(home)
     remembered = _remember_home(home, tracked=True)
-    return _told(file, tracked=is_tracked(file), remembered=remembered)
+    return _describe_trust(file, tracked=is_tracked(file), remembered=remembered)
 
 
-def _told(path: Path, *, tracked: bool | None, remembered: bool) -> Trusted:
+def _describe_trust(path: Path, *, tracked: bool | None, remembered: bool) -> TrustedPath:
     if not remembered:
         raise NotTrusted(
             f"{path} cannot be remembered: {_unwritable()}; set XDG_STATE_HOME to a folder of yours"
         )
     found = path.stat()
     writable = bool(found.st_mode & OTHERS_WRITE)
-    return Trusted(path=path, owner=user_name(found.st_uid), tracked=tracked, writable=writable)
+    return TrustedPath(
+        path=path, owner=find_user_name(found.st_uid), tracked=tracked, writable=writable
+    )

@@ -23,12 +23,12 @@ from typing import Any
 from holdfast.errors import NotTrusted
 
 FOLDER, FILE, LOCK = "holdfast", "homes", "homes.lock"
-MOST = 2_000
+MOST_HOMES = 2_000
 # Of which nothing counts as from before homes were remembered.
-_EMPTY = '{"since": 0, "homes": []}'
+_EMPTY_REGISTRY = '{"since": 0, "homes": []}'
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 # A pipe in the place of a file is not waited for.
-_OPEN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_OPEN_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class KnownHomes:
         return next((each for each in own if each.path == path), own[0] if own else None)
 
 
-def known_homes() -> KnownHomes | None:
+def read_known_homes() -> KnownHomes | None:
     """Those of this user; None where nothing can be remembered."""
     file = registry_path()
     try:
@@ -78,7 +78,7 @@ def known_homes() -> KnownHomes | None:
 def _read_or_begin(file: Path) -> KnownHomes:
     with suppress(FileNotFoundError):
         return _read(file)
-    with _alone(file):
+    with _locked(file):
         with suppress(FileNotFoundError):
             return _read(file)
         return _write(KnownHomes(file=file, since=time.time_ns()))
@@ -98,26 +98,26 @@ def registry_path() -> Path | None:
     return Path(home) / ".local" / "state" / FOLDER / FILE if Path(home).is_absolute() else None
 
 
-def remember(home: KnownHome) -> bool:
+def record_home(home: KnownHome) -> bool:
     """Know a home from now on, in place of what was known of its path; whether that is possible."""
-    known = known_homes()
+    known = read_known_homes()
     if known is None:
         return False
     try:
-        with _alone(known.file):
+        with _locked(known.file):
             now = _read(known.file)
-            others = [each for each in now.homes if not _is_same(each, home)]
-            _write(replace(now, homes=[*others[1 - MOST :], home]))
+            others = [each for each in now.homes if not _is_same_home(each, home)]
+            _write(replace(now, homes=[*others[1 - MOST_HOMES :], home]))
     except OSError:
         return False
     return True
 
 
-def new_id() -> str:
+def make_home_id() -> str:
     return os.urandom(16).hex()
 
 
-def _is_same(one: KnownHome, other: KnownHome) -> bool:
+def _is_same_home(one: KnownHome, other: KnownHome) -> bool:
     return one.path == other.path or (one.id != "" and one.id == other.id)
 
 
@@ -130,10 +130,10 @@ def _refuse_shared(folder: Path) -> None:
 
 
 @contextmanager
-def _alone(file: Path) -> Iterator[None]:
+def _locked(file: Path) -> Iterator[None]:
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _refuse_shared(file.parent)
-    held = os.open(file.with_name(LOCK), os.O_RDWR | os.O_CREAT | _OPEN, 0o600)
+    held = os.open(file.with_name(LOCK), os.O_RDWR | os.O_CREAT | _OPEN_FLAGS, 0o600)
     try:
         flock(held, LOCK_EX)
         yield
@@ -143,14 +143,14 @@ def _alone(file: Path) -> Iterator[None]:
 
 def _read(file: Path) -> KnownHomes:
     _refuse_shared(file.parent)
-    with os.fdopen(os.open(file, os.O_RDONLY | _OPEN), "rb") as opened:
+    with os.fdopen(os.open(file, os.O_RDONLY | _OPEN_FLAGS), "rb") as opened:
         told = opened.read()
     try:
         said = json.loads(told)
         homes = [_read_home(each) for each in said["homes"]]
         return KnownHomes(file=file, since=int(said["since"]), homes=homes)
     except (ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
-        anew = f"rm -f {quote(str(file))}; echo '{_EMPTY}' > {quote(str(file))}"
+        anew = f"rm -f {quote(str(file))}; echo '{_EMPTY_REGISTRY}' > {quote(str(file))}"
         raise NotTrusted(
             f"{file}, where it is remembered which homes are yours, is damaged: "
             f"`{anew}` begins it anew, and then `holdfast trust PATH` each home that is yours"
@@ -167,11 +167,13 @@ def _read_home(told: dict[str, Any]) -> KnownHome:
 
 def _write(known: KnownHomes) -> KnownHomes:
     told = {"since": known.since, "homes": [asdict(each) for each in known.homes]}
-    aside = known.file.with_name(f"{FILE}.{os.getpid()}.{threading.get_ident()}")
-    aside.unlink(missing_ok=True)
-    with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN, 0o600), "w") as new:
+    temporary = known.file.with_name(f"{FILE}.{os.getpid()}.{threading.get_ident()}")
+    temporary.unlink(missing_ok=True)
+    with os.fdopen(
+        os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN_FLAGS, 0o600), "w"
+    ) as new:
         json.dump(told, new, indent=1)
         new.flush()
         os.fsync(new.fileno())
-    aside.replace(known.file)
+    temporary.replace(known.file)
     return known

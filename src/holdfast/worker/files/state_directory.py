@@ -9,12 +9,12 @@ from pathlib import Path
 
 from holdfast.engine.read import pages
 from holdfast.store.database import is_postgresql, sqlite_path
-from holdfast.worker.files.homes import BESIDE, HOME, accept_home, usable_home
+from holdfast.worker.files.homes import HOME, STATE_SUFFIX, accept_home, usable_home
 from holdfast.worker.files.state_paths import StatePath
 
 
 @dataclass(frozen=True, kw_only=True)
-class State:
+class StateDirectory:
     """One directory of a store; what is in it is for its owner alone.
 
     Everything in it is named by ids and numbers that are checked here, and opened as `StatePath`
@@ -25,15 +25,15 @@ class State:
 
     def log(self, task_id: str, attempt: int) -> StatePath:
         """The log of an attempt."""
-        return self.logs / pages.task_id(task_id) / f"{_number(attempt)}.log"
+        return self.logs / pages.task_id(task_id) / f"{_check_attempt(attempt)}.log"
 
     def files(self, task_id: str, attempt: int) -> StatePath:
         """The directory of what an attempt's command reads and writes; gone when it has ended."""
-        return self._top / "files" / f"{pages.task_id(task_id)}.{_number(attempt)}"
+        return self._top / "files" / f"{pages.task_id(task_id)}.{_check_attempt(attempt)}"
 
     def artifacts(self, task_id: str) -> StatePath:
         """The directory of the files that a task leaves for whoever wants them."""
-        return self.artifacts_of_all / pages.task_id(task_id)
+        return self.all_artifacts / pages.task_id(task_id)
 
     @property
     def logs(self) -> StatePath:
@@ -41,7 +41,7 @@ class State:
         return self._top / "logs"
 
     @property
-    def artifacts_of_all(self) -> StatePath:
+    def all_artifacts(self) -> StatePath:
         """The directory of all artifacts, by task."""
         return self._top / "artifacts"
 
@@ -55,24 +55,24 @@ class State:
         return StatePath(self.root)
 
 
-def _number(attempt: int) -> int:
+def _check_attempt(attempt: int) -> int:
     return pages.number("attempt", attempt, least=0)
 
 
-def state_of(url: str, environment: Mapping[str, str] = os.environ) -> State:
+def find_state_directory(url: str, environment: Mapping[str, str] = os.environ) -> StateDirectory:
     """The state of a store: `HOLDFAST_HOME`, or beside its file, or `.holdfast` from here up.
 
     A `.holdfast` that is found, or a folder beside the file, that may be another's is refused.
     """
     home = environment.get("HOLDFAST_HOME")
     if home:
-        return State(root=Path(home).absolute())
+        return StateDirectory(root=Path(home).absolute())
     if is_postgresql(url) or url.startswith(("http://", "https://")):
         here = Path.cwd()
-        return State(root=usable_home(here, environment) or here / HOME)
+        return StateDirectory(root=usable_home(here, environment) or here / HOME)
     path = sqlite_path(url).absolute()
     if path.parent.name == HOME:
-        return State(root=path.parent)
-    beside = path.with_name(f"{path.name}{BESIDE}")
+        return StateDirectory(root=path.parent)
+    beside = path.with_name(f"{path.name}{STATE_SUFFIX}")
     # Whoever names a store has not said so of what came with it.
-    return State(root=accept_home(beside) if os.path.lexists(beside) else beside)
+    return StateDirectory(root=accept_home(beside) if os.path.lexists(beside) else beside)

@@ -19,9 +19,9 @@ from pathlib import Path
 
 from holdfast.errors import InvalidInput
 
-LINK = "it is reached through a symbolic link, which is not followed; remove the link"
-NO_FILE = "it is no regular file; remove it"
-FOREIGN = "it belongs to another user; remove it"
+LINK_REASON = "it is reached through a symbolic link, which is not followed; remove the link"
+NO_FILE_REASON = "it is no regular file; remove it"
+FOREIGN_REASON = "it belongs to another user; remove it"
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,255}")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -61,9 +61,9 @@ class StatePath:
     def folder(self, *, make: bool = False) -> Iterator[int]:
         """A descriptor of it as a folder; made where it is missing, for its owner alone."""
         if make and not self.root.is_dir():
-            from holdfast.worker.files.homes import private  # noqa: PLC0415 - homes hold state too
+            from holdfast.worker.files.homes import make_private_directory  # noqa: PLC0415 - homes hold state too
 
-            private(self.root)
+            make_private_directory(self.root)
         descriptor = os.open(self.root, _FOLDER)
         try:
             for name in self.names:
@@ -86,7 +86,7 @@ class StatePath:
             with self.parent.folder(make=make) as folder:
                 file = os.open(self.name, flags | _FILE, 0o600, dir_fd=folder)
         except OSError as error:
-            raise self._explained(error) from error
+            raise self._explain_error(error) from error
         try:
             self._refuse_foreign(os.fstat(file))
         except OSError:
@@ -94,24 +94,24 @@ class StatePath:
             raise
         return file
 
-    def _explained(self, error: OSError) -> OSError:
+    def _explain_error(self, error: OSError) -> OSError:
         if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EMLINK}:
-            return OSError(errno.ELOOP, LINK, str(self))
+            return OSError(errno.ELOOP, LINK_REASON, str(self))
         # A pipe that nobody reads.
         if error.errno == errno.ENXIO:
-            return OSError(errno.EINVAL, NO_FILE, str(self))
+            return OSError(errno.EINVAL, NO_FILE_REASON, str(self))
         return OSError(error.errno, error.strerror, str(self))
 
     def _refuse_foreign(self, found: os.stat_result) -> None:
         if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, NO_FILE, str(self))
+            raise OSError(errno.EINVAL, NO_FILE_REASON, str(self))
         if found.st_uid == geteuid():
             return
-        from holdfast.worker.files.homes import is_said  # noqa: PLC0415 - homes hold state too
+        from holdfast.worker.files.homes import is_home_of  # noqa: PLC0415 - homes hold state too
 
         owner = self.root.stat().st_uid
-        if found.st_uid != owner or not is_said(self.root, owner):
-            raise OSError(errno.EPERM, FOREIGN, str(self))
+        if found.st_uid != owner or not is_home_of(self.root, owner):
+            raise OSError(errno.EPERM, FOREIGN_REASON, str(self))
 
     def read(self, limit: int = -1, start: int = 0) -> bytes:
         with os.fdopen(self.open(os.O_RDONLY), "rb") as file:
@@ -120,14 +120,14 @@ class StatePath:
 
     def write(self, content: bytes) -> None:
         """Write it anew: whoever reads it finds all of it, or what was there before."""
-        aside = self.parent / f"{self.name}.{os.urandom(6).hex()}.new"
-        file = aside.open(os.O_WRONLY | os.O_CREAT | os.O_EXCL, make=True)
+        temporary = self.parent / f"{self.name}.{os.urandom(6).hex()}.new"
+        file = temporary.open(os.O_WRONLY | os.O_CREAT | os.O_EXCL, make=True)
         try:
             with os.fdopen(file, "wb") as opened:
                 opened.write(content)
-            aside.rename(self.name)
+            temporary.rename(self.name)
         except BaseException:
-            aside.remove()
+            temporary.remove()
             raise
 
     def rename(self, name: str) -> None:
@@ -140,13 +140,13 @@ class StatePath:
         with suppress(FileNotFoundError), self.parent.folder() as folder:
             os.unlink(self.name, dir_fd=folder)
 
-    def make_folder(self) -> Made:
+    def make_folder(self) -> FolderIdentity:
         """Make it as a folder; raises `FileExistsError` where there is something already."""
         with self.parent.folder(make=True) as folder:
             os.mkdir(self.name, 0o700, dir_fd=folder)
-            return Made.of(os.stat(self.name, dir_fd=folder, follow_symlinks=False))
+            return FolderIdentity.of(os.stat(self.name, dir_fd=folder, follow_symlinks=False))
 
-    def remove_folder(self, made: Made | None = None) -> None:
+    def remove_folder(self, made: FolderIdentity | None = None) -> None:
         """Remove it with all that is in it, where it is a folder of this user's own.
 
         With `made`, only the very folder that was made then: nothing that took its place.
@@ -154,10 +154,10 @@ class StatePath:
         with suppress(OSError), self.parent.folder() as folder:
             found = os.stat(self.name, dir_fd=folder, follow_symlinks=False)
             own = stat.S_ISDIR(found.st_mode) and found.st_uid == geteuid()
-            if own and made in {None, Made.of(found)}:
+            if own and made in {None, FolderIdentity.of(found)}:
                 shutil.rmtree(self.name, ignore_errors=True, dir_fd=folder)
 
-    def listed(self) -> list[str]:
+    def list_names(self) -> list[str]:
         """The names of what is in it as a folder, without those that no place here can have."""
         with suppress(OSError), self.folder() as folder, os.scandir(folder) as found:
             return sorted(each.name for each in found if _NAME.fullmatch(each.name))
@@ -165,31 +165,31 @@ class StatePath:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class FolderIdentity:
     """A folder that was made here, by what no other folder has while it is there."""
 
     device: int
     inode: int
 
     @classmethod
-    def of(cls, found: os.stat_result) -> Made:
+    def of(cls, found: os.stat_result) -> FolderIdentity:
         return cls(found.st_dev, found.st_ino)
 
 
 def open_private(path: Path, flags: int, home: Path) -> int:
     """Open a file below a home; what is made, with the folders on the way, is its owner's alone."""
-    return _place(path, home).open(flags, make=bool(flags & os.O_CREAT))
+    return _state_path(path, home).open(flags, make=bool(flags & os.O_CREAT))
 
 
 def read_private(path: Path, home: Path) -> bytes:
     """What a file below a home holds."""
-    return _place(path, home).read()
+    return _state_path(path, home).read()
 
 
 def write_private(path: Path, text: str, home: Path) -> None:
     """Have a file below a home hold a text and nothing else, at one moment for whoever reads it."""
-    _place(path, home).write(text.encode())
+    _state_path(path, home).write(text.encode())
 
 
-def _place(path: Path, home: Path) -> StatePath:
+def _state_path(path: Path, home: Path) -> StatePath:
     return StatePath(home, path.relative_to(home).parts)

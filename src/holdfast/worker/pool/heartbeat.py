@@ -12,7 +12,7 @@ from holdfast.model.result import TransitionResult
 from holdfast.model.task import Renewal
 from holdfast.threads import PollingLoop
 from holdfast.worker.attempt.execution import Execution
-from holdfast.worker.store_port import Office
+from holdfast.worker.store_port import StorePort
 
 # What waits does so on a clock that stands still during suspend: it has to look at the other.
 LOOK_EVERY = 1.0
@@ -21,7 +21,7 @@ log = logging.getLogger("holdfast.heartbeat")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class RenewalRequest:
     """A renewal under way; its lease counts from before it was sent."""
 
     at: float
@@ -31,45 +31,45 @@ class Asked:
 class Heartbeat:
     """Its own thread, so that a busy step cannot starve it; it never waits for the store."""
 
-    def __init__(self, engine: Office, executions: Callable[[], Sequence[Execution]]) -> None:
-        self._engine = engine
+    def __init__(self, store: StorePort, executions: Callable[[], Sequence[Execution]]) -> None:
+        self._store = store
         self._executions = executions
-        self._due = engine.clock.monotonic() + engine.settings.renewal
+        self._due = store.clock.monotonic() + store.settings.renewal
         # Each by itself: somebody may have locked the row of one of them.
-        self._asked: dict[Execution, Asked] = {}
+        self._renewals: dict[Execution, RenewalRequest] = {}
         self._resting = False
-        loop = PollingLoop(engine.threads, "holdfast-heartbeat", self._look)
+        loop = PollingLoop(store.threads, "holdfast-heartbeat", self._run_step)
         self.start, self.close = loop.start, loop.close
         # Something may have to end sooner than the next renewal.
         self.kick = loop.kick
 
-    def attend(self) -> None:
+    def note_begun(self) -> None:
         """Look after what has just begun; one that has something to look after does that anyway."""
         if self._resting:
             self.kick()
 
     def step(self) -> float:
         """Do what is due now; the answer is how many seconds nothing will be."""
-        self._hear()
-        now = self._engine.clock.monotonic()
-        for execution in self._live():
+        self._take_replies()
+        now = self._store.clock.monotonic()
+        for execution in self._list_live():
             self._end_if_over(execution, now)
-        live = self._live()
-        free = [each for each in live if each not in self._asked]
-        if now >= self._due and (free or not self._asked):
-            self._due = now + self._engine.settings.renewal
+        live = self._list_live()
+        free = [each for each in live if each not in self._renewals]
+        if now >= self._due and (free or not self._renewals):
+            self._due = now + self._store.settings.renewal
             if free:
-                self._ask(now, free)
+                self._renew(now, free)
             free = []
-        moments = [self._due] if free or not self._asked else []
+        moments = [self._due] if free or not self._renewals else []
         for each in live:
             timeout = None if each.reported else each.timeout_at
             moments.append(each.deadline if timeout is None else min(each.deadline, timeout))
         # Of what has ended, whose answer is still to come, there is nothing more to do.
-        rest = now + self._engine.settings.renewal
+        rest = now + self._store.settings.renewal
         return max(0.0, min(moments, default=rest) - now)
 
-    def _live(self) -> list[Execution]:
+    def _list_live(self) -> list[Execution]:
         return [each for each in self._executions() if not each.ended.is_set()]
 
     def _end_if_over(self, execution: Execution, now: float) -> None:
@@ -83,58 +83,58 @@ class Heartbeat:
             execution.fail(TimeoutError(f"ran longer than {seconds:g} s"))
             execution.end()
 
-    def _ask(self, now: float, live: Sequence[Execution]) -> None:
+    def _renew(self, now: float, live: Sequence[Execution]) -> None:
         try:
-            replies = self._engine.work.renew_each([_renewal(each) for each in live])
+            replies = self._store.work.renew_each([_make_renewal(each) for each in live])
         except HoldfastError:
             log.exception("could not renew %d leases", len(live))
             return
         for execution, reply in zip(live, replies, strict=True):
-            self._asked[execution] = Asked(at=now, reply=reply)
+            self._renewals[execution] = RenewalRequest(at=now, reply=reply)
             reply.add_done_callback(lambda _: self.kick())
 
-    def _hear(self) -> None:
+    def _take_replies(self) -> None:
         errors: list[BaseException] = []
         busy: list[Execution] = []
-        for execution in [each for each, asked in self._asked.items() if asked.reply.done()]:
-            asked = self._asked.pop(execution)
+        for execution in [each for each, asked in self._renewals.items() if asked.reply.done()]:
+            asked = self._renewals.pop(execution)
             error = asked.reply.exception()
             if error is not None:
                 errors.append(error)
                 if isinstance(error, StoreBusy) and not execution.ended.is_set():
                     busy.append(execution)
             else:
-                self._hear_of(execution, asked.at, asked.reply.result())
+                self._take_reply(execution, asked.at, asked.reply.result())
         if errors:
             log.error("could not renew %d leases: %s", len(errors), errors[0])
         if busy:
             # It has waited for long: what is left of the lease may be less than until the next.
-            self._ask(self._engine.clock.monotonic(), busy)
+            self._renew(self._store.clock.monotonic(), busy)
 
-    def _hear_of(self, execution: Execution, asked_at: float, answer: TransitionResult) -> None:
+    def _take_reply(self, execution: Execution, asked_at: float, answer: TransitionResult) -> None:
         if answer.ok:
-            execution.deadline = asked_at + self._engine.settings.lease
+            execution.deadline = asked_at + self._store.settings.lease
         elif not execution.reported:
             log.warning("%s is over: %s", execution, answer.detail or answer.reason)
             execution.end()
 
-    def _look(self) -> float:
-        pause = self._engine.settings.recovery
+    def _run_step(self) -> float:
+        pause = self._store.settings.recovery
         try:
             pause = self.step()
         except Exception:
             log.exception("a heartbeat failed; the next one comes in %s s", pause)
         # Said before it looks: what begins after that look finds it so, and calls.
         self._resting = True
-        if self._live():
+        if self._list_live():
             self._resting = False
             return min(pause, LOOK_EVERY)
         return pause
 
 
-def _renewal(execution: Execution) -> Renewal:
+def _make_renewal(execution: Execution) -> Renewal:
     return Renewal(
         task_id=execution.task_id,
         token=execution.assignment.token,
-        progress=execution.context.noted,
+        progress=execution.context.latest_progress,
     )

@@ -14,22 +14,22 @@ from holdfast.model.worker import LiveWorker
 from holdfast.store.database import Row
 from holdfast.store.deadlocks import refuse_deadlock
 from holdfast.worker.pool.worker_options import WorkerOptions
-from holdfast.worker.steps.process_identity import Origin
-from holdfast.worker.store_port import Office
+from holdfast.worker.steps.process_identity import ProcessIdentity
+from holdfast.worker.store_port import StorePort
 
 log = logging.getLogger("holdfast.worker")
 # For how many seconds a worker that goes waits until that is known.
-LEAVING = 1.0
+LEAVE_SECONDS = 1.0
 
 
 class Presence:
     """Speaks up as often as leases are renewed; until it leaves, it never waits for the store."""
 
-    def __init__(self, engine: Office, options: WorkerOptions) -> None:
-        self._engine = engine
+    def __init__(self, store: StorePort, options: WorkerOptions) -> None:
+        self._store = store
         self._options = options
-        self._due = engine.clock.monotonic()
-        self._asked: Future[Row | None] | None = None
+        self._due = store.clock.monotonic()
+        self._reply: Future[Row | None] | None = None
         self._started_at: int | None = None
         self._pausing: str | None = None
         self._warned = False
@@ -39,56 +39,56 @@ class Presence:
 
         The answer are its options, with the name that it has from now on.
         """
-        refuse_deadlock("worker(…)", self._engine.file)
-        self._due = self._engine.clock.monotonic() + self._engine.settings.renewal
+        refuse_deadlock("worker(…)", self._store.file)
+        self._due = self._store.clock.monotonic() + self._store.settings.renewal
         given = self._options
         try:
-            for name in self._free_names():
+            for name in self._find_free_names():
                 self._options = replace(given, name=name)
-                if (found := self._say().result()) is not None:
-                    self._registered(found)
+                if (found := self._send().result()) is not None:
+                    self._note_registration(found)
                     break
             if given.name not in {None, self._options.name}:
-                self._say_called(given.named)
+                self._warn_of_name(given.named)
         except HoldfastError as error:
             self._options = replace(self._options, name=self._options.named)
-            self._say_silent(error)
+            self._warn_of_silence(error)
         return self._options
 
-    def _free_names(self) -> Iterator[str]:
+    def _find_free_names(self) -> Iterator[str]:
         """Each of its names under which nobody lives.
 
         A worker of this machine whose process is gone is forgotten first: its name may be the one.
         """
-        taken = {each.name for each in self._engine.workers.list() if not self._buried(each)}
+        taken = {each.name for each in self._store.workers.list() if not self._forget_if_gone(each)}
         options = self._options
-        yield from (name for name in map(options.slot, count(1)) if name not in taken)
+        yield from (name for name in map(options.number_name, count(1)) if name not in taken)
 
-    def _buried(self, worker: LiveWorker) -> bool:
-        origin = Origin.read(worker.process)
+    def _forget_if_gone(self, worker: LiveWorker) -> bool:
+        origin = ProcessIdentity.read(worker.process)
         if origin is None or not origin.is_gone:
             return False
-        self._engine.workers.forget(worker.name, worker.started_at)
+        self._store.workers.forget(worker.name, worker.started_at)
         return True
 
     def step(self, pausing: str | None = None) -> str | None:
         """Say it where it is due, and why nothing is claimed; the answer is what it is told."""
-        told = self._hear()
-        now = self._engine.clock.monotonic()
-        if self._asked is None and (now >= self._due or pausing != self._pausing):
-            self._due, self._pausing = now + self._engine.settings.renewal, pausing
-            self._asked = self._say()
+        told = self._take_reply()
+        now = self._store.clock.monotonic()
+        if self._reply is None and (now >= self._due or pausing != self._pausing):
+            self._due, self._pausing = now + self._store.settings.renewal, pausing
+            self._reply = self._send()
         return told
 
     def leave(self) -> None:
         """Say that it is gone, and wait a little: a program may end with its worker."""
         if self._started_at is not None:
             with suppress(HoldfastError, TimeoutError):
-                told = self._engine.workers.forget.submit(self._options.named, self._started_at)
-                told.result(LEAVING)
+                told = self._store.workers.forget.submit(self._options.named, self._started_at)
+                told.result(LEAVE_SECONDS)
 
-    def _say(self) -> Future[Row | None]:
-        workers, options = self._engine.workers, self._options
+    def _send(self) -> Future[Row | None]:
+        workers, options = self._store.workers, self._options
         if self._started_at is not None:
             return workers.announce.submit(options.named, self._started_at, self._pausing)
         return workers.register.submit(
@@ -96,29 +96,29 @@ class Presence:
             agents=options.agents,
             tags=options.tags,
             concurrency=options.concurrency,
-            process=str(Origin.own()),
+            process=str(ProcessIdentity.own()),
         )
 
-    def _hear(self) -> str | None:
-        asked = self._asked
+    def _take_reply(self) -> str | None:
+        asked = self._reply
         if asked is None or not asked.done():
             return None
-        self._asked = None
+        self._reply = None
         try:
             found = asked.result()
         except HoldfastError as error:
-            self._say_silent(error)
+            self._warn_of_silence(error)
             return None
         if self._started_at is None:
-            self._registered(found)
+            self._note_registration(found)
         elif found is None:
             # It was silent for so long that it was forgotten.
-            self._started_at, self._due = None, self._engine.clock.monotonic()
+            self._started_at, self._due = None, self._store.clock.monotonic()
         else:
             return str(found["told"]) if found["told"] else None
         return None
 
-    def _say_called(self, wanted: str) -> None:
+    def _warn_of_name(self, wanted: str) -> None:
         log.warning(
             "another worker named %s lives, or has died just now: this one is called %s, in the "
             "list of workers too and where one is told to go",
@@ -126,10 +126,10 @@ class Presence:
             self._options.named,
         )
 
-    def _say_silent(self, error: HoldfastError) -> None:
+    def _warn_of_silence(self, error: HoldfastError) -> None:
         log.warning("%s could not say that it lives: %s", self._options, error)
 
-    def _registered(self, found: Row | None) -> None:
+    def _note_registration(self, found: Row | None) -> None:
         if found is not None:
             self._started_at = int(found["started_at"])
             # What was said of that before is not known of it any more.

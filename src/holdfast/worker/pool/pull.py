@@ -13,12 +13,12 @@ from holdfast.engine.claims.standing_claims import StandingClaim
 from holdfast.errors import HoldfastError, ShuttingDown
 from holdfast.model.task import Assignment
 from holdfast.worker.pool.worker_options import WorkerOptions
-from holdfast.worker.store_port import Office
+from holdfast.worker.store_port import StorePort
 
 log = logging.getLogger("holdfast.worker")
 
 
-class Asking:
+class Puller:
     """One question at a time, by whatever thread has heard that there may be something.
 
     `may` tells whether the worker takes anything now, `again` has its own thread ask, and `end`
@@ -27,71 +27,75 @@ class Asking:
 
     def __init__(
         self,
-        engine: Office,
+        store: StorePort,
         *,
-        may: Callable[[], bool],
-        again: Callable[[], None],
-        end: Callable[[], None],
+        may_pull: Callable[[], bool],
+        pull_again: Callable[[], None],
+        on_shutdown: Callable[[], None],
     ) -> None:
-        self._engine = engine
-        self._may = may
-        self._again = again
-        self._end = end
-        self._lock = engine.threads.lock()
+        self._store = store
+        self._may_pull = may_pull
+        self._pull_again = pull_again
+        self._on_shutdown = on_shutdown
+        self._lock = store.threads.lock()
         self._asked: Future[None] | None = None
-        self._asked_at = engine.clock.monotonic()
+        self._pulled_at = store.clock.monotonic()
         self.hinted = True
 
     def ask(self, standing_claim: StandingClaim, *, hinted: bool = False) -> bool:
         """Ask after a hint, or when it was long ago; whether it did."""
-        poll, now = self._engine.settings.poll, self._engine.clock.monotonic()
+        poll, now = self._store.settings.poll, self._store.clock.monotonic()
         with self._lock:
             if hinted:
                 self.hinted = True
-            wanted = self.hinted or now >= self._asked_at + poll
+            wanted = self.hinted or now >= self._pulled_at + poll
             waits = self._asked is not None and not self._asked.done()
-            if waits or not wanted or not self._may():
+            if waits or not wanted or not self._may_pull():
                 return False
-            self.hinted, self._asked_at = False, now
-            self._asked = asked = self._engine.work.pull.submit(standing_claim)
-        asked.add_done_callback(self._hear)
+            self.hinted, self._pulled_at = False, now
+            self._asked = asked = self._store.work.pull.submit(standing_claim)
+        asked.add_done_callback(self._on_reply)
         return True
 
-    def _hear(self, asked: Future[None]) -> None:
+    def _on_reply(self, asked: Future[None]) -> None:
         error = asked.exception()
         if isinstance(error, ShuttingDown):
-            self._end()
+            self._on_shutdown()
         elif error is not None:
-            pause = self._engine.settings.poll
+            pause = self._store.settings.poll
             log.error("could not look for work; trying again in %s s: %s", pause, error)
         elif self.hinted:
             # A hint that came meanwhile is about what this one may have missed.
-            self._again()
+            self._pull_again()
 
 
 LOOK_EVERY = 0.1
 
 
-class Override:
-    def __init__(self, engine: Office, options: WorkerOptions, *, bare: bool) -> None:
-        self._engine = engine
+class RunNowClaims:
+    def __init__(self, store: StorePort, options: WorkerOptions, *, bare: bool) -> None:
+        self._store = store
         self._bare = bare
         self._options = options
-        self._asked = self._looked = engine.clock.monotonic()
+        self._asked = self._looked_at = store.clock.monotonic()
         self._reply: Future[list[Assignment]] | None = None
-        self._key: tuple[str, int] | None = None
+        self._claimed: tuple[str, int] | None = None
 
-    def serve(self, options: WorkerOptions) -> None:
+    def use_options(self, options: WorkerOptions) -> None:
         """Claim from now on under the name that the worker has taken."""
         self._options = options
 
     def ask(self, running: Container[tuple[str, int]]) -> int:
         """Claim what is to run now, unless its place is taken; how many are on their way."""
-        now = self._engine.clock.monotonic()
-        if self._reply is not None or self._key in running or now < self._looked + LOOK_EVERY:
+        now = self._store.clock.monotonic()
+        if (
+            self._reply is not None
+            or self._claimed in running
+            or now < self._looked_at + LOOK_EVERY
+        ):
             return 0
-        self._looked = self._asked = now
-        options, work = self._options, self._engine.work
+        self._looked_at = self._asked = now
+        options, work = self._options, self._store.work
         found = work.first_now(options.agents, options.tags, bare=self._bare)
         if found is None:
             return 0
@@ -112,5 +116,5 @@ class Override:
             log.warning("what is to run now could not be claimed: %s", error)
             given = []
         for each in given:
-            self._key = (each.task_id, each.attempt)
+            self._claimed = (each.task_id, each.attempt)
         return [(given, self._asked)]

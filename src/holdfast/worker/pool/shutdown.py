@@ -15,12 +15,12 @@ from types import FrameType
 from holdfast.clock import Clock
 from holdfast.worker.attempt.execution import Execution
 
-PATIENCE = 3.0
+GIVE_BACK_SECONDS = 3.0
 LOOK_EVERY = 0.05
 SHOWN = 10
 
 
-def tell_waiting(executions: Sequence[Execution]) -> str:
+def describe_waiting(executions: Sequence[Execution]) -> str:
     """What a worker that was interrupted still waits for."""
     running = sorted(map(str, executions))
     if not running:
@@ -38,23 +38,23 @@ def give_back(
 ) -> None:
     """Stop what can be stopped, and wait until it has been given back."""
     stopped = {each.key for each in executions() if each.abandon()}
-    give_up = clock.monotonic() + PATIENCE
+    give_up = clock.monotonic() + GIVE_BACK_SECONDS
     while stopped & {each.key for each in executions()} and clock.monotonic() < give_up:
         wait(LOOK_EVERY)
 
 
-def evict(executions: Sequence[Execution]) -> None:
+def evict_executions(executions: Sequence[Execution]) -> None:
     """Stop and give back what can be, and keep no lease of the rest."""
     for each in executions:
         if not each.abandon():
             each.end()
 
 
-HEARD = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 @contextmanager
-def signals() -> Iterator[list[int]]:
+def record_signals() -> Iterator[list[int]]:
     """The first two of Ctrl-C, SIGTERM and SIGHUP as they come, where signals can be heard at all.
 
     The third one is the system's to deal with: no thread of this process can hold it up.
@@ -63,7 +63,7 @@ def signals() -> Iterator[list[int]]:
     if threading.current_thread() is not threading.main_thread():
         yield heard
         return
-    before = {each: signal.getsignal(each) for each in HEARD}
+    before = {each: signal.getsignal(each) for each in SIGNALS}
     if before[signal.SIGINT] is not signal.default_int_handler:
         del before[signal.SIGINT]
     # Under nohup a closed terminal is to be ignored, and stays so.
@@ -86,7 +86,7 @@ def signals() -> Iterator[list[int]]:
             signal.signal(each, handler)
 
 
-def die(number: int) -> None:
+def end_process_by_signal(number: int) -> None:
     """End this process as the signal would have, had nobody heard it."""
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)

@@ -13,45 +13,45 @@ from holdfast.threads import RunningThread, Threads
 
 T = TypeVar("T")
 U = TypeVar("U")
-IDLE = 10.0
+IDLE_SECONDS = 10.0
 # A job that takes longer than this holds up those behind it; it halves with each that is found.
-QUICK = 0.001
+QUICK_SECONDS = 0.001
 HALVINGS = 6
 
 log = logging.getLogger("holdfast.worker")
 
 
-class Crew(Generic[T]):
+class StepThreads(Generic[T]):
     """Whoever takes a job and leaves others behind has somebody stand by for them.
 
     Who stands by takes a job when nobody has begun one for a moment. So a step that blocks holds up
     no other for long, and a thousand that do not block are done by one thread after the other.
     """
 
-    def __init__(self, threads: Threads, name: str, work: Callable[[T], None]) -> None:
+    def __init__(self, threads: Threads, name: str, do_job: Callable[[T], None]) -> None:
         self._threads = threads
         self._name = name
-        self._work = work
+        self._do_job = do_job
         self._changed = threads.condition()
         self._jobs: deque[T] = deque()
         self._busy = 0
         self._idle = 0
         self._begun = 0
         self._stuck = 0
-        self._called = False
-        self._standing = False
+        self._woken = False
+        self._standing_by = False
         self._starting = False
         self._closed = False
         self._members: list[RunningThread] = []
-        self._here = threading.local()
+        self._local = threading.local()
 
     def run(self, jobs: Sequence[T]) -> None:
         """Have jobs done; raises when a thread is wanted for them and cannot be had."""
         with self._changed:
             self._jobs.extend(jobs)
-            start = self._call_somebody()
+            start = self._wake_or_start()
         if start:
-            self._start()
+            self._start_thread()
 
     def offer(self, job: T, *, free: bool = False) -> bool:
         """Have a job done next by one of those who are here; false when nobody can.
@@ -59,17 +59,17 @@ class Crew(Generic[T]):
         One of them who is about to be `free` does it without another being woken.
         """
         with self._changed:
-            if self._closed or not (free or self._idle or self._standing):
+            if self._closed or not (free or self._idle or self._standing_by):
                 return False
             self._jobs.appendleft(job)
             if not free:
-                self._call_somebody()
+                self._wake_or_start()
         return True
 
-    def has_member_here(self) -> bool:
-        return getattr(self._here, "member", False)
+    def is_own_thread(self) -> bool:
+        return getattr(self._local, "member", False)
 
-    def take_back(self, jobs: Sequence[U]) -> list[U]:
+    def take_unbegun(self, jobs: Sequence[U]) -> list[U]:
         """Those of some jobs that nobody has begun, and nobody will."""
         with self._changed:
             found = [job for job in jobs if job in self._jobs]
@@ -86,21 +86,21 @@ class Crew(Generic[T]):
             for member in left:
                 member.join()
 
-    def _call_somebody(self) -> bool:
+    def _wake_or_start(self) -> bool:
         """Have somebody there for the next job; whether a thread has to be started for that."""
-        if not self._jobs or self._starting or self._called or self._standing:
+        if not self._jobs or self._starting or self._woken or self._standing_by:
             return False
         if self._idle:
             # Noted, because one that gives up waiting just now may miss the call itself.
-            self._called = True
+            self._woken = True
             self._changed.notify()
             return False
         self._starting = True
         return True
 
-    def _start(self) -> None:
+    def _start_thread(self) -> None:
         try:
-            member = self._threads.start(self._name, self._live)
+            member = self._threads.start(self._name, self._run_jobs)
             # Who was started may be starting the next one by now.
             with self._changed:
                 self._members = [*(each for each in self._members if each.is_alive()), member]
@@ -108,37 +108,37 @@ class Crew(Generic[T]):
             self._starting = False
             raise
 
-    def _live(self) -> None:
+    def _run_jobs(self) -> None:
         self._starting = False
-        self._here.member = True
-        taken = self._take()
+        self._local.member = True
+        taken = self._take_job()
         while taken is not None:
             job, start = taken
             if start:
-                self._start_for_the_next()
+                self._try_to_start_thread()
             try:
                 # What a step leaves in its context is not for the next one.
-                Context().run(self._work, job)
+                Context().run(self._do_job, job)
             except BaseException:
-                self._fall_out()
+                self._leave_next_job()
                 raise
-            taken = self._take(after=1)
+            taken = self._take_job(after=1)
 
-    def _fall_out(self) -> None:
+    def _leave_next_job(self) -> None:
         """Leave what this thread would have done next to another."""
         with self._changed:
             self._busy -= 1
-            start = self._call_somebody()
+            start = self._wake_or_start()
         if start:
-            self._start_for_the_next()
+            self._try_to_start_thread()
 
-    def _start_for_the_next(self) -> None:
+    def _try_to_start_thread(self) -> None:
         try:
-            self._start()
+            self._start_thread()
         except RuntimeError as error:
             log.warning("no thread for the next step, which waits for one that is busy: %s", error)
 
-    def _take(self, after: int = 0) -> tuple[T, bool] | None:
+    def _take_job(self, after: int = 0) -> tuple[T, bool] | None:
         """The next job, and whether somebody has to be started; none when none came for long.
 
         Whoever comes from a job takes the next one; anybody else, where all the others are stuck.
@@ -147,32 +147,32 @@ class Crew(Generic[T]):
             self._busy -= after
             mine = bool(after)
             while not (mine and self._jobs):
-                if self._jobs and not self._standing:
-                    mine = self._is_wanted()
-                elif (self._closed and not self._jobs) or not self._rest():
+                if self._jobs and not self._standing_by:
+                    mine = self._stand_by()
+                elif (self._closed and not self._jobs) or not self._wait_for_job():
                     return None
                 else:
                     mine = False
             self._busy += 1
             self._begun += 1
-            return self._jobs.popleft(), self._call_somebody()
+            return self._jobs.popleft(), self._wake_or_start()
 
-    def _is_wanted(self) -> bool:
+    def _stand_by(self) -> bool:
         """Stand by: whether nobody begins a job in the meantime, though there are some."""
         if not self._busy:
             return True
         begun = self._begun
-        self._standing = True
-        self._changed.wait(QUICK / 2**self._stuck)
-        self._standing = self._called = False
+        self._standing_by = True
+        self._changed.wait(QUICK_SECONDS / 2**self._stuck)
+        self._standing_by = self._woken = False
         stuck = self._begun == begun
         self._stuck = min(HALVINGS, self._stuck + 1) if stuck else 0
         return stuck
 
-    def _rest(self) -> bool:
+    def _wait_for_job(self) -> bool:
         """Whether there may be something to do; not when nothing came for long."""
         self._idle += 1
-        self._changed.wait(IDLE)
+        self._changed.wait(IDLE_SECONDS)
         self._idle -= 1
-        called, self._called = self._called, False
+        called, self._woken = self._woken, False
         return called or bool(self._jobs)

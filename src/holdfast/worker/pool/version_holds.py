@@ -10,25 +10,25 @@ from holdfast.engine.read.missing_functions import WANTED_AT_ONCE
 from holdfast.model.task import Assignment
 from holdfast.worker.attempt.execution import Functions
 from holdfast.worker.pool.worker_options import WorkerOptions
-from holdfast.worker.store_port import Office
+from holdfast.worker.store_port import StorePort
 
 LOOK_EVERY = 1.0
 REMEMBERED = 1_000
 # At most so many are lifted before the worker comes to them: another one without their functions
 # takes each of them once more, and must remember them all until then.
-LIFTED = REMEMBERED // 2
+LIFTED_AT_MOST = REMEMBERED // 2
 # For how many seconds what a full worker has lifted is taken to be on its way to it.
-AHEAD = 60.0
+AHEAD_SECONDS = 60.0
 
 
-class Passed(NamedTuple):
+class LeftTask(NamedTuple):
     """How a task stood when it was claimed to be given back, and whether its function was there."""
 
     seen: int
     known: bool
 
 
-class Versions:
+class VersionHolds:
     """Keeps a worker from taking again and again what it has put on hold `version` itself.
 
     When a person lifts the hold, every worker tries the task once more. When a worker does, it is
@@ -37,25 +37,25 @@ class Versions:
 
     def __init__(
         self,
-        engine: Office,
+        store: StorePort,
         functions: Functions,
         options: WorkerOptions,
         *,
         at_once: int = WANTED_AT_ONCE,
-        lifted: int = LIFTED,
+        lifted_at_most: int = LIFTED_AT_MOST,
     ) -> None:
-        self._engine = engine
+        self._store = store
         self._functions = functions
         self._options = options
         self._at_once = at_once
-        self._lifted = lifted
+        self._lifted_at_most = lifted_at_most
         # Whether more is on hold that this program has the functions of, for when there is room.
-        self.more = False
+        self.has_more = False
         # What it has lifted while it was full, and when.
         self.draw_task_ids: dict[str, float] = {}
         self._after = ""
-        self._looked: float | None = None
-        self._passed: dict[str, Passed] = {}
+        self._looked_at: float | None = None
+        self._left_to_others: dict[str, LeftTask] = {}
 
     @property
     def bare(self) -> bool:
@@ -63,16 +63,16 @@ class Versions:
 
         Most programs leave that to whoever claims it.
         """
-        return self._functions.knows(None, None)
+        return self._functions.has_function(None, None)
 
     def begin(self, options: WorkerOptions) -> None:
         """Lift for the first time, under the name by which others know that the worker lives."""
         self._options = options
-        self.lift()
+        self.lift_holds()
 
-    def passed(self) -> tuple[str, ...]:
+    def list_tasks_left(self) -> tuple[str, ...]:
         """The tasks to leave to others."""
-        return tuple(self._passed)
+        return tuple(self._left_to_others)
 
     def hold(self, assignment: Assignment) -> None:
         """Put a task on hold until a program with its function comes along.
@@ -83,15 +83,15 @@ class Versions:
         task_id, work = assignment.task_id, assignment.work
         external = work is not None and work.external
         if not external:
-            self._engine.tasks.hold(task_id, "version", actor="worker")
-        known = self._functions.knows(assignment.workflow, assignment.step)
+            self._store.tasks.hold(task_id, "version", actor="worker")
+        known = self._functions.has_function(assignment.workflow, assignment.step)
         # A server tells no rows; of what is put on hold by none, nobody can lift a hold either.
         row: Mapping[str, int] = getattr(assignment, "row", {})
-        self._passed[task_id] = Passed(row.get("version", 0), known and not external)
-        while len(self._passed) > REMEMBERED:
-            del self._passed[next(iter(self._passed))]
+        self._left_to_others[task_id] = LeftTask(row.get("version", 0), known and not external)
+        while len(self._left_to_others) > REMEMBERED:
+            del self._left_to_others[next(iter(self._left_to_others))]
 
-    def lift(self, *, full: bool = False) -> bool:
+    def lift_holds(self, *, full: bool = False) -> bool:
         """Look for tasks on hold that this program has the functions of: some, not too often.
 
         And for those that an earlier release put on hold though no program has them. A worker that
@@ -99,41 +99,41 @@ class Versions:
         functions would only take and hold the others again. The answer is whether it leaves less to
         others than before.
         """
-        now = self._engine.clock.monotonic()
-        early = self._looked is not None and now < self._looked + LOOK_EVERY
-        if early and (full or not self.more):
+        now = self._store.clock.monotonic()
+        early = self._looked_at is not None and now < self._looked_at + LOOK_EVERY
+        if early and (full or not self.has_more):
             return False
-        freed = not early and self._forget_lifted()
+        freed = not early and self._forget_lifted_tasks()
         if not early:
-            self._looked = now
-        self._lift_known(self._room_ahead(now) if full else self._lifted, full=full)
+            self._looked_at = now
+        self._lift_known_tasks(self._room_ahead(now) if full else self._lifted_at_most, full=full)
         return freed
 
     def _room_ahead(self, now: float) -> int:
         self.draw_task_ids = {
-            each: at for each, at in self.draw_task_ids.items() if now < at + AHEAD
+            each: at for each, at in self.draw_task_ids.items() if now < at + AHEAD_SECONDS
         }
         return self._options.concurrency - len(self.draw_task_ids)
 
-    def _forget_lifted(self) -> bool:
-        passed = dict(self._passed)
+    def _forget_lifted_tasks(self) -> bool:
+        passed = dict(self._left_to_others)
         if not passed:
             return False
-        lifted = self._engine.tasks.lifted([(each, at.seen) for each, at in passed.items()])
+        lifted = self._store.tasks.lifted([(each, at.seen) for each, at in passed.items()])
         for task_id in lifted:
             # Unless it was claimed and given back again while this was asked.
-            if self._passed.get(task_id) == passed[task_id]:
-                self._passed.pop(task_id, None)
+            if self._left_to_others.get(task_id) == passed[task_id]:
+                self._left_to_others.pop(task_id, None)
         return bool(lifted)
 
-    def _lift_known(self, most: int, *, full: bool) -> None:
+    def _lift_known_tasks(self, most: int, *, full: bool) -> None:
         if most <= 0:
             return
-        wanted = self._engine.tasks.wanted(after=self._after, count=self._at_once)
+        wanted = self._store.tasks.wanted(after=self._after, count=self._at_once)
         known = tuple(
             each
             for each in wanted.functions
-            if each.external or self._functions.knows(each.workflow, each.step)
+            if each.external or self._functions.has_function(each.workflow, each.step)
         )
         chosen: list[str] = []
 
@@ -144,17 +144,17 @@ class Versions:
 
         if known:
             page = replace(wanted, functions=known)
-            self._engine.tasks.unhold_known(page, self._options, choose, most=most)
-        self.more = len(chosen) == most
+            self._store.tasks.unhold_known(page, self._options, choose, most=most)
+        self.has_more = len(chosen) == most
         if full:
-            self.draw_task_ids |= dict.fromkeys(chosen, self._engine.clock.monotonic())
-        if not self.more:
+            self.draw_task_ids |= dict.fromkeys(chosen, self._store.clock.monotonic())
+        if not self.has_more:
             self._after = wanted.following
 
     def _is_to_lift(self, task_id: str) -> bool:
         # What it had a function for when it put it on hold needs another program, or another run.
-        passed = self._passed.get(task_id)
+        passed = self._left_to_others.get(task_id)
         if passed is not None and passed.known:
             return False
-        self._passed.pop(task_id, None)
+        self._left_to_others.pop(task_id, None)
         return True

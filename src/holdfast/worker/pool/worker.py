@@ -20,18 +20,24 @@ from holdfast.model.worker import DRAIN
 from holdfast.store.deadlocks import is_writer_thread, refuse_deadlock, writes_own_operation
 from holdfast.threads import is_program_ending, shorten_switch_interval
 from holdfast.worker.attempt.execution import Execution, Functions, Invocation, UnknownFunction
-from holdfast.worker.pool.disk import disk_of
+from holdfast.worker.pool.disk import find_worker_disk
 from holdfast.worker.pool.heartbeat import Heartbeat
 from holdfast.worker.pool.presence import Presence
-from holdfast.worker.pool.pull import Asking, Override
-from holdfast.worker.pool.runner import Arrival, Runner, Step
-from holdfast.worker.pool.shutdown import die, evict, give_back, signals, tell_waiting
-from holdfast.worker.pool.version_holds import Versions
+from holdfast.worker.pool.pull import Puller, RunNowClaims
+from holdfast.worker.pool.runner import Arrival, BoundStep, Runner
+from holdfast.worker.pool.shutdown import (
+    describe_waiting,
+    end_process_by_signal,
+    evict_executions,
+    give_back,
+    record_signals,
+)
+from holdfast.worker.pool.version_holds import VersionHolds
 from holdfast.worker.pool.worker_options import WorkerOptions
-from holdfast.worker.store_port import Office
+from holdfast.worker.store_port import StorePort
 
 
-class Startable(ABC):
+class Lifecycle(ABC):
     @abstractmethod
     def start(self) -> Self: ...
 
@@ -52,12 +58,12 @@ class Startable(ABC):
 
 
 LOOK_EVERY = 0.1
-HEAR_EVERY = 0.2
+SIGNAL_CHECK_EVERY = 0.2
 
 log = logging.getLogger("holdfast.worker")
 
 
-class Worker(Startable):
+class Worker(Lifecycle):
     """Runs plain functions in threads and coroutine functions on a loop of its own.
 
     It logs to `holdfast.worker`: its start at INFO, steps that raised at WARNING.
@@ -65,37 +71,39 @@ class Worker(Startable):
 
     def __init__(
         self,
-        engine: Office,
+        store: StorePort,
         functions: Functions,
         options: WorkerOptions,
         clean: Callable[[Any], Any] | None = None,
     ) -> None:
-        self._engine = engine
+        self._store = store
         self._clean = clean
         self._functions = functions
         self._options = options
-        self._heard: Sequence[int] = ()
-        self._told: str | StoreGone | None = None
-        self._stopping = engine.threads.event()
-        self._stopped = engine.threads.event()
-        self._wake = engine.threads.event()
-        self._lock = engine.threads.lock()
+        self._signals: Sequence[int] = ()
+        self._told_to_go: str | StoreGone | None = None
+        self._stopping = store.threads.event()
+        self._stopped = store.threads.event()
+        self._wake = store.threads.event()
+        self._lock = store.threads.lock()
         self._running: dict[tuple[str, int], Execution] = {}
         self._arrived: list[Arrival] = []
         self._busy = 0
-        self._asked = self._looked = engine.clock.monotonic()
-        self._started = self._gone = False
-        self._seen: set[tuple[str, int]] = set()
-        self._asking = Asking(engine, may=self._may_ask, again=self._wake.set, end=self.drain)
+        self._claim_sent_at = self._looked_at = store.clock.monotonic()
+        self._started = self._has_left = False
+        self._seen_running: set[tuple[str, int]] = set()
+        self._puller = Puller(
+            store, may_pull=self._may_pull, pull_again=self._wake.set, on_shutdown=self.drain
+        )
         # Bound once, and not anew for each of a thousand steps.
-        self._vacated, self._finished = self._vacate, self._finish
-        self._is_alone = lambda: self._busy == 1
-        self._runner = Runner(engine.threads, self._take_up, self._give_up)
-        self._heartbeat = Heartbeat(engine, self._executions)
-        self._versions = Versions(engine, functions, options)
-        self._presence = Presence(engine, options)
-        self._override = Override(engine, options, bare=self._versions.bare)
-        self._disk = disk_of(engine, options)
+        self._on_vacated, self._on_finished = self._free_capacity, self._forget_execution
+        self._runs_only_one = lambda: self._busy == 1
+        self._runner = Runner(store.threads, self._make_steps, self._return_without_thread)
+        self._heartbeat = Heartbeat(store, self._executions)
+        self._version_holds = VersionHolds(store, functions, options)
+        self._presence = Presence(store, options)
+        self._run_now = RunNowClaims(store, options, bare=self._version_holds.bare)
+        self._disk = find_worker_disk(store, options)
 
     def start(self) -> Self:
         """Begin to take and run tasks in the background; `stop` ends it."""
@@ -104,37 +112,37 @@ class Worker(Startable):
                 raise InvalidInput("worker", "starts only once; make another with hf.worker()")
             self._started = True
         try:
-            self._disk.look()
+            self._disk.check()
             self._options = self._presence.begin()
-            self._override.serve(self._options)
-            self._versions.begin(self._options)
+            self._run_now.use_options(self._options)
+            self._version_holds.begin(self._options)
         except BaseException:
             self._presence.leave()
             self._stopped.set()
             raise
         # Before its first step says anything.
         log.info("%s has started", self)
-        threads = self._engine.threads
-        self._standing_claim = self._engine.work.standing_claim(
+        threads = self._store.threads
+        self._standing_claim = self._store.work.standing_claim(
             self._options.named,
             agents=self._options.agents,
             tags=self._options.tags,
             room=self._room,
-            passing=self._versions.passed,
+            passing=self._version_holds.list_tasks_left,
             deliver=self._deliver,
         )
-        self._standing_claim.most = min(MOST, self._options.share)
-        self._standing_claim.bare = self._versions.bare
+        self._standing_claim.most = min(MOST, self._options.claimed_at_once)
+        self._standing_claim.bare = self._version_holds.bare
         self._unsubscribe: Sequence[Callable[[], None]] = (
-            self._engine.work.take(self._standing_claim),
-            self._engine.on_hint(self._hint, served=False),
-            self._engine.on_leave(self._end_others),
-            self._engine.on_gone(self._obey),
+            self._store.work.take(self._standing_claim),
+            self._store.on_hint(self._on_hint, served=False),
+            self._store.on_leave(self._end_ended_elsewhere),
+            self._store.on_gone(self._stop_as_told),
         )
         shorten_switch_interval()
         self._heartbeat.start()
         self._runner.start()
-        threads.start("holdfast-worker", self._pull)
+        threads.start("holdfast-worker", self._run_loop)
         return self
 
     @property
@@ -144,9 +152,9 @@ class Worker(Startable):
 
     def stop(self) -> None:
         """Claim nothing more, let what runs finish, and end; a step that says so does not wait."""
-        waits = self._started and not self._runner.inside() and not is_writer_thread()
+        waits = self._started and not self._runner.is_inside() and not is_writer_thread()
         if waits and not self._stopped.is_set():
-            refuse_deadlock("stop(…)", self._engine.file)
+            refuse_deadlock("stop(…)", self._store.file)
         self.drain()
         if waits:
             self._stopped.wait()
@@ -157,41 +165,41 @@ class Worker(Startable):
         A second signal ends the process: commands and coroutines are stopped and given back, the
         leases of functions run out, and another worker tries them again.
         """
-        with signals() as heard:
-            self._heard = heard
+        with record_signals() as heard:
+            self._signals = heard
             self.start()
-            while not (heard or self._stopping.wait(HEAR_EVERY)):
+            while not (heard or self._stopping.wait(SIGNAL_CHECK_EVERY)):
                 pass
             if heard:
-                log.warning("interrupted; %s", tell_waiting(self._executions()))
+                log.warning("interrupted; %s", describe_waiting(self._executions()))
             self.drain()
-            while not self._stopped.wait(HEAR_EVERY):
+            while not self._stopped.wait(SIGNAL_CHECK_EVERY):
                 if len(heard) > 1:
                     self.give_back()
-                    die(heard[-1])
-        if isinstance(self._told, StoreGone):
-            raise self._told
+                    end_process_by_signal(heard[-1])
+        if isinstance(self._told_to_go, StoreGone):
+            raise self._told_to_go
 
     def give_back(self) -> None:
         """Claim nothing more, stop the commands and coroutines that run, and give them back."""
         self.drain()
-        give_back(self._executions, self._engine.clock, self._stopped.wait)
+        give_back(self._executions, self._store.clock, self._stopped.wait)
 
     def drain(self) -> None:
         """Claim nothing more; who wants it to have ended calls `stop` besides."""
         self._stopping.set()
         self._wake.set()
 
-    def _obey(self, told: str | StoreGone | None) -> None:
+    def _stop_as_told(self, told: str | StoreGone | None) -> None:
         """Go, when somebody wants that; evicted, or without a store, keeping no lease."""
         if told is None:
             return
         if not self._stopping.is_set():
             log.warning("%s was told to go: %s", self, told)
-        self._told = told
+        self._told_to_go = told
         self.drain()
         if told != DRAIN:
-            evict(self._executions())
+            evict_executions(self._executions())
 
     def __str__(self) -> str:
         return str(self._options)
@@ -203,19 +211,19 @@ class Worker(Startable):
     def _room(self) -> int:
         """How many more it takes; asked by the writer, right before its claim is sent."""
         # Leases count from before the request, on a clock that counts suspend.
-        self._asked = self._engine.clock.monotonic()
+        self._claim_sent_at = self._store.clock.monotonic()
         # What it has heard may wait to be obeyed, and a step given back for it must not come again.
-        stopping = self._heard or self._stopping.is_set() or is_program_ending()
+        stopping = self._signals or self._stopping.is_set() or is_program_ending()
         return 0 if stopping or self._disk.low else self._options.concurrency - self._busy
 
     def _deliver(self, claimed: Claimed) -> None:
         if not claimed:
             return
-        arrival = Arrival(claimed, self._asked)
+        arrival = Arrival(claimed, self._claim_sent_at)
         with self._lock:
             self._busy += len(claimed)
         # There may be more; where every place is taken, the report that frees one brings it.
-        self._asking.hinted |= self._standing_claim.may_have_more and self._standing_claim.free > 0
+        self._puller.hinted |= self._standing_claim.may_have_more and self._standing_claim.free > 0
         # Whoever is free begins at once; the worker's own thread is one more to wait for.
         taken = self._runner.offer(
             arrival, free=writes_own_operation() and self._runner.is_thread_of_step()
@@ -223,65 +231,67 @@ class Worker(Startable):
         if not taken:
             with self._lock:
                 self._arrived.append(arrival)
-        if not taken or self._asking.hinted:
+        if not taken or self._puller.hinted:
             self._wake.set()
 
-    def _hint(self) -> None:
+    def _on_hint(self) -> None:
         """There may be work that this process knows nothing of."""
-        self._asking.hinted = True
+        self._puller.hinted = True
         # Whoever brings the news asks: the worker's own thread is one more to wait for.
         asked = False
         with suppress(HoldfastError):
-            asked = self._asking.ask(self._standing_claim)
+            asked = self._puller.ask(self._standing_claim)
         # It may be about what runs here, too.
         if not asked or self._running:
             self._wake.set()
 
-    def _vacate(self) -> None:
+    def _free_capacity(self) -> None:
         with self._lock:
             self._busy -= 1
 
-    def _pull(self) -> None:
+    def _run_loop(self) -> None:
         try:
             while True:
                 self._wake.clear()
                 if is_program_ending():
                     self._stopping.set()
-                if self._stopping.is_set() and self._left() and not self._executions():
+                if self._stopping.is_set() and self._leave() and not self._executions():
                     return
-                self._pull_once()
+                self._run_once()
         finally:
             self._close()
 
-    def _left(self) -> bool:
+    def _leave(self) -> bool:
         """Be served no more; whether nothing is on its way here any longer."""
-        if not self._gone:
-            self._gone = True
+        if not self._has_left:
+            self._has_left = True
             self._unsubscribe[0]()
             try:
                 # Written after whatever was on its way when it went.
-                self._engine.work.pull(self._standing_claim)
+                self._store.work.pull(self._standing_claim)
             except HoldfastError as error:
                 log.warning("%s: what may be on its way to it waits for its lease: %s", self, error)
         return not self._busy
 
-    def _pull_once(self) -> None:
-        pause = self._engine.settings.poll
+    def _run_once(self) -> None:
+        pause = self._store.settings.poll
         try:
             self._begin_arrived()
-            self._obey(self._presence.step(self._disk.look()))
-            self._begin_now()
+            self._stop_as_told(self._presence.step(self._disk.check()))
+            self._begin_run_now()
             if not self._stopping.is_set():
-                full = self._standing_claim.may_have_more or not self._may_ask()
-                self._asking.ask(self._standing_claim, hinted=self._versions.lift(full=full))
-            pause = self._look()
+                full = self._standing_claim.may_have_more or not self._may_pull()
+                self._puller.ask(
+                    self._standing_claim, hinted=self._version_holds.lift_holds(full=full)
+                )
+            pause = self._end_what_others_ended()
         except ShuttingDown:
             self._stopping.set()
         except Exception:
             log.exception("could not look for work; trying again in %s s", pause)
         self._wake.wait(pause)
 
-    def _may_ask(self) -> bool:
+    def _may_pull(self) -> bool:
         room = self._busy < self._options.concurrency
         return room and not self._disk.low and not self._stopping.is_set()
 
@@ -293,83 +303,85 @@ class Worker(Startable):
         self._presence.leave()
         self._stopped.set()
 
-    def _look(self) -> float:
+    def _end_what_others_ended(self) -> float:
         """Hear what another process ended; the answer is how soon to look again at the latest."""
         if not self._running:
-            return self._engine.settings.poll
-        now = self._engine.clock.monotonic()
-        if now < self._looked + LOOK_EVERY:
+            return self._store.settings.poll
+        now = self._store.clock.monotonic()
+        if now < self._looked_at + LOOK_EVERY:
             return LOOK_EVERY
-        self._looked = now
+        self._looked_at = now
         live = {each.key for each in self._executions() if not each.ended.is_set()}
         # Most steps are over before a second look: only of those that last is it worth asking.
-        lasting, self._seen = live & self._seen, live
+        lasting, self._seen_running = live & self._seen_running, live
         if lasting:
-            self._end_others(self._engine.work.left(lasting))
-        return LOOK_EVERY if live - lasting else self._engine.settings.poll
+            self._end_ended_elsewhere(self._store.work.left(lasting))
+        return LOOK_EVERY if live - lasting else self._store.settings.poll
 
     def _begin_arrived(self) -> None:
         with self._lock:
             arrived, self._arrived = self._arrived, []
         for arrival in arrived:
-            self._runner.run(self._take_up(arrival))
+            self._runner.run(self._make_steps(arrival))
 
-    def _take_up(self, arrival: Arrival) -> list[Step]:
+    def _make_steps(self, arrival: Arrival) -> list[BoundStep]:
         claimed, asked = arrival
         executions: list[Execution] = []
         try:
-            executions = [self._execution(each, asked) for each in claimed.read()]
+            executions = [self._make_execution(each, asked) for each in claimed.read()]
         except Exception:
             log.exception("%d tasks cannot be read; their leases will run out", len(claimed))
         with self._lock:
             self._busy -= len(claimed) - len(executions)
-        return self._begin(executions)
+        return self._begin_executions(executions)
 
-    def _begin_now(self) -> None:
+    def _begin_run_now(self) -> None:
         """Take what is to run now though every place is taken: one such task at a time."""
         full = self._busy >= self._options.concurrency and not self._stopping.is_set()
         full = full and self._disk.low is None
-        asked_for = self._override.ask(self._running) if full else 0
+        asked_for = self._run_now.ask(self._running) if full else 0
         with self._lock:
             self._busy += asked_for
-        for assignments, asked in self._override.take():
+        for assignments, asked in self._run_now.take():
             with self._lock:
                 self._busy += len(assignments) - 1
-            self._runner.run(self._begin([self._execution(each, asked) for each in assignments]))
+            self._runner.run(
+                self._begin_executions([self._make_execution(each, asked) for each in assignments])
+            )
 
-    def _execution(self, assignment: Assignment, asked: float) -> Execution:
-        self._versions.draw_task_ids.pop(assignment.task_id, None)
+    def _make_execution(self, assignment: Assignment, asked: float) -> Execution:
+        self._version_holds.draw_task_ids.pop(assignment.task_id, None)
         work, timeout = assignment.work, assignment.timeout
         if work is not None and work.command is not None:
             # Its processes have ended before it is said that it ran too long.
             timeout = None
         execution = Execution(
-            self._engine,
+            self._store,
             assignment,
-            deadline=asked + self._engine.settings.lease,
-            timeout_at=None if timeout is None else self._engine.clock.monotonic() + timeout,
-            vacated=self._vacated,
-            finished=self._finished,
-            alone=self._is_alone,
+            deadline=asked + self._store.settings.lease,
+            timeout_at=None if timeout is None else self._store.clock.monotonic() + timeout,
+            on_vacated=self._on_vacated,
+            on_finished=self._on_finished,
+            is_only_one=self._runs_only_one,
         )
         if self._clean is not None:
             execution.context.clean = self._clean
         return execution
 
-    def _begin(self, executions: Sequence[Execution]) -> list[Step]:
+    def _begin_executions(self, executions: Sequence[Execution]) -> list[BoundStep]:
         """Keep the leases of executions from now on: what there is to run of them."""
         with self._lock:
             self._running.update({each.key: each for each in executions})
         if any(each.timeout_at is not None for each in executions):
             self._heartbeat.kick()
         else:
-            self._heartbeat.attend()
-        steps: list[Step] = []
+            self._heartbeat.note_begun()
+        steps: list[BoundStep] = []
         stopping = self._stopping.is_set() or is_program_ending()
         for each in executions:
             if stopping:
                 # It was on its way when somebody said stop.
-                self._return(each, each.release)
+                self._return_unbegun(each, each.release)
             elif (invocation := self._bind(each)) is not None:
                 steps.append((each, invocation))
         return steps
@@ -378,27 +390,29 @@ class Worker(Startable):
         try:
             return self._functions.bind(execution.assignment, execution.context)
         except Exception as error:  # noqa: BLE001 - it is the task's, not the worker's
-            self._return(execution, self._refuse, execution, error)
+            self._return_unbegun(execution, self._report_unbound, execution, error)
             return None
 
-    def _return(self, execution: Execution, report: Callable[..., bool], *said: object) -> None:
+    def _return_unbegun(
+        self, execution: Execution, report: Callable[..., bool], *said: object
+    ) -> None:
         """Say what becomes of an attempt that never began."""
         try:
             execution.leave(report, *said)
         except Exception:
             log.exception("%s could not be given back; its lease will run out", execution)
 
-    def _give_up(self, execution: Execution, error: Exception) -> None:
+    def _return_without_thread(self, execution: Execution, error: Exception) -> None:
         """There is no thread to be had for a step."""
         self._stopping.set()
         log.error("%s cannot begin, so that this worker stops: %s", execution, error)
-        self._return(execution, execution.release)
+        self._return_unbegun(execution, execution.release)
 
-    def _refuse(self, execution: Execution, error: Exception) -> bool:
+    def _report_unbound(self, execution: Execution, error: Exception) -> bool:
         """No function for it: hold it. Arguments that do not fit: it has failed."""
         if isinstance(error, UnknownFunction):
             log.warning("%s is given back: %s", execution, error)
-            self._versions.hold(execution.assignment)
+            self._version_holds.hold(execution.assignment)
             return execution.release()
         if isinstance(error, StoreError):
             # What it needs could not be read: that says nothing of the step.
@@ -406,7 +420,7 @@ class Worker(Startable):
             return execution.release()
         return execution.fail(error, retryable=not isinstance(error, InvalidInput))
 
-    def _end_others(self, left: Collection[tuple[str, int]]) -> None:
+    def _end_ended_elsewhere(self, left: Collection[tuple[str, int]]) -> None:
         """Stop at once what somebody else, a cancel above all, has brought to its end."""
         with self._lock:
             ended = [self._running[key] for key in left if key in self._running]
@@ -414,11 +428,11 @@ class Worker(Startable):
             if not execution.reported:
                 execution.end()
 
-    def _finish(self, execution: Execution) -> None:
+    def _forget_execution(self, execution: Execution) -> None:
         with self._lock:
             self._running.pop(execution.key, None)
         # A report that was written has brought the next task with it.
-        if execution.silent:
-            self._hint()
-        elif self._stopping.is_set() or self._versions.more:
+        if execution.unreported:
+            self._on_hint()
+        elif self._stopping.is_set() or self._version_holds.has_more:
             self._wake.set()

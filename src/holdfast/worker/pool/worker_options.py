@@ -14,7 +14,7 @@ from holdfast.model.units import parse_size
 from holdfast.settings import LEAST_DISK
 
 MAX_CONCURRENCY = 10_000
-ENOUGH_TO_SHARE = 16
+LARGE_CONCURRENCY = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,9 +42,9 @@ class WorkerOptions:
     @property
     def named(self) -> str:
         """Its name, or the first that it would take."""
-        return self.slot(1)
+        return self.number_name(1)
 
-    def slot(self, number: int) -> str:
+    def number_name(self, number: int) -> str:
         """The name of the so many-th worker of its name, or of its service on this host.
 
         Shortened where its number would make it longer than a name may be.
@@ -52,14 +52,14 @@ class WorkerOptions:
         if self.name is not None and number == 1:
             return self.name
         end = f"-{number}"
-        whole = f"{self.service}-{_host()}" if self.name is None else self.name
+        whole = f"{self.service}-{_host_name()}" if self.name is None else self.name
         return whole[: MAX_NAME - len(end)] + end
 
     @property
-    def share(self) -> int:
+    def claimed_at_once(self) -> int:
         """How many it takes with one commit: half of many run while the rest is written."""
         many = self.concurrency
-        return many if many < ENOUGH_TO_SHARE else (many + 1) // 2
+        return many if many < LARGE_CONCURRENCY else (many + 1) // 2
 
     def __str__(self) -> str:
         agents, tags = (", ".join(each) for each in (self.agents, self.tags))
@@ -68,5 +68,5 @@ class WorkerOptions:
         return f"worker {self.named} (process {os.getpid()}, {offer}, {many})"
 
 
-def _host() -> str:
+def _host_name() -> str:
     return re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname()).lstrip(".-") or "worker"

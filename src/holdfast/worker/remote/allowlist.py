@@ -18,17 +18,17 @@ from holdfast.model.task import Assignment
 from holdfast.model.workflow.declarations import HttpCall, StepWork
 from holdfast.worker.attempt.context import Context
 from holdfast.worker.attempt.execution import Functions, Invocation, StepFailed, UnknownFunction
-from holdfast.worker.files.attempt_log import MOST
-from holdfast.worker.files.state_directory import State
-from holdfast.worker.problem import Reply
-from holdfast.worker.remote.allowed_urls import Address, parse
-from holdfast.worker.remote.client import Client
-from holdfast.worker.remote.remote_store import RemoteOffice
-from holdfast.worker.secrets.secrets import FILE, Secrets
+from holdfast.worker.files.attempt_log import MOST_BYTES
+from holdfast.worker.files.state_directory import StateDirectory
+from holdfast.worker.problem import HttpReply
+from holdfast.worker.remote.allowed_urls import AllowedUrl, parse_url
+from holdfast.worker.remote.client import ServerClient
+from holdfast.worker.remote.remote_store import RemoteStore
+from holdfast.worker.secrets.secrets import SECRETS_VARIABLE, Secrets
 from holdfast.worker.steps.executors import Executors
-from holdfast.worker.steps.permission import NotAllowed, Permission, permit
+from holdfast.worker.steps.permission import NotAllowed, Permission, permit_work
 
-CHUNK = 1_000_000
+CHUNK_BYTES = 1_000_000
 PAUSE = 0.5
 # Not what its commands have under HOLDFAST_TOKEN.
 TOKEN = "WORKER_TOKEN"  # noqa: S105 - a name
@@ -41,7 +41,7 @@ _MISLEADING |= {"transfer-encoding", "te", "trailer", "connection", "upgrade"}
 log = logging.getLogger("holdfast.worker")
 
 
-class Allowed(Permission):
+class Allowlist(Permission):
     """The commands and addresses that a worker was told of, and its variables for workflows.
 
     A command is looked for once, when the worker starts: what is executed is the file that was
@@ -54,28 +54,28 @@ class Allowed(Permission):
         names = tuple(dict.fromkeys(names))
         self.anything = anything
         self.variables = frozenset(variables)
-        self._addresses = tuple([Address(each) for each in names if "://" in each])
-        self._programs = {each: _found(each) for each in names if "://" not in each}
-        self._files = {str(each) for each in self._programs.values() if each is not None}
+        self._addresses = tuple([AllowedUrl(each) for each in names if "://" in each])
+        self._files_by_name = {each: _find_program(each) for each in names if "://" not in each}
+        self._files = {str(each) for each in self._files_by_name.values() if each is not None}
 
     @property
     def empty(self) -> bool:
-        return not (self.anything or self._addresses or self._programs)
+        return not (self.anything or self._addresses or self._files_by_name)
 
     @property
     def missing(self) -> list[str]:
         """The commands that are not on this machine, or that this user may not run."""
-        return [name for name, file in self._programs.items() if file is None]
+        return [name for name, file in self._files_by_name.items() if file is None]
 
-    def readable(self, environment: Mapping[str, str]) -> Mapping[str, str]:
+    def readable_environment(self, environment: Mapping[str, str]) -> Mapping[str, str]:
         """What a server may have read of the environment of its worker, and the file of secrets."""
-        kept = {*self.variables, FILE}
+        kept = {*self.variables, SECRETS_VARIABLE}
         return {n: value for n, value in environment.items() if self.anything or n in kept}
 
     def check_variable(self, name: str) -> None:
         if not self.anything and name not in self.variables:
             raise NotAllowed(
-                f"the variable {shown(name)} is not among those of its own that this worker lets "
+                f"the variable {quote(name)} is not among those of its own that this worker lets "
                 f"workflows name, and the step is left to others; {_advice('--allow-env', name)}"
             )
 
@@ -89,40 +89,40 @@ class Allowed(Permission):
         for name in work.env:
             if name not in self.variables:
                 raise NotAllowed(
-                    f"the step sets the variable {shown(name)}, which is not among those that this "
+                    f"the step sets the variable {quote(name)}, which is not among those that this "
                     f"worker lets workflows set, and is left to others; "
                     f"{_advice('--allow-env', name)}"
                 )
-        command = None if work.command is None else self._run(work.command)
-        http = None if work.http is None else self._call(work.http)
+        command = None if work.command is None else self._check_command(work.command)
+        http = None if work.http is None else self._check_call(work.http)
         return replace(work, command=command, http=http)
 
-    def _run(self, command: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_command(self, command: tuple[str, ...]) -> tuple[str, ...]:
         name = command[0]
-        file = name if name in self._files else self._programs.get(name)
+        file = name if name in self._files else self._files_by_name.get(name)
         if file is not None:
             return (str(file), *command[1:])
-        if name in self._programs:
+        if name in self._files_by_name:
             raise NotAllowed(
-                f"the command {shown(name)} was not found when this worker started, and the step "
+                f"the command {quote(name)} was not found when this worker started, and the step "
                 "is left to others; install it, and start the worker again"
             )
         raise self._refuse(name, "command")
 
-    def _call(self, http: HttpCall) -> HttpCall:
+    def _check_call(self, http: HttpCall) -> HttpCall:
         try:
-            url = parse(http.url)
+            url = parse_url(http.url)
         except ValueError as error:
             raise NotAllowed(
-                f"the address {shown(http.url)} is not called by a worker that allows only some: "
+                f"the address {quote(http.url)} is not called by a worker that allows only some: "
                 f"{error}; the step is left to others"
             ) from error
-        if not any(each.leads_to(url) for each in self._addresses):
+        if not any(each.allows(url) for each in self._addresses):
             raise self._refuse(http.url, "address")
         for name in http.headers:
             if name.strip().lower() in _MISLEADING:
                 raise NotAllowed(
-                    f"the step sets the header {shown(name)}, by which a server may find another "
+                    f"the step sets the header {quote(name)}, by which a server may find another "
                     "request than its address says, and is left to others; only --allow-any "
                     "allows that"
                 )
@@ -131,18 +131,18 @@ class Allowed(Permission):
 
     def _refuse(self, what: str, kind: str) -> NotAllowed:
         return NotAllowed(
-            f"the {kind} {shown(what)} is not among those that this worker was told to allow, and "
+            f"the {kind} {quote(what)} is not among those that this worker was told to allow, and "
             f"is left to others; {_advice('--allow', what)}"
         )
 
 
-def _found(name: str) -> Path | None:
+def _find_program(name: str) -> Path | None:
     """The file of a command, as a shell in this folder finds it."""
     file = shutil.which(name)
     return None if file is None else Path(file).absolute()
 
 
-def shown(text: str) -> str:
+def quote(text: str) -> str:
     """A text of a server's own as it may stand in a line of a log."""
     return ascii(text) if len(text) <= SHOWN else f"{text[:SHOWN]!a}…"
 
@@ -159,37 +159,37 @@ class NoFunctions:
     def bind(self, *_: object) -> Invocation:
         raise UnknownFunction("it is neither a command nor a call, and is left to others")
 
-    def knows(self, *_: str | None) -> bool:
+    def has_function(self, *_: str | None) -> bool:
         return False
 
 
-class ServerCalls:
+class ServerForwarder:
     """Takes the calls of commands on to the server, with the token of the worker."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: ServerClient) -> None:
         self._client = client
 
-    def carry(self, task_id: str, verb: str, body: dict[str, Any]) -> Reply:
+    def forward(self, task_id: str, verb: str, body: dict[str, Any]) -> HttpReply:
         path = "/claims/renew" if verb == "renew" else f"/claims/{task_id}/{verb}"
-        return self._client.carry(path, body)
+        return self._client.forward(path, body)
 
 
 class RemoteExecutors(Executors):
-    def __init__(self, office: RemoteOffice, allowed: Allowed, state: State) -> None:
+    def __init__(self, store: RemoteStore, allowed: Allowlist, state: StateDirectory) -> None:
         functions: Functions = NoFunctions()
-        url, own = office.settings.url, {TOKEN: office.token}
-        carrier = ServerCalls(office.client)
-        secrets = Secrets(url, allowed.readable(os.environ), own)
+        url, own = store.settings.url, {TOKEN: store.token}
+        forwarder = ServerForwarder(store.client)
+        secrets = Secrets(url, allowed.readable_environment(os.environ), own)
         super().__init__(
-            office,
+            store,
             functions,
-            lambda _: carrier,
+            lambda _: forwarder,
             state=state,
             secrets=secrets,
             permission=allowed,
         )
-        self._office = office
-        self._client = office.client
+        self._store = store
+        self._client = store.client
         self._allowed = allowed
         self._state = state
 
@@ -197,41 +197,43 @@ class RemoteExecutors(Executors):
         work = assignment.work
         if work is not None:
             self._check(assignment, work)
-        made = super().bind(assignment, context)
-        if made.asynchronous:
-            return made
-        return made._replace(function=self._with_log(made, assignment, context))
+        invocation = super().bind(assignment, context)
+        if invocation.asynchronous:
+            return invocation
+        return invocation._replace(function=self._add_log(invocation, assignment, context))
 
     def _check(self, assignment: Assignment, work: StepWork) -> None:
         """Leave to others what is not allowed here; whoever looks for it finds why in its log."""
         try:
             # What its own turns find missing fails the step, and they check it again.
             with suppress(StepFailed):
-                permit(work, self._allowed, self._post.secrets)
+                permit_work(work, self._allowed, self._resources.secrets)
         except NotAllowed as refused:
             said = {"token": assignment.token, "chunk": f"{refused}\n"}
             with suppress(HoldfastError):
                 self._client.transition(f"/claims/{assignment.task_id}/logs", said, bytes=int)
             raise
 
-    def _with_log(self, made: Invocation, assignment: Assignment, context: Context) -> Logged:
-        clock = self._office.clock
-        return Logged(made, self._client, self._state, (assignment, context), clock=clock)
+    def _add_log(
+        self, invocation: Invocation, assignment: Assignment, context: Context
+    ) -> LoggedStep:
+        clock = self._store.clock
+        return LoggedStep(invocation, self._client, self._state, (assignment, context), clock=clock)
 
 
-class Logged:
+class LoggedStep:
     """A step whose log goes to the server too, before its report does."""
 
     def __init__(
         self,
-        made: Invocation,
-        client: Client,
-        state: State,
+        invocation: Invocation,
+        client: ServerClient,
+        state: StateDirectory,
         attempt: tuple[Assignment, Context],
         *,
         clock: Clock,
     ) -> None:
-        self._made = made
+        self._invocation = invocation
         self._client = client
         self._state = state
         self._assignment, self._context = attempt
@@ -239,20 +241,20 @@ class Logged:
 
     def __call__(self) -> object:
         try:
-            return self._made.function()
+            return self._invocation.function()
         finally:
             if not self._context.ended:
-                self._send()
+                self._send_log()
 
-    def _send(self) -> None:
+    def _send_log(self) -> None:
         assignment = self._assignment
         text = b""
         with suppress(OSError):
-            text = self._state.log(assignment.task_id, assignment.attempt).read(MOST)
-        for chunk in _chunks(text):
-            self._tell({"token": assignment.token, "chunk": chunk.decode(errors="replace")})
+            text = self._state.log(assignment.task_id, assignment.attempt).read(MOST_BYTES)
+        for chunk in _split_chunks(text):
+            self._send_chunk({"token": assignment.token, "chunk": chunk.decode(errors="replace")})
 
-    def _tell(self, said: dict[str, str]) -> None:
+    def _send_chunk(self, said: dict[str, str]) -> None:
         """Send a piece, again while the server is away: what becomes of it is not the step's."""
         task_id = self._assignment.task_id
         while not self._context.ended:
@@ -267,5 +269,5 @@ class Logged:
                 return
 
 
-def _chunks(text: bytes) -> Sequence[bytes]:
-    return [text[start : start + CHUNK] for start in range(0, len(text), CHUNK)]
+def _split_chunks(text: bytes) -> Sequence[bytes]:
+    return [text[start : start + CHUNK_BYTES] for start in range(0, len(text), CHUNK_BYTES)]

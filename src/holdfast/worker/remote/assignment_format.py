@@ -23,8 +23,8 @@ from holdfast.model.text import MAX_TEXT, clean_name, clean_text, encode_json
 from holdfast.model.trace import clean_trace_id
 from holdfast.model.workflow.declarations import HttpCall, StepWork
 
-Check = Callable[[str, object], Any]
-MOST = 2**53
+FieldCheck = Callable[[str, object], Any]
+LARGEST_NUMBER = 2**53
 LONGEST_TEXT = 4 * 2**20
 MOST_JSON = 64 * 2**20
 MOST_PARTS = 10_000
@@ -33,8 +33,8 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}")
 
 
-def whole(field: str, value: object) -> int:
-    return pages.number(field, value, least=0, most=MOST)
+def whole_number(field: str, value: object) -> int:
+    return pages.number(field, value, least=0, most=LARGEST_NUMBER)
 
 
 def fence(field: str, value: object) -> int:
@@ -53,7 +53,7 @@ def run_id(field: str, value: object) -> str:
     return pages.run_id(value, field)
 
 
-def line(field: str, value: object) -> str:
+def single_line(field: str, value: object) -> str:
     """What people read, on one line: a title may hold more."""
     text = clean_text(field, value)
     return "".join(each if each.isprintable() else " " for each in text)
@@ -77,7 +77,7 @@ def seconds(field: str, value: object) -> float:
 
 def money(field: str, value: object) -> float:
     number = _number(field, value)
-    if not 0 <= number <= MOST:
+    if not 0 <= number <= LARGEST_NUMBER:
         raise InvalidInput(field, "is no amount of money")
     return number
 
@@ -97,11 +97,11 @@ def json_object(field: str, value: object) -> dict[str, Any]:
     return dict(json_value(field, mapping(field, value)))
 
 
-def optional(check: Check) -> Check:
+def optional(check: FieldCheck) -> FieldCheck:
     return lambda field, value: None if value is None else check(field, value)
 
 
-def many(check: Check) -> Check:
+def list_of(check: FieldCheck) -> FieldCheck:
     def check_each(field: str, value: object) -> tuple[Any, ...]:
         if not isinstance(value, list) or len(value) > MOST_PARTS:
             raise InvalidInput(field, f"must be a list of at most {MOST_PARTS}")
@@ -110,7 +110,7 @@ def many(check: Check) -> Check:
     return check_each
 
 
-def named(check_name: Check, check: Check) -> Check:
+def mapping_of(check_name: FieldCheck, check: FieldCheck) -> FieldCheck:
     def check_each(field: str, value: object) -> dict[str, Any]:
         given = mapping(field, value)
         return {check_name(field, key): check(f"{field}.{key}", given[key]) for key in given}
@@ -137,15 +137,15 @@ def method(field: str, value: object) -> str:
 
 
 def command(field: str, value: object) -> tuple[str, ...]:
-    words: tuple[str, ...] = many(text)(field, value)
+    words: tuple[str, ...] = list_of(text)(field, value)
     if not words:
         raise InvalidInput(field, "is empty")
     return words
 
 
-def pieces(field: str, value: object) -> tuple[str, ...]:
+def template_pieces(field: str, value: object) -> tuple[str, ...]:
     """Texts of the workflow's own, and between each two of them the name of what goes there."""
-    found: tuple[str, ...] = many(text)(field, value)
+    found: tuple[str, ...] = list_of(text)(field, value)
     for each in found[1::2]:
         if each != "prompt" and each.partition(".")[0] not in {"env", "secret"}:
             raise InvalidInput(field, "names what no worker can fill in")
@@ -161,16 +161,16 @@ def token(field: str, value: object, attempt: int) -> str:
     return given
 
 
-def read(fields: Mapping[str, Check], place: str, given: object) -> dict[str, Any]:
+def read_fields(fields: Mapping[str, FieldCheck], path: str, given: object) -> dict[str, Any]:
     """The fields that are known of an object, each as it was checked; one left out is null."""
-    said = mapping(place, given)
-    return {field: check(f"{place}.{field}", said.get(field)) for field, check in fields.items()}
+    said = mapping(path, given)
+    return {field: check(f"{path}.{field}", said.get(field)) for field, check in fields.items()}
 
 
 def _number(field: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidInput(field, f"must be a number, not {type(value).__name__}")
-    if isinstance(value, int) and abs(value) > MOST:
+    if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
         raise InvalidInput(field, "is too large a number")
     return value
 
@@ -182,21 +182,31 @@ def _matching(form: re.Pattern[str], what: str, field: str, value: object) -> st
     return given
 
 
-Packed = dict[str, Any]
+PackedAssignment = dict[str, Any]
 
 # Why one renewal among others is not ok though the engine has refused nothing: it cannot be
 # accepted as it stands, or it is not written yet, and may be asked for again.
-INVALID, AWAY = "invalid_input", "store_unavailable"
+INVALID_CODE, UNAVAILABLE_CODE = "invalid_input", "store_unavailable"
 
-_TASK = ("id", "run_id", "step", "title", "agent", "item", "timeout", "payload", "created_at")
-_COUNTS = ("attempt", "failures", "lost", "epoch", "round")
-_OF_STEP = ("workflow", "workflow_version", "is_step", "step", "run_id", "item_number")
-_OWN = (*_OF_STEP, "timeout", "usd_per_attempt")
-_VALUES = ("payload", "input", "item", "needs", "feedback", "own_feedback")
+_TASK_FIELDS = (
+    "id",
+    "run_id",
+    "step",
+    "title",
+    "agent",
+    "item",
+    "timeout",
+    "payload",
+    "created_at",
+)
+_TASK_COUNTS = ("attempt", "failures", "lost", "epoch", "round")
+_STEP_FIELDS = ("workflow", "workflow_version", "is_step", "step", "run_id", "item_number")
+_ASSIGNMENT_FIELDS = (*_STEP_FIELDS, "timeout", "usd_per_attempt")
+_VALUE_FIELDS = ("payload", "input", "item", "needs", "feedback", "own_feedback")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Around:
+class Prefetch:
     """What a step may ask its store for before it begins."""
 
     effects: Mapping[str, Any]
@@ -205,34 +215,36 @@ class Around:
     trace_id: str
 
 
-def pack(assignment: Assignment, around: Around) -> Packed:
+def pack_assignment(assignment: Assignment, prefetch: Prefetch) -> PackedAssignment:
     task = assignment.task
     return {
-        "task": {name: getattr(task, name) for name in (*_TASK, *_COUNTS)},
+        "task": {name: getattr(task, name) for name in (*_TASK_FIELDS, *_TASK_COUNTS)},
         "tags": list(task.tags),
         "attempt": assignment.attempt,
         "token": assignment.token,
         "expires_at": assignment.expires_at,
-        "own": {name: getattr(assignment, name) for name in _OWN},
-        "values": {name: getattr(assignment, name) for name in _VALUES},
+        "own": {name: getattr(assignment, name) for name in _ASSIGNMENT_FIELDS},
+        "values": {name: getattr(assignment, name) for name in _VALUE_FIELDS},
         "work": None if assignment.work is None else asdict(assignment.work),
-        "effects": dict(around.effects),
-        "needed": dict(around.needed),
-        "secrets": sorted(around.secrets),
-        "trace_id": around.trace_id,
+        "effects": dict(prefetch.effects),
+        "needed": dict(prefetch.needed),
+        "secrets": sorted(prefetch.secrets),
+        "trace_id": prefetch.trace_id,
     }
 
 
-def unpack(packed: object) -> tuple[Assignment, Around]:
+def unpack_assignment(packed: object) -> tuple[Assignment, Prefetch]:
     """What was packed, each field checked; of its task, what steps look at."""
     said = mapping("whole", packed)
-    told = read(_WHOLE, "whole", said)
-    values = read(_ANY, "values", said["values"])
-    task = make_record(Task, {**read(_OF_TASK, "task", said["task"]), "tags": told["tags"]})
+    told = read_fields(_PACKED_CHECKS, "whole", said)
+    values = read_fields(_VALUE_CHECKS, "values", said["values"])
+    task = make_record(
+        Task, {**read_fields(_TASK_CHECKS, "task", said["task"]), "tags": told["tags"]}
+    )
     assignment = make_record(
         Assignment,
         {
-            **read(_OF_OWN, "own", said["own"]),
+            **read_fields(_ASSIGNMENT_CHECKS, "own", said["own"]),
             **values,
             # A server of an earlier release does not say it, and lets an answer stand for it.
             "own_feedback": json_value(
@@ -243,81 +255,81 @@ def unpack(packed: object) -> tuple[Assignment, Around]:
             "token": token("token", said["token"], told["attempt"]),
             "expires_at": told["expires_at"],
             "task": task,
-            "name": line("name", task.step or task.title),
+            "name": single_line("name", task.step or task.title),
             "epoch": task.epoch,
-            "work": None if said["work"] is None else _work(said["work"]),
+            "work": None if said["work"] is None else _read_work(said["work"]),
         },
     )
-    around = Around(
+    prefetch = Prefetch(
         effects=told["effects"],
         needed=told["needed"],
         secrets=frozenset(told["secrets"]),
         trace_id=told["trace_id"],
     )
-    return assignment, around
+    return assignment, prefetch
 
 
-def _work(said: object) -> StepWork:
-    told = read(_OF_WORK, "work", said)
+def _read_work(said: object) -> StepWork:
+    told = read_fields(_WORK_CHECKS, "work", said)
     http = told["http"]
     if http is not None:
-        told["http"] = HttpCall(**read(_OF_CALL, "http", http))
+        told["http"] = HttpCall(**read_fields(_CALL_CHECKS, "http", http))
     return StepWork(**told)
 
 
-_NAME = optional(name)
-_RUN = optional(run_id)
-_SECONDS = optional(seconds)
-_OF_TASK = {
-    **dict.fromkeys(_COUNTS, whole),
+_OPTIONAL_NAME = optional(name)
+_OPTIONAL_RUN = optional(run_id)
+_OPTIONAL_SECONDS = optional(seconds)
+_TASK_CHECKS = {
+    **dict.fromkeys(_TASK_COUNTS, whole_number),
     "id": task_id,
-    "run_id": _RUN,
-    "step": _NAME,
+    "run_id": _OPTIONAL_RUN,
+    "step": _OPTIONAL_NAME,
     "title": text,
     "agent": name,
-    "item": optional(whole),
-    "timeout": _SECONDS,
+    "item": optional(whole_number),
+    "timeout": _OPTIONAL_SECONDS,
     "payload": json_value,
-    "created_at": whole,
+    "created_at": whole_number,
 }
-_OF_OWN = {
-    "workflow": _NAME,
-    "workflow_version": _NAME,
+_ASSIGNMENT_CHECKS = {
+    "workflow": _OPTIONAL_NAME,
+    "workflow_version": _OPTIONAL_NAME,
     "is_step": flag,
-    "step": _NAME,
-    "run_id": _RUN,
-    "item_number": optional(whole),
-    "timeout": _SECONDS,
+    "step": _OPTIONAL_NAME,
+    "run_id": _OPTIONAL_RUN,
+    "item_number": optional(whole_number),
+    "timeout": _OPTIONAL_SECONDS,
     "usd_per_attempt": optional(money),
 }
-_ANY = {
+_VALUE_CHECKS = {
     **dict.fromkeys(("payload", "input", "item", "feedback"), json_value),
     "needs": json_object,
 }
-_WHOLE = {
-    "tags": many(name),
+_PACKED_CHECKS = {
+    "tags": list_of(name),
     "attempt": fence,
-    "expires_at": whole,
+    "expires_at": whole_number,
     "effects": json_object,
     "needed": json_object,
-    "secrets": many(line),
+    "secrets": list_of(single_line),
     "trace_id": trace_id,
 }
-_OF_CALL = {
+_CALL_CHECKS = {
     "url": text,
     "method": method,
-    "headers": named(header, text),
+    "headers": mapping_of(header, text),
     "body": json_value,
 }
-_OF_WORK: dict[str, Check] = {
+_WORK_CHECKS: dict[str, FieldCheck] = {
     "prompt": optional(text),
     "command": optional(command),
     "http": optional(mapping),
-    "workflow": _NAME,
-    "version": _NAME,
-    "env": named(variable, text),
+    "workflow": _OPTIONAL_NAME,
+    "version": _OPTIONAL_NAME,
+    "env": mapping_of(variable, text),
     "outputs": optional(json_object),
-    "idle_timeout": _SECONDS,
+    "idle_timeout": _OPTIONAL_SECONDS,
     "input": json_value,
-    "later": named(line, pieces),
+    "later": mapping_of(single_line, template_pieces),
 }

@@ -15,18 +15,18 @@ from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import Status
 from holdfast.model.token import Role
 from holdfast.tracing import write_traceparent
-from holdfast.worker.problem import PROBLEM, Reply
-from holdfast.worker.remote.assignment_format import AWAY, INVALID
-from holdfast.worker.secrets.redaction import hushed
+from holdfast.worker.problem import PROBLEM, HttpReply
+from holdfast.worker.remote.assignment_format import INVALID_CODE, UNAVAILABLE_CODE
+from holdfast.worker.secrets.redaction import quiet_httpx
 from holdfast.worker.steps.answer_bytes import ACCEPTED, AnswerBytes
 
-CONNECT = 10.0
+CONNECT_SECONDS = 10.0
 # Beyond what the server itself waits.
-READ = 30.0
+READ_SECONDS = 30.0
 SHOWN = 200
 LONGEST_LINE = 1_000
 # Of one answer: the bytes that are read of it, and the seconds that it may take to arrive.
-MOST = 64 * 2**20
+MOST_BYTES = 64 * 2**20
 LONGEST_ANSWER = 60.0
 # Whatever the environment says of proxies: a token for a server here is not for them to see.
 NO_PROXY = ("all://127.0.0.1", "all://localhost", "all://[::1]")
@@ -36,12 +36,12 @@ _REFUSALS = {each.value: each for each in Refusal}
 _STATUSES = {each.value: each for each in Status}
 
 
-class Client:
+class ServerClient:
     """Safe to use from several threads."""
 
     def __init__(self, url: str, token: str) -> None:
         headers = {"Authorization": f"Bearer {token}", "Accept-Encoding": ACCEPTED}
-        timeout = httpx.Timeout(READ, connect=CONNECT)
+        timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
         limits = httpx.Limits(max_connections=64, max_keepalive_connections=16)
         self.url = url.rstrip("/").removesuffix("/api/v1")
         self._token = token
@@ -69,75 +69,83 @@ class Client:
         self, method: str, path: str, body: dict[str, Any] | None, shape: Mapping[str, type]
     ) -> dict[str, Any]:
         status, content = self._request(method, path, body)
-        told = _read(content)
+        told = _read_object(content)
         success = httpx.codes.is_success(status)
-        if told is not None and success and _fits(told, shape):
+        if told is not None and success and _has_shape(told, shape):
             return told
         if told is None or success or not _is_problem(told):
-            raise self.strange(content[: 2 * SHOWN].decode(errors="replace"), status)
-        detail = self._line(told.get("detail"))
+            raise self.make_unexpected(content[: 2 * SHOWN].decode(errors="replace"), status)
+        detail = self._read_line(told.get("detail"))
         if status in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
             raise TokenRefused(self.url, detail)
-        raise _error(status, told, detail)
+        raise _make_error(status, told, detail)
 
-    def carry(self, path: str, body: dict[str, Any]) -> Reply:
+    def forward(self, path: str, body: dict[str, Any]) -> HttpReply:
         """What a call answers, refused or not, for somebody who is told it as it is."""
         status, content = self._request("POST", path, body)
-        told = _read(content)
+        told = _read_object(content)
         refused = status in _REFUSED and told is not None and _is_problem(told)
         if told is None or not (refused or status in _DONE):
-            raise self.strange(content[: 2 * SHOWN].decode(errors="replace"), status)
-        return Reply(status=status, body=told)
+            raise self.make_unexpected(content[: 2 * SHOWN].decode(errors="replace"), status)
+        return HttpReply(status=status, body=told)
 
     def _request(self, method: str, path: str, body: dict[str, Any] | None) -> tuple[int, bytes]:
         """The status of an answer and its body; one without an end is no answer."""
-        place = write_traceparent()
-        headers = None if place is None else {"traceparent": place}
+        header = write_traceparent()
+        headers = None if header is None else {"traceparent": header}
         try:
             with (
-                hushed(),
+                quiet_httpx(),
                 self._http.stream(method, path, json=body, headers=headers) as answer,
             ):
                 return answer.status_code, self._receive(answer)
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-            raise StoreUnreachable(f"{self.url} does not answer: {_said(error)}") from error
+            raise StoreUnreachable(
+                f"{self.url} does not answer: {_describe_network_error(error)}"
+            ) from error
 
     def _receive(self, answer: httpx.Response) -> bytes:
-        until, received = time.monotonic() + LONGEST_ANSWER, AnswerBytes(answer.headers, MOST)
+        until, received = time.monotonic() + LONGEST_ANSWER, AnswerBytes(answer.headers, MOST_BYTES)
         # As it comes: to wait for a chunk of some size is to wait for ever on one that drips.
         for piece in answer.iter_raw():
             if not received.add(piece) or time.monotonic() > until:
-                raise self.strange(
-                    f"an answer of more than {MOST} bytes or {LONGEST_ANSWER:g} s",
+                raise self.make_unexpected(
+                    f"an answer of more than {MOST_BYTES} bytes or {LONGEST_ANSWER:g} s",
                     answer.status_code,
                 )
         return bytes(received.content)
 
-    def strange(self, told: str, status: int = 200) -> Strange:
+    def make_unexpected(self, told: str, status: int = 200) -> UnexpectedAnswer:
         """What to raise of an answer that cannot be a Holdfast server's."""
-        said = repr(self._hide(told)[:SHOWN])
-        return Strange(f"{self.url} does not answer as a Holdfast server does: {status} {said}")
+        said = repr(self._hide_token(told)[:SHOWN])
+        return UnexpectedAnswer(
+            f"{self.url} does not answer as a Holdfast server does: {status} {said}"
+        )
 
-    def _line(self, told: object) -> str:
+    def _read_line(self, told: object) -> str:
         """What a server says of a refusal, as it may stand in a line of a log."""
-        said = self._hide(told)[:LONGEST_LINE] if isinstance(told, str) else "no reason was given"
+        said = (
+            self._hide_token(told)[:LONGEST_LINE]
+            if isinstance(told, str)
+            else "no reason was given"
+        )
         return _printable(said)
 
-    def _hide(self, told: str) -> str:
+    def _hide_token(self, told: str) -> str:
         # A gateway may give back what it was sent.
         return told.replace(self._token, "…")
 
-    def prove(self) -> None:
+    def check_role(self) -> None:
         """Refuse a token that commands may not have: theirs is what the worker has."""
         role = self.get("/session", role=str)["role"]
         if role != Role.WORKER:
-            raise TokenUnfit(self.url, self._line(role))
+            raise TokenUnfit(self.url, self._read_line(role))
 
     def transition(self, path: str, body: dict[str, Any], /, **shape: type) -> TransitionResult:
         """What becomes of a report."""
         try:
             told = self.post(path, body, ok=bool, **shape)
-        except Refusing as refused:
+        except CallRefused as refused:
             return refused.answer
         task = told.get("task")
         status = task.get("status") if isinstance(task, dict) else None
@@ -151,21 +159,23 @@ class Client:
         asked = {"leases": list(leases), "lease_seconds": seconds}
         told = self.post("/claims/renew", asked, leases=list)["leases"]
         try:
-            return [self._kept(each, lease) for each, lease in zip(told, leases, strict=True)]
+            return [
+                self._read_renewal(each, lease) for each, lease in zip(told, leases, strict=True)
+            ]
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise self.strange("leases other than those that were asked for") from error
+            raise self.make_unexpected("leases other than those that were asked for") from error
 
-    def _kept(
+    def _read_renewal(
         self, told: Mapping[str, Any], lease: Mapping[str, Any]
     ) -> TransitionResult | HoldfastError:
         if told["task_id"] != lease["task_id"]:
             raise ValueError(told["task_id"])
         if told["ok"] is True:
             return TransitionResult(ok=True)
-        reason, detail = told["reason"], self._line(told.get("detail"))
-        if reason == AWAY:
+        reason, detail = told["reason"], self._read_line(told.get("detail"))
+        if reason == UNAVAILABLE_CODE:
             return StoreBusy(detail)
-        if reason == INVALID:
+        if reason == INVALID_CODE:
             field, _, said = detail.partition(": ")
             return InvalidInput(field, said)
         return TransitionResult(ok=False, reason=Refusal(reason))
@@ -174,7 +184,7 @@ class Client:
         self._http.close()
 
 
-class Strange(StoreUnreachable):
+class UnexpectedAnswer(StoreUnreachable):
     """Something answers that is no Holdfast server: as good as no answer at all."""
 
 
@@ -196,7 +206,7 @@ class TokenUnfit(TokenRefused):
         InvalidInput.__init__(self, "token", reason)
 
 
-class Refusing(HoldfastError):
+class CallRefused(HoldfastError):
     """Refused as it stands; `answer` is what the engine said."""
 
     def __init__(self, answer: TransitionResult) -> None:
@@ -204,7 +214,7 @@ class Refusing(HoldfastError):
         self.answer = answer
 
 
-def _read(content: bytes) -> dict[str, Any] | None:
+def _read_object(content: bytes) -> dict[str, Any] | None:
     try:
         told = json.loads(content)
     except (ValueError, RecursionError):
@@ -212,7 +222,7 @@ def _read(content: bytes) -> dict[str, Any] | None:
     return told if isinstance(told, dict) else None
 
 
-def _fits(told: Mapping[str, Any], shape: Mapping[str, type]) -> bool:
+def _has_shape(told: Mapping[str, Any], shape: Mapping[str, type]) -> bool:
     return all(isinstance(told.get(name), kind) for name, kind in shape.items())
 
 
@@ -220,7 +230,7 @@ def _is_problem(told: Mapping[str, Any]) -> bool:
     return str(told.get("type")) == f"{PROBLEM}{told.get('code')}"
 
 
-def _said(error: Exception) -> str:
+def _describe_network_error(error: Exception) -> str:
     """What went wrong; some errors of the network have a name and no words."""
     return _printable(str(error)[:LONGEST_LINE]) or type(error).__name__
 
@@ -229,11 +239,11 @@ def _printable(text: str) -> str:
     return "".join(each if each.isprintable() else " " for each in text)
 
 
-def _error(status: int, told: Mapping[str, Any], detail: str) -> HoldfastError:
+def _make_error(status: int, told: Mapping[str, Any], detail: str) -> HoldfastError:
     code, current = told.get("code"), told.get("current")
     if isinstance(code, str) and code in _REFUSALS:
         known = _STATUSES.get(current) if isinstance(current, str) else None
-        return Refusing(
+        return CallRefused(
             TransitionResult(ok=False, reason=_REFUSALS[code], detail=detail, status=known)
         )
     if status == httpx.codes.NOT_FOUND:

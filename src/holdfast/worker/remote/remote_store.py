@@ -33,14 +33,14 @@ from holdfast.store.database import Row
 from holdfast.store.group_commit.entries import Entry, FutureEntry
 from holdfast.threads import SystemThreads, Threads
 from holdfast.worker.remote import client
-from holdfast.worker.remote.client import Client, TokenRefused
+from holdfast.worker.remote.client import ServerClient, TokenRefused
 from holdfast.worker.remote.poller import Poller
-from holdfast.worker.remote.sender import Sending
-from holdfast.worker.store_port import LeasesDesk, Living
+from holdfast.worker.remote.sender import OperationSender
+from holdfast.worker.store_port import LeasesPort, LiveWorkers
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ports:
+class ReportPorts:
     """What reports are made with; the server knows the secret."""
 
     settings: Settings
@@ -64,9 +64,9 @@ class RemoteReports(Reports):
 class RemoteWork:
     """The worker's protocol, spoken to a server."""
 
-    def __init__(self, client: Client, sending: Sending, ports: Ports) -> None:
+    def __init__(self, client: ServerClient, sender: OperationSender, ports: ReportPorts) -> None:
         self._client = client
-        self._sending = sending
+        self._sender = sender
         self._ports = ports
         self._pollers: dict[int, Poller] = {}
         self.reports = RemoteReports(ports)
@@ -92,7 +92,7 @@ class RemoteWork:
         )
 
     def take(self, standing_claim: StandingClaim) -> Callable[[], None]:
-        poller = Poller(self._client, self._sending, standing_claim, self._ports.threads)
+        poller = Poller(self._client, self._sender, standing_claim, self._ports.threads)
         self._pollers[id(standing_claim)] = poller
         return poller.stop
 
@@ -116,7 +116,7 @@ class RemoteWork:
         return next((each for each in found if each is not None), None)
 
     def renew_each(self, renewals: Sequence[Renewal]) -> list[Future[TransitionResult]]:
-        return self._sending.renew_each(renewals, self._ports.settings.lease)
+        return self._sender.renew_each(renewals, self._ports.settings.lease)
 
     def tell(
         self,
@@ -125,7 +125,7 @@ class RemoteWork:
         *,
         here: bool = False,  # noqa: ARG002 - it is the server that writes
     ) -> None:
-        self._sending.enter(report, entered)
+        self._sender.enter(report, entered)
 
     @operation
     def record_effect(
@@ -145,7 +145,7 @@ class RemoteWork:
             )
         )
         # As a report is: it is sent again when the server was away, and not without a pause.
-        self._sending.enter(asked, lambda: None)
+        self._sender.enter(asked, lambda: None)
         return asked.future
 
     @reading
@@ -158,7 +158,7 @@ class RemoteWork:
 
     @reading
     def effects(self, task_id: str) -> dict[str, Any]:
-        asked = {"token": self._sending.held.newest(task_id)}
+        asked = {"token": self._sender.held.find_newest_token(task_id)}
         known = dict[str, Any]()
         while True:
             told = self._client.post(f"/claims/{task_id}/effects", asked, effects=dict)
@@ -171,11 +171,11 @@ class RemoteWork:
 
     @reading
     def needed_around(self, task_id: str) -> dict[str, Any]:
-        return dict(self._sending.held.around(task_id).needed)
+        return dict(self._sender.held.find_prefetch(task_id).needed)
 
     @reading
     def trace_of(self, root: str) -> str:
-        return self._sending.held.trace(root)
+        return self._sender.held.find_trace(root)
 
     @reading
     def workflows_since(self, _: int) -> list[tuple[str, str, int]]:
@@ -184,12 +184,12 @@ class RemoteWork:
 
     @reading
     def secrets_of(self, workflow: str, version: str) -> frozenset[str]:
-        return self._sending.held.secrets(workflow, version)
+        return self._sender.held.secrets(workflow, version)
 
     @reading
     def left(self, attempts: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
         """Nothing is known of that here: the next renewal tells."""
-        return set(attempts) - self._sending.held.attempts(attempts)
+        return set(attempts) - self._sender.held.find_held(attempts)
 
     @reading
     def first_now(self, /, *_: object, **__: object) -> str | None:
@@ -198,22 +198,22 @@ class RemoteWork:
 
     @operation
     def claim_by_id(self, task_id: str, *_: Any, **__: Any) -> Future[list[Assignment]]:
-        _unserved(f"{task_id} is claimed by its id")
+        _refuse_unserved(f"{task_id} is claimed by its id")
 
     @operation
     def take_signal(self, task_id: str, *_: Any, **__: Any) -> Future[EffectRecord]:
-        _unserved(f"{task_id} waits for a signal")
+        _refuse_unserved(f"{task_id} waits for a signal")
 
     @operation
     def spawn(self, task_id: str, *_: Any, **__: Any) -> Future[EffectRecord]:
-        _unserved(f"{task_id} makes children")
+        _refuse_unserved(f"{task_id} makes children")
 
     @reading
     def children(self, task_id: str, ids: Sequence[str]) -> list[Child]:
-        _unserved(f"{task_id} looks at {len(ids)} children")
+        _refuse_unserved(f"{task_id} looks at {len(ids)} children")
 
 
-def _unserved(what: str) -> NoReturn:
+def _refuse_unserved(what: str) -> NoReturn:
     reason = f"{what}, and a worker on a server runs commands and HTTP calls alone"
     raise InvalidInput("worker", reason)
 
@@ -221,29 +221,29 @@ def _unserved(what: str) -> NoReturn:
 class RemoteWorkers:
     """The server keeps a worker among those that live while it asks for work, or says it lives."""
 
-    def __init__(self, sending: Sending, work: RemoteWork) -> None:
-        self._sending = sending
+    def __init__(self, sender: OperationSender, work: RemoteWork) -> None:
+        self._sender = sender
         self._work = work
 
     @operation
     def register(self, /, *_: Any, process: str | None = None, **__: Any) -> Future[Row | None]:
-        self._sending.process = process
-        return _now({"started_at": 0})
+        self._sender.process = process
+        return _make_done_future({"started_at": 0})
 
     @operation
     def announce(
         self, name: str, started_at: int, pausing: str | None = None
     ) -> Future[Row | None]:
-        return self._sending.submit(
+        return self._sender.submit(
             AnnounceWorker(name=name, started_at=started_at, ttl=0, pausing=pausing)
         )
 
     @operation
     def forget(self, name: str, started_at: int) -> Future[TransitionResult]:
-        return self._sending.submit(ForgetWorker(name=name, started_at=started_at))
+        return self._sender.submit(ForgetWorker(name=name, started_at=started_at))
 
     @reading
-    def list(self) -> Living:
+    def list(self) -> LiveWorkers:
         """A worker's token does not show the others: whoever starts them has to tell them apart."""
         return []
 
@@ -252,7 +252,7 @@ class RemoteWorkers:
         self, task_id: str, token: str, *, ended: int, left: int = 0
     ) -> Future[TransitionResult]:
         held = self._work.reports.read_token(task_id, token)
-        return self._sending.submit(NoteStop(**held, ended=ended, left=left))
+        return self._sender.submit(NoteStop(**held, ended=ended, left=left))
 
 
 class RemoteTasks:
@@ -260,7 +260,7 @@ class RemoteTasks:
 
     @operation
     def hold(self, *_: Any, **__: Any) -> Future[TransitionResult]:
-        return _now(TransitionResult(ok=True))
+        return _make_done_future(TransitionResult(ok=True))
 
     @reading
     def wanted(self, *, after: str = "", count: int = WANTED_AT_ONCE) -> Wanted:  # noqa: ARG002 - as an engine is asked
@@ -269,7 +269,7 @@ class RemoteTasks:
 
     @operation
     def unhold_known(self, *_: Any, **__: Any) -> Future[list[TransitionResult]]:
-        return _now([])
+        return _make_done_future([])
 
     @reading
     def lifted(self, *_: Any) -> list[str]:
@@ -277,7 +277,7 @@ class RemoteTasks:
         return []
 
 
-class RemoteOffice:
+class RemoteStore:
     """It runs no functions, and these alone keep files and hold leases of a store."""
 
     store = ""
@@ -288,16 +288,16 @@ class RemoteOffice:
         self.clock = SystemClock()
         self.threads = SystemThreads()
         self.token = token
-        self.client = Client(url, token)
-        self._sending = Sending(self.client, self.clock)
-        ports = Ports(
+        self.client = ServerClient(url, token)
+        self._sender = OperationSender(self.client, self.clock)
+        ports = ReportPorts(
             settings=self.settings,
             clock=self.clock,
             threads=self.threads,
             randomness=SystemRandomness(),
         )
-        self.work = RemoteWork(self.client, self._sending, ports)
-        self.workers = RemoteWorkers(self._sending, self.work)
+        self.work = RemoteWork(self.client, self._sender, ports)
+        self.workers = RemoteWorkers(self._sender, self.work)
         self.tasks = RemoteTasks()
 
     def on_hint(self, callback: Callable[[], None], *, served: bool = True) -> Callable[[], None]:
@@ -317,7 +317,7 @@ class RemoteOffice:
         return self.clock.now()
 
     @property
-    def leases(self) -> LeasesDesk:
+    def leases(self) -> LeasesPort:
         raise InvalidInput("lease", "there is none to be had through a server")
 
     @property
@@ -331,13 +331,13 @@ class RemoteOffice:
         hang_up.daemon = True
         hang_up.start()
         try:
-            self._sending.close()
+            self._sender.close()
         finally:
             hang_up.cancel()
         self.client.close()
 
 
-def _now(value: Any) -> Future[Any]:  # noqa: ANN401 - whatever is known without asking
+def _make_done_future(value: Any) -> Future[Any]:  # noqa: ANN401 - whatever is known without asking
     done: Future[Any] = Future()
     done.set_result(value)
     return done

@@ -24,90 +24,90 @@ from holdfast.model.task import Assignment, Renewal
 from holdfast.model.trace import derive_trace_id
 from holdfast.model.worker import DRAIN, EVICT
 from holdfast.store.group_commit.entries import Entry
-from holdfast.worker.remote.assignment_format import Around
-from holdfast.worker.remote.client import Client, Refusing
+from holdfast.worker.remote.assignment_format import Prefetch
+from holdfast.worker.remote.client import CallRefused, ServerClient
 
-KEPT = 10_000
+MOST_HELD = 10_000
 
 
-class Holdings:
+class HeldAttempts:
     """By task and attempt; those are forgotten that were held, or asked for, long ago."""
 
     def __init__(self) -> None:
-        self._held: dict[tuple[str, int], tuple[Assignment, Around]] = {}
+        self._by_attempt: dict[tuple[str, int], tuple[Assignment, Prefetch]] = {}
         # Nobody else is to find one missing that is just put behind the others.
         self._lock = threading.RLock()
 
-    def add(self, assignment: Assignment, around: Around) -> None:
+    def add(self, assignment: Assignment, prefetch: Prefetch) -> None:
         with self._lock:
-            self._held[assignment.task_id, assignment.attempt] = (assignment, around)
-            while len(self._held) > KEPT:
-                del self._held[next(iter(self._held))]
+            self._by_attempt[assignment.task_id, assignment.attempt] = (assignment, prefetch)
+            while len(self._by_attempt) > MOST_HELD:
+                del self._by_attempt[next(iter(self._by_attempt))]
 
     def token(self, task_id: str, fence: int) -> str:
         with self._lock:
-            found = self._held.get((task_id, fence))
+            found = self._by_attempt.get((task_id, fence))
         if found is None:
             raise InvalidInput("token", "this worker does not hold that attempt")
         return found[0].token
 
-    def newest(self, task_id: str) -> str:
+    def find_newest_token(self, task_id: str) -> str:
         """The token of the latest attempt of a task."""
-        return self.token(task_id, max(self._attempts(task_id), default=0))
+        return self.token(task_id, max(self._list_attempts(task_id), default=0))
 
-    def around(self, task_id: str) -> Around:
+    def find_prefetch(self, task_id: str) -> Prefetch:
         with self._lock:
-            return self._held[task_id, max(self._attempts(task_id))][1]
+            return self._by_attempt[task_id, max(self._list_attempts(task_id))][1]
 
-    def trace(self, root: str) -> str:
+    def find_trace(self, root: str) -> str:
         """The trace of what an attempt that is held belongs to."""
-        for assignment, around in reversed(self._all()):
+        for assignment, prefetch in reversed(self._list_all()):
             if root in {assignment.run_id, assignment.task_id}:
-                return around.trace_id
+                return prefetch.trace_id
         return derive_trace_id(root)
 
-    def attempts(self, wanted: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
+    def find_held(self, wanted: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
         """Those of some attempts that were held here; who runs for long is asked for by this."""
         with self._lock:
-            found = {each for each in wanted if each in self._held}
-            self._held |= {each: self._held.pop(each) for each in found}
+            found = {each for each in wanted if each in self._by_attempt}
+            self._by_attempt |= {each: self._by_attempt.pop(each) for each in found}
         return found
 
     def secrets(self, workflow: str, version: str) -> frozenset[str]:
         """The names of the secrets that a version of a workflow asks for."""
-        for assignment, around in reversed(self._all()):
+        for assignment, prefetch in reversed(self._list_all()):
             if (assignment.workflow, assignment.workflow_version) == (workflow, version):
-                return around.secrets
+                return prefetch.secrets
         return frozenset()
 
-    def _all(self) -> list[tuple[Assignment, Around]]:
+    def _list_all(self) -> list[tuple[Assignment, Prefetch]]:
         with self._lock:
-            return list(self._held.values())
+            return list(self._by_attempt.values())
 
-    def _attempts(self, task_id: str) -> list[int]:
+    def _list_attempts(self, task_id: str) -> list[int]:
         with self._lock:
-            return [attempt for task, attempt in self._held if task == task_id]
+            return [attempt for task, attempt in self._by_attempt if task == task_id]
 
 
 # How many reports may be on their way at once.
-AT_ONCE = 16
+REPORTS_AT_ONCE = 16
 PAUSE = 0.5
 # What a worker may be told: to leave when it has done what it holds, or at once.
-STEERED = frozenset({DRAIN, EVICT})
+STOP_COMMANDS = frozenset({DRAIN, EVICT})
 
 log = logging.getLogger("holdfast.worker")
 
 
-class Sending:
+class OperationSender:
     """Sends operations from threads of its own; who asks gets a future, as from the writer."""
 
-    def __init__(self, client: Client, clock: Clock) -> None:
+    def __init__(self, client: ServerClient, clock: Clock) -> None:
         self._client = client
         self._clock = clock
-        self._threads = ThreadPoolExecutor(AT_ONCE, "holdfast-remote")
-        self.held = Holdings()
+        self._threads = ThreadPoolExecutor(REPORTS_AT_ONCE, "holdfast-remote")
+        self.held = HeldAttempts()
         self.process: str | None = None
-        self._told: str | None = None
+        self._stop_command: str | None = None
 
     def submit(self, operation: Operation) -> Future[Any]:
         return self._threads.submit(self._send, operation)
@@ -121,18 +121,18 @@ class Sending:
     def enter(self, entry: Entry[Operation], entered: Callable[[], None]) -> None:
         entered()
         # In the span of whoever reports.
-        self._threads.submit(copy_context().run, self._tell, entry)
+        self._threads.submit(copy_context().run, self._send_entry, entry)
 
-    def hear(self, answer: Mapping[str, Any]) -> None:
+    def note_stop_command(self, answer: Mapping[str, Any]) -> None:
         """Keep what the worker is told; another server than the one that told it may answer."""
         told = answer.get("told")
-        if isinstance(told, str) and told in STEERED:
-            self._told = told
+        if isinstance(told, str) and told in STOP_COMMANDS:
+            self._stop_command = told
 
     def close(self) -> None:
         self._threads.shutdown()
 
-    def _tell(self, entry: Entry[Operation]) -> None:
+    def _send_entry(self, entry: Entry[Operation]) -> None:
         try:
             reply: object = self._send(entry.operation)
         except Exception as error:  # noqa: BLE001 - it is the report's to hear
@@ -147,7 +147,7 @@ class Sending:
     ) -> None:
         answers: Sequence[object]
         try:
-            answers = self._client.renew([_lease(each) for each in renewals], seconds)
+            answers = self._client.renew([_encode_renewal(each) for each in renewals], seconds)
         except Exception as error:  # noqa: BLE001 - whoever asked hears of it
             answers = [error] * len(replies)
         for reply, answer in zip(replies, answers, strict=True):
@@ -165,8 +165,8 @@ class Sending:
         if isinstance(operation, RecordEffect):
             return self._record(operation)
         if isinstance(operation, Complete | Fail | Release | AskQuestion | Suspend | NoteStop):
-            verb, said = _say(operation)
-            body = {"token": self._token(operation), **said}
+            verb, said = _encode_report(operation)
+            body = {"token": self._find_token(operation), **said}
             shape = {} if isinstance(operation, NoteStop) else {"task": dict}
             return self._client.transition(f"/claims/{operation.task_id}/{verb}", body, **shape)
         return TransitionResult(ok=True)
@@ -174,44 +174,52 @@ class Sending:
     def _announce(self, worker: str) -> dict[str, Any]:
         """Who has no room asks for nothing, and is to be seen and to hear all the same."""
         asked: dict[str, Any] = {"worker": worker, "process": self.process, "leases": []}
-        self.hear(self._client.post("/claims/renew", asked, leases=list))
-        return {"told": self._told}
+        self.note_stop_command(self._client.post("/claims/renew", asked, leases=list))
+        return {"told": self._stop_command}
 
     def _record(self, operation: RecordEffect) -> EffectRecord:
         path = f"/claims/{operation.task_id}/effects"
-        body = {"token": self._token(operation), "name": operation.name}
+        body = {"token": self._find_token(operation), "name": operation.name}
         try:
-            told = self._client.post(path, {**body, "value": _json(operation.value)}, name=str)
-        except Refusing as refused:
+            told = self._client.post(
+                path, {**body, "value": _decode_json(operation.value)}, name=str
+            )
+        except CallRefused as refused:
             return EffectRecord(answer=refused.answer, found=False)
         return EffectRecord(answer=TransitionResult(ok=True), value=told.get("value"))
 
-    def _token(self, operation: Any) -> str:  # noqa: ANN401 - a report
+    def _find_token(self, operation: Any) -> str:  # noqa: ANN401 - a report
         return self.held.token(operation.task_id, operation.fence)
 
 
-def _say(
+def _encode_report(
     operation: Complete | Fail | Release | AskQuestion | Suspend | NoteStop,
 ) -> tuple[str, Any]:
     """The verb of a report, and its body but for the token."""
     match operation:
         case Complete():
-            return "complete", {"output": _json(operation.output), "usage": _json(operation.usage)}
+            return "complete", {
+                "output": _decode_json(operation.output),
+                "usage": _decode_json(operation.usage),
+            }
         case Fail():
-            said = {"error": _json(operation.error), "retryable": operation.retryable}
-            return "fail", {**said, "usage": _json(operation.usage)}
+            said = {"error": _decode_json(operation.error), "retryable": operation.retryable}
+            return "fail", {**said, "usage": _decode_json(operation.usage)}
         case Release():
-            return _give_back(operation)
+            return _encode_release(operation)
         case AskQuestion():
-            return "ask", {"question": _json(operation.question), **_note(operation.notes)}
+            return "ask", {
+                "question": _decode_json(operation.question),
+                **_encode_notes(operation.notes),
+            }
         case Suspend():
-            return "release", {"until": operation.until, **_note(operation.notes)}
+            return "release", {"until": operation.until, **_encode_notes(operation.notes)}
         case NoteStop():
             return "stop", {"ended": operation.ended, "left": operation.left}
 
 
-def _lease(renewal: Renewal) -> dict[str, Any]:
-    return _present(
+def _encode_renewal(renewal: Renewal) -> dict[str, Any]:
+    return _without_nulls(
         task_id=renewal.task_id,
         token=renewal.token,
         progress=renewal.progress,
@@ -219,23 +227,23 @@ def _lease(renewal: Renewal) -> dict[str, Any]:
     )
 
 
-def _give_back(operation: Release) -> tuple[str, Any]:
+def _encode_release(operation: Release) -> tuple[str, Any]:
     if operation.limit is None:
-        return "release", _present(until=operation.until)
-    return "fail", _present(limit_until=operation.limit, usage=_json(operation.usage))
+        return "release", _without_nulls(until=operation.until)
+    return "fail", _without_nulls(limit_until=operation.limit, usage=_decode_json(operation.usage))
 
 
-def _note(notes: Notes) -> dict[str, Any]:
+def _encode_notes(notes: Notes) -> dict[str, Any]:
     if not notes:
         return {}
     # Only functions wait for several things at once, and those run beside their store.
     ((name, value),) = notes
-    return {"note": {"name": name, "value": _json(value)}}
+    return {"note": {"name": name, "value": _decode_json(value)}}
 
 
-def _json(text: str | None) -> Any:  # noqa: ANN401 - JSON is any value
+def _decode_json(text: str | None) -> Any:  # noqa: ANN401 - JSON is any value
     return None if text is None else json.loads(text)
 
 
-def _present(**fields: Any) -> dict[str, Any]:
+def _without_nulls(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}

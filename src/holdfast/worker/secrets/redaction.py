@@ -19,24 +19,24 @@ from functools import cache
 from typing import Any
 
 from holdfast.errors import InvalidInput
-from holdfast.worker.secrets.spellings import Span, Spellings
+from holdfast.worker.secrets.spellings import SecretSpan, Spellings
 
 PADDING = b"="
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _LETTERS = [(letter, value) for value, letter in enumerate(_ALPHABET)]
 _LETTERS += [(letter, 62 + value) for each in (b"+/", b"-_") for value, letter in enumerate(each)]
-_KNOWN = frozenset(letter for letter, _ in _LETTERS)
+_ALL_LETTERS = frozenset(letter for letter, _ in _LETTERS)
 # Lines of encoded text are longer than most others that are one word.
-_LINE = 16
+_ENCODED_LINE = 16
 # Of the two alphabets, the standard one is looked for.
 ONE_ALPHABET = bytes.maketrans(b"-_", b"+/")
-SHORT = 64
+SHORT_PATTERN = 64
 # So many letters of a secret that is encoded are no chance.
-SURE = 4
+CERTAIN_LETTERS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Encoded:
+class EncodedSecret:
     """A secret where it begins at one of the three places in what was encoded.
 
     The first and the last letter may hold some bits of the secret and some of what stands beside
@@ -59,26 +59,32 @@ class Encoded:
         return start, end
 
 
-def encodings(data: bytes) -> Iterator[Encoded]:
+def encode_at_each_offset(data: bytes) -> Iterator[EncodedSecret]:
     """Data in the standard alphabet, wherever in what was encoded it may begin."""
     for before in range(3):
         first, head = divmod(before * 8, 6)
         last, tail = divmod((before + len(data)) * 8, 6)
         padded = bytes(before) + data
-        leads = _sharing(_value(padded, first), low=6 - head) if head else frozenset[int]()
-        trails = _sharing(_value(padded, last), high=tail) if tail else frozenset[int]()
+        leads = (
+            _letters_sharing_bits(_six_bits(padded, first), low=6 - head)
+            if head
+            else frozenset[int]()
+        )
+        trails = (
+            _letters_sharing_bits(_six_bits(padded, last), high=tail) if tail else frozenset[int]()
+        )
         core = base64.b64encode(padded)[first + bool(head) : last]
-        yield Encoded(core=core, leads=leads, trails=trails)
+        yield EncodedSecret(core=core, leads=leads, trails=trails)
 
 
-def _value(data: bytes, place: int) -> int:
+def _six_bits(data: bytes, number: int) -> int:
     """The six bits of one letter, where what comes after the data is zero."""
     bits = int.from_bytes(data + bytes(1))
-    return bits >> (8 * (len(data) + 1) - 6 * (place + 1)) & 63
+    return bits >> (8 * (len(data) + 1) - 6 * (number + 1)) & 63
 
 
 @cache
-def _sharing(value: int, *, low: int = 6, high: int = 6) -> frozenset[int]:
+def _letters_sharing_bits(value: int, *, low: int = 6, high: int = 6) -> frozenset[int]:
     """The letters that have some bits of a value, its lowest or its highest."""
     mask = ((1 << low) - 1) & (63 ^ ((1 << (6 - high)) - 1))
     return frozenset(letter for letter, each in _LETTERS if (each ^ value) & mask == 0)
@@ -96,16 +102,18 @@ def may_go_on(data: bytes, breaks: bytes) -> bool:
     Else the last letters of most lines would wait for the next line, as a secret may begin so.
     """
     text = data.rstrip(breaks)
-    line = text[-_LINE:]
-    return len(text) == len(data) or (len(line) == _LINE and _KNOWN.issuperset(line))
+    line = text[-_ENCODED_LINE:]
+    return len(text) == len(data) or (len(line) == _ENCODED_LINE and _ALL_LETTERS.issuperset(line))
 
 
-class Beginnings:
+class PatternPrefixes:
     """The beginnings of some patterns: short ones by heart, longer ones by how they begin."""
 
     def __init__(self, patterns: Collection[bytes]) -> None:
-        self._short = {each[:n] for each in patterns for n in range(1, min(len(each), SHORT))}
-        self._long = [each for each in patterns if len(each) > SHORT]
+        self._short = {
+            each[:n] for each in patterns for n in range(1, min(len(each), SHORT_PATTERN))
+        }
+        self._long = [each for each in patterns if len(each) > SHORT_PATTERN]
         self._letters = bytes(set[int]().union(*patterns))
         self.longest = max(map(len, patterns), default=0)
 
@@ -114,24 +122,26 @@ class Beginnings:
         tail = data[-self.longest :]
         tail = tail[len(tail.rstrip(self._letters)) :]
         found = [
-            len(tail) - place
+            len(tail) - offset
             for pattern in self._long
-            for place in places(tail, pattern[:SHORT])
-            if pattern != tail[place:] and pattern.startswith(tail[place:])
+            for offset in find_offsets(tail, pattern[:SHORT_PATTERN])
+            if pattern != tail[offset:] and pattern.startswith(tail[offset:])
         ]
         if found:
             return max(found)
-        return next((n for n in range(min(SHORT, len(tail)), 0, -1) if tail[-n:] in self._short), 0)
+        return next(
+            (n for n in range(min(SHORT_PATTERN, len(tail)), 0, -1) if tail[-n:] in self._short), 0
+        )
 
 
-def places(data: bytes, pattern: bytes) -> Iterator[int]:
-    place = data.find(pattern)
-    while place >= 0:
-        yield place
-        place = data.find(pattern, place + len(pattern))
+def find_offsets(data: bytes, pattern: bytes) -> Iterator[int]:
+    offset = data.find(pattern)
+    while offset >= 0:
+        yield offset
+        offset = data.find(pattern, offset + len(pattern))
 
 
-LEAST = 8
+SHORTEST_SECRET = 8
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BREAKS = b"\r\n"
 
@@ -145,27 +155,32 @@ class Redaction:
         # No letter of these is spelled in another way.
         hexadecimal: dict[bytes, bytes] = {}
         utf_16: dict[bytes, bytes] = {}
-        self._wrapped: dict[bytes, tuple[Encoded, bytes]] = {}
+        self._encoded: dict[bytes, tuple[EncodedSecret, bytes]] = {}
         for name, value in secrets.items():
-            mark = f"[secret {check_secret(name, value)}]".encode()
-            for text in {value, *(line for line in value.splitlines() if len(line) >= LEAST)}:
-                spelled.update(dict.fromkeys(_as_bytes(text), mark))
-                hexadecimal.update(dict.fromkeys(_in_hexadecimal(text), mark))
-                utf_16.update(dict.fromkeys(_in_utf_16(text), mark))
+            replacement = f"[secret {check_secret(name, value)}]".encode()
+            for text in {
+                value,
+                *(line for line in value.splitlines() if len(line) >= SHORTEST_SECRET),
+            }:
+                spelled.update(dict.fromkeys(_as_bytes(text), replacement))
+                hexadecimal.update(dict.fromkeys(_in_hexadecimal(text), replacement))
+                utf_16.update(dict.fromkeys(_in_utf_16(text), replacement))
                 for data in _encoded_words(text):
-                    self._wrapped.update({each.core: (each, mark) for each in encodings(data)})
+                    self._encoded.update(
+                        {each.core: (each, replacement) for each in encode_at_each_offset(data)}
+                    )
         self._spellings = Spellings(spelled)
         self._whole = {**hexadecimal, **utf_16}
-        self._whole_beginnings = (Beginnings(hexadecimal), Beginnings(utf_16))
-        self._wrapped_beginnings = Beginnings(self._wrapped)
-        self._leads = frozenset[int]().union(*(each.leads for each, _ in self._wrapped.values()))
+        self._whole_prefixes = (PatternPrefixes(hexadecimal), PatternPrefixes(utf_16))
+        self._encoded_prefixes = PatternPrefixes(self._encoded)
+        self._leads = frozenset[int]().union(*(each.leads for each, _ in self._encoded.values()))
 
     def __bool__(self) -> bool:
-        return bool(self._wrapped)
+        return bool(self._encoded)
 
     def clean(self, data: bytes) -> bytes:
         """The same without any secret."""
-        return _replace(data, self._spans(data)) if self else data
+        return _replace(data, self._find_spans(data)) if self else data
 
     def text(self, text: str) -> str:
         if not self:
@@ -196,7 +211,7 @@ class Redaction:
         encoded = self._encoded_spans(data)
         spelled, begun = self._spellings.search(data)
         spans = _merged([*spelled, *self._whole_spans(data), *encoded])
-        held = min(begun, self._begun(data))
+        held = min(begun, self._find_begun(data))
         whole = len(data.rstrip(_BREAKS))
         # The letter that an encoded one shares with what follows may be still to come.
         held = min([held, *(start for start, end, _ in encoded if end == whole)])
@@ -205,68 +220,72 @@ class Redaction:
                 held = start
         return _replace(data[:held], [each for each in spans if each[1] <= held]), data[held:]
 
-    def _spans(self, data: bytes) -> list[Span]:
+    def _find_spans(self, data: bytes) -> list[SecretSpan]:
         spelled, _ = self._spellings.search(data)
         return _merged([*spelled, *self._whole_spans(data), *self._encoded_spans(data)])
 
-    def _whole_spans(self, data: bytes) -> list[Span]:
+    def _whole_spans(self, data: bytes) -> list[SecretSpan]:
         return [
-            (start, start + len(form), mark)
-            for form, mark in self._whole.items()
-            for start in places(data, form)
+            (start, start + len(form), replacement)
+            for form, replacement in self._whole.items()
+            for start in find_offsets(data, form)
         ]
 
-    def _encoded_spans(self, data: bytes) -> list[Span]:
+    def _encoded_spans(self, data: bytes) -> list[SecretSpan]:
         flat = data.translate(ONE_ALPHABET, _BREAKS)
         found = [
-            (*each.extended(flat, start), mark)
-            for each, mark in self._wrapped.values()
-            for start in places(flat, each.core)
+            (*each.extended(flat, start), replacement)
+            for each, replacement in self._encoded.values()
+            for start in find_offsets(flat, each.core)
         ]
         if not found:
             return []
-        where = [place for place, byte in enumerate(data) if byte not in _BREAKS]
-        return [(where[start], where[end - 1] + 1, mark) for start, end, mark in found]
+        where = [offset for offset, byte in enumerate(data) if byte not in _BREAKS]
+        return [
+            (where[start], where[end - 1] + 1, replacement) for start, end, replacement in found
+        ]
 
-    def _begun(self, data: bytes) -> int:
+    def _find_begun(self, data: bytes) -> int:
         """Where the longest end of data begins that may begin a secret that is not spelled out."""
-        begun = len(data) - max(each.longest_at_end(data) for each in self._whole_beginnings)
-        end = data[-3 * self._wrapped_beginnings.longest :]
-        size = self._wrapped_beginnings.longest_at_end(end.translate(ONE_ALPHABET, _BREAKS))
-        flat = [place for place, byte in enumerate(end) if byte not in _BREAKS] if size else []
+        begun = len(data) - max(each.longest_at_end(data) for each in self._whole_prefixes)
+        end = data[-3 * self._encoded_prefixes.longest :]
+        size = self._encoded_prefixes.longest_at_end(end.translate(ONE_ALPHABET, _BREAKS))
+        flat = [offset for offset, byte in enumerate(end) if byte not in _BREAKS] if size else []
         if size and size < len(flat) and end[flat[-size - 1]] in self._leads:
             size += 1
-        if size and (size >= SURE or may_go_on(end, _BREAKS)):
+        if size and (size >= CERTAIN_LETTERS or may_go_on(end, _BREAKS)):
             begun = min(begun, len(data) - len(end) + flat[-size])
         elif not size and ends_with_lead(end, self._leads, _BREAKS):
             begun = min(begun, len(data.rstrip(_BREAKS)) - 1)
         return begun
 
 
-class Stream:
+class RedactionStream:
     """Bytes that come in pieces: a secret that is cut in two is found all the same."""
 
-    def __init__(self, present: Callable[[], Redaction]) -> None:
+    def __init__(self, current_redaction: Callable[[], Redaction]) -> None:
         # Asked for each time: what is a secret may become known while they come.
-        self._present = present
-        self._held = b""
+        self._current_redaction = current_redaction
+        self._held_back = b""
 
     def feed(self, data: bytes) -> bytes:
-        clean, self._held = self._present().split(self._held + data)
+        clean, self._held_back = self._current_redaction().split(self._held_back + data)
         return clean
 
     def flush(self) -> bytes:
         """What was held back, at the end of all."""
-        held, self._held = self._held, b""
-        return self._present().clean(held)
+        held, self._held_back = self._held_back, b""
+        return self._current_redaction().clean(held)
 
 
 def check_secret(name: str, value: str) -> str:
     """The name of a secret; refuses one that cannot be kept out of what is written down."""
     if not _NAME.fullmatch(name):
         raise InvalidInput("secret", f"{name!r} is no name: letters, digits and _")
-    if len(value) < LEAST:
-        reason = f"has {len(value)} characters, and must have {LEAST} to be kept out of logs"
+    if len(value) < SHORTEST_SECRET:
+        reason = (
+            f"has {len(value)} characters, and must have {SHORTEST_SECRET} to be kept out of logs"
+        )
         raise InvalidInput(f"secret {name}", reason)
     return name
 
@@ -297,31 +316,31 @@ def _in_utf_16(text: str) -> Iterator[bytes]:
     yield from (little[:-1],) if little[:-1] == big[1:] else (little, big)
 
 
-def _merged(spans: list[Span]) -> list[Span]:
-    merged: list[Span] = []
-    for start, end, mark in sorted(spans, key=lambda each: (each[0], -each[1])):
+def _merged(spans: list[SecretSpan]) -> list[SecretSpan]:
+    merged: list[SecretSpan] = []
+    for start, end, replacement in sorted(spans, key=lambda each: (each[0], -each[1])):
         if merged and start < merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]), merged[-1][2])
         else:
-            merged.append((start, end, mark))
+            merged.append((start, end, replacement))
     return merged
 
 
-def _replace(data: bytes, spans: list[Span]) -> bytes:
+def _replace(data: bytes, spans: list[SecretSpan]) -> bytes:
     pieces: list[bytes] = []
     done = 0
-    for start, end, mark in spans:
-        pieces += [data[done:start], mark]
+    for start, end, replacement in spans:
+        pieces += [data[done:start], replacement]
         done = end
     return b"".join([*pieces, data[done:]])
 
 
-_ours: ContextVar[bool] = ContextVar("holdfast_hushed", default=False)
+_is_own_request: ContextVar[bool] = ContextVar("holdfast_hushed", default=False)
 
 
-class _Hush(logging.Filter):
+class _QuietFilter(logging.Filter):
     def filter(self, _: logging.LogRecord) -> bool:
-        return not _ours.get()
+        return not _is_own_request.get()
 
 
 # What is below logs the headers of answers too.
@@ -332,13 +351,13 @@ for _each in (
     "httpcore.http2",
     "httpcore.proxy",
 ):
-    logging.getLogger(_each).addFilter(_Hush())
+    logging.getLogger(_each).addFilter(_QuietFilter())
 
 
 @contextmanager
-def hushed() -> Iterator[None]:
-    before = _ours.set(True)
+def quiet_httpx() -> Iterator[None]:
+    before = _is_own_request.set(True)
     try:
         yield
     finally:
-        _ours.reset(before)
+        _is_own_request.reset(before)

@@ -22,7 +22,7 @@ Clean = Callable[[Any], Any]
 _MARK = re.compile(r"\[secret ([A-Za-z_][A-Za-z0-9_]*)\]")
 
 
-class Kind(StrEnum):
+class WrittenKind(StrEnum):
     LOG = "log"
     ERROR = "error"
     PROGRESS = "progress"
@@ -36,28 +36,30 @@ class Kind(StrEnum):
     NAME = "name"
 
 
-READ_BY_CODE = frozenset({Kind.EFFECT, Kind.CHILD, Kind.FILE, Kind.NAME})
+READ_BY_CODE = frozenset(
+    {WrittenKind.EFFECT, WrittenKind.CHILD, WrittenKind.FILE, WrittenKind.NAME}
+)
 _ADVICE = {
-    Kind.EFFECT: "remember what it stands for, or where it is found",
-    Kind.CHILD: "let the child ask for it in its own env",
-    Kind.FILE: "keep it as text, which is redacted, or without the secret",
-    Kind.NAME: "take another",
+    WrittenKind.EFFECT: "remember what it stands for, or where it is found",
+    WrittenKind.CHILD: "let the child ask for it in its own env",
+    WrittenKind.FILE: "keep it as text, which is redacted, or without the secret",
+    WrittenKind.NAME: "take another",
 }
 
 
-def admit(kind: Kind, value: Any, clean: Clean, field: str | None = None) -> Any:  # noqa: ANN401 - JSON is any value, and a file is bytes
+def redact_or_refuse(kind: WrittenKind, value: Any, clean: Clean, field: str | None = None) -> Any:  # noqa: ANN401 - JSON is any value, and a file is bytes
     """The value as it may be written down; raises `InvalidInput` where it must not be at all."""
     cleaned = clean(value)
     if kind not in READ_BY_CODE or cleaned is value:
         return cleaned
-    names = _added(_text(value), _text(cleaned))
+    names = _find_added_secrets(_as_text(value), _as_text(cleaned))
     if not names:
         return value
     reason = f"holds the secret {' and '.join(names)}, and is read again by code, so it is kept"
     raise InvalidInput(field or kind, f"{reason} whole or not at all; {_ADVICE[kind]}")
 
 
-def _added(before: str, after: str) -> list[str]:
+def _find_added_secrets(before: str, after: str) -> list[str]:
     """The secrets that are marked in a text, and were not before."""
     if before == after:
         return []
@@ -65,17 +67,17 @@ def _added(before: str, after: str) -> list[str]:
     return sorted(found) or ["of this worker"]
 
 
-def _text(value: object) -> str:
+def _as_text(value: object) -> str:
     if isinstance(value, bytes):
         return value.decode("latin-1")
     return json.dumps(value, ensure_ascii=False, default=repr)
 
 
-def cleaner(present: Callable[[], Redaction]) -> Clean:
+def make_cleaner(current_redaction: Callable[[], Redaction]) -> Clean:
     """What keeps out all that is known by the time it is asked, of JSON and of bytes."""
 
     def clean(value: Any) -> Any:  # noqa: ANN401 - JSON is any value
-        redaction = present()
+        redaction = current_redaction()
         return redaction.clean(value) if isinstance(value, bytes) else redaction.value(value)
 
     return clean

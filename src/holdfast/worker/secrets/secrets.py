@@ -15,13 +15,13 @@ from pathlib import Path
 from holdfast.errors import InvalidInput
 from holdfast.model.task import Assignment
 from holdfast.store.database import is_postgresql
-from holdfast.worker.secrets.redaction import LEAST, Redaction, check_secret
-from holdfast.worker.store_port import Office
+from holdfast.worker.secrets.redaction import SHORTEST_SECRET, Redaction, check_secret
+from holdfast.worker.store_port import StorePort
 
-FILE = "HOLDFAST_SECRETS"
+SECRETS_VARIABLE = "HOLDFAST_SECRETS"
 STORE = "HOLDFAST_DB"
 STORE_PASSWORD = f"{STORE}_PASSWORD"
-_FOR_OTHERS = 0o077
+_OPEN_TO_OTHERS = 0o077
 _IN_URL = re.compile(r"://([^@/]*:[^@/]*@[^/?]*)|[?&](password=[^&]*)")
 
 
@@ -41,9 +41,11 @@ class Secrets:
     ) -> None:
         self._environment = environment
         self._lock = threading.Lock()
-        path = environment.get(FILE)
-        self._kept = {} if path is None else _read(Path(path))
-        self._known = _beside(self._kept, {**_credentials(url, environment), **(own or {})})
+        path = environment.get(SECRETS_VARIABLE)
+        self._from_file = {} if path is None else _read_file(Path(path))
+        self._known = _merge_secrets(
+            self._from_file, {**_find_store_password(url, environment), **(own or {})}
+        )
         self.redaction = Redaction(self._known)
 
     def get(self, name: str) -> str:
@@ -53,46 +55,48 @@ class Secrets:
             raise InvalidInput(
                 f"secret {name}",
                 f"this worker does not have it; set it in its environment, or as {name}=… in the "
-                f"file that {FILE} names, and retry the step",
+                f"file that {SECRETS_VARIABLE} names, and retry the step",
             )
-        self._know({name: value})
+        self._add_known({name: value})
         return value
 
-    def keeps(self, name: str) -> bool:
+    def is_in_file(self, name: str) -> bool:
         """Whether it is in the file of secrets, which is there for workflows to ask for."""
-        return name in self._kept
+        return name in self._from_file
 
-    def expect(self, names: Iterable[str]) -> None:
+    def expect_secrets(self, names: Iterable[str]) -> None:
         """Keep out from now on what may be asked for; what is not there is told when it is."""
         found = {name: value for name in names if (value := self._find(name)) is not None}
-        self._know({name: value for name, value in found.items() if len(value) >= LEAST})
+        self._add_known(
+            {name: value for name, value in found.items() if len(value) >= SHORTEST_SECRET}
+        )
 
     def _find(self, name: str) -> str | None:
-        return self._kept.get(name, self._environment.get(name))
+        return self._from_file.get(name, self._environment.get(name))
 
-    def _know(self, found: Mapping[str, str]) -> None:
+    def _add_known(self, found: Mapping[str, str]) -> None:
         with self._lock:
             if found.items() <= self._known.items():
                 return
-            known = _beside(found, self._known)
+            known = _merge_secrets(found, self._known)
             self.redaction = Redaction(known)
             self._known = known
 
-    def also(self, more: Mapping[str, str]) -> Callable[[], Redaction]:
+    def make_redaction_with(self, more: Mapping[str, str]) -> Callable[[], Redaction]:
         """Gives, whenever it is asked, what keeps out all that is known then, and `more`."""
-        known, redaction = self._known, Redaction(_beside(self._known, more))
+        known, redaction = self._known, Redaction(_merge_secrets(self._known, more))
 
         def present() -> Redaction:
             nonlocal known, redaction
             if known is not self._known:
                 known = self._known
-                redaction = Redaction(_beside(known, more))
+                redaction = Redaction(_merge_secrets(known, more))
             return redaction
 
         return present
 
 
-def _beside(known: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
+def _merge_secrets(known: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
     """All of both: of two values under one name neither is forgotten."""
     both = dict(known)
     for name, value in more.items():
@@ -103,7 +107,7 @@ def _beside(known: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]
     return both
 
 
-def _credentials(url: str, environment: Mapping[str, str]) -> dict[str, str]:
+def _find_store_password(url: str, environment: Mapping[str, str]) -> dict[str, str]:
     """The password of a store, and besides it what stands around it: it may be too short."""
     if not is_postgresql(url):
         return {}
@@ -111,89 +115,91 @@ def _credentials(url: str, environment: Mapping[str, str]) -> dict[str, str]:
     from holdfast.store.postgresql.connection import ServerAddress  # noqa: PLC0415
 
     address = ServerAddress(url)
-    found = {STORE: place[1] or place[2]} if (place := _IN_URL.search(url)) else {}
+    found = (
+        {STORE: found_in_url[1] or found_in_url[2]} if (found_in_url := _IN_URL.search(url)) else {}
+    )
     password = address.password or environment.get("PGPASSWORD", "")
     # One that is the name of the user or the database hides nothing, and is a common word.
     if password not in address.names:
         found[STORE_PASSWORD] = password
-    return {name: value for name, value in found.items() if len(value) >= LEAST}
+    return {name: value for name, value in found.items() if len(value) >= SHORTEST_SECRET}
 
 
-def _read(path: Path) -> dict[str, str]:
+def _read_file(path: Path) -> dict[str, str]:
     try:
-        if path.stat().st_mode & _FOR_OTHERS:
+        if path.stat().st_mode & _OPEN_TO_OTHERS:
             reason = f"{path} can be read by others; have it for you alone: chmod 600 {path}"
-            raise InvalidInput(FILE, reason)
+            raise InvalidInput(SECRETS_VARIABLE, reason)
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(FILE, f"{path} cannot be read: {error}") from error
-    secrets = _from_json(path, text) if text.lstrip().startswith("{") else _from_lines(path, text)
+        raise InvalidInput(SECRETS_VARIABLE, f"{path} cannot be read: {error}") from error
+    secrets = _parse_json(path, text) if text.lstrip().startswith("{") else _parse_lines(path, text)
     for name, value in secrets.items():
         check_secret(name, value)
     return secrets
 
 
-def _from_json(path: Path, text: str) -> dict[str, str]:
+def _parse_json(path: Path, text: str) -> dict[str, str]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise InvalidInput(FILE, f"{path} is not JSON: {error}") from error
+        raise InvalidInput(SECRETS_VARIABLE, f"{path} is not JSON: {error}") from error
     if not all(isinstance(value, str) for value in found.values()):
-        raise InvalidInput(FILE, f"{path} must hold a text for each name")
+        raise InvalidInput(SECRETS_VARIABLE, f"{path} must hold a text for each name")
     return dict(found)
 
 
-def _from_lines(path: Path, text: str) -> dict[str, str]:
+def _parse_lines(path: Path, text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         name, separator, value = line.partition("=")
         if not separator:
-            raise InvalidInput(FILE, f"{path}, line {number}: write NAME=value")
+            raise InvalidInput(SECRETS_VARIABLE, f"{path}, line {number}: write NAME=value")
         found[name.strip()] = value.strip()
     return found
 
 
-KEPT = 10_000
+KEPT_VERSIONS = 10_000
 # What was written earlier may be committed later, by as much as a transaction lasts.
 OVERLAP = 60_000_000
 
 
-class Asked:
+class WorkflowSecrets:
     """Reads each version of a workflow once: it never changes."""
 
-    def __init__(self, engine: Office) -> None:
-        self._engine = engine
+    def __init__(self, store: StorePort) -> None:
+        self._store = store
         self._known: dict[tuple[str, str], frozenset[str]] = {}
-        self._everywhere: frozenset[str] = frozenset()
-        self._looked_at: set[tuple[str, str]] = set()
-        self._newest = 0
-        self._lock = engine.threads.lock()
+        self._all_names: frozenset[str] = frozenset()
+        self._read_versions: set[tuple[str, str]] = set()
+        self._newest_created_at = 0
+        self._lock = store.threads.lock()
 
-    def by(self, assignment: Assignment) -> frozenset[str]:
+    def names_of(self, assignment: Assignment) -> frozenset[str]:
         """The names of all secrets of its workflow."""
         workflow, version = assignment.workflow, assignment.workflow_version
         if workflow is None or version is None:
             return frozenset()
-        return self._of(workflow, version)
+        return self._read_names(workflow, version)
 
-    def by_any(self) -> frozenset[str]:
+    def names_of_all(self) -> frozenset[str]:
         """The names of the secrets of every workflow that the store knows by now."""
         with self._lock:
-            since = max(0, self._newest - OVERLAP)
-            for name, version, created_at in self._engine.work.workflows_since(since):
-                if (name, version) not in self._looked_at:
-                    self._everywhere |= self._of(name, version)
-                    self._looked_at.add((name, version))
-                self._newest = max(self._newest, created_at)
-            return self._everywhere
+            since = max(0, self._newest_created_at - OVERLAP)
+            for name, version, created_at in self._store.work.workflows_since(since):
+                if (name, version) not in self._read_versions:
+                    self._all_names |= self._read_names(name, version)
+                    self._read_versions.add((name, version))
+                self._newest_created_at = max(self._newest_created_at, created_at)
+            return self._all_names
 
-    def _of(self, workflow: str, version: str) -> frozenset[str]:
+    def _read_names(self, workflow: str, version: str) -> frozenset[str]:
         found = self._known.get((workflow, version))
         if found is None:
-            found = self._engine.work.secrets_of(workflow, version)
-            if len(self._known) >= KEPT:
+            found = self._store.work.secrets_of(workflow, version)
+            if len(self._known) >= KEPT_VERSIONS:
                 self._known.clear()
             self._known[workflow, version] = found
         return found

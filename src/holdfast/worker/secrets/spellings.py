@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 from functools import cached_property
 from html.entities import html5
 
-Span = tuple[int, int, bytes]
+SecretSpan = tuple[int, int, bytes]
 _Reading = tuple[bytes, int]
 
 _QUOTES = frozenset(b"'\"")
@@ -83,15 +83,15 @@ class Spellings:
         self._anchored: list[tuple[bytes, _Words]] = []
         without: dict[bytes, bytes] = {}
         self._near = _LONGEST
-        for word, mark in words.items():
+        for word, replacement in words.items():
             if anchor := _ANCHOR.search(word):
-                self._anchored.append((anchor[0], _Words({word: mark})))
+                self._anchored.append((anchor[0], _Words({word: replacement})))
                 self._near = max(self._near, _LONGEST * (anchor.end() + 1))
             else:
-                without[word] = mark
+                without[word] = replacement
         self._unanchored = _Words(without)
 
-    def search(self, data: bytes) -> tuple[list[Span], int]:
+    def search(self, data: bytes) -> tuple[list[SecretSpan], int]:
         """Every span with its mark, and where the first word begins that the end cuts off."""
         if len(data) <= self._near or any(each.search(data) for each in _ANCHOR_SPELLED):
             return self._all.search(data)
@@ -107,25 +107,25 @@ class _Words:
     def __init__(self, words: Mapping[bytes, bytes]) -> None:
         self._words = words
         self._by_first: dict[int, list[tuple[bytes, bytes]]] = {}
-        for word, mark in words.items():
-            self._by_first.setdefault(word[0], []).append((word, mark))
+        for word, replacement in words.items():
+            self._by_first.setdefault(word[0], []).append((word, replacement))
 
     @cached_property
     def _start(self) -> re.Pattern[bytes]:
         return re.compile(_starts(self._words))
 
-    def search(self, data: bytes, place: int = 0) -> tuple[list[Span], int]:
-        spans: list[Span] = []
+    def search(self, data: bytes, offset: int = 0) -> tuple[list[SecretSpan], int]:
+        spans: list[SecretSpan] = []
         begun = len(data)
         if not self._words:
             return spans, begun
         text = _Text(data)
-        for found in self._start.finditer(data, place):
+        for found in self._start.finditer(data, offset):
             start = found.start()
-            for word, mark in self._candidates(text, start):
+            for word, replacement in self._candidates(text, start):
                 end = text.end_of(word, start)
                 if end:
-                    spans.append((start, end, mark))
+                    spans.append((start, end, replacement))
             if text.cut_off:
                 begun = min(begun, start)
                 text.cut_off = False
@@ -147,7 +147,7 @@ class _Text:
         self.data = data
         self.cut_off = False
         self._readings: dict[int, list[_Reading]] = {}
-        self._been: set[tuple[bytes, int, int]] = set()
+        self._seen: set[tuple[bytes, int, int]] = set()
 
     def end_of(self, word: bytes, start: int) -> int:
         """Where a word ends that begins here, or 0; `cut_off` says whether the text ends first."""
@@ -155,100 +155,100 @@ class _Text:
         ends: set[int] = set()
         todo = [(start, 0)]
         while todo:
-            place, done = todo.pop()
-            while done < length and place < size and data[place] == word[done]:
-                if data[place] in _BEGINS:
+            offset, done = todo.pop()
+            while done < length and offset < size and data[offset] == word[done]:
+                if data[offset] in _BEGINS:
                     break
-                place += 1
+                offset += 1
                 done += 1
             if done == length:
-                ends.add(place)
-            elif place == size:
+                ends.add(offset)
+            elif offset == size:
                 self.cut_off = True
-            elif data[place] in _BEGINS and (word, place, done) not in self._been:
-                self._been.add((word, place, done))
+            elif data[offset] in _BEGINS and (word, offset, done) not in self._seen:
+                self._seen.add((word, offset, done))
                 todo += [
                     (end, done + len(reading))
-                    for reading, end in self.readings(place)
+                    for reading, end in self.readings(offset)
                     if word.startswith(reading, done)
                 ]
-                self.cut_off = self.cut_off or self.is_unfinished(place)
+                self.cut_off = self.cut_off or self.is_unfinished(offset)
         end = max(ends, default=0)
         # A quote that follows belongs to what stands around the word, and not to a doubled one.
         while end - 1 in ends and data[end - 1] in _QUOTES:
             end -= 1
         return end
 
-    def readings(self, place: int) -> list[_Reading]:
-        if place not in self._readings:
-            read = list(_readings(self.data, place))
+    def readings(self, offset: int) -> list[_Reading]:
+        if offset not in self._readings:
+            read = list(_readings(self.data, offset))
             # What is no other spelling than the letter itself is doubled there as it is.
-            plain = self.data[place] in _QUOTES
+            plain = self.data[offset] in _QUOTES
             more = self._quotes(read[:1], _SHELLS) if plain else self._quotes(read, _QUOTED)
-            self._readings[place] = [*read, *more]
-        return self._readings[place]
+            self._readings[offset] = [*read, *more]
+        return self._readings[offset]
 
     def _quotes(self, read: list[_Reading], known: _Quoted) -> Iterator[_Reading]:
         """Quotes that SQL, CSV or a shell wrote as several letters, then spelled by another."""
-        for quote, place in read:
+        for quote, offset in read:
             for rest in known.get(quote, ()):
-                ends = {place}
+                ends = {offset}
                 for letter in rest:
                     each = [found for end in ends for found in _readings(self.data, end)]
                     ends = {end for reading, end in each if reading == letter}
                 yield from ((quote, end) for end in ends)
 
-    def is_unfinished(self, place: int) -> bool:
-        near = len(self.data) - place <= _LONGEST
-        return near and _UNFINISHED.match(self.data, place) is not None
+    def is_unfinished(self, offset: int) -> bool:
+        near = len(self.data) - offset <= _LONGEST
+        return near and _UNFINISHED.match(self.data, offset) is not None
 
 
-def _readings(data: bytes, place: int) -> Iterator[_Reading]:
+def _readings(data: bytes, offset: int) -> Iterator[_Reading]:
     """What may be meant by what stands here, and where that ends."""
-    letter = data[place : place + 1]
-    yield letter, place + 1
+    letter = data[offset : offset + 1]
+    yield letter, offset + 1
     match letter:
         case b"+":
-            yield b" ", place + 1
-        case b"\r" if data.startswith(b"\n", place + 1):
-            yield b"\n", place + 2
-        case b'"' if data.startswith(b'"', place + 1):
-            yield b'"', place + 2
+            yield b" ", offset + 1
+        case b"\r" if data.startswith(b"\n", offset + 1):
+            yield b"\n", offset + 2
+        case b'"' if data.startswith(b'"', offset + 1):
+            yield b'"', offset + 2
         case b"'":
-            yield from _in_shell(data, place)
+            yield from _in_shell(data, offset)
         case b"&":
-            yield from _entities(data, place)
-            yield from _escapes(data, place)
+            yield from _entities(data, offset)
+            yield from _escapes(data, offset)
         case b"%":
-            yield from _percents(data, place)
-            yield from _entities(data, place)
-            yield from _escapes(data, place)
+            yield from _percents(data, offset)
+            yield from _entities(data, offset)
+            yield from _escapes(data, offset)
         case b"\\":
-            yield from _escapes(data, place)
-            yield from _entities(data, place)
+            yield from _escapes(data, offset)
+            yield from _entities(data, offset)
 
 
-def _in_shell(data: bytes, place: int) -> Iterator[_Reading]:
-    if data.startswith(b"'", place + 1):
-        yield b"'", place + 2
-    if quote := _QUOTE_IN_SHELL.match(data, place):
+def _in_shell(data: bytes, offset: int) -> Iterator[_Reading]:
+    if data.startswith(b"'", offset + 1):
+        yield b"'", offset + 2
+    if quote := _QUOTE_IN_SHELL.match(data, offset):
         yield b"'", quote.end()
-    if quotes := _QUOTES_IN_SHELL.match(data, place):
+    if quotes := _QUOTES_IN_SHELL.match(data, offset):
         yield quotes[1], quotes.end()
-    if found := _CONTROL_IN_SHELL.match(data, place):
+    if found := _CONTROL_IN_SHELL.match(data, offset):
         names = _ONE_CONTROL.findall(found[1])
         yield bytes(_NAMED[n[0]] if len(n) == 1 else int(n, 8) for n in names), found.end()
 
 
-def _percents(data: bytes, place: int) -> Iterator[_Reading]:
+def _percents(data: bytes, offset: int) -> Iterator[_Reading]:
     for pattern in _PERCENTS:
-        if found := pattern.match(data, place):
+        if found := pattern.match(data, offset):
             yield bytes.fromhex(found[1].decode()) if found[1] else _letter(found[2]), found.end()
 
 
-def _entities(data: bytes, place: int) -> Iterator[_Reading]:
+def _entities(data: bytes, offset: int) -> Iterator[_Reading]:
     for pattern in _ENTITIES:
-        found = pattern.match(data, place)
+        found = pattern.match(data, offset)
         if found is None:
             continue
         if found["decimal"]:
@@ -259,11 +259,11 @@ def _entities(data: bytes, place: int) -> Iterator[_Reading]:
             yield text.encode(), found.end()
 
 
-def _escapes(data: bytes, place: int) -> Iterator[_Reading]:
-    run = _BACKSLASHES.match(data, place)
+def _escapes(data: bytes, offset: int) -> Iterator[_Reading]:
+    run = _BACKSLASHES.match(data, offset)
     if run is None:
         return
-    for count, one in enumerate(_ONE_BACKSLASH.finditer(data, place, run.end()), 1):
+    for count, one in enumerate(_ONE_BACKSLASH.finditer(data, offset, run.end()), 1):
         if count in {1, 2, 4, 8}:
             yield b"\\", one.end()
     after = run.end()

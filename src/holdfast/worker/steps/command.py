@@ -18,11 +18,11 @@ class Command:
     arguments: tuple[str, ...]
     environment: Mapping[str, str]
     directory: Path | None = None
-    given: bytes = b""
+    stdin: bytes = b""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class CommandLimits:
     """How long it may run, how long it may be silent, and how long it has when told to end."""
 
     timeout: float | None = None
@@ -30,33 +30,33 @@ class Limits:
     grace: float = GRACE
 
 
-class Watch(Protocol):
+class CommandWatch(Protocol):
     """What a command needs to know of its attempt, and whom it tells."""
 
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether the attempt has ended: cancelled, lost, or its worker stops."""
 
     def deadline(self) -> float | None:
         """Until when the lease lasts, on a clock that counts suspend."""
 
-    def interrupted(self, wake: Callable[[], object] | None) -> None:
+    def on_interrupt(self, wake: Callable[[], object] | None) -> None:
         """Call `wake`, from any thread, as soon as the attempt is over; None for no more."""
 
-    def began(self, keeper_id: int, command_id: int, started: str) -> None: ...
+    def on_begin(self, keeper_id: int, command_id: int, started: str) -> None: ...
 
-    def wrote(self, data: bytes, *, error: bool) -> None:
+    def on_output(self, data: bytes, *, error: bool) -> None:
         """It wrote something, to its standard error or its output."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ended:
+class CommandEnd:
     """How a command ended: its exit code, or minus the signal; `stopped` says why it had to.
 
     `ended` counts the processes that were told to end, `left` those that could not be.
     """
 
     code: int | None
-    stopped: str | None = None
+    stop_reason: str | None = None
     ended: int = 0
     left: int = 0
     abandoned: bool = False

@@ -13,7 +13,7 @@ from holdfast.errors import InvalidInput
 from holdfast.model.json_schema import find_misfits
 from holdfast.model.text import encode_json
 
-TRIES = 200
+MOST_TRIES = 200
 SHOWN = 20_000
 
 _PAIR = re.compile(r"^[ \t]*([A-Za-z][A-Za-z0-9_-]*):[ \t]+(.*)$", re.MULTILINE)
@@ -23,7 +23,7 @@ Schema = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class CommandAnswer:
     """An output, or a question to a person, or what has to be said of it to get another one."""
 
     output: Any = None
@@ -32,7 +32,7 @@ class Answer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answered:
+class GivenAnswer:
     """Where a command may have answered: the file it was given, or the end of what it wrote."""
 
     file: bytes | None
@@ -48,28 +48,30 @@ class _NoJson(Exception):
     pass
 
 
-def read_answer(answered: Answered, outputs: Schema | None, *, limit: int) -> Answer:
+def read_answer(answered: GivenAnswer, outputs: Schema | None, *, limit: int) -> CommandAnswer:
     """The answer, checked against what the step declares to give."""
     if answered.file is not None and len(answered.file) > limit:
         reason = f"the file that HOLDFAST_OUTPUT names holds more than {limit} bytes"
-        return Answer(mistakes=(reason,))
+        return CommandAnswer(mistakes=(reason,))
     try:
-        found = _find(answered, outputs)
+        found = _find_object(answered, outputs)
     except _NoJson as error:
-        return Answer(mistakes=(str(error),))
+        return CommandAnswer(mistakes=(str(error),))
     if found is None:
-        missing = f"there is no JSON object in it, in a line of its own{_form(outputs)}"
-        return Answer(output={}) if outputs is None else Answer(mistakes=(missing,))
-    if found.keys() == {"question"} and "question" not in _declared(outputs):
-        wrong = _unkept("the question", found["question"], JSON_SCALAR_LIMIT)
-        return Answer(mistakes=wrong) if wrong else Answer(question=found["question"])
-    if wrong := _unkept("the output", found, limit):
-        return Answer(mistakes=wrong)
+        missing = (
+            f"there is no JSON object in it, in a line of its own{_describe_verdict_form(outputs)}"
+        )
+        return CommandAnswer(output={}) if outputs is None else CommandAnswer(mistakes=(missing,))
+    if found.keys() == {"question"} and "question" not in _declared_properties(outputs):
+        wrong = _find_storage_mistakes("the question", found["question"], JSON_SCALAR_LIMIT)
+        return CommandAnswer(mistakes=wrong) if wrong else CommandAnswer(question=found["question"])
+    if wrong := _find_storage_mistakes("the output", found, limit):
+        return CommandAnswer(mistakes=wrong)
     mistakes = [] if outputs is None else find_misfits(outputs, found, "the output")
-    return Answer(mistakes=tuple(mistakes)) if mistakes else Answer(output=found)
+    return CommandAnswer(mistakes=tuple(mistakes)) if mistakes else CommandAnswer(output=found)
 
 
-def contract(outputs: Schema) -> str:
+def describe_contract(outputs: Schema) -> str:
     """What a prompt says of the form of its answer."""
     shown = json.dumps(outputs, ensure_ascii=False)
     return (
@@ -81,12 +83,12 @@ def contract(outputs: Schema) -> str:
     )
 
 
-def ask(prompt: str, outputs: Schema | None) -> str:
+def add_contract(prompt: str, outputs: Schema | None) -> str:
     """A prompt as it is given: with the contract after it, where there is one."""
-    return prompt if outputs is None else f"{prompt.rstrip()}\n\n{contract(outputs)}"
+    return prompt if outputs is None else f"{prompt.rstrip()}\n\n{describe_contract(outputs)}"
 
 
-def ask_again(asked: str, answered: Answered, mistakes: tuple[str, ...]) -> str:
+def make_repair_prompt(asked: str, answered: GivenAnswer, mistakes: tuple[str, ...]) -> str:
     """The prompt of the one repair turn: what was asked, what was answered, what is wrong."""
     wrong = "\n".join(f"- {each}" for each in mistakes)
     return (
@@ -96,7 +98,7 @@ def ask_again(asked: str, answered: Answered, mistakes: tuple[str, ...]) -> str:
     )
 
 
-def _unkept(name: str, value: object, limit: int) -> tuple[str, ...]:
+def _find_storage_mistakes(name: str, value: object, limit: int) -> tuple[str, ...]:
     """Why a store could not keep a value, if it could not."""
     try:
         encode_json(name, value, limit=limit)
@@ -105,14 +107,14 @@ def _unkept(name: str, value: object, limit: int) -> tuple[str, ...]:
     return ()
 
 
-def _form(outputs: Schema | None) -> str:
+def _describe_verdict_form(outputs: Schema | None) -> str:
     """What a verifier has to answer, as it may be written."""
-    if "verdict" not in _declared(outputs):
+    if "verdict" not in _declared_properties(outputs):
         return ""
     return ': a verifier gives {"verdict": "accept"} or {"verdict": "reject", "feedback": "…"}'
 
 
-def _find(answered: Answered, outputs: Schema | None) -> dict[str, Any] | None:
+def _find_object(answered: GivenAnswer, outputs: Schema | None) -> dict[str, Any] | None:
     if answered.file is not None and answered.file.strip():
         try:
             found = _DECODER.decode(answered.file.decode("utf-8-sig").strip())
@@ -122,8 +124,8 @@ def _find(answered: Answered, outputs: Schema | None) -> dict[str, Any] | None:
             raise _NoJson("the file that HOLDFAST_OUTPUT names holds no JSON object")
         return found
     text = answered.written.decode("utf-8", "replace")
-    for tried, start in enumerate(_objects(text)):
-        if tried == TRIES:
+    for tried, start in enumerate(_find_object_starts(text)):
+        if tried == MOST_TRIES:
             break
         try:
             found, _ = _DECODER.raw_decode(text, start)
@@ -131,18 +133,18 @@ def _find(answered: Answered, outputs: Schema | None) -> dict[str, Any] | None:
             continue
         if isinstance(found, dict):
             return found
-    return _pairs(text, _declared(outputs)) or None
+    return _read_pairs(text, _declared_properties(outputs)) or None
 
 
-def _objects(text: str) -> Iterator[int]:
+def _find_object_starts(text: str) -> Iterator[int]:
     """Where a line begins that may begin an object, the last one first."""
-    place = len(text)
-    while (place := text.rfind("{", 0, place)) >= 0:
-        if place == 0 or text[place - 1] == "\n":
-            yield place
+    offset = len(text)
+    while (offset := text.rfind("{", 0, offset)) >= 0:
+        if offset == 0 or text[offset - 1] == "\n":
+            yield offset
 
 
-def _pairs(text: str, declared: Mapping[str, Any]) -> dict[str, Any]:
+def _read_pairs(text: str, declared: Mapping[str, Any]) -> dict[str, Any]:
     """`KEY: value` lines; of those that are declared in any case, else those in capitals."""
     names = {name.lower().replace("-", "_"): name for name in declared}
     found: dict[str, Any] = {}
@@ -150,13 +152,13 @@ def _pairs(text: str, declared: Mapping[str, Any]) -> dict[str, Any]:
         value = written.rstrip(_BLANKS)
         plain = key.lower().replace("-", "_")
         if plain in names:
-            found[names[plain]] = _typed(value, declared[names[plain]])
+            found[names[plain]] = _parse_value(value, declared[names[plain]])
         elif not declared and key == key.upper():
-            found[plain] = _typed(value, {}) if value[:1] in {"[", "{"} else value
+            found[plain] = _parse_value(value, {}) if value[:1] in {"[", "{"} else value
     return found
 
 
-def _typed(value: str, schema: object) -> Any:  # noqa: ANN401 - JSON is any value
+def _parse_value(value: str, schema: object) -> Any:  # noqa: ANN401 - JSON is any value
     if isinstance(schema, Mapping) and schema.get("type") == "string":
         return value
     try:
@@ -165,13 +167,13 @@ def _typed(value: str, schema: object) -> Any:  # noqa: ANN401 - JSON is any val
         return value
 
 
-def _declared(outputs: Schema | None) -> Mapping[str, Any]:
+def _declared_properties(outputs: Schema | None) -> Mapping[str, Any]:
     properties = (outputs or {}).get("properties")
     return properties if isinstance(properties, Mapping) else {}
 
 
-def _refuse(constant: str) -> None:
+def _refuse_constant(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse)
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)

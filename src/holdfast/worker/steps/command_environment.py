@@ -19,7 +19,7 @@ PASSWORDS = frozenset({"password", "sslpassword"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Files:
+class CommandFiles:
     """A directory for one attempt, with the input of its command and the place for its output."""
 
     folder: StatePath
@@ -32,12 +32,12 @@ class Files:
     def output(self) -> StatePath:
         return self.folder / "output.json"
 
-    def give(self, values: Mapping[str, Any]) -> None:
+    def write_input(self, values: Mapping[str, Any]) -> None:
         """Write the input down, and take away an output that was there before."""
         self.output.remove()
         self.input.write(json.dumps(values, ensure_ascii=False).encode())
 
-    def take(self, limit: int) -> bytes | None:
+    def read_output(self, limit: int) -> bytes | None:
         """The output, one byte more than the limit of it at most; None where there is none."""
         try:
             return self.output.read(limit + 1)
@@ -46,7 +46,7 @@ class Files:
 
 
 @contextmanager
-def files_in(directory: StatePath) -> Iterator[Files]:
+def make_command_files(directory: StatePath) -> Iterator[CommandFiles]:
     try:
         made = directory.make_folder()
     except FileExistsError:
@@ -54,12 +54,12 @@ def files_in(directory: StatePath) -> Iterator[Files]:
         directory = directory.parent / f"{directory.name}.{os.urandom(6).hex()}"
         made = directory.make_folder()
     try:
-        yield Files(folder=directory)
+        yield CommandFiles(folder=directory)
     finally:
         directory.remove_folder(made)
 
 
-def variables(assignment: Assignment, files: Files, url: str) -> dict[str, str]:
+def make_attempt_variables(assignment: Assignment, files: CommandFiles, url: str) -> dict[str, str]:
     """The variables of Holdfast by which a command knows its attempt, and the store it is of."""
     most = assignment.usd_per_attempt
     named = {
@@ -72,12 +72,12 @@ def variables(assignment: Assignment, files: Files, url: str) -> dict[str, str]:
         "HOLDFAST_USD_PER_ATTEMPT": None if most is None else f"{most:g}",
         "HOLDFAST_INPUT": str(files.input),
         "HOLDFAST_OUTPUT": str(files.output),
-        "HOLDFAST_DB": None if is_server(url) else without_password(absolute(url)),
+        "HOLDFAST_DB": None if is_server_url(url) else remove_password(make_absolute(url)),
     }
     return {name: value for name, value in named.items() if value is not None}
 
 
-def inherited(secrets: Collection[str]) -> dict[str, str]:
+def copy_environment(secrets: Collection[str]) -> dict[str, str]:
     """What a command gets of its worker's environment: all but secrets and what is the worker's."""
     return {
         name: value
@@ -90,7 +90,7 @@ def _is_workers(name: str) -> bool:
     return name.startswith("HOLDFAST_") and name != "HOLDFAST_HOME"
 
 
-def without_password(url: str) -> str:
+def remove_password(url: str) -> str:
     """The same store: whoever goes to it past its worker has to bring a password."""
     if not is_postgresql(url):
         return url
@@ -102,13 +102,15 @@ def without_password(url: str) -> str:
     return url if kept == settings else f"postgresql:///?{urlencode(kept)}"
 
 
-def is_server(url: str) -> bool:
+def is_server_url(url: str) -> bool:
     """Whether a worker reaches its store through a server."""
     return url.startswith(("http://", "https://"))
 
 
-def absolute(url: str) -> str:
+def make_absolute(url: str) -> str:
     """A URL that means the same store in whatever directory a command goes to."""
     return (
-        url if is_postgresql(url) or is_server(url) else f"sqlite:///{sqlite_path(url).absolute()}"
+        url
+        if is_postgresql(url) or is_server_url(url)
+        else f"sqlite:///{sqlite_path(url).absolute()}"
     )

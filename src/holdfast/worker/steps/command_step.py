@@ -17,8 +17,8 @@ from holdfast.worker.attempt.attempt_lease import AttemptEnded
 from holdfast.worker.attempt.context import Context
 from holdfast.worker.attempt.execution import GivenBack, StepFailed
 from holdfast.worker.attempt_server.attempt_addresses import AttemptAddress
-from holdfast.worker.files.attempt_log import Spool
-from holdfast.worker.secrets.secret_rules import Kind, admit, cleaner
+from holdfast.worker.files.attempt_log import AttemptLog
+from holdfast.worker.secrets.secret_rules import WrittenKind, make_cleaner, redact_or_refuse
 from holdfast.worker.steps.command import (
     IDLE,
     OVER,
@@ -26,40 +26,46 @@ from holdfast.worker.steps.command import (
     TIMEOUT,
     CannotStart,
     Command,
-    Ended,
-    Limits,
+    CommandEnd,
+    CommandLimits,
 )
-from holdfast.worker.steps.command_answer import Answer, Answered, ask, ask_again, read_answer
+from holdfast.worker.steps.command_answer import (
+    CommandAnswer,
+    GivenAnswer,
+    add_contract,
+    make_repair_prompt,
+    read_answer,
+)
 from holdfast.worker.steps.command_environment import (
     SHORT_PROMPT,
-    Files,
-    files_in,
-    inherited,
-    variables,
+    CommandFiles,
+    copy_environment,
+    make_attempt_variables,
+    make_command_files,
 )
-from holdfast.worker.steps.orphans import end_record, record_of
+from holdfast.worker.steps.orphans import end_processes_of, make_record
 from holdfast.worker.steps.permission import PermittedWork, takes_prompt
 from holdfast.worker.steps.process import Process
 from holdfast.worker.steps.step_resources import (
     InvalidOutput,
-    Post,
     Questions,
-    own_reads,
-    questions_of,
+    StepResources,
+    give_back_on_store_error,
+    read_questions,
 )
 from holdfast.worker.steps.transcript import Transcript
 
-UNPAID = 10
+MOST_FREE_ATTEMPTS = 10
 
 log = logging.getLogger("holdfast.worker")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Turn:
+class CommandTry:
     """One time that a command is run for its attempt, all of which share the attempt's time."""
 
-    files: Files
-    spool: Spool
+    files: CommandFiles
+    log: AttemptLog
     address: AttemptAddress
     prompt: str | None
     until: float | None
@@ -73,103 +79,115 @@ class CommandStep:
     """One attempt of a step that is a command."""
 
     def __init__(
-        self, post: Post, assignment: Assignment, context: Context, work: StepWork
+        self, resources: StepResources, assignment: Assignment, context: Context, work: StepWork
     ) -> None:
-        self._post = post
+        self._resources = resources
         self._assignment = assignment
         self._context = context
         self._work = work
 
     def run(self) -> Any:  # noqa: ANN401 - JSON is any value
         """Run it, once more where its answer cannot be read, and give its answer."""
-        state, clock = self._post.state, self._post.engine.clock
+        state, clock = self._resources.state, self._resources.store.clock
         task_id, number = self._assignment.task_id, self._assignment.attempt
         with (
-            files_in(state.files(task_id, number)) as files,
-            Spool(state.log(task_id, number)) as spool,
-            self._post.addresses.open(self._assignment) as address,
+            make_command_files(state.files(task_id, number)) as files,
+            AttemptLog(state.log(task_id, number)) as attempt_log,
+            self._resources.addresses.open(self._assignment) as address,
         ):
-            questions = self._questions()
-            prompt = self._post.permit(self._work).prompt
+            questions = self._read_questions()
+            prompt = self._resources.permit(self._work).prompt
             if prompt is not None:
-                prompt = ask(questions.told(prompt), self._work.outputs)
+                prompt = add_contract(questions.add_answers(prompt), self._work.outputs)
             timeout = self._assignment.timeout
             until = None if timeout is None else clock.monotonic() + timeout
-            turn = Turn(files=files, spool=spool, address=address, prompt=prompt, until=until)
-            answer = self._repair(turn, *self._take(turn))
+            command_try = CommandTry(
+                files=files, log=attempt_log, address=address, prompt=prompt, until=until
+            )
+            answer = self._repair(command_try, *self._run_once(command_try))
             if answer.question is not None:
                 raise questions.ask(answer.question)
             return answer.output
 
-    def _questions(self) -> Questions:
+    def _read_questions(self) -> Questions:
         first = self._assignment.attempt == 1
-        with own_reads():
-            known = {} if first else self._post.engine.work.effects(self._assignment.task_id)
-        return questions_of(self._assignment, known)
+        with give_back_on_store_error():
+            known = {} if first else self._resources.store.work.effects(self._assignment.task_id)
+        return read_questions(self._assignment, known)
 
-    def _repair(self, turn: Turn, answered: Answered, answer: Answer) -> Answer:
+    def _repair(
+        self, command_try: CommandTry, answered: GivenAnswer, answer: CommandAnswer
+    ) -> CommandAnswer:
         """An answer that can be read: of the one turn more that there is where one was asked."""
-        if answer.mistakes and turn.prompt is not None:
-            again = ask_again(turn.prompt, answered, answer.mistakes)
-            _, answer = self._take(replace(turn, prompt=again))
+        if answer.mistakes and command_try.prompt is not None:
+            again = make_repair_prompt(command_try.prompt, answered, answer.mistakes)
+            _, answer = self._run_once(replace(command_try, prompt=again))
         if answer.mistakes:
             raise InvalidOutput("; ".join(answer.mistakes))
         return answer
 
-    def _take(self, turn: Turn) -> tuple[Answered, Answer]:
+    def _run_once(self, command_try: CommandTry) -> tuple[GivenAnswer, CommandAnswer]:
         """Run the command, and read what it answered."""
-        limit = self._post.engine.settings.max_output
-        work = self._post.permit(self._work, turn.prompt or "")
-        present = turn.address.present
-        transcript = Transcript(turn.spool, present, limit)
-        self._give(turn)
-        ended = self._run(work, turn, transcript)
-        self._judge(ended, transcript)
-        file, redaction = turn.files.take(limit), present()
+        limit = self._resources.store.settings.max_output
+        work = self._resources.permit(self._work, command_try.prompt or "")
+        current_redaction = command_try.address.current_redaction
+        transcript = Transcript(command_try.log, current_redaction, limit)
+        self._write_input(command_try)
+        ended = self._run_command(work, command_try, transcript)
+        self._raise_for_bad_end(ended, transcript)
+        file, redaction = command_try.files.read_output(limit), current_redaction()
         clean = None if file is None else redaction.clean(file)
-        answered = Answered(file=clean, written=transcript.output)
+        answered = GivenAnswer(file=clean, written=transcript.output)
         answer = read_answer(answered, work.outputs, limit=limit)
-        output = admit(Kind.OUTPUT, answer.output, cleaner(present))
+        output = redact_or_refuse(
+            WrittenKind.OUTPUT, answer.output, make_cleaner(current_redaction)
+        )
         return answered, replace(answer, output=output)
 
-    def _give(self, turn: Turn) -> None:
+    def _write_input(self, command_try: CommandTry) -> None:
         assignment = self._assignment
         steps = assignment.needs
         if assignment.item_number is not None:
-            with own_reads():
-                steps = self._post.engine.work.needed_around(assignment.task_id) | steps
-        turn.files.give(
+            with give_back_on_store_error():
+                steps = self._resources.store.work.needed_around(assignment.task_id) | steps
+        command_try.files.write_input(
             {
                 "input": assignment.input,
                 "item": assignment.item,
                 "feedback": assignment.feedback,
                 "steps": steps,
-                "prompt": turn.prompt,
+                "prompt": command_try.prompt,
             }
         )
 
-    def _run(self, work: PermittedWork, turn: Turn, transcript: Transcript) -> Ended:
-        prompt = turn.prompt or ""
-        with own_reads():
-            named = self._post.asked.by(self._assignment)
-        environment = inherited(self._post.permission.secrets(named)) | dict(work.env)
-        environment |= variables(self._assignment, turn.files, self._post.engine.settings.url)
-        environment |= turn.address.variables
-        if (place := write_traceparent()) is not None:
-            environment["TRACEPARENT"] = place
+    def _run_command(
+        self, work: PermittedWork, command_try: CommandTry, transcript: Transcript
+    ) -> CommandEnd:
+        prompt = command_try.prompt or ""
+        with give_back_on_store_error():
+            named = self._resources.asked.names_of(self._assignment)
+        environment = copy_environment(self._resources.permission.secrets(named)) | dict(work.env)
+        environment |= make_attempt_variables(
+            self._assignment, command_try.files, self._resources.store.settings.url
+        )
+        environment |= command_try.address.variables
+        if (header := write_traceparent()) is not None:
+            environment["TRACEPARENT"] = header
         if 0 < len(prompt.encode()) <= SHORT_PROMPT:
             environment["HOLDFAST_PROMPT"] = prompt
         command = Command(
             arguments=work.command,
             environment=environment,
-            given=b"" if takes_prompt(self._work) else prompt.encode(),
+            stdin=b"" if takes_prompt(self._work) else prompt.encode(),
         )
-        limits = Limits(timeout=self._left(turn), idle_timeout=work.idle_timeout)
-        watch = Watching(self._post, self._assignment, self._context, transcript)
+        limits = CommandLimits(
+            timeout=self._seconds_left(command_try), idle_timeout=work.idle_timeout
+        )
+        watch = AttemptWatch(self._resources, self._assignment, self._context, transcript)
         try:
-            ended = Process(command, limits, watch, self._post.engine.clock).run()
+            ended = Process(command, limits, watch, self._resources.store.clock).run()
             if ended.abandoned:
-                end_record(watch.record)
+                end_processes_of(watch.record)
         except CannotStart as error:
             raise CommandFailed(str(error)) from error
         finally:
@@ -177,57 +195,57 @@ class CommandStep:
             watch.end()
         return ended
 
-    def _left(self, turn: Turn) -> float | None:
-        now = self._post.engine.clock.monotonic()
-        return None if turn.until is None else max(0.0, turn.until - now)
+    def _seconds_left(self, command_try: CommandTry) -> float | None:
+        now = self._resources.store.clock.monotonic()
+        return None if command_try.until is None else max(0.0, command_try.until - now)
 
-    def _judge(self, ended: Ended, transcript: Transcript) -> None:
+    def _raise_for_bad_end(self, ended: CommandEnd, transcript: Transcript) -> None:
         """Raise what there is to say of a command that did not end well."""
-        over = ended.stopped == OVER or self._context.ended
-        if ended.code == 0 and ended.stopped is None and not over:
+        is_over = ended.stop_reason == OVER or self._context.ended
+        if ended.code == 0 and ended.stop_reason is None and not is_over:
             return
-        said = self._reason(ended, over=over)
+        said = self._describe_end(ended, is_over=is_over)
         many = f"{ended.ended} process{'' if ended.ended == 1 else 'es'}"
         left = f", {ended.left} could not be ended" if ended.left else ", none is left"
-        transcript.say(f"{said}; {many} ended{left}" if ended.ended else said)
-        if ended.stopped is not None or over:
+        transcript.note_line(f"{said}; {many} ended{left}" if ended.ended else said)
+        if ended.stop_reason is not None or is_over:
             self._note_stop(ended)
-        if over:
+        if is_over:
             raise AttemptEnded(said)
         # One that signals its own keeper would else be given back for ever.
-        if ended.stopped == SIGNALLED and self._unpaid() <= UNPAID:
+        if ended.stop_reason == SIGNALLED and self._count_free_attempts() <= MOST_FREE_ATTEMPTS:
             raise GivenBack(said)
-        complaint = "" if ended.stopped else transcript.complaint
+        complaint = "" if ended.stop_reason else transcript.error_text
         raise CommandFailed(f"{said}: {complaint}" if complaint else said)
 
-    def _unpaid(self) -> int:
+    def _count_free_attempts(self) -> int:
         """How many attempts it has had that cost it nothing, this one too."""
-        with own_reads():
+        with give_back_on_store_error():
             task = self._assignment.task
         return task.attempt - task.failures - task.lost
 
-    def _note_stop(self, ended: Ended) -> None:
+    def _note_stop(self, ended: CommandEnd) -> None:
         """Have the attempt's record say that it stopped; nobody waits for that."""
         task_id = self._assignment.task_id
         if ended.left:
             log.error("%d processes of %s could not be ended", ended.left, task_id)
-        note = self._post.engine.workers.note_stop.submit
+        note = self._resources.store.workers.note_stop.submit
         with suppress(ShuttingDown):
             note(task_id, self._assignment.token, ended=ended.ended, left=ended.left)
 
-    def _reason(self, ended: Ended, *, over: bool) -> str:
-        if over:
+    def _describe_end(self, ended: CommandEnd, *, is_over: bool) -> str:
+        if is_over:
             return "stopped, as its attempt is over"
-        if ended.stopped == TIMEOUT:
+        if ended.stop_reason == TIMEOUT:
             return f"ran longer than {self._assignment.timeout:g} s"
-        if ended.stopped == IDLE:
+        if ended.stop_reason == IDLE:
             return f"was silent for longer than {self._work.idle_timeout:g} s"
-        if ended.stopped == SIGNALLED:
+        if ended.stop_reason == SIGNALLED:
             return "was told to end by a signal from outside"
-        return _tell_exit(ended.code)
+        return _describe_exit(ended.code)
 
 
-def _tell_exit(code: int | None) -> str:
+def _describe_exit(code: int | None) -> str:
     if code is None:
         return "its keeper was killed"
     if code < 0:
@@ -235,37 +253,41 @@ def _tell_exit(code: int | None) -> str:
     return f"ended with exit code {code}"
 
 
-class Watching:
+class AttemptWatch:
     """What a running command knows of its attempt."""
 
     def __init__(
-        self, post: Post, assignment: Assignment, context: Context, transcript: Transcript
+        self,
+        resources: StepResources,
+        assignment: Assignment,
+        context: Context,
+        transcript: Transcript,
     ) -> None:
-        self._directory = post.state.processes
-        self._clock = post.engine.clock
+        self._directory = resources.state.processes
+        self._clock = resources.store.clock
         self._context = context
         self._transcript = transcript
-        self.record = record_of(assignment.task_id, assignment.attempt)
+        self.record = make_record(assignment.task_id, assignment.attempt)
         self.record.write(self._directory)
 
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         return self._context.ended
 
     def deadline(self) -> float | None:
         return None if self._clock.manual else self._context.deadline
 
-    def interrupted(self, wake: Callable[[], object] | None) -> None:
+    def on_interrupt(self, wake: Callable[[], object] | None) -> None:
         self._context.interrupt = wake
 
-    def began(self, keeper_id: int, command_id: int, started: str) -> None:
+    def on_begin(self, keeper_id: int, command_id: int, started: str) -> None:
         self.record = replace(self.record, command=command_id, command_started=started)
         self.record.write(self._directory)
         log.debug("process %d runs under its keeper %d", command_id, keeper_id)
 
-    def wrote(self, data: bytes, *, error: bool) -> None:
-        self._transcript.wrote(data, error=error)
+    def on_output(self, data: bytes, *, error: bool) -> None:
+        self._transcript.on_output(data, error=error)
         if self._transcript.last_line:
-            self._context.noted = {"log": self._transcript.last_line}
+            self._context.latest_progress = {"log": self._transcript.last_line}
 
     def end(self) -> None:
         self.record.remove(self._directory)

@@ -19,14 +19,19 @@ from holdfast.tracing import write_traceparent
 from holdfast.worker.attempt.context import Context
 from holdfast.worker.attempt.execution import StepFailed
 from holdfast.worker.attempt.waits import Suspended
-from holdfast.worker.secrets.redaction import Redaction, hushed
+from holdfast.worker.secrets.redaction import Redaction, quiet_httpx
 from holdfast.worker.steps.answer_bytes import ACCEPTED, AnswerBytes
-from holdfast.worker.steps.step_resources import InvalidOutput, Post, own_reads, questions_of
+from holdfast.worker.steps.step_resources import (
+    InvalidOutput,
+    StepResources,
+    give_back_on_store_error,
+    read_questions,
+)
 
-CONNECT = 10.0
+CONNECT_SECONDS = 10.0
 LONGEST_WAIT = 86_400.0
 SHOWN = 500
-_AGAIN = frozenset({408, 425, 429})
+_RETRYABLE_STATUSES = frozenset({408, 425, 429})
 _CLIENT_ERRORS = range(300, 500)
 _UNSENDABLE = httpx.InvalidURL | httpx.UnsupportedProtocol | httpx.LocalProtocolError
 
@@ -39,19 +44,19 @@ class HttpStep:
     """One attempt of a step that is an HTTP call."""
 
     def __init__(
-        self, post: Post, assignment: Assignment, context: Context, work: StepWork
+        self, resources: StepResources, assignment: Assignment, context: Context, work: StepWork
     ) -> None:
-        self._post = post
+        self._resources = resources
         self._assignment = assignment
         self._context = context
         self._work = work
 
     async def run(self) -> Any:  # noqa: ANN401 - JSON is any value
         first = self._assignment.attempt == 1
-        with own_reads():
-            effects = self._post.engine.work.effects
+        with give_back_on_store_error():
+            effects = self._resources.store.work.effects
             known = {} if first else await effects.aio(self._context.task_id)
-            questions = questions_of(self._assignment, known)
+            questions = read_questions(self._assignment, known)
             number = len(questions.asked)
             name = "http" if number == 0 else f"http {number + 1}"
             # Remembered before it is reported: who runs it again after a crash does not call again.
@@ -66,7 +71,7 @@ class HttpStep:
         return output
 
     async def _call(self, name: str) -> Any:  # noqa: ANN401 - JSON is any value
-        call = self._post.permit(self._work).http
+        call = self._resources.permit(self._work).http
         if call is None:
             raise InvalidInput("work", "is no HTTP call")
         try:
@@ -75,25 +80,25 @@ class HttpStep:
             final = isinstance(error, _UNSENDABLE)
             told = str(error) or type(error).__name__
             raise HttpFailed(f"{call.method} {call.url}: {told}", retryable=not final) from error
-        clean = self._post.secrets.redaction
+        clean = self._resources.secrets.redaction
         if httpx.codes.is_success(status):
-            return _read(body, clean)
+            return _read_output(body, clean)
         self._wait_if_told(status, headers)
-        final = status in _CLIENT_ERRORS and status not in _AGAIN
+        final = status in _CLIENT_ERRORS and status not in _RETRYABLE_STATUSES
         said = clean.clean(body).decode("utf-8", "replace")[:SHOWN].strip()
         message = f"{call.method} {call.url} answered {status}" + (f": {said}" if said else "")
         raise HttpFailed(message, retryable=not final)
 
     async def _send(self, call: HttpCall, name: str) -> tuple[int, httpx.Headers, bytes]:
-        limit = self._post.engine.settings.max_output
-        timeout = httpx.Timeout(self._work.idle_timeout, connect=CONNECT)
-        with hushed():
+        limit = self._resources.store.settings.max_output
+        timeout = httpx.Timeout(self._work.idle_timeout, connect=CONNECT_SECONDS)
+        with quiet_httpx():
             async with (
                 httpx.AsyncClient(timeout=timeout) as client,
                 client.stream(
                     call.method,
                     call.url,
-                    headers=self._headers(call, name),
+                    headers=self._make_headers(call, name),
                     content=None if call.body is None else json.dumps(call.body).encode(),
                 ) as response,
             ):
@@ -104,7 +109,7 @@ class HttpStep:
                         raise HttpFailed(message, retryable=False)
                 return response.status_code, response.headers, bytes(received.content)
 
-    def _headers(self, call: HttpCall, name: str) -> httpx.Headers:
+    def _make_headers(self, call: HttpCall, name: str) -> httpx.Headers:
         headers = httpx.Headers(dict(call.headers))
         headers.setdefault("Accept-Encoding", ACCEPTED)
         if call.body is not None:
@@ -114,22 +119,22 @@ class HttpStep:
         headers["Holdfast-Attempt"] = str(self._context.attempt)
         if self._context.run_id is not None:
             headers["Holdfast-Run"] = self._context.run_id
-        if (place := write_traceparent()) is not None:
-            headers["traceparent"] = place
+        if (header := write_traceparent()) is not None:
+            headers["traceparent"] = header
         return headers
 
     def _wait_if_told(self, status: int, headers: httpx.Headers) -> None:
         """Give the task back until the server wants to be asked again; that costs no attempt."""
         if status not in {httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE}:
             return
-        seconds = _seconds(headers.get("Retry-After", ""))
+        seconds = _parse_retry_after(headers.get("Retry-After", ""))
         if seconds is not None:
-            now = self._post.engine.now()
+            now = self._resources.store.now()
             until = now + int(min(max(seconds, 1.0), LONGEST_WAIT) * MICROSECONDS)
             raise Suspended(WakeCondition(until=until))
 
 
-def _read(body: bytes, clean: Redaction) -> Any:  # noqa: ANN401 - JSON is any value
+def _read_output(body: bytes, clean: Redaction) -> Any:  # noqa: ANN401 - JSON is any value
     """The output in an answer without secrets: its JSON, or its text where it is none."""
     if not body.strip():
         return {}
@@ -142,7 +147,7 @@ def _read(body: bytes, clean: Redaction) -> Any:  # noqa: ANN401 - JSON is any v
     return clean.value(found)
 
 
-def _seconds(told: str) -> float | None:
+def _parse_retry_after(told: str) -> float | None:
     """How long `Retry-After` says to wait: a number of seconds, or a date."""
     try:
         return float(int(told))

@@ -20,12 +20,12 @@ import signal
 import sys
 import time
 
-SUBREAPER = 36
-DEATH_SIGNAL = 1
+SET_SUBREAPER = 36
+SET_DEATH_SIGNAL = 1
 LOOK_EVERY = 1.0
-STRIKE_EVERY = 0.02
-GIVE_UP = 5.0
-NOTHING_TO_LOOK_FOR = 3600.0
+SIGNAL_EVERY = 0.02
+GIVE_UP_SECONDS = 5.0
+IDLE_SECONDS = 3600.0
 
 Process = tuple[int, int, str]
 """Its parent, its session (elsewhere than on Linux its group), and when it started."""
@@ -34,8 +34,8 @@ Process = tuple[int, int, str]
 def main() -> None:
     control, grace, locale, directory, *arguments = sys.argv[1:]
     if sys.platform == "linux":
-        _control(SUBREAPER, 1)
-        _control(DEATH_SIGNAL, signal.SIGTERM)
+        _set_process_option(SET_SUBREAPER, 1)
+        _set_process_option(SET_DEATH_SIGNAL, signal.SIGTERM)
     # Python gives a program in the plain locale another one, and would pass it on.
     if not locale:
         os.environ.pop("LC_CTYPE", None)
@@ -45,141 +45,145 @@ def main() -> None:
 class Keeper:
     def __init__(self, control: int, grace: float) -> None:
         os.set_inheritable(control, False)  # noqa: FBT003 - the standard library's own
-        self._told = control
+        self._channel = control
         self._grace = grace
-        self._heard = b""
-        self._asked = False
+        self._received = b""
+        self._told_to_end = False
         self._signalled = False
         self._until: float | None = None
         self._kill_at: float | None = None
-        self._gone = False
+        self._finished = False
         self._command = 0
-        self._struck: set[tuple[int, str]] = set()
-        self._awake, ring = os.pipe()
+        self._signalled_processes: set[tuple[int, str]] = set()
+        self._wakeup, ring = os.pipe()
         os.set_blocking(ring, False)
         signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, self._ask)
+            signal.signal(number, self._on_signal)
 
     def run(self, arguments: list[str], directory: str | None) -> None:
-        self._command, failed = start(arguments, directory)
+        self._command, failed = start_command(arguments, directory)
         # Whoever reads what the command writes waits until nobody can write any more.
         nothing = os.open(os.devnull, os.O_RDWR)
         for number in range(3):
             os.dup2(nothing, number)
         if failed:
-            self._tell(failed)
+            self._send_line(failed)
         else:
-            self._tell(f"pid {self._command} {start_of(self._command)}")
+            self._send_line(f"pid {self._command} {find_start(self._command)}")
         poll = select.poll()
-        poll.register(self._told, select.POLLIN)
-        poll.register(self._awake, select.POLLIN)
-        while not self._gone:
+        poll.register(self._channel, select.POLLIN)
+        poll.register(self._wakeup, select.POLLIN)
+        while not self._finished:
             for number, _ in poll.poll(self._pause() * 1000):
-                if number == self._awake:
-                    os.read(self._awake, 4096)
-                elif not self._hear():
-                    poll.unregister(self._told)
-            self._reap()
-            if not self._gone:
+                if number == self._wakeup:
+                    os.read(self._wakeup, 4096)
+                elif not self._read_channel():
+                    poll.unregister(self._channel)
+            self._reap_children()
+            if not self._finished:
                 self._end_what_is_over()
         if self._signalled:
-            self._tell("signalled")
-        self._tell(f"ended {len(self._struck)}")
+            self._send_line("signalled")
+        self._send_line(f"ended {len(self._signalled_processes)}")
 
-    def _ask(self, *_: object) -> None:
-        self._asked = self._signalled = True
+    def _on_signal(self, *_: object) -> None:
+        self._told_to_end = self._signalled = True
 
     def _pause(self) -> float:
         if self._kill_at is not None:
-            return STRIKE_EVERY
+            return SIGNAL_EVERY
         if self._until is None:
-            return NOTHING_TO_LOOK_FOR
+            return IDLE_SECONDS
         # What waits does so on a clock that stands still during suspend: look at the other.
-        return max(0.0, min(LOOK_EVERY, self._until - clock()))
+        return max(0.0, min(LOOK_EVERY, self._until - read_clock()))
 
-    def _hear(self) -> bool:
+    def _read_channel(self) -> bool:
         """Take in what the worker says; false when it is gone."""
         try:
-            said = os.read(self._told, 4096)
+            said = os.read(self._channel, 4096)
         except ConnectionError:
             said = b""
         if not said:
-            self._asked = True
+            self._told_to_end = True
             return False
-        *lines, self._heard = (self._heard + said).split(b"\n")
+        *lines, self._received = (self._received + said).split(b"\n")
         for line in lines:
             word, _, value = line.partition(b" ")
             if word == b"until":
                 self._until = float(value)
             else:
-                self._asked = True
+                self._told_to_end = True
         return True
 
-    def _tell(self, line: str) -> None:
+    def _send_line(self, line: str) -> None:
         try:
-            os.write(self._told, line.encode("utf-8", "surrogateescape") + b"\n")
+            os.write(self._channel, line.encode("utf-8", "surrogateescape") + b"\n")
         except OSError:
-            self._asked = True
+            self._told_to_end = True
 
-    def _reap(self) -> None:
-        while not self._gone:
+    def _reap_children(self) -> None:
+        while not self._finished:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                self._gone = sys.platform == "linux" or not self._targets()
+                self._finished = sys.platform == "linux" or not self._list_targets()
                 return
             if pid == 0:
                 return
             if pid == self._command:
-                self._tell(f"exit {os.waitstatus_to_exitcode(status)}")
+                self._send_line(f"exit {os.waitstatus_to_exitcode(status)}")
                 self._command = 0
 
     def _end_what_is_over(self) -> None:
-        now = clock()
+        now = read_clock()
         late = self._until is not None and now >= self._until
         if self._kill_at is None:
-            if self._asked or late or not self._command:
+            if self._told_to_end or late or not self._command:
                 self._kill_at = now + self._grace
-                self._strike(signal.SIGTERM)
+                self._signal_all(signal.SIGTERM)
         elif now >= self._kill_at:
-            self._strike(signal.SIGKILL)
-            if now >= self._kill_at + GIVE_UP:
-                self._tell(f"left {len(self._targets())}")
-                self._gone = True
+            self._signal_all(signal.SIGKILL)
+            if now >= self._kill_at + GIVE_UP_SECONDS:
+                self._send_line(f"left {len(self._list_targets())}")
+                self._finished = True
 
-    def _strike(self, number: int) -> None:
-        for pid, started in self._targets():
-            self._struck.add((pid, started))
-            send(pid, started, number)
+    def _signal_all(self, number: int) -> None:
+        for pid, started in self._list_targets():
+            self._signalled_processes.add((pid, started))
+            send_signal(pid, started, number)
 
-    def _targets(self) -> list[tuple[int, str]]:
-        processes = snapshot()
-        found = descendants(processes, {os.getpid()})
+    def _list_targets(self) -> list[tuple[int, str]]:
+        processes = list_processes()
+        found = find_descendants(processes, {os.getpid()})
         if sys.platform != "linux":
             # Without a reaper, one whose parent has died is known only by having been seen before.
-            found += [pid for pid, started in self._struck if _is(processes, pid, started)]
+            found += [
+                pid
+                for pid, started in self._signalled_processes
+                if _is_same_process(processes, pid, started)
+            ]
         return [(pid, processes[pid][2]) for pid in found]
 
 
-def start(arguments: list[str], directory: str | None) -> tuple[int, str]:
+def start_command(arguments: list[str], directory: str | None) -> tuple[int, str]:
     """Run a command in a session of its own; gives its process id, and why it could not be run."""
     ours, theirs = os.pipe()
     keeper = os.getpid()
     command = os.fork()
     if command == 0:
-        _become(arguments, directory, keeper, theirs)
+        _execute_command(arguments, directory, keeper, theirs)
     os.close(theirs)
     with open(ours, "rb") as failed:  # noqa: PTH123 - pathlib takes long to import
         return command, failed.read().decode("utf-8", "surrogateescape")
 
 
-def _become(arguments: list[str], directory: str | None, keeper: int, failed: int) -> None:
+def _execute_command(arguments: list[str], directory: str | None, keeper: int, failed: int) -> None:
     try:
         os.setsid()
         if sys.platform == "linux":
-            _control(DEATH_SIGNAL, signal.SIGKILL)
+            _set_process_option(SET_DEATH_SIGNAL, signal.SIGKILL)
             if os.getppid() != keeper:
                 os._exit(1)
         for number in (
@@ -200,25 +204,25 @@ def _become(arguments: list[str], directory: str | None, keeper: int, failed: in
         os._exit(127)
 
 
-def clock() -> float:
+def read_clock() -> float:
     """Seconds that go on while the machine is suspended."""
     return time.clock_gettime(
         time.CLOCK_BOOTTIME if sys.platform == "linux" else time.CLOCK_MONOTONIC
     )
 
 
-def snapshot() -> dict[int, Process]:
+def list_processes() -> dict[int, Process]:
     """Every process there is."""
     if sys.platform != "linux":
-        return _listed()
+        return _list_with_ps()
     found = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 - pathlib takes long to import
-        if name.isdigit() and (read := _read(name)) is not None:
+        if name.isdigit() and (read := _read_process(name)) is not None:
             found[int(name)] = read
     return found
 
 
-def _read(pid: int | str) -> Process | None:
+def _read_process(pid: int | str) -> Process | None:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - as above
             fields = file.read().rpartition(b")")[2].split()
@@ -230,7 +234,7 @@ def _read(pid: int | str) -> Process | None:
     return int(fields[1]), int(fields[3]), fields[19].decode()
 
 
-def _listed() -> dict[int, Process]:
+def _list_with_ps() -> dict[int, Process]:
     import subprocess  # noqa: PLC0415 - it takes as long to import as all the rest
 
     listing = ["/bin/ps", "-axo", "pid=,ppid=,pgid=,lstart="]
@@ -239,7 +243,7 @@ def _listed() -> dict[int, Process]:
     return {int(pid): (int(parent), int(group), started) for pid, parent, group, started in rows}
 
 
-def descendants(processes: dict[int, Process], of: set[int]) -> list[int]:
+def find_descendants(processes: dict[int, Process], of: set[int]) -> list[int]:
     """All below them, each after its parent."""
     # A shell that is told of its child's end before its own goes on with the next line.
     children: dict[int, list[int]] = {}
@@ -254,22 +258,22 @@ def descendants(processes: dict[int, Process], of: set[int]) -> list[int]:
     return list(found)
 
 
-def _is(processes: dict[int, Process], pid: int, started: str) -> bool:
+def _is_same_process(processes: dict[int, Process], pid: int, started: str) -> bool:
     return pid in processes and processes[pid][2] == started
 
 
-def start_of(pid: int) -> str:
+def find_start(pid: int) -> str:
     """When a process started; nothing when there is none of that number."""
-    read = _read(pid) if sys.platform == "linux" else _listed().get(pid)
+    read = _read_process(pid) if sys.platform == "linux" else _list_with_ps().get(pid)
     return "" if read is None else read[2]
 
 
-def send(pid: int, started: str, number: int) -> None:
+def send_signal(pid: int, started: str, number: int) -> None:
     """Send a signal to a process, and never to a stranger that got its number since."""
     try:
-        handle = _open(pid)
+        handle = _open_handle(pid)
         try:
-            if start_of(pid) != started:
+            if find_start(pid) != started:
                 return
             if handle is None:
                 os.kill(pid, number)
@@ -283,7 +287,7 @@ def send(pid: int, started: str, number: int) -> None:
         return
 
 
-def _open(pid: int) -> int | None:
+def _open_handle(pid: int) -> int | None:
     """A handle on a process, which stays that one's when its number is given away again."""
     if sys.platform != "linux":
         return None
@@ -296,7 +300,7 @@ def _open(pid: int) -> int | None:
         raise
 
 
-def _control(what: int, value: int) -> None:
+def _set_process_option(what: int, value: int) -> None:
     ctypes.CDLL(None).prctl(what, value, 0, 0, 0)
 
 

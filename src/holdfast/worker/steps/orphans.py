@@ -18,14 +18,20 @@ from pathlib import Path
 
 from holdfast.worker.files.state_paths import StatePath
 from holdfast.worker.steps.command import GRACE
-from holdfast.worker.steps.keeper import GIVE_UP, STRIKE_EVERY, descendants, send, snapshot
-from holdfast.worker.steps.process_identity import LINUX, Origin
+from holdfast.worker.steps.keeper import (
+    GIVE_UP_SECONDS,
+    SIGNAL_EVERY,
+    find_descendants,
+    list_processes,
+    send_signal,
+)
+from holdfast.worker.steps.process_identity import LINUX, ProcessIdentity
 
 log = logging.getLogger("holdfast.worker")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
+class CommandRecord:
     """A command that runs: its attempt, its worker, and its own process once there is one."""
 
     task: str
@@ -41,14 +47,14 @@ class Record:
     command_started: str = ""
 
     @property
-    def marks(self) -> set[bytes]:
+    def environment_entries(self) -> set[bytes]:
         """What stands in the environment of all that belongs to the attempt."""
         return {f"HOLDFAST_TASK={self.task}".encode(), f"HOLDFAST_ATTEMPT={self.attempt}".encode()}
 
     @property
-    def origin(self) -> Origin:
+    def worker_process(self) -> ProcessIdentity:
         """The process of its worker."""
-        return Origin(
+        return ProcessIdentity(
             host=self.host,
             boot=self.boot,
             processes=self.processes,
@@ -66,10 +72,10 @@ class Record:
         self.path(directory).remove()
 
 
-def record_of(task: str, attempt: int) -> Record:
+def make_record(task: str, attempt: int) -> CommandRecord:
     """The record of a command that this process is about to start."""
-    own = Origin.own()
-    return Record(
+    own = ProcessIdentity.own()
+    return CommandRecord(
         task=task,
         attempt=attempt,
         worker=own.process,
@@ -81,21 +87,21 @@ def record_of(task: str, attempt: int) -> Record:
     )
 
 
-def end_orphans(directory: StatePath, *, grace: float = GRACE) -> list[Record]:
+def end_orphans(directory: StatePath, *, grace: float = GRACE) -> list[CommandRecord]:
     """End what workers that are gone have left running; gives the records of their commands."""
-    gone: list[Record] = []
-    for name in directory.listed():
+    gone: list[CommandRecord] = []
+    for name in directory.list_names():
         if not name.endswith(".json"):
             continue
-        record = _read(directory / name)
+        record = _read_record(directory / name)
         # What it says of itself is what it is called, and so leads nowhere else.
         if record is None or name != f"{record.task}.{record.attempt}.json":
             log.warning("%s cannot be read, and is left alone", directory / name)
             continue
-        if _is_alive(record):
+        if _may_be_alive(record):
             continue
         gone.append(record)
-        ended = end_record(record, grace=grace)
+        ended = end_processes_of(record, grace=grace)
         if ended:
             said = "ended %d processes that a worker left of attempt %d of %s"
             log.warning(said, ended, record.attempt, record.task)
@@ -103,67 +109,69 @@ def end_orphans(directory: StatePath, *, grace: float = GRACE) -> list[Record]:
     return gone
 
 
-def _read(path: StatePath) -> Record | None:
+def _read_record(path: StatePath) -> CommandRecord | None:
     try:
-        return Record(**json.loads(path.read()))
+        return CommandRecord(**json.loads(path.read()))
     except (OSError, ValueError, TypeError):
         return None
 
 
-def end_record(record: Record, *, grace: float = GRACE) -> int:
+def end_processes_of(record: CommandRecord, *, grace: float = GRACE) -> int:
     """End whatever still runs of one attempt; gives how many processes that were."""
-    if not record.origin.of_this_boot:
+    if not record.worker_process.is_of_this_boot:
         return 0
     struck: set[tuple[int, str]] = set()
     kill_at = time.monotonic() + grace
-    while found := _belonging(record):
+    while found := _find_processes_of(record):
         now = time.monotonic()
         for pid, started in found:
             if now >= kill_at:
-                send(pid, started, signal.SIGKILL)
+                send_signal(pid, started, signal.SIGKILL)
             elif (pid, started) not in struck:
-                send(pid, started, signal.SIGTERM)
+                send_signal(pid, started, signal.SIGTERM)
         struck.update(found)
-        if now >= kill_at + GIVE_UP:
+        if now >= kill_at + GIVE_UP_SECONDS:
             log.error("%d processes of %s cannot be ended: %s", len(found), record.task, found)
             break
-        time.sleep(STRIKE_EVERY)
+        time.sleep(SIGNAL_EVERY)
     return len(struck)
 
 
-def _is_alive(record: Record) -> bool:
+def _may_be_alive(record: CommandRecord) -> bool:
     """Whether its worker lives, or is the affair of another machine or another container."""
-    origin = record.origin
-    return not origin.is_gone and (origin.of_this_boot or not origin.here)
+    origin = record.worker_process
+    return not origin.is_gone and (origin.is_of_this_boot or not origin.is_here)
 
 
-def _belonging(record: Record) -> list[tuple[int, str]]:
-    processes = snapshot()
+def _find_processes_of(record: CommandRecord) -> list[tuple[int, str]]:
+    processes = list_processes()
     # While a stranger has the number of the command, a session of that number is the stranger's.
     leader = processes.get(record.command)
     own = record.command and (leader is None or leader[2] == record.command_started)
     roots = {
         pid
         for pid, (_, session, started) in processes.items()
-        if _is_command(record, pid, started)
-        or (own and session == record.command and _is_since(record, started))
-        or (_is_since(record, started) and record.marks <= _environment(pid))
+        if _is_command_itself(record, pid, started)
+        or (own and session == record.command and _started_since(record, started))
+        or (
+            _started_since(record, started) and record.environment_entries <= _read_environment(pid)
+        )
     }
-    found = {*roots, *descendants(processes, roots)}
+    found = {*roots, *find_descendants(processes, roots)}
     tops = {pid for pid in found if processes[pid][0] not in found}
-    ordered = (*tops, *descendants(processes, tops))
+    ordered = (*tops, *find_descendants(processes, tops))
     return [(pid, processes[pid][2]) for pid in ordered if pid != os.getpid()]
 
 
-def _is_command(record: Record, pid: int, started: str) -> bool:
+def _is_command_itself(record: CommandRecord, pid: int, started: str) -> bool:
     return pid == record.command and started == record.command_started
 
 
-def _is_since(record: Record, started: str) -> bool:
+def _started_since(record: CommandRecord, started: str) -> bool:
     return bool(record.since) and int(started) >= int(record.since)
 
 
-def _environment(pid: int) -> set[bytes]:
+def _read_environment(pid: int) -> set[bytes]:
     with suppress(OSError):
         return set(Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
     return set()

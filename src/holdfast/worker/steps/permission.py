@@ -20,22 +20,24 @@ from holdfast.worker.secrets.secrets import Secrets
 _PROMPT = "prompt"
 
 
-class Readable(Protocol):
+class VariableCheck(Protocol):
     """Which variables of the worker a text may name."""
 
     def check_variable(self, name: str) -> None: ...
 
 
-def fill(work: StepWork, readable: Readable, secrets: Secrets, prompt: str = "") -> StepWork:
+def fill_work(
+    work: StepWork, readable: VariableCheck, secrets: Secrets, prompt: str = ""
+) -> StepWork:
     """The work with nothing left out; fails its step for good where this worker lacks something."""
 
     def look_up(root: str, name: str) -> str:
         if root == _PROMPT:
             return prompt
-        if root == "secret" and secrets.keeps(name):
+        if root == "secret" and secrets.is_in_file(name):
             return secrets.get(name)
         readable.check_variable(name)
-        return secrets.get(name) if root == "secret" else _variable(name)
+        return secrets.get(name) if root == "secret" else _read_variable(name)
 
     try:
         return finish_work(work, look_up)
@@ -47,12 +49,12 @@ def takes_prompt(work: StepWork) -> bool:
     """Whether the prompt stands in the command itself, and so need not be read."""
     return any(
         _PROMPT in segments[1::2]
-        for place, segments in work.later.items()
-        if place.startswith("command.")
+        for field, segments in work.later.items()
+        if field.startswith("command.")
     )
 
 
-def _variable(name: str) -> str:
+def _read_variable(name: str) -> str:
     value = os.environ.get(name)
     if value is None:
         reason = "is not in the environment of this worker; set it there, and retry the step"
@@ -118,8 +120,8 @@ class PermittedWork:
         raise AttributeError(message)
 
 
-def permit(
+def permit_work(
     work: StepWork, permission: Permission, secrets: Secrets, prompt: str = ""
 ) -> PermittedWork:
     """Fill in every text, freeze what comes of it, and check just that; raises `NotAllowed`."""
-    return PermittedWork(permission.check(fill(work, permission, secrets, prompt)), _SEAL)
+    return PermittedWork(permission.check(fill_work(work, permission, secrets, prompt)), _SEAL)

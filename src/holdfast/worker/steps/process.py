@@ -24,19 +24,19 @@ from holdfast.worker.steps.command import (
     TIMEOUT,
     CannotStart,
     Command,
-    Ended,
-    Limits,
-    Watch,
+    CommandEnd,
+    CommandLimits,
+    CommandWatch,
 )
 
-CHUNK = 256 * 1024
+CHUNK_BYTES = 256 * 1024
 LOOK_EVERY = 1.0
-LOOK_AT_LEAST = 0.02
-PATIENCE_WITH_KEEPER = keeper.GIVE_UP + 5.0
-READS_AT_THE_END = 64
+SHORTEST_PAUSE = 0.02
+KEEPER_SECONDS = keeper.GIVE_UP_SECONDS + 5.0
+LAST_READS = 64
 
 
-def _why(error: OSError | ValueError) -> str:
+def _describe_start_error(error: OSError | ValueError) -> str:
     """Why nothing was started; what the system names is our own keeper, which nobody asked for."""
     if not isinstance(error, OSError):
         return str(error)
@@ -51,37 +51,39 @@ def _why(error: OSError | ValueError) -> str:
 class Process:
     """One run of a command, in the thread that asks for it."""
 
-    def __init__(self, command: Command, limits: Limits, watch: Watch, clock: Clock) -> None:
-        self._given = memoryview(command.given)
+    def __init__(
+        self, command: Command, limits: CommandLimits, watch: CommandWatch, clock: Clock
+    ) -> None:
+        self._input = memoryview(command.stdin)
         self._command = command
         self._limits = limits
         self._watch = watch
         self._clock = clock
         self._selector = selectors.DefaultSelector()
-        self._talking = True
-        self._heard = b""
-        self._told: dict[str, str] = {}
-        self._stopped: str | None = None
+        self._connected = True
+        self._received = b""
+        self._reports: dict[str, str] = {}
+        self._stop_reason: str | None = None
         self._give_up_at: float | None = None
         self._until: float | None = None
         self._started_at = self._active_at = clock.monotonic()
 
-    def run(self) -> Ended:
+    def run(self) -> CommandEnd:
         """Run it until it and all its descendants have ended."""
-        with self._selector, Bell() as bell, self._kept():
-            self._selector.register(bell.awake, selectors.EVENT_READ, bell.heard)
-            self._watch.interrupted(bell.ring)
+        with self._selector, ThreadWakeup() as bell, self._run_keeper():
+            self._selector.register(bell.readable_end, selectors.EVENT_READ, bell.drain)
+            self._watch.on_interrupt(bell.wake)
             try:
-                while self._talking:
-                    self._look()
-                    self._turn(self._pause())
+                while self._connected:
+                    self._check_limits()
+                    self._handle_ready(self._pause())
                 self._read_what_is_left()
             finally:
-                self._watch.interrupted(None)
-        return self._ended()
+                self._watch.on_interrupt(None)
+        return self._read_end()
 
     @contextmanager
-    def _kept(self) -> Iterator[None]:
+    def _run_keeper(self) -> Iterator[None]:
         self._control, theirs = socket.socketpair()
         with self._control, theirs:
             self._keeper = self._start(theirs)
@@ -89,7 +91,7 @@ class Process:
             theirs.close()
             with self._keeper:
                 try:
-                    self._register()
+                    self._register_files()
                     yield
                 finally:
                     # It ends all that is left when nobody talks to it any more.
@@ -115,42 +117,42 @@ class Process:
             )
         except (OSError, ValueError) as error:
             raise CannotStart(
-                f"{self._command.arguments[0]} cannot be run: {_why(error)}"
+                f"{self._command.arguments[0]} cannot be run: {_describe_start_error(error)}"
             ) from error
 
-    def _register(self) -> None:
+    def _register_files(self) -> None:
         self._control.setblocking(False)  # noqa: FBT003 - the standard library's own
         register, reads = self._selector.register, selectors.EVENT_READ
-        register(self._control, reads, self._hear)
+        register(self._control, reads, self._read_keeper)
         for pipe, error in ((self._keeper.stdout, False), (self._keeper.stderr, True)):
             read = cast("IO[bytes]", pipe)
             register(read, reads, partial(self._read, read, error=error))
-        if self._given:
+        if self._input:
             os.set_blocking(self._stdin.fileno(), False)
-            register(self._stdin, selectors.EVENT_WRITE, self._feed)
+            register(self._stdin, selectors.EVENT_WRITE, self._write_input)
         else:
             self._stdin.close()
 
-    def _turn(self, pause: float) -> bool:
+    def _handle_ready(self, pause: float) -> bool:
         ready = self._selector.select(pause)
         for key, _ in ready:
             key.data()
         return bool(ready)
 
-    def _look(self) -> None:
+    def _check_limits(self) -> None:
         """Have it ended when there is a reason to, and say until when its lease lasts."""
         now, limits = self._clock.monotonic(), self._limits
-        if self._stopped is not None:
+        if self._stop_reason is not None:
             if self._give_up_at is not None and now >= self._give_up_at:
                 self._keeper.kill()
-        elif self._watch.over():
+        elif self._watch.is_over():
             self._stop(OVER)
         elif limits.timeout is not None and now >= self._started_at + limits.timeout:
             self._stop(TIMEOUT)
         elif limits.idle_timeout is not None and now >= self._active_at + limits.idle_timeout:
             self._stop(IDLE)
         elif (until := self._watch.deadline()) != self._until and until is not None:
-            self._say(f"until {until}")
+            self._send_line(f"until {until}")
             self._until = until
 
     def _pause(self) -> float:
@@ -162,97 +164,97 @@ class Process:
             pauses.append(self._started_at + limits.timeout - now)
         if limits.idle_timeout is not None:
             pauses.append(self._active_at + limits.idle_timeout - now)
-        return LOOK_EVERY if self._stopped is not None else max(LOOK_AT_LEAST, min(pauses))
+        return LOOK_EVERY if self._stop_reason is not None else max(SHORTEST_PAUSE, min(pauses))
 
     def _stop(self, why: str) -> None:
-        self._stopped = why
-        self._give_up_at = self._clock.monotonic() + self._limits.grace + PATIENCE_WITH_KEEPER
-        self._say("stop")
+        self._stop_reason = why
+        self._give_up_at = self._clock.monotonic() + self._limits.grace + KEEPER_SECONDS
+        self._send_line("stop")
 
-    def _say(self, line: str) -> None:
+    def _send_line(self, line: str) -> None:
         # Who is gone hears nothing more, and will be found gone.
         with suppress(OSError):
             self._control.send(f"{line}\n".encode())
 
-    def _hear(self) -> None:
+    def _read_keeper(self) -> None:
         try:
             said = self._control.recv(4096)
         except ConnectionError:
             said = b""
-        *lines, self._heard = (self._heard + said).split(b"\n")
+        *lines, self._received = (self._received + said).split(b"\n")
         for line in lines:
             word, _, value = line.decode("utf-8", "replace").partition(" ")
-            self._told[word] = value
+            self._reports[word] = value
             if word == "pid":
                 command, _, started = value.partition(" ")
-                self._watch.began(self._keeper.pid, int(command), started)
+                self._watch.on_begin(self._keeper.pid, int(command), started)
         if not said:
-            self._talking = False
+            self._connected = False
             self._selector.unregister(self._control)
 
-    def _feed(self) -> None:
+    def _write_input(self) -> None:
         try:
-            written = os.write(self._stdin.fileno(), self._given[:CHUNK])
+            written = os.write(self._stdin.fileno(), self._input[:CHUNK_BYTES])
         except BlockingIOError:
             return
         except OSError:
             # It does not want to read: that is its own affair.
-            written = len(self._given)
-        self._given = self._given[written:]
-        if not self._given:
+            written = len(self._input)
+        self._input = self._input[written:]
+        if not self._input:
             self._selector.unregister(self._stdin)
             self._stdin.close()
 
     def _read(self, pipe: IO[bytes], *, error: bool) -> None:
-        data = os.read(pipe.fileno(), CHUNK)
+        data = os.read(pipe.fileno(), CHUNK_BYTES)
         if data:
             self._active_at = self._clock.monotonic()
-            self._watch.wrote(data, error=error)
+            self._watch.on_output(data, error=error)
         else:
             self._selector.unregister(pipe)
 
     def _read_what_is_left(self) -> None:
         # All writers have ended, but for those that could not be: nobody waits for them.
-        for _ in range(READS_AT_THE_END):
-            if not self._turn(0):
+        for _ in range(LAST_READS):
+            if not self._handle_ready(0):
                 return
 
-    def _ended(self) -> Ended:
-        told = self._told
+    def _read_end(self) -> CommandEnd:
+        told = self._reports
         if "error" in told:
             number, _, path = told["error"].partition(" ")
             # A name without a slash is looked for in PATH; any other in the folder it runs in.
             folder = self._command.directory or Path.cwd()
             where = f" in {folder}" if "/" in path and not path.startswith("/") else ""
             raise CannotStart(f"{path} cannot be run: {os.strerror(int(number))}{where}")
-        return Ended(
+        return CommandEnd(
             code=int(told["exit"]) if "exit" in told else None,
-            stopped=self._stopped or (SIGNALLED if SIGNALLED in told else None),
+            stop_reason=self._stop_reason or (SIGNALLED if SIGNALLED in told else None),
             ended=int(told.get("ended", "0")),
             left=int(told.get("left", "0")),
             abandoned="ended" not in told,
         )
 
 
-class Bell:
+class ThreadWakeup:
     """Wakes a thread that waits for files, from any other thread."""
 
     def __init__(self) -> None:
-        self.awake, self._rope = socket.socketpair()
-        self._rope.setblocking(False)  # noqa: FBT003 - the standard library's own
+        self.readable_end, self._writable = socket.socketpair()
+        self._writable.setblocking(False)  # noqa: FBT003 - the standard library's own
         self._lock = threading.Lock()
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         with self._lock, suppress(OSError):
-            self._rope.send(b"!")
+            self._writable.send(b"!")
 
-    def heard(self) -> None:
-        self.awake.recv(4096)
+    def drain(self) -> None:
+        self.readable_end.recv(4096)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._rope.close()
-        self.awake.close()
+            self._writable.close()
+        self.readable_end.close()

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
-from holdfast.worker.steps.keeper import start_of
+from holdfast.worker.steps.keeper import find_start
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _NAMESPACE = Path("/proc/self/ns/pid")
@@ -17,7 +17,7 @@ LINUX = _BOOT.exists()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Origin:
+class ProcessIdentity:
     """A process by its number and its start, and the machine, boot and namespace these are of."""
 
     host: str
@@ -30,10 +30,10 @@ class Origin:
     def own(cls) -> Self:
         return cls(
             host=socket.gethostname(),
-            boot=_boot(),
+            boot=_read_boot_id(),
             processes=str(_NAMESPACE.readlink()) if LINUX else "",
             process=os.getpid(),
-            started=start_of(os.getpid()),
+            started=find_start(os.getpid()),
         )
 
     @classmethod
@@ -45,32 +45,32 @@ class Origin:
             return None
 
     @property
-    def here(self) -> bool:
+    def is_here(self) -> bool:
         """Whether it is of this machine."""
         return self.host == socket.gethostname()
 
     @property
-    def of_this_boot(self) -> bool:
-        return self.boot == _boot()
+    def is_of_this_boot(self) -> bool:
+        return self.boot == _read_boot_id()
 
     @property
     def is_gone(self) -> bool:
         """Whether that can be said for sure: of another machine, boot or container it cannot."""
-        return self._is_known and start_of(self.process) != self.started
+        return self._is_comparable and find_start(self.process) != self.started
 
     @property
-    def lives(self) -> bool:
+    def is_alive(self) -> bool:
         """Whether that can be said for sure."""
-        return self._is_known and start_of(self.process) == self.started
+        return self._is_comparable and find_start(self.process) == self.started
 
     @property
-    def _is_known(self) -> bool:
-        own = Origin.own()
+    def _is_comparable(self) -> bool:
+        own = ProcessIdentity.own()
         return (self.host, self.boot, self.processes) == (own.host, own.boot, own.processes)
 
     def __str__(self) -> str:
         return json.dumps(asdict(self))
 
 
-def _boot() -> str:
+def _read_boot_id() -> str:
     return _BOOT.read_text().strip() if LINUX else ""

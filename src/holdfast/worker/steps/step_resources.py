@@ -15,33 +15,33 @@ from holdfast.model.task import Assignment
 from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.template import render_value
 from holdfast.worker.attempt.execution import GivenBack, StepFailed
-from holdfast.worker.attempt.waits import Asking
+from holdfast.worker.attempt.waits import SuspendedForAnswer
 from holdfast.worker.attempt_server.attempt_addresses import AttemptAddresses
-from holdfast.worker.files.state_directory import State
-from holdfast.worker.secrets.secrets import Asked, Secrets
-from holdfast.worker.steps.permission import NotAllowed, Permission, PermittedWork, permit
-from holdfast.worker.store_port import Office
+from holdfast.worker.files.state_directory import StateDirectory
+from holdfast.worker.secrets.secrets import Secrets, WorkflowSecrets
+from holdfast.worker.steps.permission import NotAllowed, Permission, PermittedWork, permit_work
+from holdfast.worker.store_port import StorePort
 
 
 @dataclass(frozen=True, kw_only=True)
-class Post:
-    engine: Office
-    state: State
+class StepResources:
+    store: StorePort
+    state: StateDirectory
     secrets: Secrets
-    asked: Asked
+    asked: WorkflowSecrets
     addresses: AttemptAddresses
     permission: Permission = Permission()  # noqa: RUF009 - it holds nothing
 
     def permit(self, work: StepWork, prompt: str = "") -> PermittedWork:
         """What is executed of a step in one turn; one that is not allowed goes to others."""
         try:
-            return permit(work, self.permission, self.secrets, prompt)
+            return permit_work(work, self.permission, self.secrets, prompt)
         except NotAllowed as refused:
             raise GivenBack(str(refused)) from refused
 
 
 @contextmanager
-def own_reads() -> Iterator[None]:
+def give_back_on_store_error() -> Iterator[None]:
     """What Holdfast itself cannot read for a step, or remember of it, is no failure of the step."""
     try:
         yield
@@ -53,7 +53,7 @@ class InvalidOutput(StepFailed):
     """It gave something else than its step declares to give."""
 
 
-_PLACE = "question "
+_NOTE_PREFIX = "question "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ class Questions:
         said = [*(before for _, before in self.asked), self.feedback]
         return [(question, said[n + 1]) for n, (question, _) in enumerate(self.asked)]
 
-    def told(self, prompt: str) -> str:
+    def add_answers(self, prompt: str) -> str:
         """A prompt with what was asked and answered before, at its end."""
         said = "\n\n".join(
             f"{render_value(asked)}\n{render_value(answer)}" for asked, answer in self.answers
@@ -78,14 +78,16 @@ class Questions:
             return prompt
         return f"{prompt.rstrip()}\n\nYou have asked before, and this was answered:\n\n{said}\n"
 
-    def ask(self, question: object) -> Asking:
+    def ask(self, question: object) -> SuspendedForAnswer:
         """What to raise, so that the step is left until somebody has answered."""
-        place = f"{_PLACE}{len(self.asked) + 1:04d}"
-        return Asking(question, (place, {"question": question, "feedback": self.feedback}))
+        name = f"{_NOTE_PREFIX}{len(self.asked) + 1:04d}"
+        return SuspendedForAnswer(
+            question, (name, {"question": question, "feedback": self.feedback})
+        )
 
 
-def questions_of(assignment: Assignment, effects: Mapping[str, Any]) -> Questions:
-    notes = [effects[name] for name in sorted(effects) if name.startswith(_PLACE)]
+def read_questions(assignment: Assignment, effects: Mapping[str, Any]) -> Questions:
+    notes = [effects[name] for name in sorted(effects) if name.startswith(_NOTE_PREFIX)]
     return Questions(
         asked=tuple((each["question"], each["feedback"]) for each in notes),
         # An answer may be that there is none, whatever was said of the item around.

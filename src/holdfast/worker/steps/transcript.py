@@ -5,59 +5,66 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from holdfast.worker.files.attempt_log import Spool
-from holdfast.worker.secrets.redaction import Redaction, Stream
+from holdfast.worker.files.attempt_log import AttemptLog
+from holdfast.worker.secrets.redaction import Redaction, RedactionStream
 
 LAST_LINE = 200
 KEPT_ERRORS = 4_000
-COMPLAINT = 1_500
+LONGEST_ERROR_TEXT = 1_500
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class Transcript:
-    def __init__(self, spool: Spool, present: Callable[[], Redaction], keep: int) -> None:
-        self._spool = spool
-        self._present = present
-        self._streams = {False: Stream(present), True: Stream(present)}
-        self._keep = {False: keep, True: KEPT_ERRORS}
-        self._ends = {False: bytearray(), True: bytearray()}
+    def __init__(
+        self, log: AttemptLog, current_redaction: Callable[[], Redaction], keep: int
+    ) -> None:
+        self._log = log
+        self._current_redaction = current_redaction
+        self._streams = {
+            False: RedactionStream(current_redaction),
+            True: RedactionStream(current_redaction),
+        }
+        self._tail_sizes = {False: keep, True: KEPT_ERRORS}
+        self._tails = {False: bytearray(), True: bytearray()}
         self.last_line = ""
 
-    def wrote(self, data: bytes, *, error: bool) -> None:
-        self._note(self._streams[error].feed(data), error=error)
+    def on_output(self, data: bytes, *, error: bool) -> None:
+        self._keep_text(self._streams[error].feed(data), error=error)
 
-    def say(self, line: str) -> None:
+    def note_line(self, line: str) -> None:
         """A line of Holdfast's own, in the log alone."""
-        self._spool.write(f"[holdfast: {line}]\n".encode("utf-8", "replace"))
+        self._log.write(f"[holdfast: {line}]\n".encode("utf-8", "replace"))
 
     def end(self) -> None:
         for error, stream in self._streams.items():
-            self._note(stream.flush(), error=error)
+            self._keep_text(stream.flush(), error=error)
 
     @property
     def output(self) -> bytes:
         """The end of what it wrote to its output."""
-        return bytes(self._ends[False])
+        return bytes(self._tails[False])
 
     @property
-    def complaint(self) -> str:
+    def error_text(self) -> str:
         """The last it said, of its errors or else of anything."""
-        said = self._ends[True].strip() or self._ends[False][-KEPT_ERRORS:].strip()
-        return self._plain(said.decode("utf-8", "replace"))[-COMPLAINT:]
+        said = self._tails[True].strip() or self._tails[False][-KEPT_ERRORS:].strip()
+        return self._make_plain(said.decode("utf-8", "replace"))[-LONGEST_ERROR_TEXT:]
 
-    def _note(self, clean: bytes, *, error: bool) -> None:
+    def _keep_text(self, clean: bytes, *, error: bool) -> None:
         if not clean:
             return
-        self._spool.write(clean)
-        end = self._ends[error]
+        self._log.write(clean)
+        end = self._tails[error]
         end += clean
         # Not at every write: what is cut off is moved.
-        if len(end) > 2 * self._keep[error]:
-            del end[: -self._keep[error]]
+        if len(end) > 2 * self._tail_sizes[error]:
+            del end[: -self._tail_sizes[error]]
         lines = clean[-4 * LAST_LINE :].decode("utf-8", "replace").splitlines()
-        shown = next((line for each in reversed(lines) if (line := self._plain(each).strip())), "")
+        shown = next(
+            (line for each in reversed(lines) if (line := self._make_plain(each).strip())), ""
+        )
         self.last_line = shown[:LAST_LINE] or self.last_line
 
-    def _plain(self, text: str) -> str:
+    def _make_plain(self, text: str) -> str:
         """Without colours and the like, and without the secrets that are whole only then."""
-        return self._present().text(_CONTROL.sub("", text))
+        return self._current_redaction().text(_CONTROL.sub("", text))

@@ -28,7 +28,7 @@ def typed(
     for name in list(os.environ):
         if name.startswith(("HOLDFAST_", "GIT_")):
             monkeypatch.delenv(name)
-    monkeypatch.setattr(homes, "_accepted", set())
+    monkeypatch.setattr(homes, "_accepted_homes", set())
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")
     with logs_as_before():

@@ -17,7 +17,7 @@ SETTINGS = "database: {}\n"
 
 
 def looked_at_afresh() -> None:
-    homes._accepted.clear()  # noqa: SLF001 - another process would begin with none
+    homes._accepted_homes.clear()  # noqa: SLF001 - another process would begin with none
 
 
 def give_away(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.app.options import complete_id, complete_schedule, complete_workflow
-from holdfast.worker.files.homes import private
-from holdfast.worker.files.known_homes import KnownHome, known_homes, remember
-from holdfast.worker.files.state_directory import state_of
+from holdfast.worker.files.homes import make_private_directory
+from holdfast.worker.files.known_homes import KnownHome, read_known_homes, record_home
+from holdfast.worker.files.state_directory import find_state_directory
 from tests.contract.cli.command_line import Typed
 from tests.contract.cli.homes.foreign_homes import (
     ANOTHER,
@@ -152,7 +152,7 @@ def test_a_home_from_an_earlier_version_is_taken_over_once_and_told(
     (tmp_path / "unpacked" / ".holdfast" / "identities").unlink()
     os.chdir(tmp_path / "unpacked")
     assert "was not made here" in typed.refused(5, "runs")
-    known = known_homes()
+    known = read_known_homes()
     assert known is not None
     assert known.file.stat().st_mode & 0o777 == 0o600
     assert known.file.parent.stat().st_mode & 0o777 == 0o700
@@ -200,7 +200,7 @@ def test_a_store_or_home_of_another_user_is_used_where_it_is_named(
     assert "it belongs to another user" in typed.refused(2, "token")
     # Also where a home of one's own once stood.
     entry = KnownHome(path=str(home), owner=os.geteuid() + 1, id="x")
-    assert remember(entry)
+    assert record_home(entry)
     assert "it belongs to another user" in typed.refused(2, "token")
     monkeypatch.delenv("HOLDFAST_DB")
     monkeypatch.setenv("HOLDFAST_HOME", str(home))
@@ -268,7 +268,7 @@ def test_the_home_that_a_store_on_a_server_uses_is_remembered_when_a_worker_make
     typed: Typed,
 ) -> None:
     assert typed("runs").code == 5
-    private(state_of("postgresql://host/jobs").root / "logs")
+    make_private_directory(find_state_directory("postgresql://host/jobs").root / "logs")
     Path(".holdfast/logs/t_1").mkdir()
     looked_at_afresh()
-    assert state_of("postgresql://host/jobs").root == Path.cwd() / ".holdfast"
+    assert find_state_directory("postgresql://host/jobs").root == Path.cwd() / ".holdfast"

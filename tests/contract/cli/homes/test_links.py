@@ -10,7 +10,7 @@ import pytest
 from holdfast.errors import InvalidInput
 from holdfast.service.admin.audit import AuditFile
 from holdfast.service.project.server_address import find_server
-from holdfast.worker.steps.process_identity import Origin
+from holdfast.worker.steps.process_identity import ProcessIdentity
 from tests.contract.cli.command_line import Typed
 
 
@@ -35,7 +35,7 @@ def test_no_file_of_a_home_is_reached_through_a_symbolic_link(
         kept.keep({"actor": "somebody"})
         kept.close()
     else:
-        victim.write_text(json.dumps({"url": "http://h:1", "origin": str(Origin.own())}))
+        victim.write_text(json.dumps({"url": "http://h:1", "origin": str(ProcessIdentity.own())}))
         assert find_server(url) is None
     assert path.is_symlink()
     assert victim.read_text().startswith(("hf_", "{"))

@@ -16,7 +16,7 @@ from holdfast.ids import Ids
 from holdfast.model.run import NewRun
 from holdfast.model.task import Assignment, NewTask
 from holdfast.model.workflow.graph import Step, Workflow
-from holdfast.worker.attempt.execution import Answer, Courier
+from holdfast.worker.attempt.execution import ReportAnswer, ReportEntry
 from tests.contract import task_states
 from tests.contract.engine.state.plans.test_plans import plan
 from tests.contract.raw_store import raw
@@ -210,13 +210,13 @@ class Listener:
     def __init__(self, answers: list[object]) -> None:
         self._answers = answers
 
-    def post(self, courier: Courier) -> None:
+    def send(self, courier: ReportEntry) -> None:
         raise AssertionError(courier)
 
     def in_time(self) -> bool:
         return False
 
-    def told(self, answer: Answer, *, last: bool) -> None:
+    def on_answer(self, answer: ReportAnswer, *, last: bool) -> None:
         assert last
         self._answers.append(answer)
 
@@ -231,7 +231,7 @@ def test_a_place_is_free_only_in_the_group_of_the_report_that_gives_it_up(quiet:
 
     def returns_just_now() -> int:
         hand.standing_claim.room = hand.left
-        quiet.work.tell(Courier(report, Listener(answers), last=True), hand.held.clear)
+        quiet.work.tell(ReportEntry(report, Listener(answers), last=True), hand.held.clear)
         return 0
 
     hand.standing_claim.room = returns_just_now

@@ -10,7 +10,7 @@ import pytest
 from holdfast.errors import StoreUnreachable
 from holdfast.server.auth.rate_limits import Rate
 from holdfast.server.gate import Rules
-from holdfast.worker.remote.client import Client
+from holdfast.worker.remote.client import ServerClient
 from tests.contract.server.local_server import served
 
 SELDOM = Rate(often=0.01, burst=3)
@@ -31,7 +31,7 @@ def test_a_token_that_asks_too_often_is_told_when_to_come_back(
         assert 0 < int(refused.headers["retry-after"]) <= 100
         assert refused.headers["content-type"] == "application/problem+json"
         assert server("operator").get("/runs").status_code == 200
-        worker = Client(server.url, server.tokens["worker"])
+        worker = ServerClient(server.url, server.tokens["worker"])
         for _ in range(3):
             worker.post("/claims", {"worker": "w"})
         # What a worker is told so is no word on its work: it asks again.

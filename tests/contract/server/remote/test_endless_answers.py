@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import StoreUnreachable
-from holdfast.worker.files.state_directory import State
+from holdfast.worker.files.state_directory import StateDirectory
 from holdfast.worker.pool.worker import Worker
 from holdfast.worker.pool.worker_options import WorkerOptions
 from holdfast.worker.remote import client
-from holdfast.worker.remote.allowlist import Allowed, RemoteExecutors
-from holdfast.worker.remote.client import Client
-from holdfast.worker.remote.remote_store import RemoteOffice
+from holdfast.worker.remote.allowlist import Allowlist, RemoteExecutors
+from holdfast.worker.remote.client import ServerClient
+from holdfast.worker.remote.remote_store import RemoteStore
 from tests.contract.http_service import Reply, service
 
 SESSION = b'HTTP/1.1 200 OK\r\nContent-Length: 29\r\n\r\n{"name":"w","role":"worker"} '
@@ -64,17 +64,17 @@ def _not_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_answer_that_drips_is_none() -> None:
     with (
         dripping(ENDS["body"]) as url,
-        closing(Client(url, TOKEN)) as asking,
+        closing(ServerClient(url, TOKEN)) as asking,
         pytest.raises(StoreUnreachable, match=r"more than .* bytes or 0.3 s"),
     ):
         asking.post("/claims", {})
 
 
 def test_an_answer_that_is_too_long_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "MOST", 5)
+    monkeypatch.setattr(client, "MOST_BYTES", 5)
     with (
         dripping(ENDS["body"]) as url,
-        closing(Client(url, TOKEN)) as asking,
+        closing(ServerClient(url, TOKEN)) as asking,
         pytest.raises(StoreUnreachable, match="more than 5 bytes"),
     ):
         asking.post("/claims", {})
@@ -88,14 +88,14 @@ def test_an_answer_that_is_packed_is_unpacked_no_further_than_it_may_be_long(tim
     coding = ", ".join(["gzip"] * times)
     with (
         service(Reply(body=body, headers={"Content-Encoding": coding})) as to,
-        closing(Client(to.url, TOKEN)) as asking,
+        closing(ServerClient(to.url, TOKEN)) as asking,
     ):
         tracemalloc.start()
         with pytest.raises(StoreUnreachable):
             asking.post("/claims", {})
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-    assert most < 2.5 * client.MOST
+    assert most < 2.5 * client.MOST_BYTES
 
 
 @pytest.mark.parametrize("place", ENDS)
@@ -104,8 +104,8 @@ def test_a_worker_ends_when_it_is_told_to_whatever_its_server_sends(
 ) -> None:
     asked = threading.Event()
     with dripping(ENDS[place], asked.set) as url:
-        office = RemoteOffice(url, TOKEN)
-        executors = RemoteExecutors(office, Allowed(), State(root=tmp_path))
+        office = RemoteStore(url, TOKEN)
+        executors = RemoteExecutors(office, Allowlist(), StateDirectory(root=tmp_path))
         worker = Worker(office, executors, WorkerOptions(name="far")).start()
         assert asked.wait(30)
         ended = threading.Event()

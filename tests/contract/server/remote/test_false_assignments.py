@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.worker.remote import poller
-from holdfast.worker.remote.remote_store import RemoteOffice
+from holdfast.worker.remote.remote_store import RemoteStore
 from tests.acceptance.worker.false_answers import Scene, assignment
 from tests.contract.http_service import Heard, Reply, Service, standing
 from tests.contract.server.remote.test_remote_worker import Full
@@ -55,7 +55,7 @@ def _ask_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 def got(giver: Giver, places: int) -> list[str]:
     """The ids of the tasks that a worker takes of all that is given."""
     with standing(giver):
-        office = RemoteOffice(giver.url, "hf_token-of-far")
+        office = RemoteStore(giver.url, "hf_token-of-far")
         far = Full(office, places)
         asked = len(giver.given) + 3
         assert eventually(lambda: far.full.is_set() or len(giver.heard) > asked)
@@ -76,6 +76,6 @@ def test_the_same_attempt_is_not_taken_twice() -> None:
 @pytest.mark.parametrize("told", ["go", 1, ["drain"], {"drain": True}, "drain "])
 def test_a_word_that_steers_no_worker_is_not_heard(told: object) -> None:
     with standing(Giver(told=told)) as giver:
-        office = RemoteOffice(giver.url, "hf_token-of-far")
+        office = RemoteStore(giver.url, "hf_token-of-far")
         assert office.workers.announce("far", 0) == {"told": None}
         office.close()

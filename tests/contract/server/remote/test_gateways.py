@@ -11,13 +11,13 @@ import httpx
 import pytest
 
 from holdfast.errors import StoreUnreachable
-from holdfast.worker.files.state_directory import State
+from holdfast.worker.files.state_directory import StateDirectory
 from holdfast.worker.pool.worker import Worker
 from holdfast.worker.pool.worker_options import WorkerOptions
 from holdfast.worker.remote import allowlist, poller, sender
-from holdfast.worker.remote.allowlist import Allowed, RemoteExecutors
-from holdfast.worker.remote.client import Client
-from holdfast.worker.remote.remote_store import RemoteOffice
+from holdfast.worker.remote.allowlist import Allowlist, RemoteExecutors
+from holdfast.worker.remote.client import ServerClient
+from holdfast.worker.remote.remote_store import RemoteStore
 from tests.contract.http_service import Heard, Reply, Service, service, standing
 from tests.contract.server.local_server import PLAIN, Served
 from tests.race.racers import eventually
@@ -67,9 +67,9 @@ class Gateway(Service):
 
 
 @contextmanager
-def working(url: str, token: str, folder: Path) -> Iterator[RemoteOffice]:
-    office = RemoteOffice(url, token)
-    executors = RemoteExecutors(office, Allowed(anything=True), State(root=folder))
+def working(url: str, token: str, folder: Path) -> Iterator[RemoteStore]:
+    office = RemoteStore(url, token)
+    executors = RemoteExecutors(office, Allowlist(anything=True), StateDirectory(root=folder))
     executors.begin()
     worker = Worker(office, executors, WorkerOptions(name="far"), executors.clean)
     try:
@@ -83,13 +83,13 @@ def working(url: str, token: str, folder: Path) -> Iterator[RemoteOffice]:
 def _ask_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     for each in (allowlist, sender, poller):
         monkeypatch.setattr(each, "PAUSE", 0.01)
-    monkeypatch.setattr(poller, "LONGEST", 0.2)
+    monkeypatch.setattr(poller, "LONGEST_POLL", 0.2)
 
 
 @pytest.mark.parametrize("reply", ODD, ids=lambda each: f"{each.status}-{each.body[:12]!r}")
 def test_an_answer_that_no_holdfast_server_gives_counts_as_no_answer(reply: Reply) -> None:
     with service(reply) as gateway:
-        client = Client(gateway.url, TOKEN)
+        client = ServerClient(gateway.url, TOKEN)
         with pytest.raises(StoreUnreachable):
             client.transition("/claims/t_1/complete", {"token": "1.x"}, task=dict)
         client.close()
@@ -98,7 +98,7 @@ def test_an_answer_that_no_holdfast_server_gives_counts_as_no_answer(reply: Repl
 def test_an_odd_answer_is_shown_by_its_status_and_its_beginning_and_without_the_token() -> None:
     said = f'{{"error": "no route for Bearer {TOKEN}"}}{" " * 200}end'
     with service(Reply(status=418, body=said.encode())) as gateway:
-        client = Client(gateway.url, TOKEN)
+        client = ServerClient(gateway.url, TOKEN)
         with pytest.raises(StoreUnreachable, match=r"418 .*no route for Bearer …") as raised:
             client.get("/session", role=str)
         client.close()
@@ -111,7 +111,7 @@ def test_no_proxy_is_shown_the_token_for_a_server_of_this_machine(
     with service(WORKER) as server, service(WORKER) as proxy:
         for each in ("http_proxy", "all_proxy"):
             monkeypatch.setenv(each, proxy.url)
-        client = Client(server.url, TOKEN)
+        client = ServerClient(server.url, TOKEN)
         assert client.get("/session", role=str)["role"] == "worker"
         client.close()
     assert (len(server.heard), proxy.heard) == (1, [])
@@ -123,7 +123,7 @@ def test_no_proxy_is_shown_the_token_for_a_server_of_this_machine(
 )
 def test_a_renewal_that_is_answered_oddly_is_neither_kept_nor_refused(leases: str) -> None:
     with service(Reply(body=f'{{"leases": {leases}}}'.encode())) as gateway:
-        client = Client(gateway.url, TOKEN)
+        client = ServerClient(gateway.url, TOKEN)
         with pytest.raises(StoreUnreachable):
             client.renew([{"task_id": "t_1", "token": "1.x"}], 20)
         client.close()
@@ -170,7 +170,7 @@ def test_an_error_that_nobody_foresaw_does_not_end_the_asking(
     quick_server: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = quick_server
-    office = RemoteOffice(server.url, server.tokens["worker"])
+    office = RemoteStore(server.url, server.tokens["worker"])
     rooms = iter([ZeroDivisionError("no room"), ZeroDivisionError("none")])
     got: list[str] = []
 

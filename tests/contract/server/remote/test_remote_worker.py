@@ -9,11 +9,11 @@ from threading import Event
 
 from holdfast.engine.claims.picker import Claimed
 from holdfast.model.task import Assignment, Renewal
-from holdfast.worker.files.state_directory import State
+from holdfast.worker.files.state_directory import StateDirectory
 from holdfast.worker.pool.worker import Worker
 from holdfast.worker.pool.worker_options import WorkerOptions
-from holdfast.worker.remote.allowlist import Allowed, RemoteExecutors
-from holdfast.worker.remote.remote_store import RemoteOffice
+from holdfast.worker.remote.allowlist import Allowlist, RemoteExecutors
+from holdfast.worker.remote.remote_store import RemoteStore
 from tests.contract.server.local_server import Served, served
 from tests.race.racers import eventually
 
@@ -21,7 +21,7 @@ from tests.race.racers import eventually
 class Full:
     """Has room for so many tasks, and asks for no more once it has those."""
 
-    def __init__(self, office: RemoteOffice, places: int = 1) -> None:
+    def __init__(self, office: RemoteStore, places: int = 1) -> None:
         self.office = office
         self._places = places
         self.got: list[Assignment] = []
@@ -54,7 +54,7 @@ class Full:
 
 @contextmanager
 def full(server: Served, places: int = 1) -> Iterator[Full]:
-    office = RemoteOffice(server.url, server.tokens["worker"])
+    office = RemoteStore(server.url, server.tokens["worker"])
     made = Full(office, places)
     try:
         assert made.full.wait(30)
@@ -85,8 +85,8 @@ def test_a_full_worker_tells_of_its_usage_stays_known_and_hears(
 
 def test_a_worker_that_leaves_is_listed_no_more(quick_server: Served, tmp_path: Path) -> None:
     server = quick_server
-    office = RemoteOffice(server.url, server.tokens["worker"])
-    executors = RemoteExecutors(office, Allowed(), State(root=tmp_path / "far"))
+    office = RemoteStore(server.url, server.tokens["worker"])
+    executors = RemoteExecutors(office, Allowlist(), StateDirectory(root=tmp_path / "far"))
     worker = Worker(office, executors, WorkerOptions(name="far", agents=["default"])).start()
 
     def listed() -> list[str]:
@@ -132,7 +132,7 @@ def test_a_worker_takes_nothing_with_a_token_that_its_commands_must_not_have(
 ) -> None:
     server = quick_server
     task = server.add(step="pack")
-    office = RemoteOffice(server.url, server.tokens["admin"])
+    office = RemoteStore(server.url, server.tokens["admin"])
     far = Full(office)
     assert eventually(lambda: office.refused is not None or far.full.is_set())
     far.leave()

@@ -58,7 +58,7 @@ class Story:
             assignment,
             deadline=float("inf"),
             timeout_at=None,
-            finished=lambda _: heard.set(),
+            on_finished=lambda _: heard.set(),
         )
         invocation = Invocation(
             function=self.function,
@@ -67,9 +67,9 @@ class Story:
             asynchronous=inspect.iscoroutinefunction(self.function),
         )
         if invocation.asynchronous:
-            asyncio.run(execution.await_(invocation))
+            asyncio.run(execution.run_coroutine(invocation))
         else:
-            execution.call(invocation)
+            execution.run_function(invocation)
         assert heard.wait(30)
 
     def signal(self, name: str, payload: object = None) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast import AttemptEnded, Context, Holdfast, TaskFailed
-from holdfast.worker.files.state_directory import state_of
+from holdfast.worker.files.state_directory import find_state_directory
 
 PATIENCE = 30
 
@@ -25,7 +25,7 @@ def hf(store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def log_of(hf: Holdfast, task_id: str, attempt: int = 1) -> str:
-    return state_of(hf.engine.settings.url).log(task_id, attempt).path.read_text()
+    return find_state_directory(hf.engine.settings.url).log(task_id, attempt).path.read_text()
 
 
 def test_each_attempt_has_a_log_of_its_own(hf: Holdfast) -> None:
@@ -88,7 +88,7 @@ def test_an_attempt_that_was_cancelled_logs_and_keeps_nothing_more(hf: Holdfast)
         assert hf.tasks.cancel(handle.id).ok
         cancelled.set()
     assert refused == ["refused", "refused"]
-    root = state_of(hf.engine.settings.url).root
+    root = find_state_directory(hf.engine.settings.url).root
     assert not list(root.glob("logs/*/*"))
     assert not list(root.glob("artifacts/*/late.txt"))
 
@@ -131,7 +131,7 @@ def test_the_same_file_again_is_the_same_and_another_content_is_refused_for_good
         with pytest.raises(TaskFailed, match=r"report\.txt was kept before, with another content"):
             handle.result(PATIENCE)
     assert hf.tasks.get(handle.id).attempt == 3
-    root = state_of(hf.engine.settings.url).root
+    root = find_state_directory(hf.engine.settings.url).root
     assert (root / "artifacts" / handle.id / "report.txt").read_text() == "well"
 
 
@@ -148,7 +148,7 @@ def test_concurrent_writes_of_one_artifact_keep_the_content_that_the_store_recor
         handle = report.enqueue()
         with pytest.raises(TaskFailed, match="with another content"):
             handle.result(PATIENCE)
-    folder = state_of(hf.engine.settings.url).root / "artifacts" / handle.id
+    folder = find_state_directory(hf.engine.settings.url).root / "artifacts" / handle.id
     kept = hf.engine.work.effects(handle.id)["artifact report.txt"]
     assert hashlib.sha256((folder / "report.txt").read_bytes()).hexdigest() == kept["digest"]
     assert sorted(each.name for each in folder.iterdir()) == [".store", "report.txt"]

@@ -12,7 +12,7 @@ from holdfast import Context, InvalidInput, Settings, ShuttingDown, StoreUnreach
 from holdfast.engine.core.operation import Release
 from holdfast.model.result import TransitionResult
 from holdfast.store.database import is_postgresql
-from holdfast.worker.attempt.execution import Answer, Courier
+from holdfast.worker.attempt.execution import ReportAnswer, ReportEntry
 from holdfast.worker.pool.worker import Worker
 from holdfast.worker.pool.worker_options import WorkerOptions
 from tests.contract.postgresql_proxy import proxied
@@ -83,12 +83,12 @@ def test_a_report_is_sent_again_until_the_store_is_back(store_url: str, kind: st
 class Line:
     """A way to the store that gives the answers a test has laid ready."""
 
-    def __init__(self, *answers: Answer) -> None:
+    def __init__(self, *answers: ReportAnswer) -> None:
         self._answers = list(answers)
-        self._heard: list[Answer] = []
+        self._heard: list[ReportAnswer] = []
         self.sent = 0
 
-    def post(self, courier: Courier) -> None:
+    def send(self, courier: ReportEntry) -> None:
         self.sent += 1
         answer = self._answers.pop(0)
         if isinstance(answer, ShuttingDown):
@@ -98,14 +98,14 @@ class Line:
     def in_time(self) -> bool:
         return self._may()
 
-    def told(self, answer: Answer, *, last: bool) -> None:
+    def on_answer(self, answer: ReportAnswer, *, last: bool) -> None:
         assert last
         self._heard.append(answer)
 
-    def persist(self, may: Callable[[], bool] = lambda: True) -> Answer:
+    def persist(self, may: Callable[[], bool] = lambda: True) -> ReportAnswer:
         """What is heard in the end, which on a line like this is at once."""
         self._may = may
-        self.post(Courier(REPORT, self, last=True))
+        self.send(ReportEntry(REPORT, self, last=True))
         (answer,) = self._heard
         return answer
 
@@ -117,7 +117,7 @@ def test_a_report_is_repeated_while_nobody_can_tell_whether_it_was_written() -> 
 
 
 @pytest.mark.parametrize("last", [DONE, InvalidInput("output", "is too large")])
-def test_a_report_that_was_answered_is_not_repeated(last: Answer) -> None:
+def test_a_report_that_was_answered_is_not_repeated(last: ReportAnswer) -> None:
     line = Line(last)
     assert line.persist() is last
     assert line.sent == 1

@@ -64,7 +64,7 @@ def elsewhere(url: str, folder: Path) -> Iterator[Scene]:
 
 @pytest.fixture(autouse=True)
 def _ask_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(poller, "LONGEST", 0.2)
+    monkeypatch.setattr(poller, "LONGEST_POLL", 0.2)
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "elsewhere"])

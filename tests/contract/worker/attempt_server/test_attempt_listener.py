@@ -27,7 +27,7 @@ from holdfast.threads import SystemThreads
 from holdfast.worker.attempt_server import attempt_listener
 from holdfast.worker.attempt_server.attempt_addresses import AttemptAddress, AttemptAddresses
 from holdfast.worker.attempt_server.attempt_listener import AttemptListener
-from holdfast.worker.files.state_directory import State
+from holdfast.worker.files.state_directory import StateDirectory
 from holdfast.worker.secrets.secrets import Secrets
 from tests.contract.server.local_server import PLAIN
 from tests.contract.task_states import create, take
@@ -42,7 +42,7 @@ class Desk:
 
     def __init__(self, hf: Holdfast, folder: Path) -> None:
         self.hf = hf
-        self.state = State(root=folder)
+        self.state = StateDirectory(root=folder)
         self.secrets = secrets = Secrets(hf.settings.url, {"HORSE": HORSE})
         secrets.get("HORSE")
         calls = AttemptCalls(hf.engine, self.state)
@@ -311,11 +311,11 @@ def test_the_end_of_a_log_that_may_begin_a_secret_is_written_when_the_attempt_en
 
 def test_a_line_is_not_held_back_for_the_token_of_an_address(desk: Desk) -> None:
     held = desk.attempt()
-    without = desk.secrets.also({"A": held.token})()
+    without = desk.secrets.make_redaction_with({"A": held.token})()
     lines = [f"zz {letter}\n".encode() for letter in string.ascii_letters + string.digits]
     for _ in range(10):
         with desk.addresses.open(held) as address:
-            present = address.present()
+            present = address.current_redaction()
             assert [present.split(each) for each in lines] == [
                 without.split(each) for each in lines
             ]

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.engine.engine import Engine
 from holdfast.model.task import NewTask
-from holdfast.worker.pool.pull import Asking
+from holdfast.worker.pool.pull import Puller
 from tests.contract.engine.claims.test_standing_claims import Hand
 from tests.engines import healthy
 
@@ -20,8 +20,8 @@ def quiet(store_url: str) -> Iterator[Engine]:
         yield engine
 
 
-def asking_of(engine: Engine, may: Callable[[], bool], again: Callable[[], None]) -> Asking:
-    return Asking(engine, may=may, again=again, end=lambda: None)
+def asking_of(engine: Engine, may: Callable[[], bool], again: Callable[[], None]) -> Puller:
+    return Puller(engine, may_pull=may, pull_again=again, on_shutdown=lambda: None)
 
 
 def test_a_hint_is_followed_by_whoever_brings_it_and_one_meanwhile_is_not_lost(

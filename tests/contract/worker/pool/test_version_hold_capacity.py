@@ -10,7 +10,7 @@ from holdfast import Holdfast
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.worker.pool import version_holds as module
-from holdfast.worker.pool.version_holds import AHEAD, LOOK_EVERY, Versions
+from holdfast.worker.pool.version_holds import AHEAD_SECONDS, LOOK_EVERY, VersionHolds
 from holdfast.worker.pool.worker_options import WorkerOptions
 from tests.contract.task_states import create
 from tests.contract.worker.function_workers import OneFunction
@@ -19,9 +19,11 @@ from tests.race.racers import eventually
 PATIENCE = 30
 
 
-def able(engine: Engine, *, lifted: int) -> Versions:
+def able(engine: Engine, *, lifted: int) -> VersionHolds:
     program = OneFunction(lambda ctx: ctx.attempt)
-    return Versions(engine, program, WorkerOptions(name="able", concurrency=1), lifted=lifted)
+    return VersionHolds(
+        engine, program, WorkerOptions(name="able", concurrency=1), lifted_at_most=lifted
+    )
 
 
 def put_on_hold(engine: Engine, *priorities: int) -> list[str]:
@@ -39,19 +41,19 @@ def test_a_full_worker_lifts_as_many_as_it_runs_at_once_the_first_in_line(
     engine: Engine, clock: ManualClock
 ) -> None:
     versions, tasks = able(engine, lifted=2), put_on_hold(engine, 0, 9, 5)
-    versions.lift(full=True)
+    versions.lift_holds(full=True)
     assert held(engine, tasks) == [True, False, True]
     clock.advance(LOOK_EVERY)
-    versions.lift(full=True)
+    versions.lift_holds(full=True)
     assert held(engine, tasks) == [True, False, True]
     # It has come to that one.
     versions.draw_task_ids.pop(tasks[1])
     clock.advance(LOOK_EVERY)
-    versions.lift(full=True)
+    versions.lift_holds(full=True)
     assert held(engine, tasks) == [True, False, False]
     # Somebody else may have come to that one, of which it hears nothing.
-    clock.advance(AHEAD)
-    versions.lift(full=True)
+    clock.advance(AHEAD_SECONDS)
+    versions.lift_holds(full=True)
     assert held(engine, tasks) == [False, False, False]
 
 
@@ -59,22 +61,22 @@ def test_a_worker_lifts_the_first_in_line_and_the_others_when_it_has_room_again(
     engine: Engine, clock: ManualClock
 ) -> None:
     versions, tasks = able(engine, lifted=2), put_on_hold(engine, 0, 0, 9, 9, 0)
-    versions.lift()
+    versions.lift_holds()
     assert held(engine, tasks) == [True, True, False, False, True]
-    assert versions.more
-    versions.lift(full=True)
+    assert versions.has_more
+    versions.lift_holds(full=True)
     assert held(engine, tasks) == [True, True, False, False, True]
     # Without waiting for its next look, because it knows of them.
-    versions.lift()
+    versions.lift_holds()
     assert held(engine, tasks) == [False, False, False, False, True]
-    versions.lift()
+    versions.lift_holds()
     assert held(engine, tasks) == [False] * 5
-    assert not versions.more
+    assert not versions.has_more
     (late,) = put_on_hold(engine, 0)
-    versions.lift()
+    versions.lift_holds()
     assert held(engine, [late]) == [True]
     clock.advance(LOOK_EVERY)
-    versions.lift()
+    versions.lift_holds()
     assert held(engine, [late]) == [False]
 
 

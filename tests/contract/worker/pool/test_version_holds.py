@@ -15,7 +15,7 @@ from holdfast.engine.engine import Engine
 from holdfast.model.task import Assignment, NewTask
 from holdfast.model.workflow.declarations import StepWork, WorkflowDeclarations
 from holdfast.model.workflow.graph import Step, Workflow
-from holdfast.worker.pool.version_holds import LOOK_EVERY, Versions
+from holdfast.worker.pool.version_holds import LOOK_EVERY, VersionHolds
 from holdfast.worker.pool.worker_options import WorkerOptions
 from tests.contract.engine.state.plans.test_plans import plan
 from tests.contract.raw_store import raw
@@ -40,24 +40,24 @@ class Program(OneFunction):
         super().__init__(lambda ctx: ctx.attempt)
         self.has_functions = has_functions
 
-    def knows(self, workflow: str | None, step: str | None) -> bool:
-        return super().knows(workflow, step) and self.has_functions
+    def has_function(self, workflow: str | None, step: str | None) -> bool:
+        return super().has_function(workflow, step) and self.has_functions
 
 
-def versions_of(engine: Engine, program: OneFunction, **options: Any) -> Versions:
-    return Versions(engine, program, WorkerOptions(**options))
+def versions_of(engine: Engine, program: OneFunction, **options: Any) -> VersionHolds:
+    return VersionHolds(engine, program, WorkerOptions(**options))
 
 
-def hold(engine: Engine, versions: Versions) -> Assignment:
+def hold(engine: Engine, versions: VersionHolds) -> Assignment:
     """Have a worker claim a task and put it on hold for want of a function."""
     create(engine)
     (assignment,) = try_out(engine, versions)
     return assignment
 
 
-def try_out(engine: Engine, versions: Versions) -> list[Assignment]:
+def try_out(engine: Engine, versions: VersionHolds) -> list[Assignment]:
     """Have a worker claim what it does not pass by, and give it back for want of a function."""
-    given = engine.work.claim("worker", passing=versions.passed())
+    given = engine.work.claim("worker", passing=versions.list_tasks_left())
     for each in given:
         versions.hold(each)
         assert engine.work.release(each.task_id, each.token).ok
@@ -209,7 +209,7 @@ def test_a_worker_lifts_held_steps_that_no_program_runs_in_their_version_of_the_
         run = start(engine, Workflow.define("feature", (step,), declared=declared), input={})
         tasks.append(run.steps["plan"])
         assert engine.tasks.hold(tasks[-1], "version").ok
-    versions_of(engine, Program(has_functions=False)).lift()
+    versions_of(engine, Program(has_functions=False)).lift_holds()
     holds = [engine.tasks.get(each).holds.names for each in tasks]
     assert holds == [(), ("version",), ("version",)]
 
@@ -226,12 +226,12 @@ def test_a_hold_is_looked_for_no_more_than_once_a_second(
 ) -> None:
     unable = versions_of(engine, Program(has_functions=False))
     able = versions_of(engine, Program(has_functions=True))
-    able.lift()
+    able.lift_holds()
     assignment = hold(engine, unable)
-    able.lift()
+    able.lift_holds()
     assert held(engine, assignment)
     clock.advance(LOOK_EVERY)
-    able.lift()
+    able.lift_holds()
     assert not held(engine, assignment)
 
 
@@ -239,7 +239,7 @@ def test_held_tasks_are_looked_through_page_by_page_and_then_from_the_start_agai
     engine: Engine, clock: ManualClock
 ) -> None:
     class Knowing(OneFunction):
-        def knows(self, workflow: str | None, step: str | None) -> bool:
+        def has_function(self, workflow: str | None, step: str | None) -> bool:
             asked.append((workflow, step))
             return step == "known"
 
@@ -250,10 +250,10 @@ def test_held_tasks_are_looked_through_page_by_page_and_then_from_the_start_agai
         assert engine.tasks.hold(task_id, "version").ok
         if step == "ended":
             assert engine.tasks.cancel(task_id).ok
-    versions = Versions(engine, Knowing(lambda ctx: ctx.attempt), WorkerOptions(), at_once=4)
+    versions = VersionHolds(engine, Knowing(lambda ctx: ctx.attempt), WorkerOptions(), at_once=4)
     lifted = []
     for _ in range(5):
-        versions.lift()
+        versions.lift_holds()
         clock.advance(LOOK_EVERY)
         lifted.append(sum(not engine.tasks.get(each).holds for each in tasks))
     assert lifted == [0, 2, 3, 4, 4]
@@ -266,7 +266,7 @@ def test_a_step_is_lifted_by_a_program_that_has_it_in_that_workflow(
     class Knowing(OneFunction):
         workflow: str | None = "other"
 
-        def knows(self, workflow: str | None, step: str | None) -> bool:
+        def has_function(self, workflow: str | None, step: str | None) -> bool:
             return (workflow, step) == (self.workflow, "plan")
 
     run, program = start(engine), Knowing(lambda ctx: ctx.attempt)
@@ -276,7 +276,7 @@ def test_a_step_is_lifted_by_a_program_that_has_it_in_that_workflow(
     versions = versions_of(engine, program)
     for workflow, held_still in (("other", 2), ("chain", 1), (None, 0)):
         program.workflow = workflow
-        versions.lift()
+        versions.lift_holds()
         clock.advance(LOOK_EVERY)
         tasks = [engine.tasks.get(each) for each in (run.steps["plan"], alone)]
         assert len([task for task in tasks if task.holds]) == held_still
@@ -288,13 +288,13 @@ def test_a_worker_lifts_its_own_hold_only_when_it_has_got_the_function(
     program = Program(has_functions=False)
     versions = versions_of(engine, program)
     assignment = hold(engine, versions)
-    versions.lift()
+    versions.lift_holds()
     assert held(engine, assignment)
     program.has_functions = True
     clock.advance(LOOK_EVERY)
-    versions.lift()
+    versions.lift_holds()
     assert not held(engine, assignment)
-    assert versions.passed() == ()
+    assert versions.list_tasks_left() == ()
 
 
 def test_a_worker_does_not_lift_what_its_own_function_could_not_run(
@@ -304,9 +304,9 @@ def test_a_worker_does_not_lift_what_its_own_function_could_not_run(
     versions = versions_of(engine, program)
     assignment = hold(engine, versions)
     clock.advance(LOOK_EVERY)
-    versions.lift()
+    versions.lift_holds()
     assert held(engine, assignment)
-    versions_of(engine, program).lift()
+    versions_of(engine, program).lift_holds()
     assert not held(engine, assignment)
 
 
@@ -346,7 +346,7 @@ def test_each_worker_tries_once_what_a_person_has_freed(engine: Engine, clock: M
         # However often they look, and whoever was first.
         for versions in workers * 3:
             clock.advance(LOOK_EVERY)
-            versions.lift()
+            versions.lift_holds()
             try_out(engine, versions)
         assert engine.tasks.get(task_id).holds.names == ("version",)
         assert engine.tasks.get(task_id).attempt == 2 * lifts
@@ -362,8 +362,8 @@ def test_a_worker_hears_of_a_lift_though_another_has_put_the_hold_back(
     assert engine.tasks.unhold(assignment.task_id, "version", actor="ada").ok
     try_out(engine, second)
     assert held(engine, assignment)
-    assert first.lift()
-    assert first.passed() == ()
+    assert first.lift_holds()
+    assert first.list_tasks_left() == ()
     assert not held(engine, assignment)
 
 
@@ -374,8 +374,8 @@ def test_a_task_freed_of_another_hold_is_not_tried_again(
     assignment = hold(engine, versions)
     assert engine.tasks.hold(assignment.task_id).ok
     assert engine.tasks.unhold(assignment.task_id).ok
-    assert not versions.lift()
-    assert versions.passed() == (assignment.task_id,)
+    assert not versions.lift_holds()
+    assert versions.list_tasks_left() == (assignment.task_id,)
     assert held(engine, assignment)
 
 
@@ -386,10 +386,10 @@ def test_a_hold_that_a_worker_put_back_before_it_left_is_lifted_by_nobody_who_tr
         versions_of(engine, Program(has_functions=True), name=name) for name in ("one", "two")
     )
     assignment = hold(engine, first)
-    second.lift()
+    second.lift_holds()
     try_out(engine, second)
     clock.advance(LOOK_EVERY)
-    assert not first.lift()
+    assert not first.lift_holds()
     assert held(engine, assignment)
     assert engine.tasks.get(assignment.task_id).attempt == 2
 
@@ -400,10 +400,10 @@ def test_a_task_that_a_worker_lifted_and_a_person_paused_is_not_tried_by_others(
     unable = versions_of(engine, Program(has_functions=False))
     engine.workers.register("able", agents=["default"])
     assignment = hold(engine, unable)
-    versions_of(engine, Program(has_functions=True), name="able").lift()
+    versions_of(engine, Program(has_functions=True), name="able").lift_holds()
     assert engine.tasks.hold(assignment.task_id).ok
-    assert not unable.lift()
-    assert unable.passed() == (assignment.task_id,)
+    assert not unable.lift_holds()
+    assert unable.list_tasks_left() == (assignment.task_id,)
 
 
 def test_a_task_lifted_by_a_worker_and_paused_for_a_while_is_not_tried_by_others(
@@ -412,12 +412,12 @@ def test_a_task_lifted_by_a_worker_and_paused_for_a_while_is_not_tried_by_others
     unable = versions_of(engine, Program(has_functions=False))
     engine.workers.register("able", agents=["default"])
     assignment = hold(engine, unable)
-    versions_of(engine, Program(has_functions=True), name="able").lift()
+    versions_of(engine, Program(has_functions=True), name="able").lift_holds()
     assert engine.tasks.hold(assignment.task_id).ok
     assert engine.tasks.unhold(assignment.task_id).ok
     clock.advance(LOOK_EVERY)
-    assert not unable.lift()
-    assert unable.passed() == (assignment.task_id,)
+    assert not unable.lift_holds()
+    assert unable.list_tasks_left() == (assignment.task_id,)
 
 
 def test_a_task_that_a_worker_lifted_is_not_left_to_a_later_worker_of_its_name(
@@ -427,12 +427,12 @@ def test_a_task_that_a_worker_lifted_is_not_left_to_a_later_worker_of_its_name(
     found = engine.workers.register("able", agents=["default"])
     assert found is not None
     hold(engine, unable)
-    versions_of(engine, Program(has_functions=True), name="able").lift()
+    versions_of(engine, Program(has_functions=True), name="able").lift_holds()
     assert engine.workers.forget("able", found["started_at"]).ok
     clock.advance(LOOK_EVERY)
     engine.workers.register("able", agents=["painter"])
-    assert unable.lift()
-    assert unable.passed() == ()
+    assert unable.lift_holds()
+    assert unable.list_tasks_left() == ()
 
 
 @pytest.mark.parametrize("how", ["left", "died", "told to go"])
@@ -444,11 +444,11 @@ def test_a_task_that_a_worker_lifted_is_left_to_that_worker_while_it_lives(
     found = engine.workers.register("able", agents=["default"])
     assert found is not None
     assignment = hold(engine, unable)
-    able.lift()
+    able.lift_holds()
     (told,) = [each for each in engine.tasks.events(assignment.task_id) if "unheld" in each.type]
     assert told.actor == "worker:able"
-    assert not unable.lift()
-    assert unable.passed() == (assignment.task_id,)
+    assert not unable.lift_holds()
+    assert unable.list_tasks_left() == (assignment.task_id,)
     match how:
         case "left":
             assert engine.workers.forget("able", found["started_at"]).ok
@@ -457,12 +457,12 @@ def test_a_task_that_a_worker_lifted_is_left_to_that_worker_while_it_lives(
         case _:
             assert engine.workers.drain("able").ok
     clock.advance(LOOK_EVERY)
-    assert unable.lift()
+    assert unable.lift_holds()
     try_out(engine, unable)
     assert held(engine, assignment)
     # Once: nobody has lifted it since.
     clock.advance(LOOK_EVERY)
-    assert not unable.lift()
+    assert not unable.lift_holds()
 
 
 @pytest.mark.parametrize(
@@ -479,5 +479,5 @@ def test_a_worker_lifts_only_what_it_would_take(
 ) -> None:
     task_id = create(engine, agent="painter", tags=("gpu",))
     assert engine.tasks.hold(task_id, "version").ok
-    versions_of(engine, Program(has_functions=True), agents=agents, tags=tags).lift()
+    versions_of(engine, Program(has_functions=True), agents=agents, tags=tags).lift_holds()
     assert (engine.tasks.get(task_id).holds.names == ()) is lifted

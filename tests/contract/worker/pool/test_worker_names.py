@@ -14,20 +14,20 @@ from holdfast import Holdfast
 from holdfast.engine.engine import Engine
 from holdfast.service.queries.explanations import explain
 from holdfast.worker.pool.worker_options import WorkerOptions
-from holdfast.worker.steps.process_identity import Origin
+from holdfast.worker.steps.process_identity import ProcessIdentity
 from tests.contract.task_states import create
 from tests.contract.worker.function_workers import started, worker_of
 from tests.race.racers import eventually
 
 FULL = 2**53
-FIRST, SECOND = WorkerOptions().slot(1), WorkerOptions().slot(2)
+FIRST, SECOND = WorkerOptions().number_name(1), WorkerOptions().number_name(2)
 
 
-def gone() -> Origin:
+def gone() -> ProcessIdentity:
     """A process of this machine that has ended."""
     with subprocess.Popen([sys.executable, "--version"], stdout=subprocess.DEVNULL) as child:
         pass
-    return replace(Origin.own(), process=child.pid, started="1")
+    return replace(ProcessIdentity.own(), process=child.pid, started="1")
 
 
 def names(hf: Holdfast) -> list[str]:
@@ -38,7 +38,9 @@ def test_a_worker_without_a_name_takes_the_first_that_is_free(store_url: str) ->
     with Holdfast(store_url) as hf:
         with hf.worker(), hf.worker(service="shop"):
             with hf.worker():
-                assert names(hf) == sorted([WorkerOptions(service="shop").slot(1), FIRST, SECOND])
+                assert names(hf) == sorted(
+                    [WorkerOptions(service="shop").number_name(1), FIRST, SECOND]
+                )
             assert eventually(lambda: SECOND not in names(hf))
             with hf.worker():
                 assert SECOND in names(hf)
@@ -53,7 +55,9 @@ def test_a_worker_takes_the_name_of_a_worker_whose_process_is_dead_at_once(store
         hf.workers.register("elsewhere", agents=["default"], process=str(gone()))
         with hf.worker(), hf.worker(name="given"):
             assert names(hf) == sorted([FIRST, "given"])
-            assert {Origin.read(each.process) for each in hf.workers.list()} == {Origin.own()}
+            assert {ProcessIdentity.read(each.process) for each in hf.workers.list()} == {
+                ProcessIdentity.own()
+            }
 
 
 @pytest.mark.parametrize(
@@ -62,7 +66,7 @@ def test_a_worker_takes_the_name_of_a_worker_whose_process_is_dead_at_once(store
         {"host": "another"},
         {"boot": "another"},
         {"processes": "another"},
-        {"process": Origin.own().process, "started": Origin.own().started},
+        {"process": ProcessIdentity.own().process, "started": ProcessIdentity.own().started},
     ],
 )
 def test_a_worker_that_may_still_live_keeps_its_name(
@@ -77,9 +81,11 @@ def test_a_worker_that_may_still_live_keeps_its_name(
 def test_a_worker_whose_process_nobody_can_read_keeps_its_name(sqlite_url: str) -> None:
     with Holdfast(sqlite_url) as hf:
         for number, process in enumerate((None, "{}", "[", '{"of": "a newer release"}'), 1):
-            hf.workers.register(WorkerOptions().slot(number), agents=["default"], process=process)
+            hf.workers.register(
+                WorkerOptions().number_name(number), agents=["default"], process=process
+            )
         with hf.worker():
-            assert WorkerOptions().slot(5) in names(hf)
+            assert WorkerOptions().number_name(5) in names(hf)
 
 
 def paused(engine: Engine) -> list[str]:

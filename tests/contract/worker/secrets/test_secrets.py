@@ -77,7 +77,7 @@ def test_outputs_errors_and_progress_of_a_function_are_stored_without_the_worker
             ctx.log(SECRET)
             if ctx.attempt == 1:
                 raise StepFailed("x" * 1990 + SECRET)
-            return [SECRET, ctx.noted["now"]]
+            return [SECRET, ctx.latest_progress["now"]]
 
         with hf.worker(concurrency=1):
             given = tell.enqueue().result(20)
@@ -225,7 +225,7 @@ def test_two_secrets_of_one_name_are_both_kept_out(tmp_path: Path) -> None:
     path.write_text("HOLDFAST_TOKEN=of-the-user\nWORKER_TOKEN=another-of-the-user\n")
     own = {"WORKER_TOKEN": "of-the-worker"}
     secrets = Secrets("sqlite:///x", {"HOLDFAST_SECRETS": str(path)}, own)
-    clean = secrets.also({"HOLDFAST_TOKEN": "of-the-attempt"})().text
+    clean = secrets.make_redaction_with({"HOLDFAST_TOKEN": "of-the-attempt"})().text
     said = "of-the-user another-of-the-user of-the-worker of-the-attempt"
     told = "[secret HOLDFAST_TOKEN] [secret WORKER_TOKEN] [secret WORKER_TOKEN_]"
     assert clean(said) == f"{told} [secret HOLDFAST_TOKEN_]"

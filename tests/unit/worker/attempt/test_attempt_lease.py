@@ -7,7 +7,7 @@ from concurrent.futures import Future
 import pytest
 
 from holdfast.errors import InvalidInput, ShuttingDown, StoreBusy, StoreUnreachable, UnknownOutcome
-from holdfast.worker.attempt.attempt_lease import AttemptEnded, insist
+from holdfast.worker.attempt.attempt_lease import AttemptEnded, send_until_over
 
 
 class Post:
@@ -17,7 +17,7 @@ class Post:
         self.replies: list[Future[str]] = []
         self.closed = False
         self.over = False
-        self.kept = insist(self.send, lambda: self.over)
+        self.kept = send_until_over(self.send, lambda: self.over)
 
     def send(self) -> Future[str]:
         if self.closed:

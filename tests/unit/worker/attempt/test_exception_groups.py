@@ -8,7 +8,7 @@ from holdfast.errors import TaskFailed
 from holdfast.model.effect import WakeCondition
 from holdfast.worker.attempt.attempt_lease import AttemptEnded
 from holdfast.worker.attempt.durable import InvalidCall, InvalidEffect, SignalTimeout
-from holdfast.worker.attempt.execution import foremost
+from holdfast.worker.attempt.execution import choose_reported_error
 from holdfast.worker.attempt.waits import Suspended
 
 WAIT, FAILURE = Suspended(WakeCondition()), ValueError("stumbled")
@@ -19,12 +19,12 @@ def group(*inside: BaseException) -> BaseExceptionGroup[BaseException]:
 
 
 def test_a_wait_counts_where_nothing_failed_beside_it() -> None:
-    assert foremost(WAIT) is WAIT
-    assert foremost(group(WAIT, WAIT)) is WAIT
+    assert choose_reported_error(WAIT) is WAIT
+    assert choose_reported_error(group(WAIT, WAIT)) is WAIT
 
 
 def test_a_failure_counts_before_a_wait_and_is_told_without_it() -> None:
-    told = foremost(group(WAIT, FAILURE))
+    told = choose_reported_error(group(WAIT, FAILURE))
     assert isinstance(told, BaseExceptionGroup)
     assert told.split(Suspended)[0] is None
     assert told.split(ValueError)[1] is None
@@ -39,19 +39,19 @@ def test_a_failure_counts_before_a_wait_and_is_told_without_it() -> None:
     ],
 )
 def test_a_final_failure_counts_before_all_other_errors(final: Exception) -> None:
-    assert foremost(group(FAILURE, WAIT, final)) is final
+    assert choose_reported_error(group(FAILURE, WAIT, final)) is final
 
 
 def test_a_wait_that_was_caught_counts_before_what_was_raised_instead() -> None:
     child = TaskFailed("t_1", "failed", None)
     for raised in (FAILURE, child, group(FAILURE, child)):
-        assert foremost(raised, WAIT) is WAIT
-    assert foremost(group(WAIT, child), WAIT) is child
+        assert choose_reported_error(raised, WAIT) is WAIT
+    assert choose_reported_error(group(WAIT, child), WAIT) is child
 
 
 @pytest.mark.parametrize("raised", [AttemptEnded("lost"), InvalidEffect("mail", "no JSON")])
 def test_an_error_that_forbids_a_report_or_a_retry_counts_before_a_caught_wait(
     raised: BaseException,
 ) -> None:
-    assert foremost(raised, WAIT) is raised
-    assert foremost(group(FAILURE, raised), WAIT) is raised
+    assert choose_reported_error(raised, WAIT) is raised
+    assert choose_reported_error(group(FAILURE, raised), WAIT) is raised

@@ -24,11 +24,11 @@ PATIENCE = 30.0
 @pytest.fixture(autouse=True)
 def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(homes, "_accepted", set())
+    monkeypatch.setattr(homes, "_accepted_homes", set())
 
 
 def _known() -> KnownHomes:
-    known = known_homes.known_homes()
+    known = known_homes.read_known_homes()
     assert known is not None
     return known
 
@@ -46,7 +46,7 @@ def test_homes_that_are_made_at_once_are_all_remembered(tmp_path: Path) -> None:
         assert accept_home(home) == home
 
 
-@pytest.mark.parametrize("stage", ["remember", "open_private"])
+@pytest.mark.parametrize("stage", ["record_home", "open_private"])
 def test_a_home_that_another_process_is_making_may_be_used(
     stage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,7 +59,7 @@ def test_a_home_that_another_process_is_making_may_be_used(
         other = threading.Thread(target=lambda: found.append(accept_home(home)))
         other.start()
         other.join()
-        homes._accepted.clear()  # noqa: SLF001 - that was another process
+        homes._accepted_homes.clear()  # noqa: SLF001 - that was another process
         return before(*given)
 
     monkeypatch.setattr(homes, stage, find_meanwhile)
@@ -72,7 +72,7 @@ def test_two_writers_that_remember_homes_at_once_lose_nothing_of_each_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     _known()
-    other = threading.Thread(target=known_homes.remember, args=[_entry("other")])
+    other = threading.Thread(target=known_homes.record_home, args=[_entry("other")])
     write = known_homes._write  # noqa: SLF001 - the moment between its reading and its writing
     waits = threading.Event()
 
@@ -89,7 +89,7 @@ def test_two_writers_that_remember_homes_at_once_lose_nothing_of_each_other(
 
     monkeypatch.setattr(known_homes, "flock", lock)
     monkeypatch.setattr(known_homes, "_write", interrupted)
-    assert known_homes.remember(_entry("one"))
+    assert known_homes.record_home(_entry("one"))
     other.join()
     assert {each.path for each in _known().homes} == {"/one", "/other"}
 
@@ -102,20 +102,20 @@ def test_homes_are_not_remembered_or_believed_where_others_can_put_a_file(tmp_pa
     make_home(tmp_path / ".holdfast")
     folder = tmp_path / "state" / "holdfast"
     folder.chmod(0o777)
-    assert known_homes.known_homes() is None
+    assert known_homes.read_known_homes() is None
     folder.chmod(0o700)
     file = folder / "homes"
     file.rename(tmp_path / "elsewhere")
     file.symlink_to(tmp_path / "elsewhere")
-    assert known_homes.known_homes() is None
+    assert known_homes.read_known_homes() is None
 
 
 def test_the_file_is_for_its_owner_alone_and_the_oldest_homes_are_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(known_homes, "MOST", 3)
+    monkeypatch.setattr(known_homes, "MOST_HOMES", 3)
     for name in "abcde":
-        known_homes.remember(_entry(name))
+        known_homes.record_home(_entry(name))
     known = _known()
     assert [each.id for each in known.homes] == ["c", "d", "e"]
     assert known.file.stat().st_mode & 0o777 == 0o600
@@ -146,13 +146,13 @@ def test_a_file_of_homes_that_is_damaged_in_any_way_is_told_of(told: str) -> Non
     file = _known().file
     file.write_text(told)
     with pytest.raises(NotTrusted, match="is damaged"):
-        known_homes.known_homes()
+        known_homes.read_known_homes()
     file.unlink()
     os.mkfifo(file)
     with pytest.raises(NotTrusted, match="is damaged") as damaged:
-        known_homes.known_homes()
+        known_homes.read_known_homes()
     typed = str(damaged.value).split("`")[1]
     subprocess.run(["/bin/sh", "-c", typed], check=True)
-    begun = known_homes.known_homes()
+    begun = known_homes.read_known_homes()
     assert begun is not None
     assert (begun.since, begun.homes) == (0, [])

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.errors import StoreUnwritable
 from holdfast.worker.files import state_paths
-from holdfast.worker.files.attempt_log import Spool, append
+from holdfast.worker.files.attempt_log import AttemptLog, append_to_log
 from holdfast.worker.files.state_paths import StatePath, open_private, read_private, write_private
 
 WRITES = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -99,8 +99,8 @@ def test_a_file_of_another_user_is_neither_read_nor_written(
 def test_the_log_of_an_attempt_is_written_through_no_link(home: Path, tmp_path: Path) -> None:
     place = StatePath(home) / "logs" / "t_1" / "1.log"
     place.path.symlink_to(tmp_path / "victim" / "1.log")
-    with Spool(place) as spool:
+    with AttemptLog(place) as spool:
         spool.write(b"said")
     with pytest.raises(StoreUnwritable, match="a symbolic link, which is not followed"):
-        append(place, b"said")
+        append_to_log(place, b"said")
     assert (tmp_path / "victim" / "1.log").read_text() == "as it was"

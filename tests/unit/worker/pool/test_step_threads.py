@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from holdfast.threads import RunningThread, SystemThreads
-from holdfast.worker.pool.step_threads import Crew
+from holdfast.worker.pool.step_threads import StepThreads
 
 PATIENCE = 30
 Job = Callable[[], object]
@@ -29,11 +29,11 @@ class Counted(SystemThreads):
         return super().start(name, target)
 
 
-def crew_of(threads: Counted) -> Crew[Job]:
+def crew_of(threads: Counted) -> StepThreads[Job]:
     def work(job: Job) -> None:
         job()
 
-    return Crew(threads, "crew", work)
+    return StepThreads(threads, "crew", work)
 
 
 def test_jobs_that_wait_for_one_another_all_begin() -> None:
@@ -161,8 +161,8 @@ def test_a_job_for_which_there_is_no_thread_can_be_taken_back() -> None:
     jobs: list[Job] = [lambda: None, lambda: None]
     with pytest.raises(RuntimeError, match="can't start"):
         crew.run(jobs)
-    assert crew.take_back(jobs) == jobs
-    assert crew.take_back(jobs) == []
+    assert crew.take_unbegun(jobs) == jobs
+    assert crew.take_unbegun(jobs) == []
 
 
 def test_a_job_is_done_though_there_is_no_thread_for_the_next(

@@ -10,18 +10,20 @@ import pytest
 from holdfast.errors import InvalidInput
 from holdfast.model.workflow.declarations import HttpCall, StepWork
 from holdfast.worker.attempt.execution import StepFailed
-from holdfast.worker.remote.allowlist import Allowed
+from holdfast.worker.remote.allowlist import Allowlist
 from holdfast.worker.secrets.secrets import Secrets
-from holdfast.worker.steps.permission import NotAllowed, PermittedWork, permit
+from holdfast.worker.steps.permission import NotAllowed, PermittedWork, permit_work
 
 URLS = ("https://api.example", "https://other.example/v1/", "http://h.example/public")
-ALLOWED = Allowed(names=(*URLS, "echo"), variables=["MINE"])
+ALLOWED = Allowlist(names=(*URLS, "echo"), variables=["MINE"])
 ECHO = shutil.which("echo")
 
 
-def permitted(work: StepWork, allowed: Allowed = ALLOWED, prompt: str = "") -> PermittedWork:
-    environment = allowed.readable({"MINE": "mine-alone", "HOME": "/home", "KEY": "of-the-worker"})
-    return permit(work, allowed, Secrets("http://server", environment), prompt)
+def permitted(work: StepWork, allowed: Allowlist = ALLOWED, prompt: str = "") -> PermittedWork:
+    environment = allowed.readable_environment(
+        {"MINE": "mine-alone", "HOME": "/home", "KEY": "of-the-worker"}
+    )
+    return permit_work(work, allowed, Secrets("http://server", environment), prompt)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +121,7 @@ def test_a_header_by_which_a_server_reads_another_request_is_refused(name: str) 
     call = HttpCall(url="http://h.example/public/x", headers={name: "9"})
     with pytest.raises(NotAllowed, match=name):
         permitted(StepWork(http=call))
-    assert permitted(StepWork(http=call), Allowed(anything=True)).http == call
+    assert permitted(StepWork(http=call), Allowlist(anything=True)).http == call
 
 
 @pytest.mark.parametrize("text", ["http://a/x?y", "http://a/x#y", "http://b@a/", "ftp://a/", "://"])
@@ -127,7 +129,7 @@ def test_a_text_that_cannot_be_the_beginning_of_an_address_is_refused_at_the_sta
     text: str,
 ) -> None:
     with pytest.raises(InvalidInput, match="allow: "):
-        Allowed(names=[text])
+        Allowlist(names=[text])
 
 
 def test_a_command_is_the_file_that_was_found_at_the_start(
@@ -140,7 +142,7 @@ def test_a_command_is_the_file_that_was_found_at_the_start(
         each.chmod(0o755)
     monkeypatch.chdir(tmp_path / "one")
     monkeypatch.setenv("PATH", str(one.parent))
-    allowed = Allowed(names=["tool", "./tool", "absent"])
+    allowed = Allowlist(names=["tool", "./tool", "absent"])
     monkeypatch.chdir(tmp_path / "other")
     monkeypatch.setenv("PATH", str(other.parent))
     assert allowed.missing == ["absent"]
@@ -205,24 +207,26 @@ def test_the_file_of_secrets_is_there_to_be_asked_for(
     file = tmp_path / "secrets"
     file.write_text("KEPT=of-the-file\n")
     file.chmod(0o600)
-    environment = ALLOWED.readable({"HOLDFAST_SECRETS": str(file), "KEY": "of-the-worker"})
+    environment = ALLOWED.readable_environment(
+        {"HOLDFAST_SECRETS": str(file), "KEY": "of-the-worker"}
+    )
     monkeypatch.setenv("KEY", "of-the-worker")
     work = StepWork(
         command=("echo",), env={"MINE": ""}, later={"env.MINE": ("", "secret.KEPT", "")}
     )
-    made = permit(work, ALLOWED, Secrets("http://server", environment))
+    made = permit_work(work, ALLOWED, Secrets("http://server", environment))
     assert made.env == {"MINE": "of-the-file"}
 
 
 def test_a_server_takes_no_variable_from_commands_by_calling_it_a_secret() -> None:
     assert ALLOWED.secrets(frozenset({"PATH", "MINE"})) == {"MINE"}
-    secrets = Secrets("http://server", ALLOWED.readable({"PATH": "/usr/bin:/bin"}))
-    secrets.expect(["PATH"])
+    secrets = Secrets("http://server", ALLOWED.readable_environment({"PATH": "/usr/bin:/bin"}))
+    secrets.expect_secrets(["PATH"])
     assert secrets.redaction.clean(b"/usr/bin:/bin") == b"/usr/bin:/bin"
 
 
 def test_a_worker_that_allows_anything_allows_every_command_address_and_variable() -> None:
-    allowed = Allowed(anything=True)
+    allowed = Allowlist(anything=True)
     work = StepWork(command=("sh",), env={"BASH_ENV": "x"}, http=HttpCall(url="http://a/../b"))
     assert permitted(work, allowed).command == ("sh",)
     allowed.check_variable("HOME")

@@ -12,12 +12,12 @@ from holdfast.errors import InvalidInput
 from holdfast.model.frozen_record import make_record
 from holdfast.model.task import Assignment, Task
 from holdfast.model.workflow.declarations import HttpCall, StepWork
-from holdfast.worker.remote.assignment_format import Around, pack, unpack
+from holdfast.worker.remote.assignment_format import Prefetch, pack_assignment, unpack_assignment
 
 # What the rest is read from where the store is near.
 AT_HOME = {"source", "row"}
 TASK, RUN = "t_00000000000000000001", "r_00000000000000000001"
-AROUND = Around(
+AROUND = Prefetch(
     effects={"mail": 1}, needed={"plan": 2}, secrets=frozenset({"KEY"}), trace_id="a" * 32
 )
 OF_TASK: dict[str, Any] = {
@@ -77,12 +77,12 @@ def _assignment(work: StepWork = WORK) -> Assignment:
 
 
 def _packed(work: StepWork = WORK) -> dict[str, Any]:
-    return dict(json.loads(json.dumps(pack(_assignment(work), AROUND))))
+    return dict(json.loads(json.dumps(pack_assignment(_assignment(work), AROUND))))
 
 
 def test_an_assignment_arrives_with_every_field_it_has() -> None:
     sent = _assignment()
-    got, beside = unpack(_packed())
+    got, beside = unpack_assignment(_packed())
     assert beside == AROUND
     for name in OWN:
         assert getattr(got, name) == getattr(sent, name)
@@ -92,7 +92,7 @@ def test_an_assignment_arrives_with_every_field_it_has() -> None:
 
 def test_a_call_arrives_as_it_is() -> None:
     call = HttpCall(url="https://a.test", headers={"X-Y": "z"}, body={"a": [1]})
-    got, _ = unpack(_packed(StepWork(http=call)))
+    got, _ = unpack_assignment(_packed(StepWork(http=call)))
     assert got.work == StepWork(http=call)
 
 
@@ -156,11 +156,11 @@ def test_a_field_that_no_server_of_holdfast_gives_is_refused(place: str, lie: ob
         inner = inner[each]
     inner[name] = lie
     with pytest.raises(InvalidInput):
-        unpack(packed)
+        unpack_assignment(packed)
 
 
 def test_a_title_of_several_lines_is_one_line_in_a_log() -> None:
     packed = _packed()
     packed["task"] |= {"step": None, "title": "one\ntwo\x1b[31m"}
-    got, _ = unpack(packed)
+    got, _ = unpack_assignment(packed)
     assert got.name == "one two [31m"

@@ -11,8 +11,8 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.errors import HoldfastError, InvalidInput, StoreUnreachable
 from holdfast.worker.attempt.execution import Invocation
-from holdfast.worker.files.state_directory import State
-from holdfast.worker.remote.allowlist import Logged
+from holdfast.worker.files.state_directory import StateDirectory
+from holdfast.worker.remote.allowlist import LoggedStep
 
 TASK = "t_00000000000000000001"
 
@@ -31,7 +31,7 @@ class Wire:
 
 
 def step(wire: Wire, folder: Path, clock: ManualClock, *, lease: float = 30) -> object:
-    state = State(root=folder)
+    state = StateDirectory(root=folder)
     path = state.log(TASK, 1).path
     path.parent.mkdir(parents=True)
     path.write_text("on it")
@@ -46,7 +46,7 @@ def step(wire: Wire, folder: Path, clock: ManualClock, *, lease: float = 30) -> 
         function=lambda: "done", arguments={}, encode=lambda value: value, asynchronous=False
     )
     client: Any = wire
-    return Logged(made, client, state, held, clock=clock)()
+    return LoggedStep(made, client, state, held, clock=clock)()
 
 
 def test_a_log_is_sent_again_until_the_server_is_back(tmp_path: Path) -> None:

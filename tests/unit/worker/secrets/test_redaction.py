@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
-from holdfast.worker.secrets.redaction import LEAST, Redaction, Stream
+from holdfast.worker.secrets.redaction import SHORTEST_SECRET, Redaction, RedactionStream
 
 SECRET = 's3cr/t "quöted"+pass\'word'
 LONG = "-----BEGIN KEY-----\n" + "\n".join(f"{n:02d}abcdefghijklmnop" * 3 for n in range(40))
@@ -40,7 +40,7 @@ SPELLINGS = {
 def pieces(data: bytes, cuts: list[int], redaction: Redaction = REDACTION) -> bytes:
     """What a stream gives of data that is cut in some places."""
     stream, places = (
-        Stream(lambda: redaction),
+        RedactionStream(lambda: redaction),
         [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)],
     )
     fed = [stream.feed(data[start:end]) for start, end in pairwise(places)]
@@ -114,7 +114,7 @@ def test_a_text_that_holds_no_secret_is_left_as_it_is(data: bytes, cuts: list[in
 
 
 def test_only_bytes_that_may_begin_a_secret_are_held_back() -> None:
-    stream = Stream(lambda: REDACTION)
+    stream = RedactionStream(lambda: REDACTION)
     assert stream.feed(b"password: s3c") == b"password: "
     assert stream.feed(b"ret.\n") == b"s3cret.\n"
     assert stream.flush() == b""
@@ -123,7 +123,7 @@ def test_only_bytes_that_may_begin_a_secret_are_held_back() -> None:
 
 def test_two_secrets_of_which_one_begins_the_other_are_both_removed_whole() -> None:
     redaction = Redaction({"SHORT": "abcdefgh", "LONG": "abcdefghijkl"})
-    stream = Stream(lambda: redaction)
+    stream = RedactionStream(lambda: redaction)
     assert stream.feed(b"abcdefgh") + stream.feed(b"ijkl.") == b"[secret LONG]."
     assert stream.feed(b"abcdefgh") + stream.feed(b"-") == b"[secret SHORT]-"
 
@@ -146,7 +146,7 @@ def test_without_secrets_everything_passes_untouched() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
     [
-        ("PIN", "1" * (LEAST - 1), "must have 8 to be kept out of logs"),
+        ("PIN", "1" * (SHORTEST_SECRET - 1), "must have 8 to be kept out of logs"),
         ("a b", "12345678", "is no name"),
     ],
 )

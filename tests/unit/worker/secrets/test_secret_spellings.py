@@ -21,7 +21,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.worker.secrets.redaction import Redaction, Stream
+from holdfast.worker.secrets.redaction import Redaction, RedactionStream
 
 MARK = b"[secret API]"
 # Bytes that no encoder of these tests writes.
@@ -143,7 +143,7 @@ ENCODERS: dict[str, Callable[[str], str]] = {
 
 
 def pieces(data: bytes, cuts: list[int], redaction: Redaction) -> bytes:
-    stream = Stream(lambda: redaction)
+    stream = RedactionStream(lambda: redaction)
     places = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
     fed = [stream.feed(data[start:end]) for start, end in pairwise(places)]
     return b"".join([*fed, stream.flush()])
@@ -292,7 +292,7 @@ def test_a_line_of_prose_that_is_over_waits_for_no_further_one() -> None:
     redaction = Redaction({f"KEY_{n}": hashlib.sha256(bytes([n])).hexdigest() for n in range(20)})
     for letter in string.ascii_letters + string.digits:
         line = f"it is running {letter}\n".encode()
-        assert Stream(lambda: redaction).feed(line) == line
+        assert RedactionStream(lambda: redaction).feed(line) == line
 
 
 @pytest.mark.parametrize("outer", ["JSON", "HTML", "a URL", "repr"])

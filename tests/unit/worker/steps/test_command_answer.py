@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from holdfast.model.verdict import VERDICT_SCHEMA
-from holdfast.worker.steps.command_answer import Answer, Answered, ask, ask_again, read_answer
+from holdfast.worker.steps.command_answer import (
+    CommandAnswer,
+    GivenAnswer,
+    add_contract,
+    make_repair_prompt,
+    read_answer,
+)
 
 LIMIT = 1_000_000
 DECLARED = {
@@ -25,10 +31,10 @@ DECLARED = {
 
 def read(
     written: str | bytes = b"", *, file: bytes | None = None, declared: bool = False
-) -> Answer:
+) -> CommandAnswer:
     data = written.encode() if isinstance(written, str) else written
     outputs = DECLARED if declared else None
-    return read_answer(Answered(file=file, written=data), outputs, limit=LIMIT)
+    return read_answer(GivenAnswer(file=file, written=data), outputs, limit=LIMIT)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +63,7 @@ def read(
 def test_the_last_object_counts_and_else_lines_of_keys(
     written: str | bytes, output: object
 ) -> None:
-    assert read(written) == Answer(output=output)
+    assert read(written) == CommandAnswer(output=output)
 
 
 def test_the_file_counts_before_what_was_written() -> None:
@@ -71,14 +77,14 @@ def test_keys_that_are_declared_are_found_in_any_spelling_and_have_their_type() 
 
 
 def test_a_question_is_one_unless_it_is_declared() -> None:
-    assert read('{"question": {"which": [1]}}') == Answer(question={"which": [1]})
+    assert read('{"question": {"which": [1]}}') == CommandAnswer(question={"which": [1]})
     declared: dict[str, Any] = {"properties": {"question": {}}}
-    answered = Answered(file=None, written=b'{"question": "q"}')
-    assert read_answer(answered, declared, limit=LIMIT) == Answer(output={"question": "q"})
+    answered = GivenAnswer(file=None, written=b'{"question": "q"}')
+    assert read_answer(answered, declared, limit=LIMIT) == CommandAnswer(output={"question": "q"})
 
 
 def test_a_verifier_without_a_verdict_is_told_its_form() -> None:
-    answered = Answered(file=None, written=b"looks fine to me")
+    answered = GivenAnswer(file=None, written=b"looks fine to me")
     (told,) = read_answer(answered, VERDICT_SCHEMA, limit=LIMIT).mistakes
     form = ': a verifier gives {"verdict": "accept"} or {"verdict": "reject", "feedback": "…"}'
     assert told.endswith(form)
@@ -121,16 +127,16 @@ def test_hostile_text_is_read_in_a_moment(hostile: str) -> None:
 
 
 def test_a_prompt_ends_with_the_form_of_the_answer_where_one_is_declared() -> None:
-    assert ask("Do it\n", None) == "Do it\n"
-    asked = ask("Do it\n", DECLARED)
+    assert add_contract("Do it\n", None) == "Do it\n"
+    asked = add_contract("Do it\n", DECLARED)
     assert asked.startswith("Do it\n\nEnd your answer with a JSON object in one line")
     assert json.dumps(DECLARED) in asked
     assert '{"question": ' in asked
 
 
 def test_a_repair_tells_what_was_asked_what_was_answered_and_what_is_wrong() -> None:
-    again = ask_again(
-        "Do it", Answered(file=None, written=b"I did \xff"), ("it is bad", "and late")
+    again = make_repair_prompt(
+        "Do it", GivenAnswer(file=None, written=b"I did \xff"), ("it is bad", "and late")
     )
     assert again.startswith("Do it\n\nYou have answered this before:\n\nI did �\n\n")
     assert "\n- it is bad\n- and late\n" in again

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.store.postgresql.connection import ServerAddress
-from holdfast.worker.steps.command_environment import without_password
+from holdfast.worker.steps.command_environment import remove_password
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from holdfast.worker.steps.command_environment import without_password
     ],
 )
 def test_the_store_is_named_to_a_command_without_its_password(url: str) -> None:
-    named = without_password(url)
+    named = remove_password(url)
     assert "horse" not in named
     assert (ServerAddress(named).names, ServerAddress(named).password) == (
         ServerAddress(url).names,
@@ -29,4 +29,4 @@ def test_the_store_is_named_to_a_command_without_its_password(url: str) -> None:
 
 @pytest.mark.parametrize("url", ["sqlite:////tmp/x.db", "postgresql://me@db/shop"])
 def test_a_store_without_a_password_is_named_as_it_is(url: str) -> None:
-    assert without_password(url) == url
+    assert remove_password(url) == url
