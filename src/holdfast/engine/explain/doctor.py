@@ -1,4 +1,4 @@
-"""Every invariant of the live store, each a named query that must return nothing."""
+"""Doctor: every invariant of the live store as a named query that must return nothing."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What is told of why a task does not run, or does: the clauses of its claim and their fixes.
+"""Explanations of tasks: the clauses of a claim with their fixes, and who takes the task.
 
-Who takes a task: a worker of a program, any worker, or whoever claims it.
+A task is taken by a worker that has its function, by any worker, or by a claimant that is no worker
+of Holdfast.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from holdfast.model.task import Task
 from holdfast.model.workflow.graph import read_workflow
 from holdfast.model.workflow.step import all_steps
 from holdfast.store.database import Row, Transaction
+
+_NOTHING_IN_THE_WAY = "Nothing stands in its way: the next worker that serves it may take it."
 
 
 class TakenBy(StrEnum):
@@ -41,7 +44,7 @@ def find_taker(tx: Transaction, row: Row) -> TakenBy:
 
 
 def describe_no_worker(task: Task, taken_by: TakenBy) -> str | None:
-    """Why no worker runs it, though one may serve its agent."""
+    """Say why no worker runs a task, though one may serve its agent; None if a worker does."""
     if taken_by is not TakenBy.CLAIMANT:
         return None
     lacks = "it names no function" if task.step is None else "its workflow file gives it no program"
@@ -49,7 +52,7 @@ def describe_no_worker(task: Task, taken_by: TakenBy) -> str | None:
 
 
 def describe_taker(task: Task, taken_by: TakenBy) -> str:
-    """The call that takes it."""
+    """The call by which the task is taken."""
     offer = f"agents={json.dumps([task.agent])}"
     offer += f", tags={json.dumps(task.tags)}" if task.tags else ""
     if taken_by is TakenBy.CLAIMANT:
@@ -57,12 +60,9 @@ def describe_taker(task: Task, taken_by: TakenBy) -> str:
     return f"hf.worker({offer}).run()"
 
 
-_NOTHING_IN_THE_WAY = "Nothing stands in its way: the next worker that serves it may take it."
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Clause:
-    """One condition of the claim: whether it holds, what holds it up, what would change it."""
+    """One condition of the claim: whether it is met, and if not, why and what would change it."""
 
     name: str
     ok: bool
@@ -76,7 +76,7 @@ class Explanation:
     summary: str
     clauses: tuple[Clause, ...]
     fix: str = ""
-    # How the attempt ended that the next one follows.
+    # The outcome of the last attempt, if the task waits for the next one.
     last_outcome: str | None = None
     taken_by: TakenBy = TakenBy.WORKER
 
@@ -100,19 +100,23 @@ class Explanation:
 
     @property
     def no_worker(self) -> str | None:
-        """Why every worker leaves it to whoever claims it, if they do."""
+        """The reason why no worker runs the task, but a claimant; None if workers do."""
         return describe_no_worker(self.task, self.taken_by)
 
     @property
     def given_back(self) -> bool:
-        """Whether it is ready again because a worker let it go; the log of that may say why."""
+        """Whether the task is ready because an attempt gave it back.
+
+        The log of that attempt may say why.
+        """
         return self.claimable and self.last_outcome == "released"
 
     @property
     def own_fixes(self) -> list[str]:
-        """What would change a task that is held up by itself, its agent's limit or a person.
+        """The fixes of a task that is held up by itself, by the limit of its agent or by a person.
 
-        So does the signal that it waits for, and to be put in the queue; a time comes by itself.
+        Among them are the signal that the task waits for, and enqueuing an idle task. A time that
+        has not come yet needs no fix.
         """
         own = () if self.task.terminal else self.clauses
         names = {"kind", "holds", "usage"}
@@ -122,7 +126,7 @@ class Explanation:
 
     @property
     def one_line(self) -> str:
-        """How the task stands, and what holds it up, in one line."""
+        """The state of the task, and what holds it up, in one line."""
         reasons = [each.detail for each in self.clauses if not each.ok and each.name != "status"]
         if self.task.terminal or self.task.status is Status.RUNNING or not reasons:
             return self.summary

@@ -1,4 +1,4 @@
-"""What gives a task the value that it lacked: to do the step again that should have given it."""
+"""Missing values: a task that lacked one needs a retry of the step that should have given it."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from holdfast.model.status import Status
 from holdfast.model.task import Task
 from holdfast.store.database import Row, Transaction
 
-# As the writer tells it of a step whose texts, list or condition it cannot make out.
+# The error that the writer gives a step whose texts, list or condition it cannot resolve.
 _MISSING_VALUE = re.compile(
     r"(?:step|loop) '([^']*)': (?:there is no )?(?:(subject)\b|steps\.([\w:/@+-]+))"
 )
 
-# The name of the error by which a function ends whose signal did not come.
+# The type of the error that ends a function whose signal did not come in time.
 _SIGNAL_TIMEOUT = "SignalTimeout"
 
 
 def retry_for_value(tx: Transaction, tasks: Sequence[Task]) -> str:
-    """The call that does the step again whose output the first of some tasks lacked, if one did.
+    """The call that makes up for the first missing value of some tasks; empty if none is missing.
 
-    To try such a task again by itself ends as before; and so does one that waited for a signal in
-    vain, which it remembers.
+    It does the step again whose output was missing, because a retry of the task alone would fail
+    as before. A function whose signal did not come is re-opened, because a retry remembers that.
     """
     ways = (
         _retry_giver(tx, each)
@@ -52,7 +52,7 @@ def _retry_giver(tx: Transaction, task: Task) -> str:
 
 
 def _retry_giver_in_called_run(tx: Transaction, task: Task) -> str:
-    """The same of what has failed in the run that a task has called."""
+    """The same call for the failed tasks of the run that a task has called."""
     if task.calls is None or task.status is not Status.FAILED:
         return ""
     child = called_run(tx, tx.read("task_by_id", task_id=task.id)[0])
@@ -73,7 +73,7 @@ def _find_subject(tx: Transaction, task_id: str) -> str | None:
 
 
 def _find_beside(tx: Transaction, run_id: str, task_id: str, step: str) -> str | None:
-    """Where a step stands that a task names: beside it, or beside a group around it."""
+    """The address of a step that a task names: beside the task, or beside a group around it."""
     around = _addresses_around(name_tasks(tx, [task_id])[task_id])
     addresses = (f"{each}.{step}" if each else step for each in around)
     return next(

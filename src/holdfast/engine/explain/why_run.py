@@ -1,4 +1,4 @@
-"""Why a run has not ended: its holds, and one line for each task that is not done."""
+"""Explanation of a run: its holds, and one line for each task that is not done."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHOWN = 50
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunExplanation:
-    """A run as it stands; `tasks` are those that are not done, the first of them only if many."""
+    """The state of a run; `tasks` are the first that are not done, and `more` counts the rest."""
 
     run: Run
     summary: str
@@ -93,7 +93,7 @@ def _describe_caller(tx: Transaction, run: Run) -> str:
 
 
 def _describe_bounds(tx: Transaction, row: Row, run: Run) -> str:
-    """Who has the place it waits for, what it has used of what it may, how long it has yet."""
+    """The holders of the key that the run waits for, its budget and usage, and its time left."""
     told = [_explain_wait(tx, run)[0]]
     told += [] if run.budget is None else [tell_budget(tx, row)[0]]
     if run.deadline is not None and not run.terminal:

@@ -1,9 +1,8 @@
-"""Who holds the places of a concurrency key, and whether any of them will be free.
+"""Full concurrency keys: the holders of their slots, and runs that wait for each other in a circle.
 
-Runs that hold each other's concurrency keys, and wait for ever unless somebody ends one.
-
-A run has the place of its key until all that it has called has ended, so families that call for
-each other's keys wait in a circle. None of them is failed for it: who looks is told, and chooses.
+A run holds the slot of its key until all runs that it has called have ended, so runs whose called
+runs want each other's keys wait for ever. None of them is failed for that: the explanation tells,
+and a person chooses which one to end.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from holdfast.store.database import Transaction
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KeyWait:
-    """A run that has a place of a key, and one that it called, near or far, that waits."""
+    """A run that has a slot of a key, and a run called below it that waits for another key."""
 
     holder: str
     key: str
@@ -37,25 +36,25 @@ class Circle:
 
     @property
     def fix(self) -> str:
-        """The youngest makes way, and goes on behind the others."""
+        """The calls by which the youngest run makes way, and goes on after the others."""
         youngest = max(link.holder for link in self.links)
         return f'hf.runs.cancel("{youngest}"); hf.runs.retry("{youngest}")'
 
 
 def find_circle(tx: Transaction, key: str) -> Circle | None:
-    """The circle in which the wait for a key ends, if it does."""
+    """The circle that keeps a key full for ever, if there is one."""
     return _KeyWaits(tx).circle(key)
 
 
 def find_circles(tx: Transaction) -> list[Circle]:
-    """All circles, each once."""
+    """All circles of the store, each once."""
     keys = _KeyWaits(tx)
     found = {frozenset(circle.links): circle for key in keys.wanted if (circle := keys.circle(key))}
     return list(found.values())
 
 
 class _KeyWaits:
-    """Who has the places of keys, and what each of those waits for, read as it is asked for."""
+    """The holders of keys, and the waits of each, read when they are needed."""
 
     def __init__(self, tx: Transaction) -> None:
         self._tx = tx
@@ -75,7 +74,7 @@ class _KeyWaits:
         return Circle(tuple(links[list(path).index(key) :])) if path else None
 
     def _stuck(self, key: str) -> set[str]:
-        """A key and those behind it, less all that have a place which will be free."""
+        """The key and the keys that its holders wait for, less those that will have a free slot."""
         found = [key]
         for each in found:
             behind = {link.wanted for links in self._holders(each) for link in links}
@@ -86,12 +85,12 @@ class _KeyWaits:
         return stuck
 
     def _will_be_free(self, key: str, stuck: set[str]) -> bool:
-        """Whether there is room, or one of those who have a place waits for nothing stuck."""
+        """Whether the key has room, or a holder that waits for no stuck key."""
         waits = [any(link.wanted in stuck for link in links) for links in self._holders(key)]
         return not waits or not all(waits)
 
     def _holders(self, key: str) -> list[list[KeyWait]]:
-        """For each who has a place of a key, what it waits for; nobody where there is room."""
+        """The waits of each holder of a key; no holders if the key has room."""
         if key not in self._known:
             slots = self._tx.read("slot_by_key", key=key)
             full = any(slot["used"] >= slot["capacity"] for slot in slots)
@@ -108,14 +107,14 @@ class _KeyWaits:
 
 
 def explain_slot(tx: Transaction, key: str) -> tuple[str, str]:
-    """How full a key is, and of whose tasks or runs; what would change it, if nothing else will."""
+    """Say how full a key is and which tasks or runs hold it, with a fix if it is full."""
     (slot,) = tx.read("slot_by_key", key=key)
     held = [row["id"] for row in tx.read("slot_holders", key=key)]
     holders, full = ", ".join(held), slot["used"] >= slot["capacity"]
     state = "is full" if full else "has room"
     told = f"{key.partition(':')[2]} {state}, {slot['used']} of {slot['capacity']}"
     told = f"{told}: {holders}" if holders else told
-    # A task gives its place back whenever it waits for others.
+    # Tasks form no circles: a task frees its slot whenever it waits for others.
     circle = find_circle(tx, key) if key.startswith(RUN_PREFIX) else None
     if circle is not None:
         return f"{told}; {circle}", circle.fix
@@ -123,6 +122,6 @@ def explain_slot(tx: Transaction, key: str) -> tuple[str, str]:
 
 
 def explain_place_in_key_queue(tx: Transaction, run_id: str) -> tuple[str, str]:
-    """What a run waits for that has no place of its key yet."""
+    """Explain the key that a run waits for, while it has no slot of it."""
     (run,) = tx.read("run_by_id", run_id=run_id)
     return explain_slot(tx, run["concurrency_key"]) if run["concurrency_key"] else ("", "")

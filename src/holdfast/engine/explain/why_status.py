@@ -1,6 +1,6 @@
-"""What the status of a task has to do with it not being claimed, and what would change that.
+"""Statuses that keep a task from being claimed, and what would change them.
 
-What a plan waits for: to be finalized, or the children that hold it up.
+An open plan waits to be finalized, or for the children that hold it up.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ SHOWN = 5
 
 
 def explain_plan(tx: Transaction, plan: Task) -> tuple[str, str]:
-    """How an open plan stands, and what would bring it on."""
+    """Explain an open plan, and return a call that brings it on."""
     children = _read_children(tx, plan)
     if plan.planning_phase is PlanningPhase.ACTIVE:
         return _explain_open_plan(plan, children)
     if (waits := explain_wait(tx, plan.id)) is not None:
         return waits
     broken = [each for each in children if each.status in {Status.FAILED, Status.CANCELLED}]
-    # Who is blocked or stalled waits for others of the plan, and they are what holds it up.
+    # A blocked or stalled child waits for other children of the plan, which hold the plan up.
     moving = [each for each in children if not each.terminal and not each.blocked]
     shown = [*broken, *(each for each in moving if not each.run_holds & Hold.FAILING)]
     told = ", ".join(f"{each.title} {each.id} ({each.state})" for each in shown[:SHOWN])
@@ -34,7 +34,7 @@ def explain_plan(tx: Transaction, plan: Task) -> tuple[str, str]:
 
 
 def explain_wait(tx: Transaction, task_id: str) -> tuple[str, str] | None:
-    """That what is idle waits for a plan around it which is being made, and what ends that."""
+    """Say that an idle task waits for an active plan around it; None if there is no such plan."""
     found = tx.read("open_plans_around", task_id=task_id)
     if not found:
         return None
@@ -57,7 +57,7 @@ def _read_children(tx: Transaction, plan: Task) -> list[Task]:
 
 
 def _next_step(tx: Transaction, shown: list[Task]) -> str:
-    """What to do about the first child that moves by nobody but a person."""
+    """The call for the first child that only a person can move."""
     for child in shown:
         if child.status in {Status.FAILED, Status.CANCELLED}:
             return f'hf.tasks.retry("{child.id}")'

@@ -1,4 +1,4 @@
-"""Why a task does not run, or does: the claim's own clauses, one by one, in words."""
+"""Explanation of a task: the clauses of its claim, one by one, in words."""
 
 from __future__ import annotations
 
@@ -81,20 +81,20 @@ class TaskExplainer:
             task=self._task,
             summary=self._summarize(broken, last),
             clauses=clauses,
-            # A process that lives would have taken back what nobody vouches for any more.
+            # A lost task needs a worker or server: a live one would have taken it back already.
             fix="" if broken and not self._is_lost else self._describe_taker(),
             last_outcome=last,
             taken_by=self._taken_by,
         )
 
     def _build_clause(self, name: str, *, ok: bool) -> Clause:
-        # A time that has come is only written down by the next claim; it does not hold anyone up.
+        # The next claim marks a task due whose time has come, so the time is not in the way.
         if name == "due" and not ok and (self._has_come() or self._awaits_evaluation()):
             ok = True
         if ok:
             return Clause(name=name, ok=True)
         detail, fix = self._explain_clause(name)
-        # What has ended is only begun again, whatever else would be in its way.
+        # Only a retry or a re-open moves a task that has ended, so other fixes would not help.
         over = self._task.terminal and name != "status"
         return Clause(name=name, ok=False, detail=detail, fix="" if over else fix)
 
@@ -191,7 +191,7 @@ class TaskExplainer:
         return retry_for_value_of_rows(self._tx, sorted(rows, key=lambda row: str(row["id"])))
 
     def _start_first(self, unmet: Sequence[Row]) -> str:
-        """What has the first of what it needs begin that nobody has put in the queue."""
+        """The call that starts the first idle task, of those that the task needs."""
         idle = [row["id"] for row in unmet if row["status"] == "idle"]
         found = look_at(self._tx, self._tx.read("tasks_by_id", ids=idle)) if idle else []
         ordered = sorted(found, key=lambda task: task.id)
@@ -201,7 +201,7 @@ class TaskExplainer:
         return child_run_refusals.fix_or_retry(self._tx, self._task.run_id, retry)
 
     def _describe_tasks(self, rows: Sequence[Row]) -> str:
-        """Others by what to call them and how they stand; those without a run by id too."""
+        """Name tasks with their statuses; tasks without a run also with their ids."""
         names = name_tasks(self._tx, [row["id"] for row in rows])
         apart = self._task.run_id is None
         return ", ".join(
@@ -234,7 +234,7 @@ class TaskExplainer:
         if holds & (Hold.APPROVAL | Hold.QUESTION) and identifier == self._task.id:
             return self._explain_person_hold(holds, names)
         if self._task.kind is TaskKind.APPROVAL and identifier == self._task.id:
-            # Its own holds keep nobody from settling it.
+            # A person can settle an approval task whatever its own holds are.
             return f"hold: {names}", ""
         if holds & Hold.BUDGET and identifier != self._task.id:
             return explain_budget(self._tx, identifier, names)
@@ -249,7 +249,7 @@ class TaskExplainer:
             details += (
                 [] if task.error is None else [f"it ended with {summarize_error(task.error)}"]
             )
-            # Without the value that it lacked it would only ask again.
+            # A task that lacks a value would only fail and ask again, so the value comes first.
             again = retry_for_value(self._tx, [task])
             fixes.append(again or f'hf.approve("{task.id}")')
         if holds & Hold.QUESTION:
@@ -279,7 +279,7 @@ class TaskExplainer:
         return self._task.scheduled_for is not None and self._task.scheduled_for <= self._now
 
     def _awaits_evaluation(self) -> bool:
-        """Whether it is looked at when nothing else stops it, and has no time of its own."""
+        """Whether the task is evaluated once nothing else stops it, and has no time of its own."""
         task = self._task
         stopped = task.blocked or task.holds or task.run_holds or task.status is not Status.QUEUED
         return bool(stopped) and task.scheduled_for is None and task.waits_for is None
@@ -292,7 +292,7 @@ class TaskExplainer:
             return "it has all it needs, and is still to be looked at", ""
         left = self._describe_time_to(task.scheduled_for)
         if self._sleeps_until(task.scheduled_for):
-            # Put first in line it would find that it has not slept long enough, and sleep on.
+            # No fix: run now would wake the task before its time, and it would sleep on.
             return f"it sleeps for {left} more", ""
         detail = f"its time comes in {left}"
         if self._last_outcome() == "failed" and task.error is not None:
@@ -340,7 +340,7 @@ class TaskExplainer:
     @cached_property
     def _taken_by(self) -> TakenBy:
         found = find_taker(self._tx, self._row)
-        # Whoever claims takes back nothing that was lost.
+        # A claimant takes back no lost task; a worker or server does.
         return TakenBy.WORKER if self._is_lost and found is TakenBy.CLAIMANT else found
 
     def _describe_taker(self) -> str:

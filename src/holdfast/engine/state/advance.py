@@ -1,4 +1,4 @@
-"""What follows from the state of a run, derived from it alone and the same however often asked."""
+"""Advance: what follows from every change, worked out from the state alone and repeatable."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ log = logging.getLogger("holdfast.advance")
 
 
 def advance_and_free_slots(work: UnitOfWork) -> None:
-    """Unblock, hold, settle and free whatever the group's transitions made possible."""
+    """Advance until nothing follows, with the slots freed that ended tasks and runs held."""
     advance_to_fixpoint(work)
-    # Who is let in may have nothing to do, or call a workflow, and so on.
+    # A run that gets a slot may end at once, or call a workflow, so that more follows.
     while work.freed:
         slots.free_slots(work)
         advance_to_fixpoint(work)
 
 
 def advance_to_fixpoint(work: UnitOfWork) -> set[str]:
-    """What must be so before the next operation of the group looks at the same run.
+    """Carry out all that follows before the next operation of the unit of work reads the same runs.
 
-    The answer is the runs that completed.
+    Returns the runs that completed.
     """
     child_runs.cancel_abandoned_runs(work)
     propagate(work)
@@ -41,21 +41,21 @@ def advance_to_fixpoint(work: UnitOfWork) -> set[str]:
 
 
 def propagate(work: UnitOfWork) -> None:
-    """Follow every end and every met need as far as it leads."""
+    """Work off the lists of ended tasks, groups and tasks to evaluate until all are empty."""
     while work.runs_with_failure or work.done or work.groups_to_settle or work.to_evaluate:
         _hold_failing_runs(work)
         _unblock_dependents(work)
         _settle_groups(work)
         if work.to_evaluate:
-            ripe, work.to_evaluate = work.to_evaluate, []
-            loops.evaluate_tasks(work, ripe)
+            ids, work.to_evaluate = work.to_evaluate, []
+            loops.evaluate_tasks(work, ids)
 
 
 def _hold_failing_runs(work: UnitOfWork) -> None:
     if work.runs_with_failure:
-        broken, work.runs_with_failure = sorted(work.runs_with_failure), set()
-        if work.change_runs("mark_failing", ids=broken):
-            work.change_tasks("copy_run_holds", ids=broken)
+        runs, work.runs_with_failure = sorted(work.runs_with_failure), set()
+        if work.change_runs("mark_failing", ids=runs):
+            work.change_tasks("copy_run_holds", ids=runs)
 
 
 def _unblock_dependents(work: UnitOfWork) -> None:
@@ -66,7 +66,7 @@ def _unblock_dependents(work: UnitOfWork) -> None:
         work.keys_to_withdraw.update(
             row["concurrency_key"] for row in unblocked if row["concurrency_key"]
         )
-        # With a task that has just got all it needs, a run that does not fail goes on.
+        # A run that is not failing cannot end now: one of its tasks has just been unblocked.
         failing = int(Hold.FAILING)
         work.runs_to_settle -= {
             row["run_id"] for row in unblocked if not row["run_holds"] & failing
@@ -74,28 +74,28 @@ def _unblock_dependents(work: UnitOfWork) -> None:
 
 
 def _settle_groups(work: UnitOfWork) -> None:
-    """Wake who waits for its children, end groups whose children are done, start their next."""
+    """Wake tasks that wait for children, end groups whose children are done, start next items."""
     if work.groups_to_settle:
-        parents, work.groups_to_settle = sorted(work.groups_to_settle), set()
-        work.change_tasks("wake_parents", ids=parents)
-        work.change_tasks("settle_groups", ids=parents)
-        _settle_plans(work, parents)
-        loops.start_next_items(work, parents)
+        groups, work.groups_to_settle = sorted(work.groups_to_settle), set()
+        work.change_tasks("wake_parents", ids=groups)
+        work.change_tasks("settle_groups", ids=groups)
+        _settle_plans(work, groups)
+        loops.start_next_items(work, groups)
 
 
-def _settle_plans(work: UnitOfWork, parents: list[str]) -> None:
-    """A plan answers for all below it: whatever ends there may end every plan around it."""
-    if plans := [row["id"] for row in work.tx.read("plans_around", ids=parents)]:
+def _settle_plans(work: UnitOfWork, groups: list[str]) -> None:
+    """End the plans around some groups: a task that ends may end every plan that it is below."""
+    if plans := [row["id"] for row in work.tx.read("plans_around", ids=groups)]:
         work.change_tasks("hold_plans", ids=plans)
         work.change_tasks("settle_plans", ids=plans, output=None, error=None)
 
 
 def settle_runs(work: UnitOfWork) -> set[str]:
-    """End the runs whose tasks say so; the answer is those that completed."""
+    """End the runs whose tasks leave nothing to wait for; return those that completed."""
     if not work.runs_to_settle:
         return set()
-    touched, work.runs_to_settle = sorted(work.runs_to_settle), set()
-    rows = work.change_runs("settle_runs", ids=touched)
+    runs, work.runs_to_settle = sorted(work.runs_to_settle), set()
+    rows = work.change_runs("settle_runs", ids=runs)
     if failed := [row["entity"] for row in rows if row["status"] == "failed"]:
         work.change_tasks("fail_groups", ids=failed)
     return {row["entity"] for row in rows if row["status"] == "completed"}

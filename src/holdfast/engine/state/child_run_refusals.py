@@ -1,4 +1,4 @@
-"""How a run goes on that a step has called and that has ended: only through that step."""
+"""Called runs that have ended: each goes on only through the step that called it."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from holdfast.store.database import Row, Transaction
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EndedCall:
-    """How the caller of an ended run stands, and the call that has the run, or another, go on."""
+    """An ended run that a step called: the state of its caller, and the call that continues it."""
 
     status: str
     detail: str
     fix: str = ""
-    # The run with which it is tried again, because it has failed with that.
+    # The run above, if the caller ended together with it: retrying that run retries this one.
     retry_run_id: str | None = None
 
 
 def find_ended_call(tx: Transaction, run_id: str | None) -> EndedCall | None:
-    """None for a run that has not ended, or that nobody has called."""
+    """Describe an ended called run; None for a run that has not ended, or that no step called."""
     caller = None if run_id is None else _find_caller(tx, run_id)
     return None if caller is None else _describe_call(tx, *caller)
 
 
 def _find_caller(tx: Transaction, run_id: str) -> tuple[Row, str] | None:
-    """The task that has called a run, and its place, if that run has ended."""
+    """The task that called a run, with its address, if the run has ended."""
     rows = tx.read("callers_of", ids=[run_id])
     if not rows or rows[0]["ended"] is None:
         return None
@@ -36,14 +36,17 @@ def _find_caller(tx: Transaction, run_id: str) -> tuple[Row, str] | None:
 
 
 def retry_step(tx: Transaction, run_id: str, address: str) -> str:
-    """The call that does a step again; in an ended call, the step that has called it."""
+    """The call that does a step again.
+
+    If the run was called and has ended, the step that called it.
+    """
     while (above := _find_caller(tx, run_id)) is not None:
         run_id, address = above[0]["run_id"], above[1]
     return f'hf.runs.retry("{run_id}", step="{address}")'
 
 
 def fix_or_retry(tx: Transaction, run_id: str | None, retry: str) -> str:
-    """What has a failed part of a run go on: a retry, or what stands for it in an ended call."""
+    """The call that continues a failed part of a run: the retry, or the fix of an ended call."""
     call = find_ended_call(tx, run_id)
     return retry if call is None or call.retry_run_id is not None else call.fix
 
@@ -84,7 +87,7 @@ def _describe_continued_caller(tx: Transaction, caller: Row, name: str) -> Ended
     run, above = caller["run_id"], find_ended_call(tx, caller["run_id"])
     detail = f"it was called by {name!r} of {run}, which has gone on from its end"
     if above is not None:
-        # Only once that run goes on can it be called anew.
+        # The step can call again only once its own run goes on.
         detail = f"{detail}, and {run} has ended: {above.detail}"
         return EndedCall(status=caller["ended"], detail=detail, fix=above.fix)
     anew = f'hf.runs.retry("{run}", step="{name}")'

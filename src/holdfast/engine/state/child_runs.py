@@ -1,4 +1,4 @@
-"""Steps that call a workflow: the run of each is started, waited for, and ended with it."""
+"""Child runs: a step that calls a workflow starts a run, waits for it, and ends with it."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ CANCELLED = '"its run was cancelled"'
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CallingTask:
-    """A task whose turn it is, and the texts of its step."""
+    """An unblocked task whose step calls a workflow, with the texts of the step."""
 
     row: Row
     script: Script
 
 
 def start_called_runs(work: UnitOfWork, calls: Sequence[CallingTask]) -> dict[str, str]:
-    """Start the run of each, or take up the one that ended without success.
+    """Start the run of each task, or continue the run that it has called in this epoch.
 
-    The answer is what cannot be started, with the reason.
+    Returns the tasks whose run cannot be started, each with the reason as JSON.
     """
     ids = [call.row["id"] for call in calls]
     known = {row["parent_id"]: row for row in work.tx.read("child_runs", ids=ids)}
@@ -62,7 +62,10 @@ def start_called_runs(work: UnitOfWork, calls: Sequence[CallingTask]) -> dict[st
 
 
 def _continue_called_run(work: UnitOfWork, run: Row) -> None:
-    """Go on with a run that has ended; what held it then holds it no more, as nothing does us."""
+    """Continue a called run: one that failed or was cancelled is retried, and its holds are lifted.
+
+    Its caller has no holds either, or it would not call.
+    """
     if run["status"] not in reopen.ENDED_BADLY:
         work.called_runs_ended.add(run["id"])
         return
@@ -90,7 +93,10 @@ def _build_called_run(work: UnitOfWork, call: CallingTask) -> StartRun:
 
 
 def _concurrency_key(work: UnitOfWork, start: StartRun, caller: str) -> str | None:
-    """What a run is to wait for: not what its callers hold, who end only when it has ended."""
+    """The concurrency key of a run.
+
+    None if a caller holds that key, because callers end after it.
+    """
     key = start.concurrency_key
     if key is None:
         return None
@@ -110,8 +116,8 @@ def _called_workflow(work: UnitOfWork, declared: StepWork) -> Workflow:
 
 
 def cancel_abandoned_runs(work: UnitOfWork) -> None:
-    """Cancel the runs that nobody waits for any more, with all that they have called."""
-    # Again with what was below them, for another process may just have let one of them call.
+    """Cancel the runs that no task waits for any more, with all that they have called."""
+    # Repeat for their tasks: another process may have started a called run in the meantime.
     while work.callers_to_abandon:
         orphans, work.callers_to_abandon = sorted(work.callers_to_abandon), set()
         if rows := work.change_runs("cancel_children", ids=orphans):
@@ -120,7 +126,7 @@ def cancel_abandoned_runs(work: UnitOfWork) -> None:
 
 
 def end_calling_tasks(work: UnitOfWork) -> None:
-    """End the tasks whose runs have ended, as those did."""
+    """End the tasks whose called runs have ended, each as its run did."""
     if not work.called_runs_ended:
         return
     returned, work.called_runs_ended = sorted(work.called_runs_ended), set()
@@ -136,12 +142,12 @@ def end_calling_tasks(work: UnitOfWork) -> None:
             _fail_call(work, row, problem)
     if given:
         work.change_tasks("finish_calls", rows=given)
-    # What is failing ends with the last of its runs, however that one ends.
+    # A failing run ends with the last run that it has called, however that one ended.
     work.runs_to_settle |= {row["run_id"] for row in rows}
 
 
 def _read_outputs(work: UnitOfWork, runs: Sequence[str]) -> dict[str, str]:
-    """What runs gave, as JSON: the output of the last step, or of the last steps by name."""
+    """The outputs of runs as JSON: that of the last step, or those of the last steps by name."""
     found: dict[str, dict[str, str]] = {run: {} for run in runs}
     for row in work.tx.read("outputs_of_runs", ids=runs):
         found[row["run_id"]][row["step"]] = row["output"] or "null"
@@ -155,7 +161,7 @@ def _join_outputs(outputs: dict[str, str]) -> str:
 
 
 def _find_problem(work: UnitOfWork, row: Row, output: str | None) -> str | None:
-    """Why a task failed whose run has ended; None where that gave what the step declares."""
+    """The error of a task whose run has ended; None if the output is what the step declares."""
     if output is None:
         return str(row["error"] or CANCELLED)
     step = work.workflow_cache.step(work.tx, row["workflow"], row["workflow_version"], row["step"])

@@ -1,8 +1,6 @@
-"""Why a task is not moved as somebody asked, and what to do instead.
+"""Refusals of control: why a task does not move as was asked, and what to do instead.
 
-Why a person's word was not wanted: what the task waits for instead, and how to give it that.
-
-What counts no more because its epoch is over, and what stands in its place.
+That includes answers and approvals that a task does not wait for, and tasks that are superseded.
 """
 
 from __future__ import annotations
@@ -32,10 +30,13 @@ from holdfast.model.task import Task
 from holdfast.store.database import Row, Transaction
 
 SUPERSEDED = "it was made in an epoch that is over, and counts no more"
+_HOLDS_FOR_PEOPLE = Hold.APPROVAL | Hold.QUESTION
+MAX_DEPENDENTS = 1_000
+_RETURN_EVENTS = frozenset({"task.retried", "task.reopened"})
 
 
 def describe_superseded(tx: Transaction, task_id: str, run_id: str | None) -> tuple[str, str]:
-    """That a task counts no more, with who stands in its place, and the call that tells of that."""
+    """Say which task stands in the place of a superseded one, with the call that explains it."""
     if run_id is None:
         return SUPERSEDED, ""
     address = name_tasks(tx, [task_id])[task_id]
@@ -46,13 +47,8 @@ def describe_superseded(tx: Transaction, task_id: str, run_id: str | None) -> tu
     return f"{SUPERSEDED}; {instead}", f'hf.why("{found["id"]}")'
 
 
-_HOLDS_FOR_PEOPLE = Hold.APPROVAL | Hold.QUESTION
-MAX_DEPENDENTS = 1_000
-_RETURN_EVENTS = frozenset({"task.retried", "task.reopened"})
-
-
 def _is_there_already(work: UnitOfWork, operation: Controlled, task: Row) -> bool:
-    """Whether a task stands already where it was asked to."""
+    """Whether a task has already the status that the operation asks for."""
     status, planned = task["status"], task["planning_phase"] == PlanningPhase.FINALIZED
     match operation:
         case CancelTask():
@@ -72,7 +68,7 @@ def _is_there_already(work: UnitOfWork, operation: Controlled, task: Row) -> boo
 def _has_returned(work: UnitOfWork, task: Row, ended: Collection[str]) -> bool:
     """Whether a task has come back from such an end, and nothing but a claim has moved it since.
 
-    What an attempt left behind, or a person has to say, is no answer to who wants it tried again.
+    A task that has ended again since, or waits for a person, has not come back.
     """
     if task["status"] in TERMINAL or task["holds"] & _HOLDS_FOR_PEOPLE:
         return False
@@ -85,7 +81,7 @@ def _has_returned(work: UnitOfWork, task: Row, ended: Collection[str]) -> bool:
 def refuse_task(
     work: UnitOfWork, operation: Controlled, task: Row, target: str
 ) -> TransitionResult:
-    """Tell why a task that is there did not move to where it was asked to."""
+    """Refuse an operation on a task that exists, with the reason that its state gives."""
     reason, status = Refusal.INVALID_TRANSITION, task["status"]
     match operation:
         case CancelTask() if status in TERMINAL:
@@ -125,7 +121,7 @@ def _describe_superseded(work: UnitOfWork, task: Row) -> str:
 
 
 def _describe_not_queued(task: Row) -> str:
-    """Why a task is neither enqueued nor put first."""
+    """Say why a task is neither enqueued nor moved to the front of the queue."""
     named, status = task["id"], task["status"]
     if status in TERMINAL:
         verb = "reopen" if status == "done" else "retry"
@@ -142,14 +138,14 @@ def _describe_not_queued(task: Row) -> str:
 
 
 def _describe_not_retried(work: UnitOfWork, task: Row) -> str:
-    """Why a task is not tried again: it has not failed."""
+    """Say why a task is not retried: it has not failed."""
     if task["status"] == "done":
         return f'it is done; hf.tasks.reopen("{task["id"]}") does it again'
     return _describe_live_task(work, task) or f"it has not failed; it is {task['status']}"
 
 
 def _describe_live_task(work: UnitOfWork, task: Row) -> str:
-    """What would have an open task go on of which an attempt has failed, or which asks somebody."""
+    """Say what makes an open task go on that asks a person, or whose last attempt has failed."""
     named = task["id"]
     if task["holds"] & Hold.QUESTION:
         return f'it waits for an answer: hf.answer("{named}", …)'
@@ -161,13 +157,13 @@ def _describe_live_task(work: UnitOfWork, task: Row) -> str:
 
 
 def _failed_last(work: UnitOfWork, task: Row) -> bool:
-    """Whether its last attempt failed; one that sleeps or waits since then goes on with that."""
+    """Whether the last attempt failed; false for a task that has slept or waited since."""
     (row,) = work.tx.read("attempt_records", rows=[(task["id"], task["attempt"])])
     return bool(row["type"] == "task.retrying")
 
 
 def _describe_not_edited(work: UnitOfWork, operation: EditTask, task: Row) -> str:
-    """Why a task is not changed: it has begun, or what is asked does not go with how it stands."""
+    """Say why a task is not edited: it has begun, or the change does not fit its state."""
     named, status = task["id"], task["status"]
     reset = f'hf.tasks.reset("{named}")'
     if status == "running":
@@ -186,7 +182,7 @@ def _describe_not_edited(work: UnitOfWork, operation: EditTask, task: Row) -> st
 
 
 def _has_begun_dependents(work: UnitOfWork, task: Row) -> bool:
-    """Whether a reset would be refused: others have gone on from what it gave."""
+    """Whether a reset would be refused because other tasks have begun from the output."""
     around = work.tx.read("task_by_id", task_id=task["parent_id"] or "")
     if around and around[0]["kind"] == TaskKind.GROUP and around[0]["status"] == "done":
         return True
@@ -204,7 +200,7 @@ def _has_begun(task: Row) -> bool:
 
 
 def _describe_not_reset(task: Row) -> str:
-    """Why a task that is idle or running is not reset."""
+    """Say why a task that is idle or running is not reset."""
     cancel = f'hf.tasks.cancel("{task["id"]}")'
     if task["status"] == "running":
         return f"it is running; {cancel} ends that, and then it can be reset"
@@ -216,7 +212,7 @@ def _describe_not_reset(task: Row) -> str:
 
 
 def _describe_too_late_to_reset(work: UnitOfWork, task: Row) -> str:
-    """Why a task that is in the queue or has ended is not reset: others have gone on from it."""
+    """Say why a queued or ended task is not reset: other tasks have begun from its output."""
     around = work.tx.read("task_by_id", task_id=task["parent_id"] or "")
     if around and around[0]["kind"] == TaskKind.GROUP and around[0]["status"] == "done":
         named = around[0]["id"]
@@ -229,7 +225,7 @@ def _describe_too_late_to_reset(work: UnitOfWork, task: Row) -> str:
 
 
 def describe_not_waiting(task: Task, *, answered: bool) -> str:
-    """Why a task takes no answer, or neither approval nor rejection, as it stands now."""
+    """Say why a task takes no answer now, or neither approval nor rejection."""
     if task.terminal:
         return f"it has ended {task.status}, and waits for nobody"
     if answered:

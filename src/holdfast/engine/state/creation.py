@@ -1,4 +1,4 @@
-"""New work: tasks and runs, each key once, and nothing of a refused call left behind."""
+"""Creation of tasks and runs: each key exists once, and a refused call leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Replies = list[list[CreateResult] | HoldfastError]
 
 
 def create_tasks(work: UnitOfWork, operations: Sequence[CreateTasks]) -> Replies:
-    """Refuse what cannot be accepted before the first row, then insert all the rest at once."""
+    """Refuse what cannot be accepted before the first insert, then insert all the rest at once."""
     wanted = [task for operation in operations for task in operation.tasks]
     related = {need for task in wanted for need in task.needs}
     related |= {task.parent_id for task in wanted if task.parent_id is not None}
@@ -43,7 +43,7 @@ def create_tasks(work: UnitOfWork, operations: Sequence[CreateTasks]) -> Replies
                 if each.created
             ]
     _insert_traces(work, [(task.id, task.trace) for task, _ in accepted if task.trace])
-    # In one order, because whoever inserts a key waits for whoever has just inserted it.
+    # In the same order in all processes: an insert waits for another one of the same key.
     accepted.sort(key=lambda each: each[0].key or "")
     insert_tasks(work, accepted, known, run_holds=0)
     for task, actor in accepted:
@@ -86,7 +86,7 @@ def _check_related(task: TaskRow, known: dict[str, Row]) -> None:
 
 
 def _check_parent(task: TaskRow, parent: Row | None) -> None:
-    """A cancel reaches everything below: nothing is put there that it would miss."""
+    """Refuse a parent that would never start the task, or whose cancel would miss it."""
     if parent is None and task.part:
         raise NotFound(str(task.parent_id))
     if parent is None:
@@ -103,7 +103,7 @@ def _check_parent(task: TaskRow, parent: Row | None) -> None:
 
 
 def _describe_no_plan(parent_id: str | None, status: str) -> str:
-    """What has begun, or may at any time, is done by a worker: no part of it would ever start."""
+    """Say why a task gets no parts: it is no plan, so that nothing would ever start them."""
     if status == "idle":
         begin = f'hf.tasks.start_planning("{parent_id}") begins one'
         return f"{parent_id} is no plan, and nothing would start a part of it; {begin}"
@@ -111,7 +111,7 @@ def _describe_no_plan(parent_id: str | None, status: str) -> str:
 
 
 def _append_to_plan(task: TaskRow, known: dict[str, Row]) -> TaskRow:
-    """Last in the plan that it is added to, unless it was given a place."""
+    """Put a task last in the plan that it is added to, unless it was given a position."""
     parent = known.get(task.parent_id or "")
     if parent is None or parent["last"] is None or task.placed:
         return task
@@ -214,7 +214,7 @@ def _insert_runs(work: UnitOfWork, new: Sequence[StartRun]) -> None:
 
 
 def _check_buried_keys(work: UnitOfWork, kind: str, keys: set[str]) -> None:
-    """Begin again where a key came free only now: who removes its holder keeps the key."""
+    """Begin again if the holder of a key was removed meanwhile: its tombstone keeps the key."""
     if keys and work.tx.read("buried_keys", kind=kind, keys=sorted(keys)):
         message = "the holder of a key was removed by another process"
         raise Contended(message)
@@ -244,7 +244,7 @@ def _define_slots(work: UnitOfWork, capacities: Mapping[str, int]) -> None:
 
 
 class IdempotencyKeys:
-    """Who holds which key, in the store and in this group."""
+    """The task or run that has each key, in the store and in this unit of work."""
 
     def __init__(self, work: UnitOfWork, query: str, wanted: Sequence[str | None]) -> None:
         keys = sorted({key for key in wanted if key is not None})
@@ -254,7 +254,7 @@ class IdempotencyKeys:
         }
 
     def claim(self, key: str | None, body: str, identifier: str) -> str:
-        """The id that holds the key: the given one when it was free."""
+        """Return the id that has the key: the given id if the key was free."""
         if key is None:
             return identifier
         holder, held_body = self._holders.setdefault(key, (identifier, body))
@@ -263,7 +263,7 @@ class IdempotencyKeys:
         return holder
 
     def forget(self, identifiers: Iterable[str]) -> None:
-        """Give back what a refused call had claimed."""
+        """Free the keys that a refused call had claimed."""
         gone = set(identifiers)
         self._holders = {
             key: holder for key, holder in self._holders.items() if holder[0] not in gone

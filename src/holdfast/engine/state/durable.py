@@ -1,8 +1,7 @@
-"""What a durable function leaves behind: effects, waits, signals and children, each fenced.
+"""Durable functions: what a running one records, each under its fence.
 
-What a running function asks for itself: a question, effects, waits, signals, children.
-
-Signals: what a suspended function waits for, kept until it is taken, once.
+Those are effects, questions, waits, signals taken and child tasks. A signal that is sent is kept
+until an attempt takes it, once.
 """
 
 from __future__ import annotations
@@ -28,13 +27,15 @@ from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.text import clean_key, clean_name, encode_json
 from holdfast.store.database import Row
 
-# Names, each with its JSON.
+# Names of effects, each with its value as JSON.
 Notes = tuple[tuple[str, str], ...]
+_SIGNAL_TEMPLATE = '{"signal":*}'
+_KEY_ADVICE = "use another key, or send the same payload to have it counted once"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AskQuestion(Report):
-    """Give the task back until somebody answers; `notes` are remembered with it."""
+    """Give the task back until a person answers; `notes` are recorded as effects with it."""
 
     question: str
     notes: Notes = ()
@@ -48,7 +49,7 @@ class AskQuestion(Report):
 class RecordEffect(Report):
     name: str
     value: str
-    # The bytes of a file that is kept with it.
+    # The bytes of a file that is kept with the effect.
     beside: int = 0
 
     @property
@@ -58,7 +59,10 @@ class RecordEffect(Report):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Suspend(Report):
-    """Give the task back until a time or what it waits for; `notes` are remembered with it."""
+    """Give the task back until a time, a signal or its children.
+
+    `notes` are recorded as effects with it.
+    """
 
     until: int | None = None
     awaited: str | None = None
@@ -78,7 +82,7 @@ class TakeSignal(Report):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spawn(Report):
-    """Children of a running attempt, made once: their ids are remembered under `name`."""
+    """Children of a running attempt, made once: their ids are an effect under `name`."""
 
     name: str
     tasks: tuple[TaskRow, ...]
@@ -107,10 +111,6 @@ class SendSignal(Operation):
         return (self.payload,)
 
 
-_SIGNAL_TEMPLATE = '{"signal":*}'
-_KEY_ADVICE = "use another key, or send the same payload to have it counted once"
-
-
 def record_effects(
     work: UnitOfWork, reports: Sequence[RecordEffect]
 ) -> list[EffectRecord | HoldfastError]:
@@ -135,7 +135,10 @@ def _explain_unkept(work: UnitOfWork, report: RecordEffect) -> EffectRecord | Ho
 def record_notes(
     work: UnitOfWork, reports: Sequence[AskQuestion] | Sequence[Suspend]
 ) -> dict[str, HoldfastError]:
-    """Remember what is to be known when a function runs again; for which task there is no room."""
+    """Record the notes as effects for the next attempt.
+
+    Return the tasks that have no room for them.
+    """
     effects = [(r.task_id, r.fence, name, value, 0) for r in reports for name, value in r.notes]
     kept = keep(work.tx, work.bounds, effects) if effects else set()
     refused: dict[str, HoldfastError] = {}
@@ -184,7 +187,7 @@ def send_signals(
 
 
 def _find_awaited(work: UnitOfWork, sent: set[tuple[str, str]]) -> set[tuple[str, str, str]]:
-    """What whoever waits for one of these signals waits for: it alone, or several things."""
+    """The waits that these signals may end: on one signal alone, and on several things at once."""
     targets = sorted({target for target, _ in sent})
     rows = work.tx.read("several_awaited", targets=targets) if targets else []
     alone = {(f"{target} {name}", target, name) for target, name in sent}
@@ -198,11 +201,11 @@ def _find_awaited(work: UnitOfWork, sent: set[tuple[str, str]]) -> set[tuple[str
 
 
 def take_signal(work: UnitOfWork, report: TakeSignal) -> EffectRecord:
-    """Give the attempt the oldest signal of the name, or what it took under this name before."""
+    """Give the attempt the oldest signal of the name, or the one that this effect holds already."""
     known = _find_effect(work, report)
     if known.found or not known.answer.ok:
         return known
-    # What the signal says is not known before it is taken, and nothing is taken to be lost.
+    # The payload is not known before the signal is taken, so there must be room for the largest.
     _require_room(work, report, work.bounds.max_payload + len(_SIGNAL_TEMPLATE))
     taken = work.tx.write(
         "take_signal",
@@ -220,7 +223,7 @@ def take_signal(work: UnitOfWork, report: TakeSignal) -> EffectRecord:
 
 
 def wake_for_signals(work: UnitOfWork) -> None:
-    """Make due whatever waits for a signal that is there."""
+    """Make the tasks due that wait for a signal which is there."""
     if work.awaited:
         awaited, work.awaited = sorted(work.awaited), set()
         work.change_tasks("wake_for_signals", rows=awaited)
@@ -241,14 +244,14 @@ def spawn_tasks(work: UnitOfWork, report: Spawn) -> EffectRecord:
     creation.insert_tasks(
         work, [(task, report.actor) for task in tasks], {}, run_holds=parent["run_holds"]
     )
-    # What the children were given is kept beside their ids, by the attempt that gave it.
+    # The payloads of the children count against the bounds too, under the effect with their ids.
     effect = (report.task_id, report.fence, report.name, value, report.size)
     keep(work.tx, work.bounds, [effect])
     return replace(known, value=ids, found=True)
 
 
 def _find_effect(work: UnitOfWork, report: RecordEffect | TakeSignal | Spawn) -> EffectRecord:
-    """What the task has under that name already, if the attempt may still act."""
+    """The effect that the task has under the name already, if the attempt may still act."""
     if not work.tx.read("live_attempts", rows=[(report.task_id, report.fence)]):
         return EffectRecord(
             answer=answer_renewal(report, _attempt_record(work, report)), found=False
@@ -270,7 +273,7 @@ def _attempt_record(work: UnitOfWork, report: Report) -> Row:
 
 
 def _explain_unsent(work: UnitOfWork, signal: SendSignal) -> TransitionResult | HoldfastError:
-    """Nothing was kept: the same key was sent before, or nobody is there to receive it."""
+    """Say why no signal was kept: its key was sent before, or its target receives none."""
     rows = work.tx.read("signal_target", target=signal.target)
     if not rows:
         return refuse(Refusal.NOT_FOUND, None)
@@ -279,7 +282,7 @@ def _explain_unsent(work: UnitOfWork, signal: SendSignal) -> TransitionResult | 
         detail = f'it waits for signals to its run: hf.signal("{run_id}", "{signal.signal}", …)'
         return refuse(Refusal.PART_OF_RUN, status, detail)
     about = {"target": signal.target, "name": signal.signal, "key": signal.key}
-    # Before its end: the same again is success, much later too.
+    # Before the check for an end: the same signal again succeeds, even after the target has ended.
     sent = work.tx.read("signal_by_key", **about)
     if signal.key is None or not sent:
         return refuse(Refusal.ALREADY_TERMINAL, status, "it waits for nothing any more")

@@ -1,4 +1,4 @@
-"""Effects of attempts: remembered under the fence, within the bounds, and read in pages."""
+"""Effects of attempts: recorded under the fence, within the storage bounds, and read in pages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from holdfast.model.effect import EffectRecord
 from holdfast.model.text import clean_key, encode_json
 from holdfast.store.database import Row, Transaction
 
-# How many effects are read at once.
 EFFECTS_AT_ONCE = 500
 
 
@@ -26,7 +25,7 @@ class EffectOperations:
     """The part of the worker's protocol that is about effects."""
 
     _context: EngineContext
-    # The task and the fence that a token proves.
+    # Reads the task and the fence that a token proves.
     _held: Callable[[str, str], HeldTask]
 
     @operation
@@ -48,7 +47,7 @@ class EffectOperations:
 
     @reading
     def effects(self, task_id: str) -> dict[str, Any]:
-        """What a task remembers in its present epoch, by name."""
+        """All effects of a task in its present epoch, by name."""
         known, after = dict[str, Any](), None
         while page := self.effects_page(task_id, after):
             known |= page
@@ -61,7 +60,7 @@ class EffectOperations:
     def effects_page(
         self, task_id: str, after: str | None = None, limit: int = EFFECTS_AT_ONCE
     ) -> dict[str, Any]:
-        """So many of them, oldest first, behind the one of a name."""
+        """Effects of a task, oldest first, `limit` of them after the one named `after`."""
         identifier = validation.task_id(task_id)
 
         def read(tx: Transaction) -> list[Row]:
@@ -77,7 +76,7 @@ class EffectOperations:
 
     @reading
     def check_room(self, task_id: str, token: str, name: str, size: int) -> None:
-        """Raise `TooMuchKept` before so many bytes are kept under a name that is not known yet."""
+        """Raise `TooMuchKept` if there is no room for so many bytes under a new name."""
         held = self._held(task_id, token)
         effect = (held["task_id"], held["fence"], clean_key("name", name))
         bounds = Bounds.of(self._context.settings)

@@ -1,10 +1,8 @@
-"""Commands for another version than there is: refused, and told of once in the run they were for.
+"""Expected versions: commands that are meant for one version of a run or task.
 
-A version that has passed never comes again, so that only one which has not come yet is waited for.
-
-What is asked before a command that was meant for one version of a run or task.
-
-Versions that commands were meant for: looked at, and held still, before they are carried out.
+The version is checked, and its row locked, before the command is carried out. A command for another
+version is refused, and recorded in the run as a conflict. Only a version that has not come yet can
+be waited for.
 """
 
 from __future__ import annotations
@@ -23,12 +21,14 @@ from holdfast.model.result import Expectation
 from holdfast.model.status import RUN_TERMINAL, TERMINAL
 from holdfast.store.database import Row
 
+_ENDED = frozenset({*TERMINAL, *RUN_TERMINAL})
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VersionedCommand:
-    """A command by its name, the version it is for, who gave it, and the message it came with.
+    """A command by its name, the version it is for, its actor, and the message it came with.
 
-    Who is `patient` waits for a version that has not come yet, and nothing is told of it.
+    A `patient` command waits for a version that has not come yet, and no conflict is recorded.
     """
 
     name: str
@@ -39,9 +39,9 @@ class VersionedCommand:
 
 
 class ExpectVersion:
-    """An operation that has a run or task held still at a version, or tells that it is at another.
+    """An operation that locks a run or task at a version, or says that it is at another.
 
-    With no fields of its own: each is an operation on a run or on a task besides.
+    It has no fields of its own, because each kind is an operation on a run or on a task as well.
     """
 
     __slots__ = ()
@@ -58,11 +58,8 @@ class ExpectRunVersion(RunOperation, ExpectVersion):
     command: VersionedCommand
 
 
-_ENDED = frozenset({*TERMINAL, *RUN_TERMINAL})
-
-
 def check_expected_version(work: UnitOfWork, operation: ExpectVersion) -> Expectation:
-    """The row is locked: what is seen here is so until the transaction has ended."""
+    """Compare the version of a locked row, which stays the same until the transaction has ended."""
     row, command = _find_row(work, operation), operation.command
     early = row["version"] < command.expected_version
     if not early and not _has_changed(work, row["id"], command.expected_version):
@@ -74,7 +71,10 @@ def check_expected_version(work: UnitOfWork, operation: ExpectVersion) -> Expect
 
 
 def record_conflict(work: UnitOfWork, row: Row, command: VersionedCommand) -> None:
-    """Tell of it in the run, unless that or the task has ended; a lone task has none."""
+    """Record a conflict in the run, unless the run or the task has ended.
+
+    A lone task has no run.
+    """
     told: dict[str, object] = {
         "asked": command.name,
         "expected_version": command.expected_version,
@@ -103,7 +103,7 @@ def _find_row(work: UnitOfWork, operation: ExpectVersion) -> Row:
 
 
 def _has_changed(work: UnitOfWork, entity: str, version: int) -> bool:
-    """Whether anything has happened since a version, but for other conflicts."""
+    """Whether the run or task has changed since a version, conflicts aside."""
     return bool(work.tx.read("changes_since", entity=entity, seen=version))
 
 
@@ -113,7 +113,10 @@ class Expectations:
 
     @operation
     def check(self, target: str, command: VersionedCommand) -> Future[Expectation]:
-        """Whether a run or task is at the version that a command is for; if not, tell of it."""
+        """Check whether a run or task is at the version of a command.
+
+        If not, record the conflict.
+        """
         validation.number("expected_version", command.expected_version, least=1)
         if target.startswith("r_"):
             return self._context.submit(

@@ -1,4 +1,4 @@
-"""What a task with all its needs still waits for: its condition, its list, its turn."""
+"""Loops and conditions: tasks whose needs are done start, are skipped, or expand into items."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ITEMS_AT_ONCE = 2_000
 
 
 def evaluate_tasks(work: UnitOfWork, ids: Iterable[str]) -> None:
-    """Let start, skip or expand the tasks whose needs are all done."""
+    """Start, skip or expand the tasks whose needs are all done."""
     rows = work.tx.read("ripe_tasks", ids=sorted(set(ids)))
     written = _read_scripts(work, rows)
     titles: list[tuple[str, str]] = []
@@ -65,12 +65,12 @@ def evaluate_tasks(work: UnitOfWork, ids: Iterable[str]) -> None:
     for loop_id, total in loops:
         if work.change_tasks("expand_loop", task_id=loop_id, total=total):
             work.groups_to_settle.add(loop_id)
-    # Last, for who goes back takes along what has just begun.
+    # Last: a task that goes back also takes back the tasks that have just started.
     _end_unresolved(work, [row for row in rows if row["id"] in unresolved], unresolved)
 
 
 def _read_scripts(work: UnitOfWork, rows: list[Row]) -> dict[str, Script]:
-    """The texts of those that are steps of a workflow file, to see whether they can be told."""
+    """The texts of tasks that are steps of a workflow file, to test whether they can be written."""
     found = []
     for row in rows:
         run = step_texts.facts_of(work, row)
@@ -85,7 +85,7 @@ def _describe_problem(step: Step, error: Unresolved) -> str:
 
 
 def _end_unresolved(work: UnitOfWork, rows: list[Row], problems: dict[str, str]) -> None:
-    """Go back, or end what cannot begin, as its step says."""
+    """Send tasks that cannot begin back to an earlier step, or end them, as their steps say."""
     for row in rows:
         problem, plan = problems[row["id"]], step_texts.step_of(work, row).on_failure
         if row["on_failure"] == "goto" and work.change_tasks(
@@ -106,7 +106,7 @@ def _start_and_skip(work: UnitOfWork, starting: list[str], skipped: list[str]) -
 
 
 def start_next_items(work: UnitOfWork, ids: Iterable[str]) -> None:
-    """Start the next items of loops that have room; make more of them when they run out."""
+    """Start the next items of loops that have room, and make more items when none is left."""
     for row in work.tx.read("loops_with_room", ids=sorted(set(ids))):
         step = step_texts.step_of(work, row)
         room = step.parallel - row["active"]
@@ -129,14 +129,14 @@ def _start_items(work: UnitOfWork, loop: Row, count: int) -> list[Row]:
         rows = work.change_tasks("start_items", **asked)
     else:
         rows = _start_needed_items(work, loop)
-    # RETURNING has no order; the ids of what is made next follow that of the list.
+    # RETURNING has no order, and the ids of the tasks made next follow the order of the list.
     return sorted(rows, key=lambda row: int(row["item"]))
 
 
 def _start_needed_items(work: UnitOfWork, loop: Row) -> list[Row]:
-    """Start the items without which nobody leaves a loop that is full.
+    """Start items in a full loop whose items under way wait for them, so that none would ever end.
 
-    Who has their place was told to wait for them while they were done; then they began again.
+    An item under way came to need another one that was done; then the other one began again.
     """
     needed = work.tx.read("needed_items", loop_id=loop["id"], first=loop["first"])
     ids = [
@@ -148,7 +148,7 @@ def _start_needed_items(work: UnitOfWork, loop: Row) -> list[Row]:
 
 
 def _list_if_unchanged(work: UnitOfWork, loop: Row, step: Step) -> list[Any] | None:
-    """The list of a loop under way; None where it has gone since, or is another by now."""
+    """The list of a loop under way; None if it cannot be read any more, or may have changed."""
     try:
         values = _resolve_list(work, loop, step)
     except Unresolved:
@@ -163,7 +163,7 @@ def _list_if_unchanged(work: UnitOfWork, loop: Row, step: Step) -> list[Any] | N
 
 
 def _list_source(work: UnitOfWork, loop: Row, step: Step) -> Row | None:
-    """The step that gives a loop its list."""
+    """The task of the step whose output is the list of a loop."""
     over = step.for_each
     if over is None or over.step is None:
         return None
@@ -171,9 +171,9 @@ def _list_source(work: UnitOfWork, loop: Row, step: Step) -> Row | None:
 
 
 def _await_list(work: UnitOfWork, loop: Row, step: Step) -> bool:
-    """Let a loop wait, with what it has not made, for a list that is to come, or begin it again.
+    """Make a loop need the step of its list and the verifiers of that, or else reopen the loop.
 
-    It needs whatever gives its list no more by somebody's word alone: that word is taken back.
+    The loop lacks that need only if a person has removed it.
     """
     source = _list_source(work, loop, step)
     if source is not None and source["status"] != "done":
@@ -190,7 +190,10 @@ def _await_list(work: UnitOfWork, loop: Row, step: Step) -> bool:
 
 
 def _make_items(work: UnitOfWork, loop: Row, step: Step, values: list[Any]) -> None:
-    """Make the next items, idle, each with its value; its body comes with its turn."""
+    """Make the next items, idle, each with its value.
+
+    The tasks of an item are made when it starts.
+    """
     first = loop["made"]
     chosen = values[first : first + ITEMS_AT_ONCE]
     run = step_texts.facts_of(work, loop)
@@ -245,12 +248,12 @@ def _item_value(work: UnitOfWork, item_id: str) -> object:
 
 
 def _item_variables(run: RunFacts, item: object) -> dict[str, Any]:
-    """What is known of an item before any step of it is done."""
+    """The variables that an item has before any step of it is done."""
     return {"input": run.value, "run": tell_run(run.id, run.workflow, run.key), "item": item}
 
 
 def _item_title(run: RunFacts, step: Step, item: object) -> str | None:
-    """What people read of an item; its place where that cannot be told."""
+    """The title of an item; None if its step has none, or its text cannot be written."""
     if step.title is None:
         return None
     with suppress(Unresolved):

@@ -1,4 +1,4 @@
-"""Links between tasks that are there already: who comes to need another, and needs it no more."""
+"""Needs between existing tasks: added and removed by people and programs."""
 
 from __future__ import annotations
 
@@ -70,14 +70,15 @@ def _refuse_unknown(needs: Sequence[str], known: Collection[str]) -> None:
 
 
 def _insert_links(work: UnitOfWork, task: Row, needs: Sequence[str], version: int) -> None:
-    """Note since when a task needs others: the event of that version says that it is by hand.
+    """Store new needs with the version that added them: its event says that it was done by hand.
 
-    A lone one that has never run needed them from the beginning: no plan that is reset forgets it.
+    The needs of a lone task that has never run count from version 1, so that a reset of its plan
+    keeps them.
     """
     since = 1 if task["run_id"] is None and not task["attempt"] else version
     work.tx.run("insert_needs", rows=[(task["id"], need, since) for need in needs])
     if task["run_id"] is not None:
-        # What a step has made may have failed, and matters to the run from now on.
+        # A needed task that a step made may have failed, and counts for the run from now on.
         work.runs_with_failure.add(task["run_id"])
         work.runs_to_settle.add(task["run_id"])
 
@@ -96,7 +97,7 @@ def unblock_task(operation: UnblockTask, work: UnitOfWork) -> TransitionResult:
     )
     gone = [row["need_id"] for row in asked if row not in kept]
     if operation.on is None:
-        # Asked for all, and of the others nothing is waited for.
+        # All needs were to be removed: of those that stay, only open ones are worth a refusal.
         kept = [] if gone else [row for row in kept if row["status"] != "done"]
     if kept and task["status"] in _WAITING_STATUSES:
         detail = _describe_kept_link(work, task, min(kept, key=lambda row: row["status"] == "done"))
@@ -121,9 +122,9 @@ def _delete_links(
 
 
 def _may_be_removed(work: UnitOfWork, task: Row, link: Row) -> bool:
-    """Whether somebody linked two tasks by hand, or what is needed could never be done.
+    """Whether a need was added by hand, or closes a cycle, so that it could never be met.
 
-    A lone task was given by hand what it needs from the beginning; a plan's order came later.
+    The first needs of a lone task were given by hand; the order of a plan came later.
     """
     if link["need_id"] in read_event_data(link["data"]).get("linked", ()):
         return True
@@ -133,7 +134,7 @@ def _may_be_removed(work: UnitOfWork, task: Row, link: Row) -> bool:
 
 
 def _describe_kept_link(work: UnitOfWork, task: Row, link: Row) -> str:
-    """Whose word it is that a task needs another, and what would help instead."""
+    """Say that a need comes from the workflow or plan, and what meets or removes it instead."""
     need = link["need_id"]
     whose = "plan" if task["run_id"] is None else "workflow"
     told = f"its {whose} has it wait for {name_tasks(work.tx, [need])[need]} {need}"

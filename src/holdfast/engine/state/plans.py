@@ -1,4 +1,4 @@
-"""Planning: a task becomes a plan of children, which run as a chain or as a graph."""
+"""Plans: a task gets children, which run as a chain or as a graph once the plan is finalized."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def start_planning(operation: StartPlanning, work: UnitOfWork) -> TransitionResu
 
 
 def reorder_plan(operation: ReorderPlan, work: UnitOfWork) -> TransitionResult:
-    """Put the children of an open plan in another order; all of them are named, each once."""
+    """Put the idle children of an active plan in another order, which names each of them once."""
     found = work.tx.read("task_by_id", task_id=operation.task_id)
     if not found or found[0]["planning_phase"] != "active":
         return _refuse(work, operation.task_id, "only a plan that is being made can be reordered")
@@ -62,7 +62,7 @@ def _check_order(order: Sequence[str], children: Sequence[str]) -> None:
 
 
 def reset_tasks_below(work: UnitOfWork, plan_id: str, actor: str) -> None:
-    """Bring all below a plan that was reset back to where it was before it was finalized."""
+    """Reset all tasks below a plan that was reset, as they were before it was finalized."""
     rows = work.change_tasks("reset_below", task_id=plan_id, actor=actor)
     reopen.supersede_children(work, rows, actor)
     _forget_order(work, plan_id, actor)
@@ -71,7 +71,7 @@ def reset_tasks_below(work: UnitOfWork, plan_id: str, actor: str) -> None:
 
 
 def _forget_order(work: UnitOfWork, plan_id: str, actor: str) -> None:
-    """A plan that is made anew may have another order: the old one would close a circle with it."""
+    """Delete the order of a plan that is made anew: with another order it could form a cycle."""
     work.tx.run("forget_order", task_id=plan_id)
     work.change_tasks("unblock_children", task_id=plan_id, actor=actor)
 
@@ -88,7 +88,7 @@ def finalize_plan(operation: FinalizePlan, work: UnitOfWork) -> TransitionResult
     if not work.change_tasks("finalize_plan", shape=_name_shape(operation), **named):
         return _answer_not_finalized(work, operation)
     if needs:
-        # A child may have run before it was planned: it needs them from the time it is queued.
+        # A child may have run before it was planned: its needs count from the time it is queued.
         versions = {row["id"]: row["version"] for row in children}
         since = [(child, need, versions[child] + 1) for child, need in needs]
         work.tx.run("insert_needs", rows=since)
@@ -99,9 +99,9 @@ def finalize_plan(operation: FinalizePlan, work: UnitOfWork) -> TransitionResult
 
 
 def advance_plan(operation: AdvancePlan, work: UnitOfWork) -> TransitionResult:
-    """Look again at a plan, or at who waits: nothing below may be open, or its signal be there.
+    """Advance a plan or a waiting task: settle it, wake it, or replace its superseded needs.
 
-    Or what it needs counts no more.
+    A plan is settled if nothing below it is open; a task is woken if its signal is there.
     """
     found = work.tx.read("task_by_id", task_id=operation.task_id)
     if not found or not _look_again_at(work, found[0], operation.actor):
@@ -121,14 +121,14 @@ def _look_again_at(work: UnitOfWork, task: Row, actor: str) -> bool:
 
 
 def inherit_needs(work: UnitOfWork, plans: Sequence[str], actor: str) -> None:
-    """Let all below some plans wait for what those wait for, and stand still if they fail."""
+    """Make all tasks below some plans need what the plans need; failed plans hold them."""
     work.tx.run("inherit_needs", ids=plans)
     work.change_tasks("block_children", ids=plans, actor=actor)
     work.groups_to_settle.update(plans)
 
 
 def refuse_needs_on_parts(work: UnitOfWork, plan_id: str, needs: Sequence[str]) -> None:
-    """Refuse that a plan needs what is below it: all below it would wait for that, itself too."""
+    """Refuse needs of a plan on its own parts: each part inherits them, and would need itself."""
     for row in work.tx.read("parts_among", task_id=plan_id, ids=needs) if needs else ():
         told = f"{row['part_id']} is a part of {plan_id}, which waits for its parts without a need"
         raise InvalidInput("needs", f"{told}: that is a cycle")
@@ -139,9 +139,9 @@ def _read_needs(work: UnitOfWork, task_id: str) -> list[str]:
 
 
 def rerun_plan(work: UnitOfWork, task_id: str, actor: str) -> bool:
-    """Run a plan that has ended again, with all below it and all that needs any of it.
+    """Run a plan that has ended again, with all tasks below it and all that need any of these.
 
-    Those around it go on. A part that needs another begins again with whoever needs that.
+    The plans around it go on. Parts that need another part begin again as its dependents.
     """
     rows = work.change_tasks("rerun_plan", task_id=task_id, actor=actor)
     if not rows:
@@ -152,7 +152,7 @@ def rerun_plan(work: UnitOfWork, task_id: str, actor: str) -> bool:
     again = work.change_tasks("rerun_parts", ids=parts, actor=actor)
     reopen.supersede_children(work, again, actor)
     work.change_tasks("lift_failing_below", ids=[task_id], actor=actor)
-    # All that was in it may have been deleted.
+    # All parts of the plan may have been deleted, so that nothing else would settle it.
     work.groups_to_settle.add(task_id)
     if rows[0]["parent_id"] is not None:
         reopen.retry_task_tree(work, task_id, actor, rows)
@@ -164,7 +164,7 @@ def _idle_children(children: Sequence[Row]) -> list[str]:
 
 
 def _needs_to_insert(operation: FinalizePlan, children: Sequence[Row]) -> list[tuple[str, str]]:
-    """Each child that has not begun needs the one before it, or what the graph says."""
+    """The needs of each child that has not begun: the child before it, or those of the graph."""
     if operation.graph is None:
         return list(_chain_needs(children))
     known = {row["id"] for row in children}
@@ -179,7 +179,10 @@ def _needs_to_insert(operation: FinalizePlan, children: Sequence[Row]) -> list[t
 
 
 def _chain_needs(children: Sequence[Row]) -> Iterator[tuple[str, str]]:
-    """Who has begun did so by itself: it stands for nothing before it, which is waited for too."""
+    """A child needs the one before it, and every earlier one that has begun but is not done.
+
+    A child that has begun did so by itself, so it does not stand for the children before it.
+    """
     unfinished: list[str] = []
     before: str | None = None
     for row in children:
@@ -193,9 +196,9 @@ def _chain_needs(children: Sequence[Row]) -> Iterator[tuple[str, str]]:
 
 
 def _existing_waits(work: UnitOfWork, plan: str, children: Sequence[Row]) -> list[tuple[str, str]]:
-    """Who waits for whom already, in the plan and outside it.
+    """The pairs of tasks that wait for each other already, in the plan and outside it.
 
-    A plan waits for its children, and they will wait for whatever it needs.
+    A plan waits for its children, and its children will inherit its needs.
     """
     ids = [row["id"] for row in children]
     found = work.tx.read("needs_behind", ids=[plan, *ids])
@@ -226,7 +229,7 @@ def _refuse_cycle(work: UnitOfWork, graph: Sequence[tuple[str, str]]) -> None:
 
 
 def _find_cycle(waiting: dict[str, set[str]]) -> list[str]:
-    """Of tasks of which each waits for another one of them, some that wait for each other."""
+    """One cycle among tasks that each wait for another of them."""
     path = [min(waiting)]
     while (following := min(waiting[path[-1]])) not in path:
         path.append(following)
@@ -254,7 +257,10 @@ def _answer_not_finalized(work: UnitOfWork, operation: FinalizePlan) -> Transiti
 def _answer_finalized_before(
     work: UnitOfWork, operation: FinalizePlan, status: str
 ) -> TransitionResult:
-    """That the same was asked for before; of an imported plan nobody knows what was."""
+    """Answer a repeated finalize with success if its shape is the same.
+
+    An imported plan has no shape.
+    """
     found = work.tx.read("last_planned", task_id=operation.task_id)
     shape = read_event_data(found[0]["data"]).get("shape") if found else None
     if shape in {None, _name_shape(operation)}:
@@ -267,7 +273,7 @@ def _answer_finalized_before(
 
 
 def _name_shape(operation: FinalizePlan) -> str:
-    """A short name of what is asked for, the same for the same needs in another order."""
+    """A short name of the wanted needs, the same for the same needs in another order."""
     if operation.graph is None:
         return "chain"
     pairs = sorted(set(operation.graph))

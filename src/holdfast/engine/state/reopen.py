@@ -1,6 +1,6 @@
-"""Back from an end: retry, re-open and everything that must come back with it.
+"""Re-opening: retry and re-open of tasks and runs, with all that must come back with them.
 
-What a verifier said with its last round, kept until what it rejected begins again.
+The last rejection of a verifier is kept as its error until the rejected work begins again.
 """
 
 from __future__ import annotations
@@ -20,17 +20,26 @@ from holdfast.model.status import RUN_TERMINAL, Hold, RunStatus, TaskKind
 from holdfast.model.verdict import Verdict, find_items_mistake
 from holdfast.store.database import Row, Transaction
 
+ENDED_BADLY = ("failed", "cancelled")
+MAX_TASKS_FOR_PEOPLE = 1_000
+# Parameters of `reopen_tasks`: tasks by id, tasks with dependents to reopen, and the statuses.
+ChosenTasks = dict[str, Sequence[str]]
+STARTED_STATUSES = ("queued", "running", "done", "failed", "cancelled")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LastRejection:
-    """What is to be done otherwise, and the places of a loop's items that are meant, or all."""
+    """The feedback of a rejection, and the places of the rejected items of a loop.
+
+    No places mean all.
+    """
 
     feedback: Any = None
     items: tuple[int, ...] = ()
 
 
 def write_rejection(verdict: Verdict, task: Row) -> str:
-    """A verdict as the error of its verifier, with the epoch of the loop that the places are of."""
+    """Write a rejection as the error of its verifier, with the epoch of the loop of its places."""
     said = {"rounds": task["max_rounds"], "feedback": verdict.feedback}
     if verdict.items:
         said |= {"items": verdict.items, "epoch": task["subject_epoch"]}
@@ -38,16 +47,19 @@ def write_rejection(verdict: Verdict, task: Row) -> str:
 
 
 def read_last_rejection(tx: Transaction, verifier: Row) -> LastRejection:
-    """What a verifier without rounds has said; of a loop that has begun anew, all is meant."""
+    """Read the last rejection of a verifier.
+
+    If its loop has begun a new epoch, all items are meant.
+    """
     said = _parse_verdict(verifier["error"]) or _read_earlier_verdict(tx, verifier["id"])
     items = said.get("items", ())
-    # Whoever may write an error may write anything into it.
+    # An error may hold anything, because workers and people write errors too.
     known = said.get("epoch") == verifier["subject_epoch"] and find_items_mistake(items) is None
     return LastRejection(feedback=said.get("feedback"), items=tuple(items) if known else ())
 
 
 def _read_earlier_verdict(tx: Transaction, task_id: str) -> dict[str, Any]:
-    """The verdict in whose place another error stands by now: a person's word."""
+    """The last rejection among the events, if another error has replaced it on the task."""
     for event in reversed(tx.read("entity_events", entity=task_id)):
         told = json.loads(event["data"] or "null")
         if isinstance(told, dict) and (said := _parse_verdict(json.dumps(told.get("error")))):
@@ -60,19 +72,12 @@ def _parse_verdict(error: str | None) -> dict[str, Any]:
     return said if isinstance(said, dict) and "rounds" in said and "feedback" in said else {}
 
 
-ENDED_BADLY = ("failed", "cancelled")
-MAX_TASKS_FOR_PEOPLE = 1_000
-# The tasks that are named, those behind whom all begins again, and in which statuses that may be.
-ChosenTasks = dict[str, Sequence[str]]
-STARTED_STATUSES = ("queued", "running", "done", "failed", "cancelled")
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReopenExtent:
-    """How far a re-open goes: up to what a verifier needs, leaving one task out.
+    """How far a re-open goes: to tasks that the verifier `until` needs, without the task `apart`.
 
-    The `feedback` is for all that is done again, what follows up for the task `told` alone. Where a
-    person begins it again, what goes back may do so as often as at first: it is `renewed`.
+    The `feedback` is for all tasks that are re-opened, the `follow_up` for the task `told` alone.
+    If a person re-opens them, they may go back as often as at first: they are `renewed`.
     """
 
     until: str | None = None
@@ -89,7 +94,7 @@ NO_LIMIT = ReopenExtent()
 def retry_run(
     work: UnitOfWork, run_id: str, actor: str, named: str | None = None
 ) -> TransitionResult:
-    """Try again what failed in a run; one that was called ends with its caller, and so begins."""
+    """Retry what failed in a run; an ended called run is retried through its caller."""
     call = child_run_refusals.find_ended_call(work.tx, run_id)
     if call is None:
         return retry_run_itself(work, run_id, actor, named)
@@ -107,7 +112,7 @@ def retry_run_itself(
 ) -> TransitionResult:
     """Re-open every failed or cancelled task of a run, and the run if it had ended.
 
-    A run may have completed without what a step has made: that is taken up where it is named.
+    A completed run may have a failed task that a step made; it is retried if it is `named`.
     """
     reopened = work.change_runs("reopen_run", run_id=run_id, statuses=ENDED_BADLY, actor=actor)
     rows = _retry_tasks(work, run_id, actor, named)
@@ -121,7 +126,7 @@ def retry_run_itself(
 
 
 def _retry_tasks(work: UnitOfWork, run_id: str, actor: str, named: str | None = None) -> list[Row]:
-    """Retry what failed; a verifier out of rounds begins again with what it verifies."""
+    """Retry the failed tasks of a run; a verifier without rounds begins again with its subject."""
     for verifier in work.tx.read("spent_verifiers", run_id=run_id):
         reopen_rejected_work(work, verifier, actor)
     rows = work.change_tasks("retry_run_tasks", run_id=run_id, named=named, actor=actor)
@@ -130,7 +135,7 @@ def _retry_tasks(work: UnitOfWork, run_id: str, actor: str, named: str | None = 
 
 
 def retry_from_step(work: UnitOfWork, run_id: str, step: str, actor: str) -> TransitionResult:
-    """Re-open a step and everything that needs it, whatever became of them."""
+    """Re-open a step and everything that needs it, in any status but idle."""
     if not work.tx.read("run_by_id", run_id=run_id):
         return refuse(Refusal.NOT_FOUND, None)
     if (call := child_run_refusals.find_ended_call(work.tx, run_id)) is not None:
@@ -157,7 +162,10 @@ def reopen_task(
     statuses: Sequence[str],
     extent: ReopenExtent = NO_LIMIT,
 ) -> list[Row]:
-    """Re-open a task and what needs it; a run that had ended badly comes back whole."""
+    """Re-open a task and its dependents, with its run.
+
+    What failed or was cancelled in the run is retried.
+    """
     rows = reopen_task_within_run(work, task_id, actor, statuses, replace(extent, renewed=True))
     if rows and rows[0]["run_id"] is not None:
         reopen_run(work, rows[0]["run_id"], actor, retry_failed=True)
@@ -171,19 +179,19 @@ def reopen_task(
 def retry_task_tree(
     work: UnitOfWork, task_id: str, actor: str, reopened: Sequence[Row] = ()
 ) -> list[Row]:
-    """Without a run, the topmost parent stands for it: what failed below it is tried again."""
+    """Retry what failed in the tree of a task without a run, below its topmost parent."""
     rows = work.change_tasks("retry_task", task_id=task_id, actor=actor)
     back = [*reopened, *rows]
     parents = {row["parent_id"] for row in back if row["parent_id"] is not None}
     ids = sorted(parents | {row["entity"] for row in back})
     work.change_tasks("lift_failing_below", ids=ids, actor=actor)
-    # What had failed of a plan may have been deleted since.
+    # The failed parts of a plan may have been deleted since, so that nothing else would settle it.
     work.groups_to_settle.update(row["entity"] for row in rows if row["kind"] == TaskKind.GROUP)
     return rows
 
 
-def lift_failing(work: UnitOfWork, task_id: str, actor: str) -> None:
-    """Let the tree of a task go on; whatever else of it has failed holds it again."""
+def lift_failing_tree(work: UnitOfWork, task_id: str, actor: str) -> None:
+    """Lift hold failing in the tree of a task; other tasks that have failed there set it again."""
     work.change_tasks("lift_failing_below", ids=[task_id], actor=actor)
     work.groups_to_settle.add(task_id)
     for row in work.tx.read("failed_in_tree", task_id=task_id):
@@ -191,14 +199,14 @@ def lift_failing(work: UnitOfWork, task_id: str, actor: str) -> None:
 
 
 def _lift_failing_trees(work: UnitOfWork, rows: Iterable[Row], actor: str) -> None:
-    """Lift, without a run, what held the other parts of plans because of what came back."""
+    """Lift hold failing in the trees of re-opened tasks that have no run."""
     alone = (row["parent_id"] for row in rows if row["run_id"] is None)
     for parent in sorted({each for each in alone if each is not None}):
-        lift_failing(work, parent, actor)
+        lift_failing_tree(work, parent, actor)
 
 
 def reopen_dependents(work: UnitOfWork, ids: Sequence[str], actor: str) -> None:
-    """Re-open what needs some tasks without a run that begin again, and all that needs that."""
+    """Re-open all that transitively need some tasks without a run that begin again."""
     behind: ChosenTasks = {"ids": [], "beyond": ids, "statuses": STARTED_STATUSES}
     rows, _ = _reopen_all(work, behind, actor, ReopenExtent(renewed=True))
     _lift_failing_trees(work, rows, actor)
@@ -207,13 +215,16 @@ def reopen_dependents(work: UnitOfWork, ids: Sequence[str], actor: str) -> None:
 def reopen_task_within_run(
     work: UnitOfWork, task_id: str, actor: str, statuses: Sequence[str], extent: ReopenExtent
 ) -> list[Row]:
-    """Re-open a task and what needs it, the groups around all of that and what needs those."""
+    """Re-open a task and its dependents, and the groups around them with the dependents of these.
+
+    The run stays as it is.
+    """
     chosen = {"ids": [task_id], "beyond": [], "statuses": statuses}
     return _reopen_all(work, chosen, actor, extent)[0]
 
 
 def reopen_groups_around(work: UnitOfWork, ids: Sequence[str], actor: str) -> list[str]:
-    """Bring back the groups around tasks that were taken out of their end."""
+    """Re-open the ended groups around re-opened tasks; return these groups."""
     rows = work.change_tasks("reopen_above", ids=ids, actor=actor)
     around = [row["entity"] for row in rows]
     work.groups_to_settle.update(around)
@@ -223,9 +234,9 @@ def reopen_groups_around(work: UnitOfWork, ids: Sequence[str], actor: str) -> li
 def reopen_subject(
     work: UnitOfWork, verifier: Row, items: Sequence[int], said: ReopenExtent, actor: str
 ) -> None:
-    """Begin again with what was verified, up to the verifier; of a loop, with the items meant.
+    """Re-open the subject of a verifier and the tasks between both; of a loop, the given items.
 
-    What needs any of it beside the verifier, by somebody's word, waits for it again.
+    Other tasks that need any of these, by a need added by hand, wait for them again.
     """
     subject = verifier["verifies"]
     extent = replace(said, until=verifier["id"], apart=verifier["id"])
@@ -246,7 +257,7 @@ def reopen_subject(
 
 
 def reopen_rejected_work(work: UnitOfWork, verifier: Row, actor: str) -> None:
-    """Begin again with what a verifier rejected with its last round, and hears of that again."""
+    """Re-open what a verifier rejected in its last round, with the feedback of that rejection."""
     said = read_last_rejection(work.tx, verifier)
     extent = ReopenExtent(feedback=json.dumps(said.feedback))
     reopen_subject(work, verifier, said.items, extent, actor)
@@ -255,9 +266,9 @@ def reopen_rejected_work(work: UnitOfWork, verifier: Row, actor: str) -> None:
 def reopen_unaccepted_work(
     work: UnitOfWork, rows: Sequence[Row], actor: str, reopened: ReopenExtent = NO_LIMIT
 ) -> None:
-    """Begin again with what verifiers that begin again had left out: what it gave is gone.
+    """Re-open the subjects that were skipped with verifiers which now begin again.
 
-    What follows up may be for a task between the two, which is re-opened once more.
+    The follow-up may be for a task between subject and verifier, which is re-opened once more.
     """
     ids = [row["entity"] for row in rows]
     said = ReopenExtent(follow_up=reopened.follow_up, told=reopened.told)
@@ -268,7 +279,7 @@ def reopen_unaccepted_work(
 def _reopen_items(
     work: UnitOfWork, verifier: Row, items: Sequence[int], feedback: str | None, actor: str
 ) -> list[Row]:
-    """The items named, or all; a loop without items has none."""
+    """Re-open the given items of a loop, or all if none is given."""
     return work.change_tasks(
         "reopen_items",
         loop_id=verifier["verifies"],
@@ -282,7 +293,7 @@ def _reopen_items(
 def _reopen_all(
     work: UnitOfWork, chosen: ChosenTasks, actor: str, extent: ReopenExtent
 ) -> tuple[list[Row], list[str]]:
-    """Re-open tasks and what needs them; the groups around all of it come back, and so on."""
+    """Re-open tasks and their dependents, the groups around these, and so on outwards."""
     found = rows = _reopen_tasks(work, chosen, actor, extent)
     groups: list[str] = []
     while found:
@@ -315,7 +326,7 @@ def _reopen_tasks(
 
 
 def unblock_task_gone_back(work: UnitOfWork, task_id: str, actor: str) -> None:
-    """Unblock a task that went back to what, by somebody's word, it needs no more."""
+    """Unblock a task that went back to a step, if a person has removed the need on that step."""
     if not work.tx.read("unmet_needs", ids=[task_id]):
         note_tasks_to_evaluate(
             work, work.change_tasks("unblock_task", task_id=task_id, ids=[], actor=actor)
@@ -323,7 +334,7 @@ def unblock_task_gone_back(work: UnitOfWork, task_id: str, actor: str) -> None:
 
 
 def note_tasks_to_evaluate(work: UnitOfWork, rows: Iterable[Row]) -> None:
-    """Look at conditions, lists, items and calls of what came back, or has all it needs now."""
+    """Note re-opened and unblocked tasks as tasks to evaluate, to settle, or as ended calls."""
     for row in rows:
         if row["kind"] == TaskKind.GROUP and row.get("begun", True):
             work.groups_to_settle |= {row["entity"], row.get("parent_id") or row["entity"]}
@@ -334,7 +345,7 @@ def note_tasks_to_evaluate(work: UnitOfWork, rows: Iterable[Row]) -> None:
 
 
 def supersede_children(work: UnitOfWork, rows: list[Row], actor: str) -> None:
-    """End for good whatever the tasks of a new epoch had made in the one before."""
+    """Supersede what tasks had made in the epoch before, and replace the needs on it."""
     if rows:
         ids = [row["entity"] for row in rows]
         over = work.change_tasks("supersede_children", ids=ids, actor=actor)
@@ -343,7 +354,7 @@ def supersede_children(work: UnitOfWork, rows: list[Row], actor: str) -> None:
 
 
 def reopen_run(work: UnitOfWork, run_id: str, actor: str, *, retry_failed: bool = False) -> None:
-    """Let a run whose task was taken out of its end go on."""
+    """Re-open the ended run of a task that was re-opened."""
     statuses = sorted(RUN_TERMINAL)
     reopened = work.change_runs("reopen_run", run_id=run_id, statuses=statuses, actor=actor)
     if retry_failed:
@@ -352,7 +363,7 @@ def reopen_run(work: UnitOfWork, run_id: str, actor: str, *, retry_failed: bool 
 
 
 def lift_failing_run(work: UnitOfWork, run_id: str, actor: str) -> None:
-    """Let a run go on in which nothing is failed any more, because all that was is done again."""
+    """Lift hold failing from a run that has no failed task any more."""
     if work.change_runs("lift_failing", run_id=run_id, actor=actor):
         work.change_tasks("copy_run_holds", ids=[run_id])
 
@@ -368,7 +379,10 @@ def _continue_run(work: UnitOfWork, run_id: str, actor: str, reopened: list[Row]
 
 
 def _refuse_empty_retry(work: UnitOfWork, run_id: str, named: str | None) -> TransitionResult:
-    """That nothing of a run has failed: it may have come back from its end before."""
+    """Refuse a retry of a run without failed tasks.
+
+    It is a repetition if the run was re-opened before.
+    """
     found = work.tx.read("run_by_id", run_id=run_id)
     if not found:
         return refuse(Refusal.NOT_FOUND, None)
@@ -380,7 +394,7 @@ def _refuse_empty_retry(work: UnitOfWork, run_id: str, named: str | None) -> Tra
 
 
 def _describe_task_for_approval(work: UnitOfWork, run_id: str) -> str:
-    """Which task of a run has failed and waits for a person, whom no retry spares the word."""
+    """Name a failed task of a run that waits for approval, which a retry does not replace."""
     for row in work.tx.read("tasks_of_run_for_people", run_id=run_id, count=MAX_TASKS_FOR_PEOPLE):
         if row["holds"] & Hold.APPROVAL:
             named = f"{name_tasks(work.tx, [row['id']])[row['id']]} {row['id']}"

@@ -1,4 +1,4 @@
-"""What workers report of their attempts: every statement is fenced by task and attempt."""
+"""Outcomes of reports: each is written by statements that are fenced by task and attempt."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _write_completions(
 
 
 def _fail_misfits(work: UnitOfWork, failures: list[Fail]) -> dict[str, TransitionResult]:
-    """Fail the attempts that gave something else than their steps declare."""
+    """Fail the attempts whose outputs are not what their steps declare."""
     answers = fail_tasks(work, failures) if failures else []
     return {
         each.task_id: refuse(Refusal.INVALID_OUTPUT, answer.status, json.loads(each.error))
@@ -126,7 +126,10 @@ def renew_leases(work: UnitOfWork, reports: Sequence[Renew]) -> list[TransitionR
 
 
 def _end_overspent(work: UnitOfWork, reports: Sequence[Renew]) -> dict[str, TransitionResult]:
-    """Fail the attempts that tell of more than one of them may use; their workers are to stop."""
+    """Fail the attempts that report more usage than one may have.
+
+    The answer tells their workers to stop.
+    """
     failures = usage_limits.find_overspent_attempts(work, reports)
     answers = fail_tasks(work, failures) if failures else []
     return {
@@ -164,7 +167,10 @@ def _answer_reports(
     explain: Callable[[AnyReport, Row], TransitionResult],
     conclude: Callable[[UnitOfWork, AnyReport, Row], TransitionResult | None] | None = None,
 ) -> list[TransitionResult]:
-    """RETURNING is the answer; what it leaves out is concluded otherwise, or looked up."""
+    """Answer from the rows that changed.
+
+    Conclude the other reports one by one, or explain their refusal.
+    """
     accepted = {row["entity"]: _accepted(row["status"]) for row in changed}
     refused = [report for report in reports if report.task_id not in accepted]
     if refused and conclude is not None:
@@ -182,7 +188,7 @@ def _conclude_refused(
     refused: Sequence[AnyReport],
     conclude: Callable[[UnitOfWork, AnyReport, Row], TransitionResult | None],
 ) -> dict[str, TransitionResult]:
-    """Those that run under their fence, and whose end is not for one statement to decide."""
+    """Conclude reports under a valid fence whose outcome one statement cannot decide."""
     rows = work.tx.read("task_judged", rows=[(r.task_id, r.fence) for r in refused])
     by_task = {report.task_id: report for report in refused}
     answers = {row["id"]: conclude(work, by_task[row["id"]], row) for row in rows}

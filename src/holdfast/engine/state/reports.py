@@ -1,4 +1,4 @@
-"""What a worker says of its attempt, as operations: each carries the fence its token proves."""
+"""Reports of attempts as operations: each carries the fence that the token of the worker proves."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from holdfast.model.units import Moment, parse_moment
 from holdfast.randomness import Randomness
 from holdfast.settings import Settings
 
-# A time that was misread would else stop an agent for ever.
+# Otherwise a misread time could stop an agent for ever.
 LONGEST_LIMIT = 7 * 24 * 60 * 60 * MICROSECONDS
 
 
 class HeldTask(TypedDict):
-    """The task that a worker holds, and by which attempt."""
+    """The task that a worker holds, and the fence of its attempt."""
 
     task_id: str
     fence: int
@@ -33,7 +33,7 @@ FinalReport = Complete | Fail | Release | AskQuestion | Suspend
 
 
 class ReportContext(Protocol):
-    """What reports are made with."""
+    """The parts of an engine, or of a remote store, with which reports are made."""
 
     @property
     def settings(self) -> Settings: ...
@@ -110,10 +110,10 @@ class Reports:
         )
 
     def read_token(self, task_id: str, token: str) -> HeldTask:
-        """What a token proves."""
+        """Read the fence that a token proves for a task."""
         identifier = validation.task_id(task_id)
         text = clean_text("token", token)
-        # Also of a token that is not genuine the row decides.
+        # A forged token gets a fence that no row has, so that the row decides here as well.
         return {
             "task_id": identifier,
             "fence": read_fence(self._context.secret, identifier, text) or FORGED,
@@ -127,7 +127,7 @@ def encode_small(field: str, value: object) -> str | None:
 
 
 def encode_usage(usage: object) -> str | None:
-    """What an attempt has used, as JSON."""
+    """Check the usage of an attempt, and write it as JSON."""
     check_usage(usage)
     return encode_small("usage", usage)
 

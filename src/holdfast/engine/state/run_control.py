@@ -1,4 +1,4 @@
-"""What people and programs ask of one run."""
+"""Control of runs: cancel, expire, pause, resume, raise a budget, retry."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _cancel(work: UnitOfWork, operation: CancelRun) -> TransitionResult:
 
 
 def _expire(work: UnitOfWork, operation: ExpireRun) -> TransitionResult:
-    """End a run that was not done in time, and with it whatever of it is open."""
+    """Fail a run that has passed its time limit, and cancel its open tasks."""
     found = work.tx.read("run_by_id", run_id=operation.run_id)
     limit = describe_duration(found[0]["time_limit"] or 0) if found else ""
     problem = json.dumps({"code": "deadline", "message": f"it was not done within {limit}"})
@@ -89,7 +89,7 @@ def _raise_budget(work: UnitOfWork, operation: RaiseBudget) -> TransitionResult:
 def _copy_holds_to_tasks(
     work: UnitOfWork, operation: ControlledRun, rows: Sequence[Row]
 ) -> TransitionResult:
-    """Have the tasks of a run know its holds, if those changed."""
+    """Copy the holds of a run to its tasks, if they have changed; else refuse the operation."""
     if not rows:
         return _refuse(work, operation)
     work.change_tasks("copy_run_holds", ids=[row["entity"] for row in rows])

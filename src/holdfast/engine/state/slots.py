@@ -1,4 +1,4 @@
-"""Concurrency keys: one counter row each, changed by guarded updates after every task."""
+"""Slots: each concurrency key has one counter row, which guarded updates change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.store.database import Contended, Row
 
 WITHDRAWN_AT_ONCE = 2_000
-# Of each line, those that workers run, and those that are bare.
+# Each line has two parts: tasks that workers run, and bare tasks.
 BARE_AND_NOT = (False, True)
 
 
@@ -26,7 +26,8 @@ def take_slots(work: UnitOfWork, claimed: Iterable[Row]) -> None:
 def lock_slots(work: UnitOfWork, keys: Iterable[str]) -> None:
     """Lock counters for the rest of the transaction; wait for one only in the order of keys.
 
-    Behind a key that sorts later, waiting could close a circle: rather begin again.
+    If a key that sorts later is locked already, waiting could deadlock: the unit of work begins
+    again.
     """
     new = sorted(set(keys) - work.slots)
     if new and new[0] < max(work.slots, default=""):
@@ -39,7 +40,7 @@ def lock_slots(work: UnitOfWork, keys: Iterable[str]) -> None:
 
 
 def free_slots(work: UnitOfWork) -> None:
-    """Give back what ended tasks and runs held, and let the oldest waiting runs in."""
+    """Free the slots of ended tasks and runs, and admit the oldest waiting runs."""
     if not work.freed:
         return
     freed, work.freed = work.freed, Counter()
@@ -52,7 +53,7 @@ def free_slots(work: UnitOfWork) -> None:
 
 
 def _admit_waiting(work: UnitOfWork, key: str, count: int) -> None:
-    """Let those on who have waited longest for a key that has room: runs now, tasks in the end."""
+    """Admit the oldest runs that wait for a key with room; tasks are readmitted later, once."""
     if key.startswith(RUN_PREFIX):
         admit_runs(work, key, count)
     else:
@@ -60,10 +61,11 @@ def _admit_waiting(work: UnitOfWork, key: str, count: int) -> None:
 
 
 def readmit_tasks(work: UnitOfWork) -> bool:
-    """Let on whoever is parked though its key has room; whether anybody waits for a key at all.
+    """Readmit withdrawn tasks whose keys have room; return whether any task is withdrawn.
 
-    The first of each line, because there may be no worker for the one that has waited longest of
-    all; and once in a group, because whoever is let in and not claimed is parked again by its end.
+    The first tasks of each line are readmitted, because no worker may serve the line of the oldest
+    task. Once in a unit of work is enough: a task that is not claimed is withdrawn again at its
+    end.
     """
     work.may_readmit_tasks = False
     rows = work.tx.read("parked_keys")
@@ -78,14 +80,15 @@ def _readmit_tasks_of_key(work: UnitOfWork, key: str, count: int) -> None:
     ready_lines = [(row["agent"], row["tags"], half) for row in found for half in BARE_AND_NOT]
     if ready_lines and work.tx.write("unpark_tasks", rows=ready_lines, key=key, count=count):
         work.wake()
-        # There may be more of them now than there is room.
+        # More tasks may be in the ready index now than the key has room for.
         work.keys_to_withdraw.add(key)
 
 
 def withdraw_tasks(work: UnitOfWork) -> int:
-    """Take out of the line who waits for a key that this group filled or added to.
+    """Withdraw the tasks that wait for a full key, so that no claim walks past them.
 
-    So no claim walks past them; the answer is how many, at most `WITHDRAWN_AT_ONCE`.
+    Only keys that this unit of work filled or added tasks to are read. Returns how many tasks were
+    withdrawn, at most `WITHDRAWN_AT_ONCE`.
     """
     if not work.keys_to_withdraw:
         return 0
@@ -94,7 +97,7 @@ def withdraw_tasks(work: UnitOfWork) -> int:
 
 
 def admit_runs(work: UnitOfWork, key: str, count: int) -> None:
-    """Lift hold slot from the oldest runs that wait for a key, as far as there is room."""
+    """Lift hold slot from the oldest runs that wait for a key, as many as it has room for."""
     lock_slots(work, [key])
     for row in work.tx.read("waiting_runs", key=key, count=count):
         if not work.tx.write("take_slots", rows=[(key, 1)]):

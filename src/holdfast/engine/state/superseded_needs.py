@@ -1,6 +1,7 @@
-"""What counts no more, and is not done, is waited for in what it was a part of.
+"""Superseded needs: a need on a superseded task moves to the group that replaced it.
 
-Links by which tasks would wait for each other in a circle: by their needs, or for a turn.
+Needs by which tasks would wait for each other in a cycle, directly or for a place in a loop, are
+found here too.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from holdfast.store.database import Row
 
 
 def describe_cycle(work: UnitOfWork, task_id: str, needs: Sequence[str]) -> str | None:
-    """Why a task cannot need some others: they wait for it already, or for a turn after it."""
+    """Say why a task cannot need some others: they wait for it, or in a loop behind it."""
     found = _read_waiting(work, task_id, needs, ())
     if circle := [row["id"] for row in found if row["id"] in needs]:
         through = "" if task_id in needs else f" through {min(circle)}"
@@ -31,7 +32,7 @@ def describe_cycle(work: UnitOfWork, task_id: str, needs: Sequence[str]) -> str 
 
 
 def loop_waits_for_item(work: UnitOfWork, item_id: str, loop_id: str) -> bool:
-    """Whether those who have all the places in a loop wait for an item of it that has none."""
+    """Whether all items under way in a loop wait for an item of it that has not started."""
     return (
         loop_id
         in _find_waiting_in_full_loops(work, item_id, (), _read_waiting(work, item_id, (), ()))[1]
@@ -41,18 +42,19 @@ def loop_waits_for_item(work: UnitOfWork, item_id: str, loop_id: str) -> bool:
 def _find_waiting_in_full_loops(
     work: UnitOfWork, task_id: str, needs: Sequence[str], found: list[Row]
 ) -> tuple[list[Row], set[str]]:
-    """What waits for a task, also because nobody who has a place in a loop gives it up before.
+    """Find the tasks that wait for a task, also through loops that are full until it is done.
 
-    An item that has begun keeps its place until it is done. Where as many of them as may be under
-    way wait for the task, or for an item that has none, no other begins: all loops are taken to be
-    so until one is not. The answer names those that are.
+    An item that has begun stays under way until it is done. If as many items as may be under way at
+    once wait for the task, or for an item that has not begun, no other item of the loop begins. All
+    loops are taken to be full in this way until one is found not to be. Returns the waiting tasks,
+    and the loops that are full.
     """
-    places: dict[str, int] = {}
-    while fresh := _count_begun_items(found).keys() - places.keys():
-        places |= _read_parallel(work, fresh)
-        found = _read_waiting(work, task_id, needs, places)
-    full = set(places)
-    while loose := {loop for loop in full if _count_begun_items(found)[loop] < places[loop]}:
+    parallel: dict[str, int] = {}
+    while fresh := _count_begun_items(found).keys() - parallel.keys():
+        parallel |= _read_parallel(work, fresh)
+        found = _read_waiting(work, task_id, needs, parallel)
+    full = set(parallel)
+    while loose := {loop for loop in full if _count_begun_items(found)[loop] < parallel[loop]}:
         full -= loose
         found = _read_waiting(work, task_id, needs, full)
     return found, full
@@ -66,36 +68,39 @@ def _read_waiting(
 
 
 def _count_begun_items(found: Sequence[Row]) -> Counter[str]:
-    """How many of the items that wait have begun, by their loops."""
+    """How many of the waiting items have begun, for each loop."""
     return Counter(row["loop_id"] for row in found if row["loop_id"] is not None)
 
 
 def _read_parallel(work: UnitOfWork, loops: Collection[str]) -> dict[str, int]:
-    """How many items of some loops may be under way at once."""
+    """How many items may be under way at once, for each loop."""
     rows = work.tx.read("tasks_by_id", ids=sorted(loops))
     return {row["id"]: step_texts.step_of(work, row).parallel for row in rows}
 
 
 def refuse_superseded_need(need: Row) -> None:
-    """Refuse a need that nothing can meet any more."""
+    """Refuse a need on a superseded task that is not done, which nothing can meet any more."""
     if need["superseded"] and need["status"] != "done":
         reason = f"{need['id']} counts no more: what it was a part of has begun again; need that"
         raise InvalidInput("needs", reason)
 
 
 def replace_needs(work: UnitOfWork, lost: Sequence[str], actor: str) -> list[Row]:
-    """Let who needs some tasks need what begins again around those; the answer is who is free."""
+    """Move the needs on some superseded tasks to the groups around them.
+
+    Return the tasks that got free.
+    """
     return _replace_rows(work, work.tx.read("lost_needs", ids=lost), actor)
 
 
 def replace_needs_of(work: UnitOfWork, task_id: str, actor: str) -> list[Row] | None:
-    """Pass on what an older release has left one task to need; None where there is nothing."""
+    """Move the superseded needs of one task, left by an older release; None if there are none."""
     rows = [row for row in _superseded_needs_of(work, [task_id]) if row["task_id"] == task_id]
     return _replace_rows(work, rows, actor) if rows else None
 
 
 def find_replacements(work: UnitOfWork, tasks: Sequence[str]) -> set[str]:
-    """What some tasks will need in place of what counts no more."""
+    """The groups that some tasks will need in place of superseded tasks."""
     return {row["heir_id"] for row in _superseded_needs_of(work, tasks)}
 
 
@@ -105,9 +110,10 @@ def _superseded_needs_of(work: UnitOfWork, tasks: Sequence[str]) -> list[Row]:
 
 
 def _replace_rows(work: UnitOfWork, rows: Sequence[Row], actor: str) -> list[Row]:
-    """Nothing is passed on to who would wait for itself: what made a task may have waited for it.
+    """Replace needs, except where a task would wait for itself, as one that the group has made.
 
-    What begins again is waited for; what an older release had left may be done by now.
+    A replacement that begins again is waited for; one that an older release left may be done by
+    now.
     """
     freed: list[Row] = []
     for task_id, moved in groupby(rows, key=itemgetter("task_id")):

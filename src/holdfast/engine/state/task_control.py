@@ -1,4 +1,4 @@
-"""What people and programs ask of one task: each a guarded statement and what must follow it."""
+"""Control of tasks: each operation on one task is a guarded statement, and what must follow it."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _reset(operation: ResetTask, work: UnitOfWork) -> TransitionResult:
     if rows[0]["run_id"] is not None:
         reopen.reopen_run(work, rows[0]["run_id"], operation.actor)
     elif rows[0]["previous"] in reopen.ENDED_BADLY:
-        reopen.lift_failing(work, operation.task_id, operation.actor)
+        reopen.lift_failing_tree(work, operation.task_id, operation.actor)
     return TransitionResult(ok=True, status="idle")
 
 
@@ -134,7 +134,7 @@ def _reopen(operation: ReopenTask, work: UnitOfWork) -> TransitionResult:
     ended = tuple(sorted(TERMINAL))
     extent = reopen.ReopenExtent(follow_up=operation.follow_up, told=operation.task_id)
     rows = reopen.reopen_task(work, operation.task_id, operation.actor, ended, extent)
-    # A loop whose verifier is tried again too may have begun again without the item that was named.
+    # A loop whose verifier is re-opened too may have begun a new epoch without the named item.
     task = _find_task(work, operation.task_id) if rows else None
     return _answer_operation(work, operation, [] if task is None else [task], "queued")
 
@@ -171,13 +171,13 @@ def _describe_kept_for(work: UnitOfWork, task_id: str) -> str:
 
 
 def _settle_parent_of_deleted(work: UnitOfWork, gone: Row, actor: str) -> None:
-    """Let a parent end, or go on, from which the last open child was taken, or what had failed."""
+    """Settle the parent of a deleted task, which may have been the last open or failed child."""
     parent = None if gone["parent_id"] is None else _find_task(work, gone["parent_id"])
     if parent is None or parent["status"] in TERMINAL:
         return
     work.groups_to_settle.add(parent["id"])
     if gone["previous"] in reopen.ENDED_BADLY:
-        reopen.lift_failing(work, parent["id"], actor)
+        reopen.lift_failing_tree(work, parent["id"], actor)
 
 
 @control_task.register
@@ -292,14 +292,14 @@ def _answer_operation(
 
 
 def _refuse_ended_call(work: UnitOfWork, task_id: str) -> TransitionResult | None:
-    """That a task is part of a run which has ended, and goes on only through who called it."""
+    """Refuse an operation on a task of an ended called run: only its caller continues it."""
     task = _find_task(work, task_id)
     call = None if task is None else child_run_refusals.find_ended_call(work.tx, task["run_id"])
     return None if call is None else reopen.refuse_ended_call(call)
 
 
 def _refuse_follow_up(work: UnitOfWork, task_id: str) -> TransitionResult | None:
-    """That nobody works on a task itself who could be told more."""
+    """Refuse a follow-up for a task that no worker runs itself."""
     task = _find_task(work, task_id)
     if task is None or task["superseded"]:
         return None

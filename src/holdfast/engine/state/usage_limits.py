@@ -1,8 +1,7 @@
-"""Usage limits of agents: who met one is held, and who else waits for that agent finds it.
+"""Usage limits of agents, and budgets of runs and attempts.
 
-What is asked about the usage limits of agents: that one is over.
-
-What runs may use in all, and one attempt of them: who is at a limit is held, or has failed.
+A task that met a usage limit is held; other tasks of the agent find the limit when they are
+claimed. A run at its budget is held, and an attempt over its budget has failed.
 """
 
 from __future__ import annotations
@@ -30,27 +29,28 @@ class LiftLimit(Operation):
 
 
 def hold_limited_tasks(work: UnitOfWork) -> None:
-    """Hold the tasks that met a limit, before anybody claims.
+    """Hold the tasks that met a limit, before the claims.
 
-    Nobody else's row is written: a claim asks for the limit itself, and so does who looks.
+    The rows of other tasks stay as they are: claims and queries read the limit itself.
     """
     for _, until, task_id in work.limits:
         work.change_tasks("limit_task", task_id=task_id, until=until)
 
 
 def agents_below_limit(work: UnitOfWork, agents: Sequence[str]) -> tuple[str, ...]:
-    """Those of some agents that have reached no limit in this very group.
+    """Those of some agents that have reached no limit in this unit of work.
 
-    Their limits are written down only after every counter is held.
+    Limits are written only after every counter is locked, so that the claims here do not read them.
     """
     reached = {agent for agent, _, _ in work.limits}
     return tuple(agent for agent in agents if agent not in reached)
 
 
 def write_limits(work: UnitOfWork) -> None:
-    """Write the limits down for who comes later, and forget those that have lifted.
+    """Write new limits, and delete those that have lifted.
 
-    After every counter, and in the order of the agents: another process may write down the same.
+    This comes after every counter, in the order of agents, because other processes write limits
+    too.
     """
     if work.lifted:
         work.tx.run("forget_limits")
@@ -59,7 +59,7 @@ def write_limits(work: UnitOfWork) -> None:
 
 
 def lift_limits(work: UnitOfWork, lifts: Sequence[LiftLimit]) -> list[TransitionResult]:
-    """Have agents be at no limit any more; repeated where one is at none."""
+    """End the limits of agents; the answer is `repeated` for an agent that has none."""
     agents = sorted({each.agent for each in lifts})
     ended = {agent for agent in agents if work.tx.write("end_limit", agent=agent)}
     if ended:
@@ -68,21 +68,21 @@ def lift_limits(work: UnitOfWork, lifts: Sequence[LiftLimit]) -> list[Transition
 
 
 def notice_lifted_limits(work: UnitOfWork) -> None:
-    """Who waits for an agent whose limit has lifted is ready, though nothing of it was changed."""
+    """Wake claims if a limit has lifted: tasks of its agent are ready, though unchanged."""
     if work.tx.read("lifted_limits"):
         work.lifted = True
         work.wake()
 
 
 def hold_spent_runs(work: UnitOfWork) -> None:
-    """Hold those of the runs whose attempts ended or told of their usage that are at a limit."""
+    """Hold the runs at their budgets, of those whose attempts have ended or reported usage."""
     if work.runs_with_usage:
         used, work.runs_with_usage = work.runs_with_usage, set()
         hold_runs_at_budget(work, work.run_cache.of(work.tx, used).values())
 
 
 def hold_runs_at_budget(work: UnitOfWork, runs: Iterable[RunFacts]) -> None:
-    """Hold those of some runs, and of what called them, that are at a limit, with all below."""
+    """Hold those of some runs and their callers that are at their budgets, with all runs below."""
     limits = {limit for run in runs for limit in run.limits}
     if not limits:
         return
@@ -91,7 +91,7 @@ def hold_runs_at_budget(work: UnitOfWork, runs: Iterable[RunFacts]) -> None:
 
 
 def find_overspent_attempts(work: UnitOfWork, reports: Sequence[Renew]) -> list[Fail]:
-    """How those of some renewed attempts failed that tell of more than one of them may use."""
+    """The failures of those renewed attempts whose usage is over the budget of one attempt."""
     found = work.tx.read("overspent_attempts", rows=[(r.task_id, r.fence) for r in reports])
     fences = {report.task_id: report.fence for report in reports}
     return [_build_failure(row, fences[row["id"]]) for row in found]

@@ -1,6 +1,6 @@
-"""What follows a verdict, and a failure for which the step has a plan.
+"""Verdicts: what follows from a rejection, and from a final failure for which the step has a plan.
 
-What attempts give, against what their steps declare to give.
+The outputs of attempts are checked here against those that their steps declare.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from holdfast.model.status import TaskKind
 from holdfast.model.verdict import Verdict, find_items_mistake, read_verdict
 from holdfast.store.database import Row
 
+NO_VERDICT = "a verifier's output must hold `verdict`: `accept`, or `reject` with `feedback`"
+
 
 def check_outputs(work: UnitOfWork, reports: Sequence[Complete]) -> dict[str, Fail | None]:
-    """Of the tasks that declare what they give: None where it fits, else how the attempt failed."""
+    """Check the outputs of tasks that declare one: None, or the failure of the attempt."""
     rows = work.tx.read("declared_reports", rows=[(r.task_id, r.fence) for r in reports])
     by_task = {report.task_id: report for report in reports}
     return {row["id"]: _check_output(work, by_task[row["id"]], row) for row in rows}
@@ -41,7 +43,7 @@ def _check_output(work: UnitOfWork, report: Complete, task: dict[str, str]) -> F
 
 
 def build_failure(report: Complete, why: str) -> Fail:
-    """The failure of an attempt whose result cannot be taken; it is tried again."""
+    """The failure of an attempt whose result cannot be taken; the task is retried."""
     return Fail(
         task_id=report.task_id,
         fence=report.fence,
@@ -53,12 +55,9 @@ def build_failure(report: Complete, why: str) -> Fail:
     )
 
 
-NO_VERDICT = "a verifier's output must hold `verdict`: `accept`, or `reject` with `feedback`"
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FinalFailure:
-    """How an attempt failed for good: by its own word, by vanishing, or by its last rejection."""
+    """The final failure of a task: it was reported, the worker vanished, or no round is left."""
 
     problem: str
     feedback: str | None = None
@@ -74,13 +73,13 @@ class FinalFailure:
 
 
 def is_acceptance(report: Complete) -> bool:
-    """Whether a result would let a verifier pass; of any other task nobody asks."""
+    """Whether a result is a verdict that accepts; the answer counts for verifiers only."""
     verdict = _read_verdict(report)
     return verdict is not None and verdict.accepts
 
 
 def conclude_verifier(work: UnitOfWork, report: Complete, task: Row) -> TransitionResult | Fail:
-    """What becomes of a verifier that did not accept: without a verdict, its attempt has failed."""
+    """Conclude a verifier that did not accept; without a valid verdict its attempt has failed."""
     verdict = _read_verdict(report)
     if verdict is None:
         return build_failure(report, _describe_missing_verdict(report))
@@ -105,7 +104,7 @@ def conclude_verifier(work: UnitOfWork, report: Complete, task: Row) -> Transiti
 
 
 def conclude_failure(work: UnitOfWork, report: Fail | Lose, task: Row) -> TransitionResult:
-    """A failure or a loss with no budget left, of a step that has a plan for it."""
+    """Conclude a failure or a loss without tries left, as the `on_failure` of the step says."""
     if isinstance(report, Fail):
         loss = FinalFailure(
             problem=report.error, digest=report.digest, usage=report.usage, failed=1
@@ -139,20 +138,20 @@ def _write_failure(
 
 
 def skip_unaccepted_work(work: UnitOfWork, rows: Sequence[Row]) -> None:
-    """Let work give nothing whose verifier was skipped: without an acceptance nothing passes."""
+    """Skip the subjects of skipped verifiers: without an acceptance their outputs do not count."""
     for row in rows:
         if row["skipped"] and row["verifies"] is not None:
             work.change_tasks("skip_unaccepted", task_id=row["entity"])
 
 
 def _describe_outcome(status: str, task_id: str) -> str:
-    """What the step's plan made of a failure."""
+    """Say what `on_failure` made of a task that has failed for good."""
     plans = {"queued": f'it waits for approval: hf.approve("{task_id}")', "done": "it is skipped"}
     return plans.get(status, "")
 
 
 def go_back_to_step(work: UnitOfWork, task: Row, step: str, feedback: str) -> None:
-    """Begin again at a step further up, with what was said of the task that goes back."""
+    """Re-open an earlier step, with the feedback or error of the task that goes back to it."""
     (target,) = work.tx.read("task_beside", task_id=task["id"], step=step)
     extent = reopen.ReopenExtent(apart=task["id"], feedback=feedback)
     reopen.reopen_task_within_run(work, target["id"], "goto", reopen.STARTED_STATUSES, extent)
@@ -175,7 +174,7 @@ def _describe_missing_verdict(report: Complete) -> str:
 
 
 def _read_verdict(report: Complete) -> Verdict | None:
-    # Cheap, because it is asked of every result and nearly none is a verdict.
+    # This test is cheap: every result is asked, and nearly none is a verdict.
     if '"verdict"' not in report.output:
         return None
     return read_verdict(json.loads(report.output))
