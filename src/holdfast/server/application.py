@@ -25,7 +25,6 @@ from holdfast.server.routes import (
     tasks,
     workflows,
 )
-from holdfast.server.schemas.examples import illustrate
 from holdfast.server.schemas.responses import Problem
 from holdfast.server.server_state import Serving
 from holdfast.service.admin.health import read_own_version
@@ -102,7 +101,6 @@ class Application:
             )
             parts = made.setdefault("components", {})
             parts.setdefault("schemas", {})["Problem"] = Problem.model_json_schema()
-            illustrate(parts["schemas"])
             parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
             made["security"] = [{"token": []}]
             self._document = made

@@ -1,142 +1,205 @@
-"""What is answered, for the OpenAPI document; the service makes it, and these describe it."""
+"""Responses: what is answered over HTTP, for the OpenAPI document.
+
+The schema of a record is made from its shape in the service. The other schemas are described here,
+each field with its example, of which the example of the whole is made.
+"""
 
 from __future__ import annotations
 
-from http import HTTPStatus
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, RootModel, create_model
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from holdfast.model.result import Refusal
-from holdfast.server.schemas.examples import problem_example
+from holdfast.service.admin.tokens import TOKEN
+from holdfast.service.queries.shapes import ExampleOf, Shape
+from holdfast.service.queries.views import EVENT, RUN, SCHEDULE, TASK
+from holdfast.worker.problem import problem
+
+D = TypeVar("D", bound="Described")
 
 
 class Described(BaseModel):
     """An object that may hold more than is told of it here; what is null is absent."""
 
     model_config = ConfigDict(extra="allow")
+    # What the example shows beyond the fields that are described.
+    shown_too: ClassVar[dict[str, Any]] = {}
+
+    @classmethod
+    def example(cls) -> dict[str, Any]:
+        found = {name: _example(field) for name, field in cls.model_fields.items()}
+        return {name: each for name, each in found.items() if each is not None} | cls.shown_too
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        schema = handler(core_schema)
+        whole = handler.resolve_ref_schema(schema)
+        for each in whole["properties"].values():
+            each.pop("examples", None)
+        whole["examples"] = [cls.example()]
+        return schema
+
+
+def _example(field: FieldInfo) -> object:
+    """The example that a field has of its own, or that of the schema it names."""
+    if field.examples:
+        return field.examples[0]
+    kind = field.annotation
+    inner = get_args(kind)[0] if get_origin(kind) is list else kind
+    if not (isinstance(inner, type) and issubclass(inner, Described)):
+        return None
+    return [inner.example()] if get_origin(kind) is list else inner.example()
+
+
+def described_by(shape: Shape) -> Callable[[type[D]], type[D]]:
+    """Have a schema describe the fields that a shape has a kind for, and show its example."""
+
+    def describe(named: type[D]) -> type[D]:
+        fields: dict[str, Any] = {
+            each.name: (
+                each.kind,
+                Field(
+                    description=each.description,
+                    examples=None if each.example is None else [each.example],
+                ),
+            )
+            for each in shape.fields.values()
+            if each.kind is not None
+        }
+        if named.model_fields:
+            raise TypeError(f"{named.__name__} describes fields that its shape is to describe")
+        made = create_model(named.__name__, __base__=named, __module__=named.__module__, **fields)
+        made.shown_too = {
+            name: each for name, each in shape.example().items() if name not in fields
+        }
+        return made
+
+    return describe
 
 
 class Problem(Described):
-    type: str
-    title: str
-    status: int
-    code: str = Field(description="Does not change: `stale_token`, `key_conflict`, …")
-    detail: str
+    type: str = Field(examples=["urn:holdfast:problem:stale_token"])
+    title: str = Field(examples=["Conflict"])
+    status: int = Field(examples=[409])
+    code: str = Field(
+        description="Does not change: `stale_token`, `key_conflict`, …", examples=["stale_token"]
+    )
+    detail: str = Field(examples=["attempt 2 has the task by now"])
 
 
-class Lease(Described):
-    owner: str
-    expires_at: str
-
-
+@described_by(TASK)
 class Task(Described):
-    id: str
-    kind: str
-    title: str
-    agent: str
-    status: str
-    state: str = Field(description="What a person sees: `ready`, `blocked`, `in progress 2/5`, …")
-    planning_phase: str
-    blocked_by: list[str]
-    holds: list[str]
-    skipped: bool
-    attempt: int
-    failures: int
-    max_attempts: int
-    lost: int
-    max_lost: int
-    generation: int
-    priority: int
-    position: int
-    tags: list[str]
-    version: int
-    created_at: str
+    pass
 
 
+@described_by(RUN)
 class Run(Described):
-    id: str
-    workflow: str
-    workflow_version: str
-    status: str
-    holds: list[str]
-    version: int
-    generation: int
-    created_at: str
+    pass
 
 
+@described_by(EVENT)
 class Event(Described):
-    seq: int
-    type: str
-    version: int
-    attempt: int
-    actor: str
-    at: str
+    pass
+
+
+@described_by(SCHEDULE)
+class Schedule(Described):
+    pass
+
+
+@described_by(TOKEN)
+class Token(Described):
+    pass
 
 
 class Page(Described):
-    items: list[dict[str, Any]]
+    items: list[dict[str, Any]] = Field(
+        examples=[[{"name": "python-1", "agents": ["writer"], "seen_at": ExampleOf.TIME}]]
+    )
     next: str | int | None = None
 
 
 class Tasks(Described):
     items: list[Task]
-    next: str | None = None
+    next: str | None = Field(None, examples=[ExampleOf.TASK_ID])
 
 
 class Made(RootModel[Task | Tasks]):
     """The task itself, or several as `{items}`."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [Task.example()]})
+
 
 class Runs(Described):
     items: list[Run]
-    next: str | None = None
+    next: str | None = Field(None, examples=[ExampleOf.RUN_ID])
 
 
 class Events(Described):
     items: list[Event]
-    next: str | None = None
+    next: str | None = Field(None, examples=["2"])
 
 
-class Changed(Described):
+class Repeatable(Described):
+    ok: bool = Field(examples=[True])
+    repeated: bool = Field(examples=[False])
+
+
+class Changed(Repeatable):
     """A transition that happened; `repeated` when it had happened before."""
 
-    ok: bool
-    repeated: bool
+    shown_too = {"task": Task.example()}
 
 
 class Awaited(Described):
-    target: str = Field(description="A run, or a task without one, that the signal is for")
-    name: str
+    target: str = Field(
+        description="A run, or a task without one, that the signal is for",
+        examples=[ExampleOf.RUN_ID],
+    )
+    name: str = Field(examples=["courier.arrived"])
 
 
-class Signalled(Changed):
+class Signalled(Repeatable):
     """A signal that was kept; one sent again under its key is told of as `repeated` alone."""
 
+    shown_too = {"run": Run.example()}
     waited_for: bool | None = Field(
-        default=None, description="Whether something waited for it; it is kept until something does"
+        default=None,
+        description="Whether something waited for it; it is kept until something does",
+        examples=[True],
     )
     awaited: list[Awaited] | None = Field(
-        default=None, description="What was waited for, also in the runs that this one has called"
+        default=None,
+        description="What was waited for, also in the runs that this one has called",
+        examples=[[Awaited.example()]],
     )
-
-
-class Schedule(Described):
-    name: str
-    cron: str
-    zone: str
 
 
 class Workflow(Described):
-    name: str
-    version: str
+    shown_too = {"created": True}
+    name: str = Field(examples=["letters"])
+    version: str = Field(examples=[ExampleOf.VERSION])
 
 
 class Assignment(Described):
-    task: Task
-    attempt: int
-    token: str = Field(description="The secret of this attempt: every report carries it")
-    lease_expires_at: str
+    task: Task = Field(
+        examples=[
+            Task.example() | {"status": "running", "state": "running", "attempt": 1, "version": 2}
+        ]
+    )
+    attempt: int = Field(examples=[1])
+    token: str = Field(
+        description="The secret of this attempt: every report carries it",
+        examples=[ExampleOf.TOKEN],
+    )
+    lease_expires_at: str = Field(examples=[ExampleOf.LATER])
 
 
 class Assignments(Described):
@@ -145,115 +208,129 @@ class Assignments(Described):
 
 
 class Kept(Described):
-    task_id: str
-    ok: bool
+    task_id: str = Field(examples=[ExampleOf.TASK_ID])
+    ok: bool = Field(examples=[True])
     reason: str | None = None
     detail: str | None = None
 
 
 class Leases(Described):
-    leases: list[Kept]
+    leases: list[Kept] = Field(examples=[[Kept.example() | {"ok": False, "reason": "stale_token"}]])
     told: str | None = Field(None, description="To go: `drain`, `evict`")
 
 
 class Results(Described):
-    results: list[Kept]
-
-
-class Token(Described):
-    name: str
-    role: str
+    results: list[Kept] = Field(examples=[[Kept.example() | {"repeated": False}]])
 
 
 class Link(Described):
-    path: str = Field(description="To be opened on this server, by one browser, once")
-    expires_at: str
+    path: str = Field(
+        description="To be opened on this server, by one browser, once",
+        examples=["/enter?code=8J1c"],
+    )
+    expires_at: str = Field(examples=[ExampleOf.LATER])
 
 
 class Session(Described):
-    name: str
-    role: str
-    csrf: str | None = Field(None, description="To be sent as X-Holdfast-CSRF with each change")
-    expires_at: str | None = None
+    name: str = Field(examples=["ada"])
+    role: str = Field(examples=["operator"])
+    csrf: str | None = Field(
+        None, description="To be sent as X-Holdfast-CSRF with each change", examples=["5f1d"]
+    )
+    expires_at: str | None = Field(None, examples=[ExampleOf.LATER])
 
 
 class Why(Described):
     """Of a task, its `clauses`; of a run, its `tasks`."""
 
-    id: str
-    status: str
-    summary: str
-    fixes: list[str] = Field(description="What would change it: commands to type")
+    shown_too = {
+        "state": "ready",
+        "claimable": True,
+        "clauses": [{"name": "needs", "ok": True, "detail": ""}],
+    }
+    id: str = Field(examples=[ExampleOf.TASK_ID])
+    status: str = Field(examples=["queued"])
+    summary: str = Field(examples=["Write the letter is ready"])
+    fixes: list[str] = Field(
+        description="What would change it: commands to type",
+        examples=[["holdfast worker --agent writer"]],
+    )
 
 
 class LogText(Described):
-    attempt: int
-    text: str
-    next: int = Field(description="Where to `start` for what comes later")
+    attempt: int = Field(examples=[1])
+    text: str = Field(examples=["on it\n"])
+    next: int = Field(description="Where to `start` for what comes later", examples=[6])
 
 
 class Written(Described):
-    ok: bool
-    bytes: int = Field(description="How long the log is now")
+    ok: bool = Field(examples=[True])
+    bytes: int = Field(description="How long the log is now", examples=[6])
 
 
 class Effects(Described):
-    effects: dict[str, Any] = Field(description="What is remembered, by name")
+    effects: dict[str, Any] = Field(
+        description="What is remembered, by name", examples=[{"mail": {"id": 7}}]
+    )
     next: str | None = Field(default=None, description="What to pass as `after` for more")
     signals: dict[str, Any] | None = Field(
         default=None, description="To its worker: what the signals said that it waited for"
     )
 
 
-class Remembered(Described):
+class Remembered(Repeatable):
     """What is remembered under a name, which is what came first."""
 
-    ok: bool
-    repeated: bool
-    name: str
-    value: Any = None
+    name: str = Field(examples=["mail"])
+    value: Any = Field(None, examples=[{"id": 7}])
 
 
 class Spawned(Remembered):
+    name: str = Field(examples=["children"])
+    value: Any = Field(None, examples=[[ExampleOf.TASK_ID]])
     items: list[Task] = Field(description="The children, in the order they were sent")
 
 
 class Recalled(RootModel[Remembered | Effects]):
     """What is remembered under the name, or all of it."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [Remembered.example()]})
 
-class File(Described):
-    ok: bool
-    repeated: bool
-    name: str
-    bytes: int
-    digest: str = Field(description="SHA-256 of the content")
+
+class File(Repeatable):
+    name: str = Field(examples=["letter.txt"])
+    bytes: int = Field(examples=[8])
+    digest: str = Field(description="SHA-256 of the content", examples=["8f43"])
 
 
 class Statistics(Described):
-    agents: dict[str, dict[str, int]] = Field(description="Open tasks by agent and state")
-    runs: dict[str, int]
-    workers: int
-    conflicts: int = Field(description="Commands and edits refused for their version")
+    agents: dict[str, dict[str, int]] = Field(
+        description="Open tasks by agent and state",
+        examples=[{"writer": {"ready": 3, "running": 1}}],
+    )
+    runs: dict[str, int] = Field(examples=[{"running": 2}])
+    workers: int = Field(examples=[1])
+    conflicts: int = Field(description="Commands and edits refused for their version", examples=[0])
 
 
 class Alive(Described):
-    ok: bool
+    ok: bool = Field(examples=[True])
 
 
 class Document(Described):
-    openapi: str
-    paths: dict[str, Any]
+    openapi: str = Field(examples=["3.1.0"])
+    paths: dict[str, Any] = Field(examples=[{}])
 
 
 class Reply(Described):
     """What MCP answers, as JSON-RPC."""
 
-    jsonrpc: str
+    shown_too = {"id": 1, "result": {"tools": []}}
+    jsonrpc: str = Field(examples=["2.0"])
 
 
 def _problem(status: int, code: str, description: str, detail: str) -> dict[str, Any]:
-    example = problem_example(status, code, HTTPStatus(status).phrase, detail)
+    example = problem(status, code, detail).body
     shape = {"schema": {"$ref": "#/components/schemas/Problem"}, "example": example}
     return {"description": description, "content": {"application/problem+json": shape}}
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from holdfast.errors import InvalidInput, KeyConflict
 from holdfast.model.token import AccessToken, Role, digest_secret
 from holdfast.service.admin.browser_links import BrowserLinks
-from holdfast.service.queries.views import View, present, tell_time
+from holdfast.service.queries.shapes import ExampleOf, Shape, field
+from holdfast.service.queries.views import View, time
 from holdfast.worker.files.homes import make_private_directory
 from holdfast.worker.files.state_directory import find_state_directory
 from holdfast.worker.files.state_paths import open_private, read_private
@@ -119,15 +120,22 @@ def _name_of_own_token(secret: str) -> str:
     return f"admin-{digest_secret(secret)[:8]}"
 
 
+TOKEN = Shape(
+    field("name", kind=str, example="ci"),
+    field("role", "role.value", kind=str, example="worker"),
+    field(
+        "agents",
+        lambda access: None if access.agents is None else list(access.agents),
+        example=["builder"],
+    ),
+    time("created_at", example=ExampleOf.TIME),
+    time("expires_at"),
+    time("revoked_at"),
+)
+
+
 def view_access(access: AccessToken) -> View:
-    return present(
-        name=access.name,
-        role=access.role.value,
-        agents=None if access.agents is None else list(access.agents),
-        created_at=tell_time(access.created_at),
-        expires_at=tell_time(access.expires_at),
-        revoked_at=tell_time(access.revoked_at),
-    )
+    return TOKEN.view(access)
 
 
 def _write_token(path: Path, secret: str) -> str:

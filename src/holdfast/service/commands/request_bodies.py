@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
+from holdfast.service.queries.shapes import ExampleOf
+
 MAX_ENTRIES = 10_000
 MAX_WAIT = 120.0
 # A worker that asks is remembered, with all that it offers.
@@ -14,6 +16,11 @@ MAX_AGENTS_OR_TAGS = 200
 
 Seconds = Annotated[float, Field(ge=0, le=86_400)]
 Count = Annotated[int, Field(ge=1, le=1_000)]
+
+
+def _example(**fields: Any) -> ConfigDict:
+    """The example of a body, for the OpenAPI document."""
+    return ConfigDict(json_schema_extra={"examples": [fields]})
 
 
 class RequestBody(BaseModel):
@@ -28,6 +35,7 @@ class RequestBody(BaseModel):
 
 
 class StartRunBody(RequestBody):
+    model_config = _example(workflow="letters", input={"to": "Ada"}, key="monday")
     workflow: Annotated[str, Field(description="A name that the store knows")]
     version: Annotated[str | None, Field(description="Not the newest, but this one")] = None
     input: Any = None
@@ -40,11 +48,13 @@ class StartRunBody(RequestBody):
 
 
 class ResumeRunBody(RequestBody):
+    model_config = _example(add_usd=2.5, add_attempts=5)
     add_usd: Annotated[float | None, Field(description="Raises what it may use, in dollars")] = None
     add_attempts: Annotated[int | None, Field(description="Raises its budget of attempts")] = None
 
 
 class RetryRunBody(RequestBody):
+    model_config = _example(step="write")
     step: Annotated[
         str | None,
         Field(
@@ -55,12 +65,23 @@ class RetryRunBody(RequestBody):
 
 
 class SignalBody(RequestBody):
+    model_config = _example(name="courier.arrived", payload={"at": "noon"}, key="parcel-7")
     name: str
     payload: Any = None
     key: str | None = None
 
 
 class NewTaskBody(RequestBody):
+    model_config = _example(
+        title="Write the letter",
+        agent="writer",
+        payload={"prompt": "Write three lines"},
+        needs=[],
+        scheduled_for="10m",
+        tags=["gpu"],
+        key="letter-1",
+        timeout="30m",
+    )
     title: str
     step: str | None = None
     agent: str | None = None
@@ -83,6 +104,7 @@ class NewTaskBody(RequestBody):
 class NewScheduleBody(RequestBody):
     """What each tick starts is a `workflow` with its `input`, or a `task`."""
 
+    model_config = _example(name="nightly", cron="30 2 * * *", workflow="letters")
     name: Annotated[str, Field(description="Another of its name is replaced")]
     cron: Annotated[str, Field(description="Minute, hour, day, month, weekday")]
     zone: str | None = None
@@ -95,10 +117,12 @@ class NewScheduleBody(RequestBody):
 
 
 class NewTasksBody(RequestBody):
+    model_config = _example(tasks=[{"title": "Write the letter"}, {"title": "Post it"}])
     tasks: Annotated[list[NewTaskBody], Field(max_length=MAX_ENTRIES)]
 
 
 class EditTaskBody(RequestBody):
+    model_config = _example(title="Write a longer letter", priority=5)
     title: str | None = None
     agent: str | None = None
     payload: Any = None
@@ -112,6 +136,7 @@ class EditTaskBody(RequestBody):
 
 
 class BlockTaskBody(RequestBody):
+    model_config = _example(needs=[ExampleOf.TASK_ID])
     needs: Annotated[
         list[str],
         Field(max_length=MAX_ENTRIES, description="Tasks that must be done before it starts"),
@@ -119,6 +144,7 @@ class BlockTaskBody(RequestBody):
 
 
 class UnblockTaskBody(RequestBody):
+    model_config = _example(needs=[ExampleOf.TASK_ID])
     needs: Annotated[
         list[str] | None,
         Field(
@@ -129,39 +155,47 @@ class UnblockTaskBody(RequestBody):
 
 
 class ApproveBody(RequestBody):
+    model_config = _example(note="Looks good")
     note: Any = None
 
 
 class RejectBody(RequestBody):
+    model_config = _example(reason="Not before Friday")
     reason: Any = None
 
 
 class FollowUpBody(RequestBody):
+    model_config = _example(message="Also update the docs")
     message: Annotated[
         Any, Field(description="What is to be done now; the `feedback` of who does it")
     ]
 
 
 class AnswerBody(RequestBody):
+    model_config = _example(answer="Use the new API")
     answer: Any
 
 
 class FinalizePlanBody(RequestBody):
+    model_config = _example(graph={ExampleOf.TASK_ID: []})
     graph: Annotated[
         dict[str, list[str]] | None, Field(description="What each child needs; else a chain")
     ] = None
 
 
 class ReorderPlanBody(RequestBody):
+    model_config = _example(order=[ExampleOf.TASK_ID])
     order: Annotated[list[str], Field(max_length=MAX_ENTRIES)]
 
 
 class TaskPositionBody(RequestBody):
+    model_config = _example(id=ExampleOf.TASK_ID, position=0)
     id: str
     position: Annotated[int | None, Field(description="Else where it stands in the list")] = None
 
 
 class ReorderByPositionBody(RequestBody):
+    model_config = _example(tasks=[{"id": ExampleOf.TASK_ID, "position": 0}])
     tasks: Annotated[list[TaskPositionBody], Field(max_length=MAX_ENTRIES)]
 
     @property
@@ -176,6 +210,14 @@ class ReorderByPositionBody(RequestBody):
 
 
 class ClaimBody(RequestBody):
+    model_config = _example(
+        worker="python-1",
+        agents=["writer"],
+        max=4,
+        wait_seconds=30,
+        lease_seconds=60,
+        request_id="1",
+    )
     worker: str
     agents: Annotated[
         list[str] | None,
@@ -203,11 +245,13 @@ class ClaimBody(RequestBody):
 
 
 class EffectNoteBody(RequestBody):
+    model_config = _example(name="asked", value={"id": 7})
     name: str
     value: Any = None
 
 
 class RenewLeaseBody(RequestBody):
+    model_config = _example(task_id=ExampleOf.TASK_ID, token=ExampleOf.TOKEN, progress="half")
     task_id: str
     token: str
     progress: Any = None
@@ -215,6 +259,9 @@ class RenewLeaseBody(RequestBody):
 
 
 class RenewBody(RequestBody):
+    model_config = _example(
+        worker="python-1", leases=[{"task_id": ExampleOf.TASK_ID, "token": ExampleOf.TOKEN}]
+    )
     worker: str | None = None
     process: Annotated[str | None, Field(description="As in its claims, if it said one")] = None
     leases: Annotated[list[RenewLeaseBody], Field(max_length=MAX_ENTRIES)]
@@ -222,6 +269,7 @@ class RenewBody(RequestBody):
 
 
 class LeaveBody(RequestBody):
+    model_config = _example(worker="python-1", process="start-7")
     worker: str
     process: Annotated[
         str | None, Field(description="As in the claims of the one that leaves, if it said one")
@@ -229,23 +277,30 @@ class LeaveBody(RequestBody):
 
 
 class AttemptBody(RequestBody):
+    model_config = _example(token=ExampleOf.TOKEN)
     token: str
 
 
 class CompleteBody(AttemptBody):
+    model_config = _example(token=ExampleOf.TOKEN, output={"lines": 3}, usage={"usd": 0.08})
     output: Any = None
     usage: Any = None
 
 
 class TaskResultBody(CompleteBody):
+    model_config = _example(task_id=ExampleOf.TASK_ID, token=ExampleOf.TOKEN, output={"lines": 3})
     task_id: str
 
 
 class CompleteManyBody(RequestBody):
+    model_config = _example(
+        results=[{"task_id": ExampleOf.TASK_ID, "token": ExampleOf.TOKEN, "output": {"lines": 3}}]
+    )
     results: Annotated[list[TaskResultBody], Field(max_length=MAX_ENTRIES)]
 
 
 class FailBody(AttemptBody):
+    model_config = _example(token=ExampleOf.TOKEN, error="the printer is on fire", retryable=True)
     error: Any = "failed"
     retryable: bool | None = None
     usage: Any = None
@@ -255,6 +310,7 @@ class FailBody(AttemptBody):
 
 
 class ReleaseBody(AttemptBody):
+    model_config = _example(token=ExampleOf.TOKEN, until="10m")
     until: str | int | None = None
     wait_for: Annotated[str | None, Field(description="A signal to its run")] = None
     note: Annotated[EffectNoteBody | None, Field(description="An effect to remember with it")] = (
@@ -263,6 +319,7 @@ class ReleaseBody(AttemptBody):
 
 
 class AskBody(AttemptBody):
+    model_config = _example(token=ExampleOf.TOKEN, question="Which colour?")
     question: Any
     note: Annotated[EffectNoteBody | None, Field(description="An effect to remember with it")] = (
         None
@@ -270,15 +327,18 @@ class AskBody(AttemptBody):
 
 
 class NoteStopBody(AttemptBody):
+    model_config = _example(token=ExampleOf.TOKEN, ended=2, left=0)
     ended: Annotated[int, Field(ge=0, le=1_000_000_000)]
     left: Annotated[int, Field(ge=0, le=1_000_000_000)] = 0
 
 
 class LogBody(AttemptBody):
+    model_config = _example(token=ExampleOf.TOKEN, chunk="on it\n")
     chunk: str
 
 
 class EffectBody(AttemptBody):
+    model_config = _example(token=ExampleOf.TOKEN, name="mail", value={"id": 7})
     name: Annotated[str | None, Field(description="Without one, what is remembered")] = None
     value: Any = None
     limit: Annotated[int | None, Field(ge=1, le=MAX_ENTRIES, description="How many at most")] = None
@@ -286,17 +346,22 @@ class EffectBody(AttemptBody):
 
 
 class ArtifactBody(AttemptBody):
+    model_config = _example(
+        token=ExampleOf.TOKEN, name="letter.txt", content="Dear Ada", encoding="text"
+    )
     name: str
     content: Annotated[str, Field(description="Text, or base64 where `encoding` says so")]
     encoding: Literal["text", "base64"] | None = None
 
 
 class SpawnChildrenBody(AttemptBody):
+    model_config = _example(token=ExampleOf.TOKEN, name="parts", tasks=[{"title": "The envelope"}])
     name: Annotated[str | None, Field(description="Once under one name")] = None
     tasks: Annotated[list[NewTaskBody], Field(max_length=MAX_ENTRIES)]
 
 
 class NewTokenBody(RequestBody):
+    model_config = _example(name="ci", role="worker", agents=["builder"], expires="30d")
     name: str
     role: str
     agents: list[str] | None = None
@@ -304,5 +369,6 @@ class NewTokenBody(RequestBody):
 
 
 class ParkedMessageBody(RequestBody):
+    model_config = _example(handler="accounting/note_end", message_id=f"{ExampleOf.TASK_ID}.3")
     handler: Annotated[str, Field(description="As the list says: `GROUP/NAME`")]
     message_id: str

@@ -1,9 +1,4 @@
-"""What a run, a task, an event, an attempt and a schedule hold as JSON; null is absent.
-
-What work used up: the numbers of each attempt's usage, added by name.
-
-What is left to tell of runs and tasks that were removed.
-"""
+"""Views: the shapes of runs, tasks, events, attempts and schedules as JSON, and sums of usage."""
 
 from __future__ import annotations
 
@@ -12,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from holdfast.model.budget import Budget, BudgetUsage, is_amount
@@ -21,6 +17,7 @@ from holdfast.model.schedule import Schedule
 from holdfast.model.status import TaskKind
 from holdfast.model.task import Attempt, NamedLease, Task
 from holdfast.model.worker import LiveWorker
+from holdfast.service.queries.shapes import ExampleOf, Field, Shape, field, given
 from holdfast.store.database import Row, Transaction
 
 View = dict[str, Any]
@@ -33,7 +30,7 @@ def tell_time(moment: int | None) -> str | None:
     return None if moment is None else _tell(moment)
 
 
-# What one commit wrote has one time, and is often told together.
+# The records of one commit have one time, and are often told together.
 @lru_cache(maxsize=1_024)
 def _tell(moment: int) -> str:
     return (_EPOCH + timedelta(microseconds=moment)).isoformat().replace("+00:00", "Z")
@@ -50,25 +47,159 @@ def present(**fields: Any) -> View:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def view_run(run: Run, **more: Any) -> View:
-    return present(
-        id=run.id,
-        workflow=run.workflow,
-        workflow_version=run.workflow_version,
-        key=run.key,
-        parent_id=run.parent_id,
-        root_id=run.root_id,
-        status=run.status.value,
-        holds=list(run.holds.names),
-        input=run.input,
-        error=run.error,
-        version=run.version,
-        generation=run.generation,
-        created_at=tell_time(run.created_at),
-        finished_at=tell_time(run.finished_at),
-        deadline=tell_time(run.deadline),
-        **more,
-    )
+def time(name: str, *, kind: type | None = None, example: str | None = None) -> Field:
+    """A field that is kept in microseconds and told as ISO 8601."""
+    moment = attrgetter(name)
+    return field(name, lambda record: tell_time(moment(record)), kind=kind, example=example)
+
+
+RUN = Shape(
+    field("id", kind=str, example=ExampleOf.RUN_ID),
+    field("workflow", kind=str, example="letters"),
+    field("workflow_version", kind=str, example=ExampleOf.VERSION),
+    field("key", example="monday"),
+    field("parent_id"),
+    field("root_id"),
+    field("status", "status.value", kind=str, example="running"),
+    field("holds", lambda run: list(run.holds.names), kind=list[str], example=[]),
+    field("input", example={"to": "Ada"}),
+    field("error"),
+    field("version", kind=int, example=1),
+    field("generation", kind=int, example=1),
+    time("created_at", kind=str, example=ExampleOf.TIME),
+    time("finished_at"),
+    time("deadline"),
+    given("output"),
+    given("usage"),
+    given("caller"),
+    given("budget"),
+    given("progress", example={"done": 0, "total": 2}),
+)
+_LEASE = Shape(field("owner"), time("expires_at"))
+TASK = Shape(
+    field("id", kind=str, example=ExampleOf.TASK_ID),
+    field("kind", "kind.value", kind=str, example="work"),
+    field("run_id"),
+    field("parent_id"),
+    field("step"),
+    field("item"),
+    field("calls"),
+    field("title", kind=str, example="Write the letter"),
+    field("agent", kind=str, example="writer"),
+    field("status", "status.value", kind=str, example="queued"),
+    given(
+        "state",
+        kind=str,
+        example="ready",
+        description="What a person sees: `ready`, `blocked`, `in progress 2/5`, …",
+    ),
+    field("planning_phase", "planning_phase.value", kind=str, example="none"),
+    given("blocked_by", kind=list[str], example=[]),
+    field("holds", lambda task: list(task.holds.names), kind=list[str], example=[]),
+    time("held_until"),
+    field("skipped", kind=bool, example=False),
+    field("superseded", lambda task: task.superseded or None),
+    field("attempt", kind=int, example=0),
+    field("failures", kind=int, example=0),
+    field("max_attempts", "retry.max_attempts", kind=int, example=3),
+    field("lost", kind=int, example=0),
+    field("max_lost", "retry.max_lost", kind=int, example=5),
+    field("round", example=0),
+    field("max_rounds", lambda task: task.max_rounds if task.round else None),
+    field("generation", kind=int, example=1),
+    field("priority", kind=int, example=0),
+    field("position", kind=int, example=0),
+    time("scheduled_for"),
+    field("waits_for"),
+    field("tags", lambda task: list(task.tags), kind=list[str], example=["gpu"]),
+    field("key", example="letter-1"),
+    field("timeout"),
+    field("payload", example={"prompt": "Write three lines"}),
+    field("output"),
+    field("error"),
+    field("progress"),
+    field("question"),
+    field("feedback"),
+    field("lease", lambda task: task.lease and _LEASE.view(task.lease)),
+    field("usage"),
+    field("version", kind=int, example=1),
+    time("created_at", kind=str, example=ExampleOf.TIME),
+    time("started_at"),
+    time("finished_at"),
+)
+EVENT = Shape(
+    field("seq", kind=int, example=2),
+    field("type", kind=str, example="task.running"),
+    field("run_id"),
+    field("task_id", example=ExampleOf.TASK_ID),
+    field("version", kind=int, example=2),
+    field("generation", example=1),
+    field("attempt", kind=int, example=1),
+    field("actor", kind=str, example="python-1"),
+    time("at", kind=str, example=ExampleOf.TIME),
+    field("data", lambda event: _data_of(event) or None),
+    field("from", "source", example="queued"),
+    field("to", "target", example="running"),
+)
+ATTEMPT = Shape(
+    field("task_id"),
+    field("attempt", "number"),
+    field("owner"),
+    time("claimed_at"),
+    time("ended_at"),
+    field("outcome"),
+    field("digest"),
+    field("error"),
+    field("usage"),
+    time("stopped_at"),
+    field("stopped", lambda attempt: None if attempt.stopped_at is None else attempt.stopped),
+    field("left", lambda attempt: None if attempt.stopped_at is None else attempt.left),
+)
+SCHEDULE = Shape(
+    field("name", kind=str, example="nightly"),
+    field("cron", kind=str, example="30 2 * * *"),
+    field("zone", kind=str, example="UTC"),
+    field("missed", lambda schedule: str(schedule.missed)),
+    field("workflow", example="letters"),
+    field("task"),
+    field("input"),
+    field("run_id"),
+    field("paused"),
+    time("next_at"),
+    time("last_at"),
+    field("last_error"),
+    field("version"),
+    time("created_at"),
+)
+WORKER = Shape(
+    field("name"),
+    field("agents", lambda worker: list(worker.agents)),
+    field("tags", lambda worker: list(worker.tags)),
+    field("concurrency"),
+    field("told"),
+    field("pausing"),
+    time("started_at"),
+    time("seen_at"),
+)
+NAMED_LEASE = Shape(
+    field("key"), field("owner"), field("fence"), field("token"), time("expires_at")
+)
+# Read from a row: a run has a workflow where a task has a title.
+TOMBSTONE = Shape(
+    field("id", itemgetter("entity")),
+    field("workflow", lambda row: row["name"] if row["kind"] == "run" else None),
+    field("workflow_version", itemgetter("version")),
+    field("title", lambda row: None if row["kind"] == "run" else row["name"]),
+    field("key", itemgetter("key")),
+    field("status", itemgetter("status")),
+    field("created_at", lambda row: tell_time(row["created_at"])),
+    field("finished_at", lambda row: tell_time(row["finished_at"])),
+    field("removed_at", lambda row: tell_time(row["removed_at"])),
+)
+
+
+def view_run(run: Run, **more: object) -> View:
+    return RUN.view(run, **more)
 
 
 def view_budget(budget: Budget, used: BudgetUsage) -> View:
@@ -80,53 +211,7 @@ def view_task(
     task: Task, *, blocked_by: list[str] | None = None, below: tuple[int, int] | None = None
 ) -> View:
     """A task; `below` are how many of the tasks right below it are done, and how many there are."""
-    lease = task.lease
-    return present(
-        id=task.id,
-        kind=task.kind.value,
-        run_id=task.run_id,
-        parent_id=task.parent_id,
-        step=task.step,
-        item=task.item,
-        calls=task.calls,
-        title=task.title,
-        agent=task.agent,
-        status=task.status.value,
-        state=tell_state(task, below),
-        planning_phase=task.planning_phase.value,
-        blocked_by=blocked_by or [],
-        holds=list(task.holds.names),
-        held_until=tell_time(task.held_until),
-        skipped=task.skipped,
-        superseded=task.superseded or None,
-        attempt=task.attempt,
-        failures=task.failures,
-        max_attempts=task.retry.max_attempts,
-        lost=task.lost,
-        max_lost=task.retry.max_lost,
-        round=task.round,
-        max_rounds=task.max_rounds if task.round else None,
-        generation=task.generation,
-        priority=task.priority,
-        position=task.position,
-        scheduled_for=tell_time(task.scheduled_for),
-        waits_for=task.waits_for,
-        tags=list(task.tags),
-        key=task.key,
-        timeout=task.timeout,
-        payload=task.payload,
-        output=task.output,
-        error=task.error,
-        progress=task.progress,
-        question=task.question,
-        feedback=task.feedback,
-        lease=lease and {"owner": lease.owner, "expires_at": tell_time(lease.expires_at)},
-        usage=task.usage,
-        version=task.version,
-        created_at=tell_time(task.created_at),
-        started_at=tell_time(task.started_at),
-        finished_at=tell_time(task.finished_at),
-    )
+    return TASK.view(task, state=tell_state(task, below), blocked_by=blocked_by or [])
 
 
 def tell_state(task: Task, below: tuple[int, int] | None) -> str:
@@ -139,85 +224,40 @@ def tell_state(task: Task, below: tuple[int, int] | None) -> str:
 
 
 def view_event(event: Event) -> View:
+    return EVENT.view(event)
+
+
+def _data_of(event: Event) -> View:
     # What is made had nothing before: only of a change does a null in it say something.
-    data = event.data if event.source is not None else present(**event.data)
-    told = present(
-        seq=event.seq,
-        type=event.type,
-        run_id=event.run_id,
-        task_id=event.task_id,
-        version=event.version,
-        generation=event.generation,
-        attempt=event.attempt,
-        actor=event.actor,
-        at=tell_time(event.at),
-        data=data or None,
-    )
-    return told | {
-        name: status
-        for name, status in (("from", event.source), ("to", event.target))
-        if status is not None
-    }
+    return event.data if event.source is not None else present(**event.data)
 
 
 def view_attempt(attempt: Attempt) -> View:
-    stopped = attempt.stopped_at is not None
-    return present(
-        task_id=attempt.task_id,
-        attempt=attempt.number,
-        owner=attempt.owner,
-        claimed_at=tell_time(attempt.claimed_at),
-        ended_at=tell_time(attempt.ended_at),
-        outcome=attempt.outcome,
-        digest=attempt.digest,
-        error=attempt.error,
-        usage=attempt.usage,
-        stopped_at=tell_time(attempt.stopped_at),
-        stopped=attempt.stopped if stopped else None,
-        left=attempt.left if stopped else None,
-    )
+    return ATTEMPT.view(attempt)
 
 
 def view_schedule(schedule: Schedule) -> View:
-    return present(
-        name=schedule.name,
-        cron=schedule.cron,
-        zone=schedule.zone,
-        missed=str(schedule.missed),
-        workflow=schedule.workflow,
-        task=schedule.task,
-        input=schedule.input,
-        run_id=schedule.run_id,
-        paused=schedule.paused,
-        next_at=tell_time(schedule.next_at),
-        last_at=tell_time(schedule.last_at),
-        last_error=schedule.last_error,
-        version=schedule.version,
-        created_at=tell_time(schedule.created_at),
-    )
+    return SCHEDULE.view(schedule)
 
 
 def view_worker(worker: LiveWorker) -> View:
-    return present(
-        name=worker.name,
-        agents=list(worker.agents),
-        tags=list(worker.tags),
-        concurrency=worker.concurrency,
-        told=worker.told,
-        pausing=worker.pausing,
-        started_at=tell_time(worker.started_at),
-        seen_at=tell_time(worker.seen_at),
-    )
+    return WORKER.view(worker)
 
 
 def view_lease(lease: NamedLease) -> View:
-    return {
-        "key": lease.key,
-        "owner": lease.owner,
-        "fence": lease.fence,
-        "token": lease.token,
-        "expires_at": tell_time(lease.expires_at),
-    }
+    return NAMED_LEASE.view(lease)
+
+
+def view_tombstone(row: Row) -> View:
+    """What is left of a run or task that was removed."""
+    return TOMBSTONE.view(row)
+
+
+def tell_removed(tx: Transaction, identifier: str) -> str:
+    """That it was there once, where a tombstone tells so."""
+    for row in tx.read("tombstone_of", entity=identifier):
+        return f"it was {row['status']}, and removed {tell_time(row['removed_at'])}: keep.runs"
+    return ""
 
 
 Usage = dict[str, float]
@@ -250,26 +290,3 @@ def usd(used: object) -> float | None:
             return float(cost)
         case _:
             return None
-
-
-def view_tombstone(row: Row) -> View:
-    """What is left of a run or task that was removed."""
-    run = row["kind"] == "run"
-    return present(
-        id=row["entity"],
-        workflow=row["name"] if run else None,
-        workflow_version=row["version"],
-        title=None if run else row["name"],
-        key=row["key"],
-        status=row["status"],
-        created_at=tell_time(row["created_at"]),
-        finished_at=tell_time(row["finished_at"]),
-        removed_at=tell_time(row["removed_at"]),
-    )
-
-
-def tell_removed(tx: Transaction, identifier: str) -> str:
-    """That it was there once, where a tombstone tells so."""
-    for row in tx.read("tombstone_of", entity=identifier):
-        return f"it was {row['status']}, and removed {tell_time(row['removed_at'])}: keep.runs"
-    return ""
