@@ -103,8 +103,8 @@ TAKEN: dict[str, Callable[[Path], tuple[str, str]]] = {
 
 def _place(folder: Path) -> StoreLocation:
     home = folder / HOME
-    place = StoreLocation(url=f"sqlite:///{home / STORE_FILE}", home=home, settled=True)
-    place.make()
+    place = StoreLocation(url=f"sqlite:///{home / STORE_FILE}", home=home, may_be_created=True)
+    place.make_folder()
     return place
 
 

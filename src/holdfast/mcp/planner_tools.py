@@ -161,4 +161,4 @@ class Planning(Toolbox):
         return self.service.commands.finalize_plan(self.task(task_id), graph)
 
     def _read(self, fields: dict[str, Any]) -> Any:  # noqa: ANN401 - a task to be made
-        return read_new_task(fields, Settings(url=self.service.place.url))
+        return read_new_task(fields, Settings(url=self.service.location.url))

@@ -40,7 +40,7 @@ class Looking(Toolbox):
 
     def get_task(self, task_id: TaskId) -> View:
         """Show one task: its state, payload, output, error, attempts and children."""
-        return self.service.queries.task_whole(self.task(task_id))
+        return self.service.queries.task_with_attempts(self.task(task_id))
 
     def why(self, task_id: ThisTask = None, run_id: ThisRun = None) -> View:
         """Explain why a task or run does not go on, clause by clause, and what would change that.
@@ -57,7 +57,7 @@ class Looking(Toolbox):
     ) -> View:
         """Give the end of what an attempt of a task wrote, as `{attempt, text}`."""
         found = self.task(task_id)
-        number, text = self.service.attempt_log(found, attempt)
+        number, text = self.service.read_attempt_log(found, attempt)
         return {"attempt": number, "text": text[-MOST_LOG:].decode(errors="replace")}
 
 

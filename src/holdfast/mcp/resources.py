@@ -48,7 +48,7 @@ class Resources:
         """One task: its state, payload, output, error, attempts and children."""
         service = self._asking().service
         with _Told():
-            return service.queries.task_whole(service.addresses.task(task_id))
+            return service.queries.task_with_attempts(service.addresses.task(task_id))
 
     def log(self, task_id: str) -> str:
         """The end of what the latest attempt of a task wrote."""
@@ -63,7 +63,7 @@ class Resources:
     def _read(self, task_id: str, attempt: int | None) -> str:
         service = self._asking().service
         with _Told():
-            _, text = service.attempt_log(service.addresses.task(task_id), attempt)
+            _, text = service.read_attempt_log(service.addresses.task(task_id), attempt)
         return text[-MOST_LOG:].decode(errors="replace")
 
 

@@ -123,7 +123,7 @@ class Toolbox:
     def asked(self, task_id: str) -> str:
         """The id of the task that waits for a person: the one that was named, or that of a run."""
         with _named("task_id"):
-            return self.service.commands.asked_of_person(self.service.addresses.find(task_id))
+            return self.service.commands.find_task_for_person(self.service.addresses.find(task_id))
 
     @classmethod
     def names(cls) -> list[str]:

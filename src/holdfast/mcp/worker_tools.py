@@ -62,7 +62,7 @@ class Working(Toolbox):
         caller = self.asking()
         offer = ClaimTerms(
             worker=worker or caller.worker,
-            agents=caller.service.scope.agents(agents),
+            agents=caller.service.token_scope.choose_agents(agents),
             tags=tags or (),
             lease=lease_seconds,
         )
@@ -81,7 +81,9 @@ class Working(Toolbox):
         named = None if task_id is None else self.task(task_id)
         protocol = self.service.protocol
         with rename_fields(lease="lease_seconds"):
-            return protocol.take(offer, most=ask.most, task_id=named, request=ask.request)
+            return protocol.claim_assignments(
+                offer, most=ask.most, task_id=named, request=ask.request
+            )
 
     async def _is_gone(self, found: list[Assignment], *, kept: bool) -> bool:
         """Whether nobody waits for the answer any more, so that what was found was given back."""
@@ -91,10 +93,10 @@ class Working(Toolbox):
             await checkpoint_if_cancelled()
             gone = not kept and caller.is_gone is not None and await caller.is_gone()
         except get_cancelled_exc_class():
-            caller.service.protocol.give_back(found)
+            caller.service.protocol.release_unheard(found)
             raise
         if gone:
-            caller.service.protocol.give_back(found)
+            caller.service.protocol.release_unheard(found)
         return gone
 
     def renew(

@@ -160,7 +160,7 @@ class Hub:
     async def _join(self, run_id: str | None) -> Reader:
         async with self._beginning:
             if self._cursor is None or not self._readers:
-                self._cursor = await anyio.to_thread.run_sync(self._history.now)
+                self._cursor = await anyio.to_thread.run_sync(self._history.latest_cursor)
             if self._looking is None:
                 self._looking = self._loop.create_task(self._look())
         reader = Reader(self._cursor, run_id)
@@ -185,7 +185,7 @@ class Hub:
     ) -> AsyncIterator[bytes]:
         """What was given before `start`, behind which the reader hears everything anyway."""
         while not self._closed and (cursor.after < start.after or cursor.gaps):
-            told = await anyio.to_thread.run_sync(self._history.after, cursor, PAGE)
+            told = await anyio.to_thread.run_sync(self._history.events_after, cursor, PAGE)
             known = [each for each in told if start.holds(each.event["seq"])]
             if known:
                 yield _batch(known, known[-1].cursor).of(run_id)
@@ -217,7 +217,7 @@ class Hub:
         found = PAGE
         while found == PAGE and self._cursor is not None and self._readers:
             cursor = self._cursor
-            told = await anyio.to_thread.run_sync(self._history.after, cursor, PAGE)
+            told = await anyio.to_thread.run_sync(self._history.events_after, cursor, PAGE)
             found = len(told)
             # Unless somebody, meanwhile the only reader, began from a later one.
             if told and cursor is self._cursor:

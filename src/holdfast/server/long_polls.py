@@ -34,7 +34,7 @@ async def wait_for_work(
     found = [] if claimed is None else claimed.read()
     if not found:
         return None if ended.done() else found
-    with given_back_unless_told(serving.swift, found, kept=waiter.kept):
+    with given_back_unless_told(serving.swift, found, kept=waiter.is_repeatable):
         good = await scope[LOOK_AGAIN]() is not None
     if good:
         return found
@@ -52,7 +52,7 @@ def given_back_unless_told(
         yield
     except BaseException:
         if not kept:
-            swift.give_back(found)
+            swift.release_unheard(found)
         raise
 
 

@@ -34,30 +34,30 @@ class SharedTaskReads:
     def __init__(self, queries: Queries, in_thread: RunInThread) -> None:
         self._queries = queries
         self.in_thread = in_thread
-        self._asked: list[WaitingRead] = []
-        self._looking: asyncio.Task[None] | None = None
+        self._waiting: list[WaitingRead] = []
+        self._reader: asyncio.Task[None] | None = None
 
     async def task(self, task_id: str) -> View | None:
         """How a task stands now; None when it is not there."""
         loop = asyncio.get_running_loop()
         found: asyncio.Future[View | None] = loop.create_future()
-        self._asked.append((task_id, found))
-        if self._looking is None:
-            self._looking = loop.create_task(self._look())
+        self._waiting.append((task_id, found))
+        if self._reader is None:
+            self._reader = loop.create_task(self._read_waiting())
         return await found
 
-    async def _look(self) -> None:
+    async def _read_waiting(self) -> None:
         try:
-            while self._asked:
-                asked, self._asked = self._asked, []
-                await self._tell(asked)
+            while self._waiting:
+                asked, self._waiting = self._waiting, []
+                await self._read_together(asked)
         finally:
-            self._looking = None
+            self._reader = None
 
-    async def _tell(self, asked: Sequence[WaitingRead]) -> None:
+    async def _read_together(self, asked: Sequence[WaitingRead]) -> None:
         ids = [task_id for task_id, _ in asked]
         try:
-            views = await self.in_thread(partial(self._queries.some_tasks, ids))
+            views = await self.in_thread(partial(self._queries.tasks_by_id, ids))
         except BaseException as error:
             for _, waiter in asked:
                 if not waiter.done():
@@ -78,23 +78,25 @@ class AsyncService:
     def __init__(self, service: Service, looks: SharedTaskReads) -> None:
         self._engine = service.engine
         self._service = service
-        self._looks = looks
+        self._task_reads = looks
 
     async def add_task(self, task: NewTask) -> View:
         if task.scheduled_for is not None:
             # From now on, perhaps: the store is asked what that is.
-            return await self._looks.in_thread(partial(self._service.commands.add_task, task))
+            return await self._task_reads.in_thread(partial(self._service.commands.add_task, task))
         made = await self._engine.tasks.create.aio(task, actor=self._service.actor)
-        seen = await self._looks.task(made.id) if made.created else None
+        seen = await self._task_reads.task(made.id) if made.created else None
         if seen is None:
-            return await self._looks.in_thread(partial(self._service.commands.tell, made))
+            return await self._task_reads.in_thread(
+                partial(self._service.commands.view_created, made)
+            )
         return {**seen, "created": True}
 
     async def claim(self, offer: ClaimTerms, ask: ClaimOptions) -> list[Assignment]:
         """Lease what is ready now, at most as many tasks as asked for."""
         return await self._engine.work.claim.aio(
             offer.worker,
-            agents=offer.served,
+            agents=offer.served_agents,
             tags=offer.tags,
             count=ask.most,
             lease=offer.lease,
@@ -107,20 +109,22 @@ class AsyncService:
         """Give one back, and wait until that is written."""
         await self._engine.work.release.aio(assignment.task_id, assignment.token)
 
-    def give_back(self, assignments: list[Assignment]) -> None:
+    def release_unheard(self, assignments: list[Assignment]) -> None:
         """Give back what nobody will hear of, without waiting for that."""
         self._engine.work.give_back(assignments)
 
     async def complete(self, result: Completion) -> View:
         task_id = result.task_id
-        if self._service.scope.is_narrow:
-            await self._looks.in_thread(partial(self._service.scope.check_tasks, [task_id]))
+        if self._service.token_scope.is_narrow:
+            await self._task_reads.in_thread(
+                partial(self._service.token_scope.check_tasks, [task_id])
+            )
         answer = await self._engine.work.complete.aio(
             task_id, result.token, result.output, usage=result.usage
         )
         repeated = require_accepted(task_id, answer).repeated
-        seen = await self._looks.task(task_id)
+        seen = await self._task_reads.task(task_id)
         if seen is None:
-            tell = partial(self._service.protocol.tell, task_id, answer)
-            return await self._looks.in_thread(tell)
+            tell = partial(self._service.protocol.view_report, task_id, answer)
+            return await self._task_reads.in_thread(tell)
         return {"ok": True, "repeated": repeated, "task": seen}

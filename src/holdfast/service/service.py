@@ -59,54 +59,54 @@ class Service:
         access: AccessToken | None = None,
         typed: Typed = str,
     ) -> None:
-        self.place = location
+        self.location = location
         self.actor = actor
         self._access = access
         self._typed = typed
-        self._given = engine
-        self._opened: Engine | None = None
-        self._database: Database | None = None
-        self._writes = engine is not None
-        self._listens = engine is not None
+        self._given_engine = engine
+        self._opened_engine: Engine | None = None
+        self._opened_database: Database | None = None
+        self._has_writer_started = engine is not None
+        self._has_notifier_started = engine is not None
 
     @property
     def _settings(self) -> Settings:
-        return Settings(url=self.place.url, patience=PATIENCE)
+        return Settings(url=self.location.url, patience=PATIENCE)
 
     @property
     def engine(self) -> Engine:
         """For the parts of the service; a front end asks these parts and never the engine."""
-        if self._given is not None:
-            return self._given
-        if self._opened is None:
+        if self._given_engine is not None:
+            return self._given_engine
+        if self._opened_engine is None:
             from holdfast.engine.engine import Engine
 
-            self._opened = Engine(self.place.url, settings=self._settings)
-        return self._opened
+            self._opened_engine = Engine(self.location.url, settings=self._settings)
+        return self._opened_engine
 
     @property
     def _writer(self) -> Engine:
         """The engine with its writer running."""
         engine = self.engine
-        if not self._writes:
-            self._writes = True
+        if not self._has_writer_started:
+            self._has_writer_started = True
             engine.commits.start()
         return engine
 
-    def _view(self, work: Callable[[Transaction], T]) -> T:
+    def _read_store(self, work: Callable[[Transaction], T]) -> T:
         """Look at the store, by the engine where there is one."""
-        if self._given is not None or self._opened is not None:
+        if self._given_engine is not None or self._opened_engine is not None:
             return self.engine.database.view(work)
-        if self._database is None:
-            self._database = open_database(
-                self.place.url,
+        if self._opened_database is None:
+            self._opened_database = open_database(
+                self.location.url,
                 clock=SystemClock(),
                 randomness=SystemRandomness(),
                 threads=SystemThreads(),
                 settings=self._settings,
             )
-            self._database.upgrade()
-        return self._database.view(work)
+            self._opened_database.upgrade()
+        return self._opened_database.view(work)
 
     @property
     def settings(self) -> Settings:
@@ -119,7 +119,7 @@ class Service:
 
     def acting_as(self, access: AccessToken) -> Service:
         """The service on the same engine, in the name of a token and with what that may do."""
-        return Service(self.place, self.engine, actor=access.name, access=access)
+        return Service(self.location, self.engine, actor=access.name, access=access)
 
     def on_change(self, callback: Callable[[], None], *, served: bool = True) -> Callable[[], None]:
         """Call back whenever something was committed, here or elsewhere; returns the way out.
@@ -127,8 +127,8 @@ class Service:
         With `served` false not after commits of this process whose ready tasks were claimed here.
         """
         engine = self.engine
-        if not self._listens:
-            self._listens = True
+        if not self._has_notifier_started:
+            self._has_notifier_started = True
             engine.notifier.start()
         return engine.on_hint(callback, served=served)
 
@@ -138,7 +138,7 @@ class Service:
 
     @cached_property
     def queries(self) -> Queries:
-        return Queries(self._view, lambda: self.engine)
+        return Queries(self._read_store, lambda: self.engine)
 
     @cached_property
     def addresses(self) -> Addresses:
@@ -164,17 +164,17 @@ class Service:
         from holdfast.worker.files.state_directory import find_state_directory
 
         return Protocol(
-            self._writer, self.queries, find_state_directory(self.place.url), self.scope
+            self._writer, self.queries, find_state_directory(self.location.url), self.token_scope
         )
 
     @cached_property
-    def scope(self) -> TokenScope:
+    def token_scope(self) -> TokenScope:
         from holdfast.service.commands.token_scope import TokenScope
 
         return TokenScope(self._access, self.engine)
 
     @cached_property
-    def room(self) -> OwnLongPolls:
+    def own_long_polls(self) -> OwnLongPolls:
         from holdfast.service.protocol.long_polls import OwnLongPolls
 
         return OwnLongPolls(self._writer)
@@ -197,14 +197,14 @@ class Service:
 
         return Meter(self._writer)
 
-    def buses(self, url: str | None = None) -> BusAdmin:
+    def bus(self, url: str | None = None) -> BusAdmin:
         """The bus of the store, or the Redis at a URL; close it before this."""
         from holdfast.service.admin.bus import BusAdmin
 
         return BusAdmin(self._writer, url)
 
     @cached_property
-    def parked(self) -> ParkedMessages:
+    def parked_messages(self) -> ParkedMessages:
         from holdfast.service.admin.bus import ParkedMessages
 
         return ParkedMessages(self.engine)
@@ -225,12 +225,12 @@ class Service:
     def history(self) -> History:
         from holdfast.service.queries.history import History
 
-        return History(self._view)
+        return History(self._read_store)
 
     def statistics(self) -> View:
         from holdfast.service.queries.summaries import count_open_work
 
-        return count_open_work(self._view)
+        return count_open_work(self._read_store)
 
     def effects(self, task_id: str, after: str | None, limit: int) -> View:
         """A page of what a task remembers: `{effects, next}`, oldest first."""
@@ -252,7 +252,7 @@ class Service:
     def doctor(self, project: ProjectSettings | None = None) -> View:
         from holdfast.service.admin.health import examine_store
 
-        return examine_store(self.engine, self.place, project or ProjectSettings(), self._typed)
+        return examine_store(self.engine, self.location, project or ProjectSettings(), self._typed)
 
     def check_ready(self) -> None:
         """Read the store and have its writer write; raises what stands in the way."""
@@ -260,7 +260,7 @@ class Service:
 
         check_ready(self._writer)
 
-    def heal(self, *, dry_run: bool = False) -> View:
+    def repair(self, *, dry_run: bool = False) -> View:
         from holdfast.service.admin.health import repair_store
 
         return repair_store(self._writer, dry_run=dry_run)
@@ -269,31 +269,32 @@ class Service:
         """Remove what was kept long enough, or tell what that is."""
         from holdfast.service.admin.cleanup import clean_store
 
-        return clean_store(self._writer, self.place, keep, dry_run=dry_run)
+        return clean_store(self._writer, self.location, keep, dry_run=dry_run)
 
     def rehearse(self, workflow: Workflow) -> None:
         """Let stubs do all that can be done of the runs in this store."""
         from holdfast.service.commands.rehearsal import Rehearsal
 
-        Rehearsal(self._writer, self.queries, workflow).play()
+        Rehearsal(self._writer, self.queries, workflow).play_run()
 
     def report(self, since: int) -> View:
         from holdfast.service.queries.summaries import build_report
 
-        return build_report(self._view, self.queries, since)
+        return build_report(self._read_store, self.queries, since)
 
-    def last_lines(self, run: View) -> dict[str, tuple[str, float]]:
+    def read_last_lines(self, run: View) -> dict[str, tuple[str, float]]:
         """What the running tasks of a run wrote last, and when."""
         from holdfast.service.protocol.attempt_files import read_last_line
         from holdfast.service.queries.run_tree import walk_tasks
 
         running = [task for task in walk_tasks(run["tasks"]) if task["status"] == "running"]
         found = {
-            each["id"]: read_last_line(self.place, each["id"], each["attempt"]) for each in running
+            each["id"]: read_last_line(self.location, each["id"], each["attempt"])
+            for each in running
         }
         return {task_id: line for task_id, line in found.items() if line is not None}
 
-    def attempt_log(
+    def read_attempt_log(
         self, task_id: str, attempt: int | None = None, start: int = 0
     ) -> tuple[int, bytes]:
         """Which attempt it is, the latest unless said, and what that wrote, from a byte on."""
@@ -303,17 +304,17 @@ class Service:
         chosen = latest if attempt is None else attempt
         if not 0 <= chosen <= latest:
             raise InvalidInput("attempt", f"must be between 1 and {latest}")
-        return chosen, read_log(self.place, task_id, chosen, start)
+        return chosen, read_log(self.location, task_id, chosen, start)
 
     def schema(self) -> View:
         """Which store this is, and how far its schema has come."""
         # To open a store brings it up to what the code knows, or is refused.
-        self._view(lambda _: None)
-        newest = migrations.load("postgresql" if is_postgresql(self.place.url) else "sqlite")[-1]
-        return {"url": self.place.url, "migration": newest.file.removesuffix(".sql")}
+        self._read_store(lambda _: None)
+        newest = migrations.load("postgresql" if is_postgresql(self.location.url) else "sqlite")[-1]
+        return {"url": self.location.url, "migration": newest.file.removesuffix(".sql")}
 
     def close(self) -> None:
-        for opened in (self._opened, self._database):
+        for opened in (self._opened_engine, self._opened_database):
             if opened is not None:
                 opened.close()
 

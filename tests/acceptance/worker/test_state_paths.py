@@ -182,7 +182,7 @@ def test_cleaning_removes_folders_of_tasks_and_nothing_else(tmp_path: Path, vict
         long_ago = time.time() - 1_000
         for each in (state.log(TASK, 1), state.log(TASK, 1).parent, state.logs / "notes"):
             os.utime(each.path, (long_ago, long_ago))
-        remove_folders([*leftovers.logs(), state.logs / other])
+        remove_folders([*leftovers.find_logs(), state.logs / other])
         assert state.logs.list_names() == ["notes", other] or state.logs.list_names() == [
             other,
             "notes",

@@ -71,7 +71,7 @@ def test_files_of_what_is_removed_go_too_also_those_that_an_earlier_clean_left(
 
 def test_an_artifact_says_of_which_store_it_is(engine: Engine, url: str) -> None:
     held = take(engine, create(engine))
-    place = StoreLocation(url=url, home=Path(), settled=True)
+    place = StoreLocation(url=url, home=Path(), may_be_created=True)
     keep_artifact(
         engine,
         find_state_directory(place.url),

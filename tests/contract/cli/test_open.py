@@ -25,7 +25,7 @@ def url(store_url: str) -> str:
 def own(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> str:
     """The admin's token of the store, with none in the environment."""
     monkeypatch.delenv("HOLDFAST_TOKEN", raising=False)
-    return Tokens(engine).own()
+    return Tokens(engine).ensure_own()
 
 
 def _shown(stranger: Service) -> list[str]:
@@ -38,10 +38,10 @@ def test_a_link_into_the_server_of_a_store_is_made_in_the_store_itself(
     with service(LINK) as server, announce_server(url, server.url):
         link = typed.ok("open", "--print").strip()
         assert link.startswith(f"{server.url}/enter?code=")
-        entered = BrowserLinks(engine).follow(link.partition("=")[2])
+        entered = BrowserLinks(engine).use_link(link.partition("=")[2])
         assert server.heard == []
     assert entered is not None
-    who = BrowserLinks(engine).who(entered.secret)
+    who = BrowserLinks(engine).find_access(entered.secret)
     assert (who, who and who.role) == (engine.access.find(own), "admin")
 
 

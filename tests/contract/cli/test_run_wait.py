@@ -39,7 +39,7 @@ FILE = "name: w\nsteps: [{id: a, run: [echo, hi], tags: [gpu]}]\n"
 
 
 def service_on(url: str, engine: Engine) -> Service:
-    return Service(StoreLocation(url=url, home=Path(), settled=True), engine)
+    return Service(StoreLocation(url=url, home=Path(), may_be_created=True), engine)
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,9 @@ def test_a_move_that_broke_off_left_nothing_and_one_that_was_done_is_recognised(
 ) -> None:
     source, target = urls
     fill(source)
-    asked = Move(place=StoreLocation(url=source, home=Path(), settled=True), target=target)
+    asked = Move(
+        location=StoreLocation(url=source, home=Path(), may_be_created=True), target=target
+    )
 
     def break_off(table: str, *_: int) -> None:
         if table == "holdfast_event":

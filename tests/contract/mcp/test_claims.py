@@ -26,9 +26,9 @@ PATIENCE = 30
 
 @pytest.fixture
 def tools(engine: Engine, store_url: str, tmp_path: Path) -> Working:
-    place = StoreLocation(url=store_url, home=tmp_path, settled=True)
+    place = StoreLocation(url=store_url, home=tmp_path, may_be_created=True)
     service = Service(place, engine, actor="ada:worker")
-    caller = Caller(service=service, worker="ada", wait=service.room.wait)
+    caller = Caller(service=service, worker="ada", wait=service.own_long_polls.wait)
     return Working(lambda: caller)
 
 
@@ -47,7 +47,7 @@ def test_a_claim_that_is_made_again_under_its_name_gives_the_same(
         assert await claim(request_id="r1") == first
         assert await claim(task_id=task_id, request_id="r1") == first
         assert (await claim(request_id="r2", wait_seconds=PATIENCE))[0] == other
-        waiting, begun = tools.service.room.wait, asyncio.Event()
+        waiting, begun = tools.service.own_long_polls.wait, asyncio.Event()
 
         async def begin(*args: Any) -> list[Assignment]:
             begun.set()
@@ -69,7 +69,7 @@ def test_a_claim_that_is_cancelled_while_it_is_written_is_given_back(
     task_id = create(engine)
     taken, cancelled = threading.Event(), threading.Event()
     protocol = tools.service.protocol
-    take = protocol.take
+    take = protocol.claim_assignments
 
     def slowly(*args: Any, **fields: Any) -> list[Assignment]:
         got = take(*args, **fields)
@@ -77,7 +77,7 @@ def test_a_claim_that_is_cancelled_while_it_is_written_is_given_back(
         assert cancelled.wait(PATIENCE)
         return got
 
-    monkeypatch.setattr(protocol, "take", slowly)
+    monkeypatch.setattr(protocol, "claim_assignments", slowly)
 
     async def story() -> None:
         async with anyio.create_task_group() as group:

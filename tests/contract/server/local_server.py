@@ -39,7 +39,7 @@ class Served:
         self.hf = hf
         self.url = server.url
         self.drain = server.stop
-        self.home = application.serving.service.place.home
+        self.home = application.serving.service.location.home
         self.application = application
         self.tokens = tokens or _make_tokens(hf)
         self._clients = {role: self.client(token) for role, token in self.tokens.items()}
@@ -85,7 +85,7 @@ def served(
 ) -> Iterator[Served]:
     """A server on a store; at the end it drains, and the doctor finds nothing."""
     with Holdfast(url, **settings) as hf:
-        place = StoreLocation(url=url, home=folder, settled=True)
+        place = StoreLocation(url=url, home=folder, may_be_created=True)
         application = Application(Service(place, hf.engine), rules)
         server = HttpServer(application, Bind(port=0))
         thread = threading.Thread(target=server.run)

@@ -148,7 +148,7 @@ def test_a_token_that_is_revoked_while_it_catches_up_reads_no_further(
     quick_server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_stream, "PAGE", 2)
-    server, after, looks = quick_server, History.after, list[int]()
+    server, after, looks = quick_server, History.events_after, list[int]()
     with reading(server) as frames:
         _, begun, _ = next(frames)
     for number in range(20):
@@ -162,7 +162,7 @@ def test_a_token_that_is_revoked_while_it_catches_up_reads_no_further(
             assert eventually(lambda: calls.ended == 1)
         return after(self, cursor, count)
 
-    monkeypatch.setattr(History, "after", revoke_after_the_first)
+    monkeypatch.setattr(History, "events_after", revoke_after_the_first)
     with reading(server, headers={"Last-Event-ID": begun}) as frames:
         assert len([kind for kind, _, _ in frames if kind == "event"]) <= 2
 
@@ -186,7 +186,7 @@ def test_a_browser_that_has_left_reads_no_longer(quick_server: Served) -> None:
 def test_a_look_at_the_history_that_fails_is_followed_by_the_next_one(
     quick_server: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    find, broken = History.after, Event()
+    find, broken = History.events_after, Event()
 
     def break_once(self: History, cursor: Cursor, limit: int) -> list[EventWithCursor]:
         if broken.is_set():
@@ -196,7 +196,7 @@ def test_a_look_at_the_history_that_fails_is_followed_by_the_next_one(
 
     with reading(quick_server) as frames:
         next(frames)
-        monkeypatch.setattr(History, "after", break_once)
+        monkeypatch.setattr(History, "events_after", break_once)
         task = quick_server.add()
         assert next(frames)[2]["task_id"] == task["id"]
     assert broken.is_set()

@@ -38,7 +38,7 @@ def test_pages_go_on_with_what_comes_later(engine: Engine) -> None:
     assert _types(history, after) == ([], after)
     create(engine)
     assert _types(history, after)[0] == ["user"]
-    assert Cursor.read(str(history.now())) == history.now()
+    assert Cursor.read(str(history.latest_cursor())) == history.latest_cursor()
 
 
 def test_an_event_that_commits_late_is_told_all_the_same(postgres_store_url: str) -> None:
@@ -52,12 +52,12 @@ def test_an_event_that_commits_late_is_told_all_the_same(postgres_store_url: str
         assert told == ["user", "user"]
         assert "." in after, "the gap is not told"
         assert _types(history, after) == ([], after)
-        begun = str(history.now())
-        watched = history.now()
+        begun = str(history.latest_cursor())
+        watched = history.latest_cursor()
         create(engine)
         other("COMMIT")
         with Service(
-            StoreLocation(url=postgres_store_url, home=Path(), settled=True), engine
+            StoreLocation(url=postgres_store_url, home=Path(), may_be_created=True), engine
         ) as service:
             seen = list(islice(follow_all(service, watched), 2))
         assert [each["actor"] for each in seen] == ["late", "user"]

@@ -276,7 +276,7 @@ class Store:
         """Where what a command would do differs from what it does."""
         asked = f"{verb} {identifier} {options or ''}"
         before, known = self._last_event(), self._tasks()
-        (would,) = self._previews.each(verb, [identifier], *given, **options)
+        (would,) = self._previews.preview_each(verb, [identifier], *given, **options)
         if (self._last_event(), self._tasks()) != (before, known):
             return [f"{asked}: the preview has changed something"]
         try:
@@ -291,7 +291,7 @@ class Store:
         now = self._tasks()
         became = {each["id"]: each["becomes"] in ENDS for each in would.tasks}
         ended = {each: now[each] in ENDS for each in became}
-        if (there, len(would.made), became) == (sorted(changed & known.keys()), made, ended):
+        if (there, len(would.new_tasks), became) == (sorted(changed & known.keys()), made, ended):
             return []
         return [f"{asked}: {there} but {sorted(changed)}, {made} of them new"]
 

@@ -143,7 +143,7 @@ def test_a_watcher_of_a_run_is_told_all_of_it_however_long_another_transaction_w
     with server.engine.transaction() as idle:
         server.engine.tasks.create(NewTask(title="long"), connection=idle)
         world.finish("only")
-        place = StoreLocation(url=postgres_store_url, home=Path(), settled=True)
+        place = StoreLocation(url=postgres_store_url, home=Path(), may_be_created=True)
         with Service(place, server.engine) as service:
             assert watch(service, run_id) == 0
     lines = capsys.readouterr().out.splitlines()

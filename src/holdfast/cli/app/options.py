@@ -19,10 +19,10 @@ from holdfast.settings import RENEWALS
 
 def complete_id(incomplete: str) -> list[str]:
     try:
-        if not place().there:
+        if not place().exists:
             return []
         with opened() as service:
-            found = service.addresses.complete(incomplete)
+            found = service.addresses.complete_id(incomplete)
     except HoldfastError:
         return []
     return [*(["@last"] if "@last".startswith(incomplete) else []), *found]
@@ -38,7 +38,7 @@ def complete_schedule(incomplete: str) -> list[str]:
 
 def _complete(query: str, incomplete: str) -> list[str]:
     try:
-        if not place().there:
+        if not place().exists:
             return []
         with opened() as service:
             items = getattr(service.queries, query)()["items"]

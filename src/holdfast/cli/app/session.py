@@ -68,8 +68,8 @@ def opened(*, begins: bool = False) -> Iterator[Service]:
     """The service on the chosen store; a command that `begins` something makes what is missing."""
     found = place()
     if not begins:
-        found.require()
-    found.make()
+        found.require_store()
+    found.make_folder()
     with serving(found) as service:
         yield service
 
@@ -78,7 +78,7 @@ def opened(*, begins: bool = False) -> Iterator[Service]:
 def begun() -> Iterator[Service]:
     """The same for what a person may type in the wrong folder: a store that is new is named."""
     found = place()
-    if not found.there:
+    if not found.exists:
         from holdfast.cli.app.terminal import note
 
         note(f"store {shown_url(found.url)}   (new: there was none)")

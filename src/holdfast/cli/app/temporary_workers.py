@@ -151,7 +151,7 @@ class Helper(Beside):
     def _begin(self, agents: list[str]) -> None:
         from holdfast.api.holdfast import Holdfast
 
-        holdfast = self._open.enter_context(Holdfast(self._service.place.url))
+        holdfast = self._open.enter_context(Holdfast(self._service.location.url))
         self.add(_start(holdfast, self._workflow, agents))
         self._agents += agents
 
@@ -213,7 +213,7 @@ def tell_unserved(service: Service, changed: View, app: str | None = None) -> No
         run = service.queries.run(changed["run_id"], brief=True)
     if run["status"] != "running":
         return
-    workflow = service.commands.known_workflow(run["workflow"], run["workflow_version"])
+    workflow = service.commands.find_workflow(run["workflow"], run["workflow_version"])
     steps = [step for step in _wanted_steps(workflow) if changed.get("agent") in {None, step.agent}]
     if alone := _unserved(service, steps):
         agents = sorted({step.agent for step in alone})

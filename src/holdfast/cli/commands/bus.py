@@ -35,7 +35,7 @@ MessageId = Annotated[
 def _buses() -> Iterator[BusAdmin]:
     with chosen_bus() as url:
         try:
-            with opened() as service, service.buses(url) as buses:
+            with opened() as service, service.bus(url) as buses:
                 yield buses
         except BusUnreachable as error:
             where = f"HOLDFAST_BUS is {shown_url(url or '')}"
@@ -183,7 +183,7 @@ def parked(
 ) -> None:
     """List messages parked after too many failures, and those replayed since."""
     with opened() as service:
-        page = service.parked.page(everything=everything, limit=limit)
+        page = service.parked_messages.page(everything=everything, limit=limit)
     if json:
         say_json(page)
     elif page["items"]:
@@ -214,7 +214,7 @@ _STATES = {
 def replay(handler: Handler, message: MessageId, json: Json = False) -> None:
     """Retry a parked message; those waiting behind it follow."""
     with opened() as service:
-        told = service.parked.replay(handler, message)
+        told = service.parked_messages.replay(handler, message)
     say_json(told) if json else say(
         f"{escape(message)} is tried again by the next consumer of {escape(handler)}"
     )
@@ -224,5 +224,5 @@ def replay(handler: Handler, message: MessageId, json: Json = False) -> None:
 def drop(handler: Handler, message: MessageId, json: Json = False) -> None:
     """Drop a parked message for good; those waiting behind it follow."""
     with opened() as service:
-        told = service.parked.drop(handler, message)
+        told = service.parked_messages.drop(handler, message)
     say_json(told) if json else say(f"{escape(message)} is dropped")

@@ -55,9 +55,9 @@ def retry(
             raise InvalidInput("again", "is for a task; of a run, --from STEP does it again")
         if dry_run:
             preview = (
-                service.previews.one("reopen", found)
+                service.previews.preview("reopen", found)
                 if again
-                else service.previews.one("retry", found, step=step)
+                else service.previews.preview("retry", found, step=step)
             )
             how = " --again" if again else "" if step is None else f" --from {step}"
             say_preview(preview, "retry", f"{found}{how}", json=json)
@@ -143,9 +143,9 @@ def _asked(service: Service, address: str, verb: str) -> str:
     from holdfast.cli.render.step_status import tell_waiting, what_to_say
 
     found = service.addresses.find(address)
-    waiting = [] if found.startswith("t_") else service.queries.for_people(run=found)
+    waiting = [] if found.startswith("t_") else service.queries.tasks_for_people(run=found)
     if len(waiting) <= 1:
-        return service.commands.asked_of_person(found)
+        return service.commands.find_task_for_person(found)
     choices = [
         f"  {with_store(what_to_say(task, verb))}   {tell_waiting(task)}"
         for task in waiting[:CHOICES]
@@ -279,7 +279,7 @@ def _say_goes_on(service: Service, answer: View, *, json: bool) -> None:
 def say_changed(service: Service, answer: View, *, json: bool) -> None:
     """How the run or task stands after a command; what is part of a run is told by its place."""
     task = answer.get("task", {})
-    names = service.queries.names([task["id"]]) if "run_id" in task and not json else {}
+    names = service.queries.name_each([task["id"]]) if "run_id" in task and not json else {}
     say_answer(answer, json=json, place=names.get(task.get("id", "")))
 
 

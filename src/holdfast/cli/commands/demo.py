@@ -142,7 +142,7 @@ class Accident:
         """What runs and has said something, once there is somebody to take it up."""
         if len(self._service.queries.workers()["items"]) < len(self._workers):
             return []
-        written = self._service.last_lines(run)
+        written = self._service.read_last_lines(run)
         return [task for task in run["tasks"] if task["id"] in written and "lease" in task]
 
     def _strike(self, task: dict[str, Any]) -> None:
@@ -184,8 +184,8 @@ def _show(folder: Path) -> int:
     source = next(each for each in SOURCES if each.is_dir())
     shutil.copytree(source, folder, dirs_exist_ok=True)
     home = folder / HOME
-    place = StoreLocation(url=f"sqlite:///{home / STORE_FILE}", home=home, settled=True)
-    place.make()
+    place = StoreLocation(url=f"sqlite:///{home / STORE_FILE}", home=home, may_be_created=True)
+    place.make_folder()
     chosen_store.set(str(home / STORE_FILE))
     workflow = read_workflow_file(folder / WORKFLOW)
     agents = wanted_agents(workflow)

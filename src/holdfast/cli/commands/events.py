@@ -43,7 +43,7 @@ def events(
         found = None if address is None else service.addresses.find(address)
         if follow:
             coming = (
-                follow_all(service, service.history.now())
+                follow_all(service, service.history.latest_cursor())
                 if found is None
                 else follow_events(service, found, after)
             )
@@ -102,7 +102,7 @@ def logs(
 def _read(service: Service, task_id: str, attempt: dict[str, Any]) -> dict[str, str]:
     from holdfast.service.protocol.attempt_files import read_log
 
-    written = read_log(service.place, task_id, attempt["attempt"])
+    written = read_log(service.location, task_id, attempt["attempt"])
     return {"log": written.decode(errors="replace")}
 
 
@@ -110,7 +110,7 @@ def _say_log(service: Service, task_id: str, attempt: int, start: int) -> int:
     """Print a log from a place on, and say where it ends."""
     from holdfast.service.protocol.attempt_files import read_log
 
-    text = read_log(service.place, task_id, attempt, start)
+    text = read_log(service.location, task_id, attempt, start)
     if text:
         shown = escape(text.decode(errors="replace"), keep="\n\t").rstrip("\n")
         say(shown)
@@ -146,7 +146,7 @@ def follow_events(service: Service, identifier: str, after: int = 0) -> Iterator
 def follow_all(service: Service, cursor: Cursor) -> Iterator[View]:
     """Every event from a cursor on, those too that are committed after later ones."""
     while True:
-        told = service.history.after(cursor, PAGE)
+        told = service.history.events_after(cursor, PAGE)
         yield from (each.event for each in told)
         if told:
             cursor = told[-1].cursor

@@ -85,8 +85,8 @@ def init(
     _look_above(here)
     with opened(begins=True) as service:
         service.schema()
-        say(f"{paint('✓', 'green')} {_describe(service.place)}")
-        if service.place.at_home:
+        say(f"{paint('✓', 'green')} {_describe(service.location)}")
+        if service.location.is_in_home:
             note(ERASED)
     found = list_installed_agents()
     say(f"{paint('✓', 'green')} agents installed: {', '.join(found) or 'none that is known'}")
@@ -118,7 +118,7 @@ def _look_above(here: Path) -> None:
 
 
 def _describe(place: StoreLocation) -> str:
-    if place.at_home:
+    if place.is_in_home:
         return f"{escape(place.home.name)}: the store, kept out of git"
     return f"{escape(shown_url(place.url))}: the store"
 

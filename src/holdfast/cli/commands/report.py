@@ -42,7 +42,7 @@ def main(
 
 
 def report(*, json: bool) -> None:
-    if not place().there and not json:
+    if not place().exists and not json:
         _greet()
         return
     since = _yesterday()

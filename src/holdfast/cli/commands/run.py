@@ -116,11 +116,11 @@ def prepared(
 
         read = read_workflow_file(Path(workflow))
         with opened(begins=True) as service:
-            known = service.commands.with_called(read)
+            known = service.commands.attach_called(read)
             yield service, lambda pairs: _of_workflow(known, pairs), None
     elif app is None and ":" not in workflow:
         with opened() as service:
-            known = service.commands.known_workflow(workflow, version)
+            known = service.commands.find_workflow(workflow, version)
             yield service, lambda pairs: _of_workflow(known, pairs), None
     else:
         from holdfast.cli.app.program import load_program
@@ -189,7 +189,7 @@ def rehearse(run: NewRun, *, json: bool) -> int:
         raise InvalidInput("rehearse", reason)
     with tempfile.TemporaryDirectory(prefix="holdfast-rehearsal-") as folder:
         place = StoreLocation(
-            url=f"sqlite:///{folder}/rehearsal.db", home=Path(folder), settled=True
+            url=f"sqlite:///{folder}/rehearsal.db", home=Path(folder), may_be_created=True
         )
         with serving(place) as service:
             run_id = service.commands.start(run)["id"]

@@ -145,7 +145,7 @@ def remove_schedule(name: ScheduleName, json: Json = False) -> None:
 
 def _steer(name: str, verb: str, said: str, *, json: bool) -> None:
     with opened() as service:
-        told = service.commands.steer_schedule(name, verb)
+        told = service.commands.control_schedule(name, verb)
     if json:
         say_json(told)
     else:

@@ -235,7 +235,7 @@ def _listening(program: Holdfast, bind: Bind, rules: Rules) -> Iterator[tuple[Ht
     with serving_program(place(), program) as service:
         server = HttpServer(Application(service, rules), bind)
         start_audit_file(program.settings.url)
-        service.tokens.own()
+        service.tokens.ensure_own()
         with announce_server(program.settings.url, server.url):
             say(server.url)
             own = token_path(program.settings.url)
@@ -259,7 +259,7 @@ def show_token(context: typer.Context, db: Store = None) -> None:
         return
     chosen_store.set(db or chosen_store.get())
     with begun() as service:
-        say(service.tokens.own())
+        say(service.tokens.ensure_own())
 
 
 @command("create", of=token, example="holdfast token create ci --role worker --agent builder")
@@ -418,5 +418,5 @@ def mcp(
     worker = name or f"{socket.gethostname().partition('.')[0]}-mcp"
     with begun() as service:
         service.actor = f"{actor()}:{role}"
-        caller = Caller(service=service, worker=worker, wait=service.room.wait)
+        caller = Caller(service=service, worker=worker, wait=service.own_long_polls.wait)
         make_server(lambda: caller, As(role)).run()

@@ -74,7 +74,7 @@ def tasks(
             parent=None if parent is None else service.addresses.task(parent),
         )
         named = [] if json else [task["id"] for task in page["items"]]
-        places = service.queries.names(named)
+        places = service.queries.name_each(named)
     if json:
         say_json(page)
         return
@@ -100,7 +100,7 @@ def show(
     with opened() as service:
         found = service.addresses.find(address)
         if found.startswith("t_"):
-            task = service.queries.task_whole(found)
+            task = service.queries.task_with_attempts(found)
             _say_view(task, draw_task(task), json=json)
             return None
         if follow:

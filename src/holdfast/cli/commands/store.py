@@ -64,7 +64,7 @@ def restore(
     from holdfast.service.admin.backup import Restore
     from holdfast.service.admin.backup import restore_backup as put_back
 
-    told = put_back(Restore(place=place(), backup=backup, evict=evict, dry_run=dry_run))
+    told = put_back(Restore(location=place(), backup=backup, evict=evict, dry_run=dry_run))
     if json:
         say_json(told)
         return
@@ -91,7 +91,7 @@ def move(
     from holdfast.service.admin.store_move import Move
     from holdfast.service.admin.store_move import move_store as carry_over
 
-    asked = Move(place=place(), target=target, evict=evict, dry_run=dry_run)
+    asked = Move(location=place(), target=target, evict=evict, dry_run=dry_run)
     told = carry_over(asked, _say_progress)
     told |= {name: shown_url(told[name]) for name in ("source", "target")}
     if json:
@@ -125,7 +125,7 @@ def doctor(
 ) -> int | None:
     """Check every invariant of the store. Exits 1 if one is broken."""
     with opened() as service:
-        healed = service.heal(dry_run=dry_run) if fix else None
+        healed = service.repair(dry_run=dry_run) if fix else None
         told = service.doctor(project())
     if json:
         say_json(told if healed is None else {**told, "healed": healed})

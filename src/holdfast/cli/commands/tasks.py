@@ -243,7 +243,7 @@ def finalize(
         found = service.addresses.task(address)
         needs = None if links is None else _merge(links, service.addresses.task)
         if dry_run:
-            preview = service.previews.one("finalize_plan", found, needs)
+            preview = service.previews.preview("finalize_plan", found, needs)
             how = "".join(f" --graph {each}" for each in graph or ())
             say_preview(preview, "plan finalize", f"{found}{how}", json=json)
             return

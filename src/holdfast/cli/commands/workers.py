@@ -137,7 +137,7 @@ def program_of(app: str | None, lease: str | None) -> Holdfast:
     from holdfast.api.holdfast import Holdfast
 
     found = place()
-    found.make()
+    found.make_folder()
     if lease is None:
         return Holdfast(found.url)
     return Holdfast(found.url, **read_lease(lease))
@@ -191,5 +191,5 @@ def evict(name: WorkerName, json: Json = False) -> None:
 
 def _steer(name: str, verb: str, *, json: bool) -> None:
     with opened() as service:
-        told = service.commands.steer_worker(name, verb)
+        told = service.commands.control_worker(name, verb)
     say_json(told) if json else say(f"{escape(name)} is told to leave")

@@ -66,7 +66,7 @@ def show_workflow(
         known = _read(Path(name))
     else:
         with opened() as service:
-            known = service.commands.known_workflow(name, version)
+            known = service.commands.find_workflow(name, version)
     if json:
         say_json({"version": known.version, **text.loads(known.definition)})
         return

@@ -28,11 +28,11 @@ class Need:
 def stands_still(run: View) -> bool:
     """Whether nothing of a run goes on, or will, but for a person who is asked for it."""
     moving = any(task["status"] == "running" for task in walk_tasks(run["tasks"]))
-    return not moving and not any(front.moves for front in fronts(run)) and bool(needs_of(run))
+    return not moving and not any(front.is_moving for front in fronts(run)) and bool(needs_of(run))
 
 
 def fronts(run: View) -> list[TaskNode]:
-    return [front for node in build_task_trees(run["tasks"]) for front in node.fronts]
+    return [front for node in build_task_trees(run["tasks"]) for front in node.frontier]
 
 
 def asking(run: View) -> list[TaskNode]:
@@ -56,7 +56,7 @@ def needs_of(run: View) -> list[Need]:
     paused = [each for each, view in held.items() if "paused" in view["holds"]]
     top = [run["id"]] if run["id"] in paused else sorted(paused)
     resumed = [_of_run(each, PAUSED, f"holdfast resume {each}") for each in top if each not in told]
-    alone = [_of_task(each) for each in fronts(run) if each.left_alone]
+    alone = [_of_task(each) for each in fronts(run) if each.needs_start]
     return [*spent, *resumed, *asked, *alone]
 
 

@@ -22,7 +22,7 @@ class Names:
     """What to call the runs and tasks of events, each looked up once: what was removed has none."""
 
     def __init__(self, service: Service, events: Sequence[View] = ()) -> None:
-        self._look = service.queries.names
+        self._look = service.queries.name_each
         self._known: dict[str, str] = self._look(map(subject, events)) if events else {}
 
     def __getitem__(self, identifier: str) -> str:

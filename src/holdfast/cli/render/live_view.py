@@ -72,7 +72,7 @@ def _draw(service: Service, run_id: str, beside: Beside, aside: Aside) -> View:
     with live, _looks(service, beside) as wait:
         while True:
             run = service.queries.run(run_id, brief=True)
-            lines = [*draw_run(run, service.last_lines(run)), *aside()]
+            lines = [*draw_run(run, service.read_last_lines(run)), *aside()]
             room = max(5, console.height - 1)
             hidden = [] if len(lines) <= room else [paint(f"… {len(lines) - room + 1} more", "dim")]
             visible = lines if not hidden else [*lines[: room - 1], *hidden]

@@ -24,7 +24,7 @@ def preview_each(
 
     worst = 0
     how = "".join(f" --{name.replace('_', '-')} {value:g}" for name, value in options.items())
-    previews = service.previews.each(verb, identifiers, **options)
+    previews = service.previews.preview_each(verb, identifiers, **options)
     for found, preview in zip(identifiers, previews, strict=True):
         if isinstance(preview, Refused):
             worst = max(worst, say_error(preview, json=json))
@@ -38,23 +38,23 @@ def say_preview(
 ) -> None:
     if json:
         told = {"id": identifier.partition(" ")[0]} if about is None else about
-        made = {"made": preview.made} if preview.made else {}
+        made = {"made": preview.new_tasks} if preview.new_tasks else {}
         say_json({"dry_run": True, **told, "tasks": preview.tasks, **made})
         return
     say(f"would {verb} {identifier}: {_count(preview)}")
     for task in preview.tasks:
         say(f"  {task['id']}  {one_line(_name(task), 60)}  {_way(task)}")
-    for task in preview.made:
+    for task in preview.new_tasks:
         say(f"  new  {one_line(_name(task), 60)}  {coloured(task['becomes'])}")
     note(paint(f"Nothing was changed. Do it: {with_store(f'holdfast {verb} {identifier}')}", "dim"))
 
 
 def _count(preview: Preview) -> str:
     """How many tasks it is done to, how many change because of that, and how many are made."""
-    others = f"{preview.beside} {'other changes' if preview.beside == 1 else 'others change'}"
-    more = [others] if preview.beside else []
-    more += [f"{len(preview.made)} new"] if preview.made else []
-    told = count(len(preview.tasks) - preview.beside, "task")
+    others = f"{preview.indirect} {'other changes' if preview.indirect == 1 else 'others change'}"
+    more = [others] if preview.indirect else []
+    more += [f"{len(preview.new_tasks)} new"] if preview.new_tasks else []
+    told = count(len(preview.tasks) - preview.indirect, "task")
     return ", and ".join([told, *more])
 
 

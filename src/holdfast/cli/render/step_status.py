@@ -34,7 +34,7 @@ def mark(node: TaskNode) -> tuple[str, str]:
     """A sign for how it stands, and its colour."""
     if node.asks_person:
         return ("◆", "yellow")
-    if node.under_way and node.children:
+    if node.is_under_way and node.children:
         return ("▾", "cyan")
     if node.task["skipped"]:
         return ("-", "dim")
@@ -44,10 +44,10 @@ def mark(node: TaskNode) -> tuple[str, str]:
 def details(node: TaskNode, labels: Mapping[str, str]) -> list[str]:
     """How long, for how much, how often, and what came of it or holds it up."""
     task = node.task
-    done, total = node.items
+    done, total = node.items_done
     parts = [
-        f"{done}/{total}" if total and task["kind"] == "group" and node.open else "",
-        span(node.took(now())),
+        f"{done}/{total}" if total and task["kind"] == "group" and node.is_open else "",
+        span(node.duration_until(now())),
         money(node.cost),
         _tried(task),
         VERIFYING if task["state"] == VERIFYING else "",
@@ -56,7 +56,7 @@ def details(node: TaskNode, labels: Mapping[str, str]) -> list[str]:
         parts.append(paint(error_line(task["error"]), "red"))
     elif node.status == "done" and task["state"] != VERIFYING:
         parts.append("skipped" if task["skipped"] else _given(node))
-    elif node.asks_person or (node.open and node.status != "running" and not node.under_way):
+    elif node.asks_person or (node.is_open and node.status != "running" and not node.is_under_way):
         parts.append(reason(node, labels))
     return [part for part in parts if part]
 
@@ -108,7 +108,7 @@ def reason(node: TaskNode, labels: Mapping[str, str], *, short: bool = False) ->
             names = [*awaited.signals, *(["its children"] if awaited.children else [])]
             return f"waits for {escape(' or '.join(names))}"
         case state:
-            told = state in {"stalled", "held"} or node.left_alone
+            told = state in {"stalled", "held"} or node.needs_start
             return state if told and not short else ""
 
 

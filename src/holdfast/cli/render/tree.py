@@ -105,7 +105,7 @@ class _Drawing:
         room = None if (edge := columns()) is None else edge - len(indent) - 4
         below = [f"└ {cut(said, room)}" for said in self._below(node)]
         lines += [f"{indent}  {paint(said, 'dim')}" for said in below]
-        opened = node.under_way or node.status in {"failed", "cancelled"}
+        opened = node.is_under_way or node.status in {"failed", "cancelled"}
         return lines + (self.draw(node.children, depth + 1) if opened else [])
 
     def _below(self, node: TaskNode) -> list[str]:
@@ -113,7 +113,7 @@ class _Drawing:
         task = node.task
         if node.asks_person:
             return [one_line(asked_of(task)), how_to_settle(task, self._held)]
-        if node.left_alone:
+        if node.needs_start:
             return [with_store(what_to_say(task))]
         if node.status != "running" or node.children:
             return []
@@ -147,8 +147,8 @@ def _shorten(nodes: Sequence[TaskNode]) -> list[TaskNode]:
 def _waiting_last(nodes: Sequence[TaskNode]) -> int:
     count = 0
     for node in reversed(nodes):
-        stands = node.asks_person or node.left_alone
-        if node.status not in {"queued", "idle"} or node.under_way or stands:
+        stands = node.asks_person or node.needs_start
+        if node.status not in {"queued", "idle"} or node.is_under_way or stands:
             break
         count += 1
     return count
@@ -156,7 +156,7 @@ def _waiting_last(nodes: Sequence[TaskNode]) -> int:
 
 def draw_task(task: View) -> list[str]:
     """A task alone: how it stands, the tasks right below it, and every attempt it had."""
-    took = span(TaskNode(task=task, address="", label="").took(now()))
+    took = span(TaskNode(task=task, address="", label="").duration_until(now()))
     head = [f"{paint(escape(task['title']), 'bold')} {task['id']}", coloured(task["state"]), took]
     lines = [" · ".join(part for part in head if part)]
     place = [

@@ -108,7 +108,7 @@ class Recognition:
     async def _by_cookie(self, address: str, secret: str | None) -> Known | None:
         if secret is None:
             return None
-        look = partial(run_sync, self._tokens.service.links.find, secret)
+        look = partial(run_sync, self._tokens.service.links.find_session, secret)
         found = await self._tries.look(address, secret, look)
         if found is None:
             return None

@@ -41,9 +41,9 @@ def _steer(noun: str, verb: str, change: Callable[[Commands, str, str], View], s
     table.route("POST", f"/{noun}/{{name}}/{verb}", STEERERS, answers=responses.Changed)(act)
 
 
-_steer("workers", "drain", Commands.steer_worker, "Have a worker finish what it runs, and leave.")
+_steer("workers", "drain", Commands.control_worker, "Have a worker finish what it runs, and leave.")
 _steer(
-    "workers", "evict", Commands.steer_worker, "Have a worker give back what it runs, and leave."
+    "workers", "evict", Commands.control_worker, "Have a worker give back what it runs, and leave."
 )
 
 
@@ -67,9 +67,9 @@ def add_schedule(body: request_bodies.NewScheduleBody, asks: AsksAs) -> Answer:
     commands, settings = asks.service.commands, asks.service.settings
     starts: NewTask | NewRun
     if body.task is not None:
-        starts = read_new_task(body.task.given(), settings)
+        starts = read_new_task(body.task.without_nulls(), settings)
     else:
-        starts = commands.run_by_name(str(body.workflow), body.input)
+        starts = commands.prepare_run(str(body.workflow), body.input)
     chosen = {"zone": body.zone, "missed": body.missed}
     more = {name: value for name, value in chosen.items() if value is not None}
     asks.note(body.name)
@@ -80,16 +80,16 @@ def add_schedule(body: request_bodies.NewScheduleBody, asks: AsksAs) -> Answer:
 _steer(
     "schedules",
     "pause",
-    Commands.steer_schedule,
+    Commands.control_schedule,
     "Fire no more ticks; those of the pause are not made up for.",
 )
-_steer("schedules", "resume", Commands.steer_schedule, "Go on with the next tick from now.")
+_steer("schedules", "resume", Commands.control_schedule, "Go on with the next tick from now.")
 
 
 @table.route("DELETE", "/schedules/{name}", STEERERS, answers=responses.Changed)
 def remove_schedule(name: Name, asks: AsksAs) -> Answer:
     """Forget a schedule; what it has started stays."""
-    return Answer(asks.service.commands.steer_schedule(name, "remove"))
+    return Answer(asks.service.commands.control_schedule(name, "remove"))
 
 
 @table.route("GET", "/stats", LOOKERS, answers=responses.Statistics)
@@ -134,18 +134,20 @@ def list_parked(
     ] = False,
 ) -> Answer:
     """Messages that are parked, or were replayed and not tried yet, in the order they came."""
-    return Answer(asks.service.parked.page(everything=everything, limit=limit, after=after))
+    return Answer(
+        asks.service.parked_messages.page(everything=everything, limit=limit, after=after)
+    )
 
 
 @bus_table.route("POST", "/bus/parked/replay", STEERERS, answers=responses.Changed)
 def replay_parked(body: request_bodies.ParkedMessageBody, asks: AsksAs) -> Answer:
     """Have a parked message tried again; what waits behind it follows."""
     asks.note(body.handler, body.message_id)
-    return Answer(asks.service.parked.replay(body.handler, body.message_id))
+    return Answer(asks.service.parked_messages.replay(body.handler, body.message_id))
 
 
 @bus_table.route("POST", "/bus/parked/drop", STEERERS, answers=responses.Changed)
 def drop_parked(body: request_bodies.ParkedMessageBody, asks: AsksAs) -> Answer:
     """Give a parked message up for good; what waits behind it follows."""
     asks.note(body.handler, body.message_id)
-    return Answer(asks.service.parked.drop(body.handler, body.message_id))
+    return Answer(asks.service.parked_messages.drop(body.handler, body.message_id))

@@ -52,9 +52,9 @@ async def enter(request: Request) -> Response:
     serving: Serving = request.app.state.serving
     links = serving.service.links
     entered: NewBrowserSession | None = await request.scope[TRY](
-        code, partial(in_thread, links.follow, code)
+        code, partial(in_thread, links.use_link, code)
     )
-    known = None if entered is None else await in_thread(links.who, entered.secret)
+    known = None if entered is None else await in_thread(links.find_access, entered.secret)
     if entered is None or known is None:
         said = "this link was used, or is too old; `holdfast open` makes another"
         raise Problem(401, "unauthorized", said)
@@ -77,7 +77,7 @@ async def show_front(request: Request, asks: AsksAs) -> Page:
 @table.route("POST", f"{PREFIX}/links", LOOKERS, answers=responses.Link, status=201)
 def make_link(asks: AsksAs) -> Answer:
     """Make a link that lets one browser in, once, with what this token may do."""
-    return Answer(asks.service.links.make(asks.access.name), 201)
+    return Answer(asks.service.links.create_link(asks.access.name), 201)
 
 
 @table.route("GET", f"{PREFIX}/session", ANYONE, answers=responses.Session)
@@ -98,6 +98,6 @@ async def leave(request: Request, asks: AsksAs) -> Answer:
     session: Session | None = request.scope.get(SESSION)
     if session is None:
         raise InvalidInput("session", "is for browsers; a token is ended by DELETE /tokens/{name}")
-    answer = Answer(await in_thread(asks.service.links.leave, session.secret))
+    answer = Answer(await in_thread(asks.service.links.end_session, session.secret))
     answer.headers["Set-Cookie"] = write_cookie(request.scope, request.headers["host"], None)
     return answer

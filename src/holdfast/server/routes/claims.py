@@ -41,7 +41,7 @@ _NOTED = partial(rename_fields, name="note.name", value="note.value")
 async def claim(body: request_bodies.ClaimBody, request: Request, asks: AsksAs) -> Answer:
     """Lease ready tasks, or wait for some; the same `request_id` gives the same again."""
     offer = _offer(body, asks)
-    told = asks.serving.visitors.see(offer, body.max or 1)
+    told = asks.serving.visitors.note_claim(offer, body.max or 1)
     known = None
     if body.request_id is not None:
         known = make_request_key(asks.access.name, body.worker, body.request_id)
@@ -50,7 +50,7 @@ async def claim(body: request_bodies.ClaimBody, request: Request, asks: AsksAs) 
         named = body.task_id
         asks.note(body.worker, named)
         with rename_fields(lease="lease_seconds"):
-            found = await in_thread(lambda: asks.service.protocol.take_by_id(offer, named, known))
+            found = await in_thread(lambda: asks.service.protocol.claim_by_id(offer, named, known))
     elif told is not None and known is None:
         return Answer(present(assignments=[], told=told))
     else:
@@ -70,14 +70,14 @@ async def claim(body: request_bodies.ClaimBody, request: Request, asks: AsksAs) 
         assignments = await _tell(asks, found, whole=bool(body.whole and body.task_id is None))
         gone = bool(found) and known is None and await is_gone(call)
     if gone:
-        asks.swift.give_back(found)
+        asks.swift.release_unheard(found)
     return Answer(present(assignments=assignments, told=told))
 
 
 def _offer(body: request_bodies.ClaimBody, asks: Door) -> ClaimTerms:
     return ClaimTerms(
         worker=body.worker,
-        agents=asks.service.scope.agents(body.agents),
+        agents=asks.service.token_scope.choose_agents(body.agents),
         tags=body.tags or (),
         lease=LEASE if body.lease_seconds is None else body.lease_seconds,
         process=body.process,
@@ -94,7 +94,7 @@ async def _take(
     seconds, call = waits
     if found or not seconds or asks.serving.closing:
         return found
-    waiter = asks.serving.room.waiter(offer, ask_for)
+    waiter = asks.serving.room.make_long_poll(offer, ask_for)
     waited = await wait_for_work(asks.serving, waiter, seconds, call)
     if waited is None:
         raise Problem(401, "unauthorized", GONE)
@@ -103,7 +103,7 @@ async def _take(
 
 async def _tell(asks: Door, found: Sequence[Assignment], *, whole: bool) -> list[View]:
     if whole and found:
-        return await in_thread(asks.service.protocol.whole, found)
+        return await in_thread(asks.service.protocol.view_whole_assignments, found)
     return [view_assignment(each) for each in found]
 
 
@@ -116,7 +116,7 @@ def renew(body: request_bodies.RenewBody, asks: AsksAs) -> Answer:
     ]
     told = None
     if body.worker is not None:
-        told = asks.serving.visitors.keep(body.worker, body.process, token=asks.access.name)
+        told = asks.serving.visitors.note_renewal(body.worker, body.process, token=asks.access.name)
     asks.changed_nothing()
     with rename_fields(lease="lease_seconds"):
         kept = asks.service.protocol.renew_many(renewals, body.lease_seconds)
@@ -128,7 +128,7 @@ def renew(body: request_bodies.RenewBody, asks: AsksAs) -> Answer:
 def leave(body: request_bodies.LeaveBody, asks: AsksAs) -> Answer:
     """Say that a worker is gone: it is listed no more. What it holds, it gives back before."""
     asks.note(body.worker)
-    known = asks.serving.visitors.leave(body.worker, body.process, token=asks.access.name)
+    known = asks.serving.visitors.forget_worker(body.worker, body.process, token=asks.access.name)
     return Answer({"ok": True, "repeated": not known})
 
 
@@ -256,7 +256,7 @@ def spawn(task_id: TaskId, body: request_bodies.SpawnChildrenBody, asks: AsksAs)
     They are for the agent of that task, unless they name another. With a token of the role worker
     they name no function (`step`), and no agent that the token is not for.
     """
-    wanted = [each.given() for each in body.tasks]
+    wanted = [each.without_nulls() for each in body.tasks]
     name = body.name or "children"
     told = asks.service.protocol.spawn(task_id, body.token, wanted, name)
     return Answer(told, 200 if told["repeated"] else 201)

@@ -64,7 +64,7 @@ class Spoken(Response):
         access = self._door.access
 
         async def wait(offer: ClaimTerms, ask: ClaimOptions, seconds: float) -> list[Assignment]:
-            waiter = self._door.serving.room.waiter(offer, ask)
+            waiter = self._door.serving.room.make_long_poll(offer, ask)
             found = await wait_for_work(self._door.serving, waiter, seconds, (scope, receive))
             if found is None:
                 raise Forbidden(GONE)

@@ -78,7 +78,7 @@ def resume_run(
     run_id: RunId, asks: AsksAs, body: request_bodies.ResumeRunBody | None = None
 ) -> Answer:
     """Go on after a pause; what is added raises the budget."""
-    return Answer(asks.service.commands.resume(run_id, **(body.given() if body else {})))
+    return Answer(asks.service.commands.resume(run_id, **(body.without_nulls() if body else {})))
 
 
 @table.route("POST", "/runs/{run_id}/retry", STEERERS, answers=responses.Changed)

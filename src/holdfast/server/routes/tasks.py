@@ -60,7 +60,7 @@ async def make(
 
 def _wanted(asks: Door, body: request_bodies.NewTaskBody, plan: str | None) -> NewTask:
     own = {} if plan is None else {"parent": plan, "enqueue": False}
-    wanted = read_new_task({**body.given(), **own}, asks.service.settings)
+    wanted = read_new_task({**body.without_nulls(), **own}, asks.service.settings)
     return wanted if plan is None else replace(wanted, part=True)
 
 
@@ -102,7 +102,7 @@ def edit_task(
     if_match: Annotated[str | None, Header(description="Only at this version")] = None,
 ) -> Answer:
     """Change a task that is idle or queued, between two attempts too."""
-    changes = read_changes(body.given())
+    changes = read_changes(body.without_nulls())
     return Answer(asks.service.commands.edit(task_id, changes, _version(if_match)))
 
 
@@ -133,7 +133,7 @@ def read_logs(
     start: Annotated[int, Query(ge=0, le=2**53)] = 0,
 ) -> Answer:
     """What an attempt wrote, the latest unless said, from a byte on."""
-    chosen, text = asks.service.attempt_log(task_id, attempt, start)
+    chosen, text = asks.service.read_attempt_log(task_id, attempt, start)
     told = {"attempt": chosen, "text": text.decode(errors="replace"), "next": start + len(text)}
     return Answer(told)
 

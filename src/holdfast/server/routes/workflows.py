@@ -54,7 +54,7 @@ def list_workflows(asks: AsksAs) -> Answer:
 @table.route("GET", "/workflows/{name}", LOOKERS, answers=responses.Workflow)
 def show_workflow(name: Annotated[str, Path()], asks: AsksAs, version: str | None = None) -> Answer:
     """The definition of the newest version, or of the one asked for."""
-    known = asks.service.commands.known_workflow(name, version)
+    known = asks.service.commands.find_workflow(name, version)
     return Answer({"version": known.version, **_said(json.loads(known.definition))})
 
 

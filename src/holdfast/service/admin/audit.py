@@ -44,7 +44,7 @@ def write_entry(
     entry = {"actor": actor, "role": role, "did": action, "became": outcome, "about": about}
     said = {name: value for name, value in entry.items() if value}
     for each in _files:
-        each.keep(said)
+        each.write_entry(said)
     if log.handlers or log.propagate:
         more = f" {about}" if about else ""
         log.info("%s %s %s%s", named, action, outcome, more, extra={"audit": said})
@@ -76,22 +76,22 @@ class AuditFile(RotatingFileHandler):
     def _open(self) -> TextIOWrapper:
         """Also for the file that begins where one was full."""
         # How much may follow before it may be full, and until when that is so.
-        self._room, self._seen_until = 0, 0.0
+        self._unchecked_bytes, self._unchecked_until = 0, 0.0
         # Somebody may have removed the folder meanwhile.
         make_private_directory(Path(self.baseFilename).parent)
         return open(self.baseFilename, "a", encoding="utf-8", opener=_open_below_home)
 
-    def keep(self, said: Mapping[str, str | None]) -> None:
+    def write_entry(self, said: Mapping[str, str | None]) -> None:
         """Write a line at once, most of the time without a look at how long the file is."""
         self.acquire()
         try:
             at = datetime.now(UTC).isoformat(timespec="milliseconds")
             line = f"{_encode({'at': at, **said})}\n"
-            self._room -= len(line)
-            if self._room <= 0 or time.monotonic() >= self._seen_until:
-                self._look(len(line))
-            self._now_open().write(line)
-            self._now_open().flush()
+            self._unchecked_bytes -= len(line)
+            if self._unchecked_bytes <= 0 or time.monotonic() >= self._unchecked_until:
+                self._check_file(len(line))
+            self._ensure_stream().write(line)
+            self._ensure_stream().flush()
             self._failed = False
         except Exception as error:  # noqa: BLE001 - whatever it is, what was asked is done
             # Once, and not for each line: where this is told may be on the same disk.
@@ -101,33 +101,33 @@ class AuditFile(RotatingFileHandler):
         finally:
             self.release()
 
-    def _now_open(self) -> TextIOWrapper:
+    def _ensure_stream(self) -> TextIOWrapper:
         if self.stream is None:
             self.stream = self._open()
         return self.stream
 
-    def _look(self, more: int) -> None:
+    def _check_file(self, more: int) -> None:
         """Go on in the file that others have begun meanwhile, or begin one where this is full."""
-        self._follow()
+        self._follow_new_file()
         if self._is_full(more):
-            with self._alone():
-                self._follow()
+            with self._hold_lock():
+                self._follow_new_file()
                 if self._is_full(more):
                     self.doRollover()
 
-    def _follow(self) -> None:
-        mine = os.fstat(self._now_open().fileno())
+    def _follow_new_file(self) -> None:
+        mine = os.fstat(self._ensure_stream().fileno())
         try:
             current = os.path.samestat(mine, Path(self.baseFilename).stat())
         except FileNotFoundError:
             current = False
         if not current:
             # The new one first: where it cannot be opened, the next line tries again.
-            left, self.stream = self._now_open(), self._open()
+            left, self.stream = self._ensure_stream(), self._open()
             left.close()
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _hold_lock(self) -> Iterator[None]:
         lock = str(Path(self.baseFilename).with_name(LOCK_FILE))
         held = _open_below_home(lock, os.O_RDWR | os.O_CREAT)
         try:
@@ -137,9 +137,12 @@ class AuditFile(RotatingFileHandler):
             os.close(held)
 
     def _is_full(self, more: int) -> bool:
-        found = os.fstat(self._now_open().fileno())
+        found = os.fstat(self._ensure_stream().fileno())
         left = self.maxBytes - found.st_size - more
-        self._room, self._seen_until = min(UNCHECKED_BYTES, left), time.monotonic() + CHECK_INTERVAL
+        self._unchecked_bytes, self._unchecked_until = (
+            min(UNCHECKED_BYTES, left),
+            time.monotonic() + CHECK_INTERVAL,
+        )
         return left <= 0 and stat.S_ISREG(found.st_mode)
 
 

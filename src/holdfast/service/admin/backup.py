@@ -28,7 +28,7 @@ _REFUSED = "the restore would be refused: "
 class Restore:
     """What to put in the place of a store; `evict` has its workers leave first."""
 
-    place: StoreLocation
+    location: StoreLocation
     backup: Path
     evict: bool = False
     dry_run: bool = False
@@ -39,7 +39,7 @@ def restore_backup(asked: Restore) -> View:
 
     No token that was given before is one afterwards: the attempts it was for are to come again.
     """
-    location, backup = asked.place, asked.backup.absolute()
+    location, backup = asked.location, asked.backup.absolute()
     _refuse_postgresql(location, "pg_restore")
     # Imported here: who has PostgreSQL need not have apsw.
     from holdfast.store.sqlite.backup import prepare_copy, refuse_other_files  # noqa: PLC0415
@@ -59,7 +59,7 @@ def restore_backup(asked: Restore) -> View:
         with TemporaryDirectory(prefix="holdfast-") as folder:
             prepare_copy(backup, Path(folder) / "copy.db", _prepare_backup)
     else:
-        location.make()
+        location.make_folder()
         # Whoever names a store has said so: it is used from then on, also where settings name it.
         make_home(find_state_directory(location.url, {}).root)
         replaced = replace(backup, target, kept, _prepare_backup)
@@ -84,7 +84,7 @@ def _prepare_backup(copy: Path) -> None:
 
 def _refuse_in_use(asked: Restore, target: Path) -> None:
     """Refuse while somebody has the store open, and name them; before any worker is sent away."""
-    url = asked.place.url
+    url = asked.location.url
     if not asked.dry_run:
         refuse_while_served(url)
         _refuse_busy(url, evict=asked.evict)
@@ -130,6 +130,6 @@ def back_up(location: StoreLocation, target: Path) -> View:
     # Imported here: who has PostgreSQL need not have apsw.
     from holdfast.store.sqlite.backup import back_up as copy  # noqa: PLC0415
 
-    location.require()
+    location.require_store()
     size = copy(sqlite_path(location.url).absolute(), target.absolute())
     return {"target": str(target.absolute()), "bytes": size}

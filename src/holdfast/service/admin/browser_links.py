@@ -33,26 +33,26 @@ class BrowserLinks:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def make(self, name: str) -> View:
+    def create_link(self, name: str) -> View:
         """A path that lets one browser in, once, with what the token of a name may do."""
-        code = self._secret()
+        code = self._make_secret()
         ends_at = self._engine.browsers.link(name, code)
         if ends_at is None:
             raise NotFound(name, "token that is good")
         return {"path": f"{ENTER_PATH}?code={code}", "expires_at": tell_time(ends_at)}
 
-    def follow(self, code: str) -> NewBrowserSession | None:
+    def use_link(self, code: str) -> NewBrowserSession | None:
         """Use up a code; None when it was used before, or is no code, or too old."""
-        secret = self._secret()
+        secret = self._make_secret()
         ends_at = self._engine.browsers.enter(code, secret)
         return None if ends_at is None else NewBrowserSession(secret=secret, ends_at=ends_at)
 
-    def who(self, secret: str) -> AccessToken | None:
+    def find_access(self, secret: str) -> AccessToken | None:
         """What a browser may do that shows this."""
-        found = self.find(secret)
+        found = self.find_session(secret)
         return None if found is None else found.access
 
-    def find(self, secret: str) -> Browser | None:
+    def find_session(self, secret: str) -> Browser | None:
         """The session of a browser that shows this; None if it is not good, or not any more."""
         return self._engine.browsers.find(secret)
 
@@ -60,11 +60,11 @@ class BrowserLinks:
         """For how many seconds what a browser is to show stays good."""
         return (entered.ends_at - self._engine.clock.now()) // MICROSECONDS
 
-    def leave(self, secret: str) -> View:
+    def end_session(self, secret: str) -> View:
         """Have what a browser shows be good for nothing from now on."""
         return {"ok": True, "repeated": not self._engine.browsers.leave(secret)}
 
-    def _secret(self) -> str:
+    def _make_secret(self) -> str:
         raw = self._engine.randomness.token_bytes(_SECRET_BYTES)
         return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 

@@ -76,7 +76,7 @@ class ParkedMessages:
     def drop(self, handler: str, message_id: str) -> View:
         return _change_parked_message(self._parked.drop, handler, message_id)
 
-    def waiting(self, channel: str, group: str | None = None) -> View:
+    def count_waiting(self, channel: str, group: str | None = None) -> View:
         """How many messages of a channel wait for a group, or for any, and how many are parked."""
         counted = [
             numbers
@@ -124,7 +124,7 @@ class BusAdmin:
         self._bus: ExecutionBus = RedisBus(url) if url else SqlBus(engine)
 
     @property
-    def _where(self) -> str:
+    def _bus_name(self) -> str:
         return "redis" if self._bus.is_external else "store"
 
     def status(self) -> View:
@@ -135,7 +135,7 @@ class BusAdmin:
         )
         held = {row["key"].removeprefix("bus/"): row["owner"] for row in leases}
         return present(
-            bus=self._where,
+            bus=self._bus_name,
             ok=health.ok,
             detail=health.detail or None,
             duties={duty: who for duty, who in held.items() if duty.startswith(DUTY_PREFIXES)},
@@ -145,23 +145,23 @@ class BusAdmin:
 
     def groups(self) -> View:
         found = [(channel, group) for channel in Channel for group in self._bus.groups(channel)]
-        return {"items": [self._lag(channel, group) for channel, group in found]}
+        return {"items": [self._view_lag(channel, group) for channel, group in found]}
 
     def lag(self, channel: str, group: str) -> View:
         """How many messages a group has not acknowledged, and how many wait in the store for it."""
-        known = self._known(channel, group)
-        return self._lag(known.channel, known.group)
+        known = self._require_group(channel, group)
+        return self._view_lag(known.channel, known.group)
 
-    def _lag(self, channel: Channel, group: str) -> View:
+    def _view_lag(self, channel: Channel, group: str) -> View:
         behind = self._bus.lag(Subscription(channel=channel, group=group))
         told = {"channel": channel.value, "group": group, "lag": behind}
-        return {**told, **self._parked.waiting(channel.value, group)}
+        return {**told, **self._parked.count_waiting(channel.value, group)}
 
     def forget(self, channel: str, group: str) -> View:
         if channel == Channel.EVENTS and group.startswith(RELAY_PREFIX):
             self._forget_relay(group)
         else:
-            self._forget_group(self._known(channel, group))
+            self._forget_group(self._require_group(channel, group))
         return {"ok": True, "channel": channel, "group": group}
 
     def _forget_group(self, known: Subscription) -> None:
@@ -182,7 +182,7 @@ class BusAdmin:
     def tail(self, channel: str, count: int) -> View:
         """The newest messages of a channel, in order."""
         items = [view_message(each) for each in self._bus.latest(read_channel(channel), count)]
-        return {"items": items, **self._parked.waiting(channel)}
+        return {"items": items, **self._parked.count_waiting(channel)}
 
     def publish(self, channel: str, text: str) -> View:
         chosen, envelope = read_channel(channel), read_envelope(text)
@@ -198,11 +198,11 @@ class BusAdmin:
             "ok": True,
             "channel": channel,
             "message_id": envelope.message_id,
-            "bus": self._where,
+            "bus": self._bus_name,
             "groups": groups,
         }
 
-    def _known(self, channel: str, group: str) -> Subscription:
+    def _require_group(self, channel: str, group: str) -> Subscription:
         chosen = read_channel(channel)
         known = self._bus.groups(chosen)
         if group not in known:

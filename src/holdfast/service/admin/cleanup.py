@@ -33,22 +33,24 @@ class Leftovers:
         self._state = state
         self._keep = keep
 
-    def logs(self) -> list[StatePath]:
+    def find_logs(self) -> list[StatePath]:
         """Those that nobody wrote to for as long as logs are kept."""
         return list(_find_untouched_folders(self._state.logs, self._keep.logs))
 
-    def artifacts(self, going: Collection[str] = ()) -> list[StatePath]:
+    def find_artifacts(self, going: Collection[str] = ()) -> list[StatePath]:
         """Those whose task is gone, or is among the `going`."""
         # One that was written lately belongs to a task that is newer than the look at the store.
         untouched = _find_untouched_folders(self._state.all_artifacts, self._keep.runs)
         found = [each for each in untouched if is_of_store(each, self._engine.store)]
-        return [each for page in _pages(found) for each in self._gone(page, going)]
+        return [each for page in _pages(found) for each in self._without_tasks(page, going)]
 
-    def _gone(self, page: Sequence[StatePath], going: Collection[str]) -> Iterator[StatePath]:
-        there = self._there([each.name for each in page])
+    def _without_tasks(
+        self, page: Sequence[StatePath], going: Collection[str]
+    ) -> Iterator[StatePath]:
+        there = self._find_known_ids([each.name for each in page])
         return (each for each in page if each.name not in there or each.name in going)
 
-    def _there(self, names: Sequence[str]) -> set[str]:
+    def _find_known_ids(self, names: Sequence[str]) -> set[str]:
         rows = self._engine.database.view(lambda tx: tx.read("rows_there", ids=names))
         return {row["id"] for row in rows}
 
@@ -90,12 +92,12 @@ def clean_store(
         found = {kind: list(_find_removable(engine, kind, before)) for kind in KINDS}
         gone = {kind: sorted({top for _, top in found[kind]}) for kind in KINDS}
         going = {member for kind in KINDS for member, _ in found[kind]}
-        logs, artifacts = leftovers.logs(), leftovers.artifacts(going)
+        logs, artifacts = leftovers.find_logs(), leftovers.find_artifacts(going)
     else:
         gone = {kind: sorted(_remove_old(engine, kind, before)) for kind in KINDS}
         while engine.removals.forget(before):
             pass
-        logs, artifacts = leftovers.logs(), leftovers.artifacts()
+        logs, artifacts = leftovers.find_logs(), leftovers.find_artifacts()
         remove_folders([*logs, *artifacts])
     return {
         "dry_run": dry_run,

@@ -26,7 +26,7 @@ class WaitHistogram:
     counts: tuple[int, ...] = (0,) * (len(WAIT_BOUNDS) + 1)
     seconds: float = 0.0
 
-    def with_more(self, waited: list[float]) -> WaitHistogram:
+    def add_waits(self, waited: list[float]) -> WaitHistogram:
         counts = list(self.counts)
         for each in waited:
             counts[bisect_left(WAIT_BOUNDS, each)] += 1
@@ -65,14 +65,14 @@ class Meter:
         self._engine = engine
         self._lock = threading.Lock()
         newest = int(engine.database.view(_read_newest_numbers)["event"])
-        self._place = _CountedEvents(counted=newest, seen=newest)
-        self._told = StoreMetrics()
+        self._counted_events = _CountedEvents(counted=newest, seen=newest)
+        self._metrics = StoreMetrics()
 
     def read(self) -> StoreMetrics:
         with self._lock:
             # Both move together, after a look that came to its end: it may be broken off.
-            self._place, self._told = self._engine.database.view(self._look)
-            return self._told
+            self._counted_events, self._metrics = self._engine.database.view(self._count_new_events)
+            return self._metrics
 
     @property
     def groups(self) -> dict[int, int]:
@@ -84,26 +84,27 @@ class Meter:
         """How many operations this process has written."""
         return self._engine.commits.written
 
-    def _look(self, tx: Transaction) -> tuple[_CountedEvents, StoreMetrics]:
+    def _count_new_events(self, tx: Transaction) -> tuple[_CountedEvents, StoreMetrics]:
         newest = _read_newest_numbers(tx)
-        after, seen = self._place.counted, int(newest["event"])
+        after, seen = self._counted_events.counted, int(newest["event"])
         # What was newest may have been removed since.
-        until = max(after, self._settled(tx, seen))
+        until = max(after, self._find_settled_number(tx, seen))
         events = tx.read("events_by_type", after=after, until=until)
         waits = tx.read("newest_dispatches", after=after, until=until, count=MAX_SAMPLED_CLAIMS)
         told = replace(
-            self._told,
-            events=self._told.events + Counter({row["type"]: int(row["events"]) for row in events}),
-            waits=self._told.waits.with_more([row["waited"] / MICROSECONDS for row in waits]),
+            self._metrics,
+            events=self._metrics.events
+            + Counter({row["type"]: int(row["events"]) for row in events}),
+            waits=self._metrics.waits.add_waits([row["waited"] / MICROSECONDS for row in waits]),
             lags=tuple(_read_lags(tx, newest)),
             parked={row["handler"]: row["messages"] for row in tx.read("parked_by_handler")},
         )
         return _CountedEvents(counted=until, seen=seen), told
 
-    def _settled(self, tx: Transaction, newest: int) -> int:
+    def _find_settled_number(self, tx: Transaction, newest: int) -> int:
         """A number below which none can come any more: who is under way may have taken one."""
         (snapshot,) = tx.read("snapshot")
-        return self._place.seen if snapshot["oldest"] < snapshot["next"] else newest
+        return self._counted_events.seen if snapshot["oldest"] < snapshot["next"] else newest
 
 
 def _read_newest_numbers(tx: Transaction) -> Row:

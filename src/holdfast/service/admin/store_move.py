@@ -32,7 +32,7 @@ Progress = Callable[[str, int, int], None]
 class Move:
     """From where and where to; `evict` has the workers of the store leave first."""
 
-    place: StoreLocation
+    location: StoreLocation
     target: str
     evict: bool = False
     dry_run: bool = False
@@ -40,12 +40,12 @@ class Move:
 
 def move_store(asked: Move, progress: Progress = lambda *_: None) -> View:
     """Copy everything, and have the other database keep it once every invariant holds there."""
-    source, target = asked.place.url, read_url(asked.target)
+    source, target = asked.location.url, read_url(asked.target)
     check_url(target)
     if is_postgresql(source) == is_postgresql(target):
         tool = "`pg_dump` and `pg_restore`" if is_postgresql(source) else "`holdfast db backup`"
         raise InvalidInput("target", f"it is a database of the same kind; use {tool}")
-    asked.place.require()
+    asked.location.require_store()
     _refuse_foreign(target)
     refuse_while_served(source)
     with opened_engine(source) as old:
@@ -179,7 +179,7 @@ def _lock_store(database: Database) -> Iterator[tuple[Tables, Transaction]]:
 
 def _view_move(asked: Move, counts: dict[str, int]) -> View:
     return {
-        "source": asked.place.url,
+        "source": asked.location.url,
         "target": read_url(asked.target),
         "dry_run": asked.dry_run,
         "rows": counts,

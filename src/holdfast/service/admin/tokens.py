@@ -49,21 +49,21 @@ class Tokens:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def own(self) -> str:
+    def ensure_own(self) -> str:
         """The admin's token of this project: made when there is none, or none that is good."""
         url = self._engine.settings.url
-        secret = read_token(url) or _write_token(token_path(url), self._secret())
-        if self._grant_own(secret):
+        secret = read_token(url) or _write_token(token_path(url), self._make_secret())
+        if self._accepts_own(secret):
             return secret
         # Its file outlived it.
         token_path(url).unlink(missing_ok=True)
-        secret = _write_token(token_path(url), self._secret())
-        self._grant_own(secret)
+        secret = _write_token(token_path(url), self._make_secret())
+        self._accepts_own(secret)
         return secret
 
     def link_own(self) -> View:
         """A link that lets one browser in as the admin of this project."""
-        return BrowserLinks(self._engine).make(_name_of_own_token(self.own()))
+        return BrowserLinks(self._engine).create_link(_name_of_own_token(self.ensure_own()))
 
     def create(
         self,
@@ -74,7 +74,7 @@ class Tokens:
         expires: float | str | None = None,
     ) -> View:
         """A new token, which is shown this once, and what it may do."""
-        secret = self._secret()
+        secret = self._make_secret()
         made = self._engine.access.grant(name, secret, role=role, agents=agents, expires=expires)
         if made is None:
             advice = f"a token that is good; `holdfast token revoke {name}` ends that one"
@@ -103,11 +103,11 @@ class Tokens:
         """Call back with the tokens that this process grants or revokes; returns the way out."""
         return self._engine.on_grant(callback)
 
-    def _secret(self) -> str:
+    def _make_secret(self) -> str:
         raw = self._engine.randomness.token_bytes(_SECRET_BYTES)
         return PREFIX + base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
-    def _grant_own(self, secret: str) -> bool:
+    def _accepts_own(self, secret: str) -> bool:
         """Whether the store takes it as an admin's, from now on or from before."""
         access = self._engine.access
         name = _name_of_own_token(secret)

@@ -53,63 +53,67 @@ class ControlCommands:
     """Steers for one actor; what is refused raises `Refused`."""
 
     def __init__(self, desks: RunAndTaskFacades, queries: Queries, actor: str = "user") -> None:
-        self._desks = desks
+        self._facades = desks
         self._queries = queries
         self._actor = actor
 
     def cancel(self, identifier: str) -> View:
-        return self._either(identifier, self._desks.runs.cancel, self._desks.tasks.cancel)
+        return self._change_either(
+            identifier, self._facades.runs.cancel, self._facades.tasks.cancel
+        )
 
     def retry(self, identifier: str, *, step: str | None = None) -> View:
         """Try again what failed; with a step, that one of a run and all that needs it."""
         if step is None:
-            return self._either(identifier, self._desks.runs.retry, self._desks.tasks.retry)
-        return self._changed(identifier, self._desks.runs.retry, step=step)
+            return self._change_either(
+                identifier, self._facades.runs.retry, self._facades.tasks.retry
+            )
+        return self._change(identifier, self._facades.runs.retry, step=step)
 
     def reopen(self, task_id: str) -> View:
         """Do an ended task again, and everything that needs it."""
-        return self._changed(task_id, self._desks.tasks.reopen)
+        return self._change(task_id, self._facades.tasks.reopen)
 
     def follow_up(self, task_id: str, message: object) -> View:
         """Have who did an ended task go on with a message, and all that needs it done again."""
-        return self._changed(task_id, self._desks.tasks.follow_up, message)
+        return self._change(task_id, self._facades.tasks.follow_up, message)
 
     def pause(self, identifier: str) -> View:
-        return self._either(identifier, self._desks.runs.pause, self._desks.tasks.hold)
+        return self._change_either(identifier, self._facades.runs.pause, self._facades.tasks.hold)
 
     def resume(
         self, identifier: str, *, add_usd: float | None = None, add_attempts: int | None = None
     ) -> View:
         """Go on with what was paused; what is added raises the budget of a run."""
         if add_usd is None and add_attempts is None:
-            return self._either(identifier, self._desks.runs.resume, self._unhold)
+            return self._change_either(identifier, self._facades.runs.resume, self._lift_hold)
         if identifier.startswith("t_"):
             raise InvalidInput("run", f"{identifier} is a task, and only runs have a budget")
-        resume = self._desks.runs.resume
-        return self._changed(identifier, resume, add_usd=add_usd, add_attempts=add_attempts)
+        resume = self._facades.runs.resume
+        return self._change(identifier, resume, add_usd=add_usd, add_attempts=add_attempts)
 
     def approve(self, task_id: str, note: object = None) -> View:
-        return self._changed(task_id, self._desks.tasks.approve, note)
+        return self._change(task_id, self._facades.tasks.approve, note)
 
     def reject(self, task_id: str, reason: object = None) -> View:
         with rename_fields(note="reason"):
-            return self._changed(task_id, self._desks.tasks.reject, reason)
+            return self._change(task_id, self._facades.tasks.reject, reason)
 
     def answer(self, task_id: str, answer: object) -> View:
-        return self._changed(task_id, self._desks.tasks.answer, answer)
+        return self._change(task_id, self._facades.tasks.answer, answer)
 
     def enqueue(self, task_id: str) -> View:
-        return self._changed(task_id, self._desks.tasks.enqueue)
+        return self._change(task_id, self._facades.tasks.enqueue)
 
     def run_now(self, task_id: str) -> View:
-        return self._changed(task_id, self._desks.tasks.run_now)
+        return self._change(task_id, self._facades.tasks.run_now)
 
     def reset(self, task_id: str) -> View:
-        return self._changed(task_id, self._desks.tasks.reset)
+        return self._change(task_id, self._facades.tasks.reset)
 
     def block(self, task_id: str, needs: Sequence[str]) -> View:
         """Have a task that has not begun wait for others too."""
-        return self._changed(task_id, self._desks.tasks.block, _require_needs(needs))
+        return self._change(task_id, self._facades.tasks.block, _require_needs(needs))
 
     def unblock(self, task_id: str, needs: Sequence[str] | None = None) -> View:
         """Have a task wait for some others no more, or for none that it was linked to by hand.
@@ -117,31 +121,31 @@ class ControlCommands:
         What its workflow or plan has it wait for stays: somebody's approval may be among that.
         """
         chosen = None if needs is None else _require_needs(needs)
-        return self._changed(task_id, self._desks.tasks.unblock, chosen, by_hand=True)
+        return self._change(task_id, self._facades.tasks.unblock, chosen, by_hand=True)
 
     def delete(self, task_id: str) -> View:
-        answer = require_accepted(task_id, self._desks.tasks.delete(task_id, actor=self._actor))
+        answer = require_accepted(task_id, self._facades.tasks.delete(task_id, actor=self._actor))
         return {"ok": True, "repeated": answer.repeated, "id": task_id}
 
     def start_planning(self, task_id: str) -> View:
-        return self._changed(task_id, self._desks.tasks.start_planning)
+        return self._change(task_id, self._facades.tasks.start_planning)
 
     def finalize_plan(self, task_id: str, graph: Mapping[str, Sequence[str]] | None) -> View:
-        return self._changed(task_id, self._desks.tasks.finalize_plan, graph=graph)
+        return self._change(task_id, self._facades.tasks.finalize_plan, graph=graph)
 
     def reorder_plan(self, task_id: str, order: Sequence[str]) -> View:
-        return self._changed(task_id, self._desks.tasks.reorder_plan, order)
+        return self._change(task_id, self._facades.tasks.reorder_plan, order)
 
-    def _unhold(self, task_id: str, *, actor: str) -> TransitionResult:
+    def _lift_hold(self, task_id: str, *, actor: str) -> TransitionResult:
         """What stopped a task: a usage limit or a missing function where it was not paused."""
         held = self._queries.task(task_id)["holds"]
         reason = next((each for each in HOLDS_TO_RESUME if each in held), "paused")
-        return self._desks.tasks.unhold(task_id, reason, actor=actor)
+        return self._facades.tasks.unhold(task_id, reason, actor=actor)
 
-    def _either(self, identifier: str, of_run: Change, of_task: Change) -> View:
-        return self._changed(identifier, of_run if identifier.startswith("r_") else of_task)
+    def _change_either(self, identifier: str, of_run: Change, of_task: Change) -> View:
+        return self._change(identifier, of_run if identifier.startswith("r_") else of_task)
 
-    def _changed(self, identifier: str, change: Change, *args: Any, **options: Any) -> View:
+    def _change(self, identifier: str, change: Change, *args: Any, **options: Any) -> View:
         answer = require_accepted(
             identifier, change(identifier, *args, actor=self._actor, **options)
         )
@@ -210,7 +214,7 @@ class Commands(ControlCommands):
         """
         signal = clean_name("name", name)
         awaited = self._engine.database.view(lambda tx: find_awaited_signals(tx, target, signal))
-        sent = self._changed(target, self._engine.signals.send, name, payload, key=key)
+        sent = self._change(target, self._engine.signals.send, name, payload, key=key)
         if sent["repeated"]:
             return sent
         heard = {"target": target, "name": name} in awaited
@@ -221,21 +225,21 @@ class Commands(ControlCommands):
         if version is not None:
             await_version(self._engine, task_id, version)
         edit = self._engine.tasks.edit
-        return self._changed(task_id, edit, changes, expected_version=version)
+        return self._change(task_id, edit, changes, expected_version=version)
 
     def add_task(self, task: NewTask) -> View:
         """The task, and whether this made it."""
-        return self.tell(self._engine.tasks.create(task, actor=self._actor))
+        return self.view_created(self._engine.tasks.create(task, actor=self._actor))
 
-    def tell(self, made: CreateResult) -> View:
+    def view_created(self, made: CreateResult) -> View:
         """How a task stands that was made, or was there."""
-        return {**self._made(made, self._queries.task), "created": made.created}
+        return {**self._read_created(made, self._queries.task), "created": made.created}
 
     def add_tasks(self, tasks: Sequence[NewTask]) -> View:
         """Several tasks, all or none of them, in the order they were asked for."""
         made = self._engine.tasks.create_many(tasks, actor=self._actor)
-        known = {each["id"]: each for each in self._queries.some_tasks([each.id for each in made])}
-        told = [known.get(each.id) or self._made(each, self._queries.task) for each in made]
+        known = {each["id"]: each for each in self._queries.tasks_by_id([each.id for each in made])}
+        told = [known.get(each.id) or self._read_created(each, self._queries.task) for each in made]
         pairs = zip(told, made, strict=True)
         return {"items": [{**task, "created": each.created} for task, each in pairs]}
 
@@ -243,21 +247,21 @@ class Commands(ControlCommands):
         self, name: str, given: object, *, version: str | None = None, **more: Any
     ) -> View:
         """Start what the store knows by a name; paths are from this folder."""
-        return self.start(self.run_by_name(name, given, version=version, **more))
+        return self.start(self.prepare_run(name, given, version=version, **more))
 
-    def run_by_name(
+    def prepare_run(
         self, name: str, given: object, *, version: str | None = None, **more: Any
     ) -> NewRun:
-        workflow = self.known_workflow(name, version)
+        workflow = self.find_workflow(name, version)
         placed = make_paths_absolute(workflow, given, str(Path.cwd()))
         return NewRun(workflow=workflow, input=placed, **more)
 
     def start(self, run: NewRun) -> View:
         """The run, and whether this started it."""
         made = self._engine.runs.start(run, actor=self._actor)
-        return {**self._made(made, self._queries.run), "created": made.created}
+        return {**self._read_created(made, self._queries.run), "created": made.created}
 
-    def _made(self, made: CreateResult, look: Callable[[str], View]) -> View:
+    def _read_created(self, made: CreateResult, look: Callable[[str], View]) -> View:
         """What was made, or was there by its key; of what was removed since, what is left."""
         left = None if made.created else self._queries.tombstone(made.id)
         return left or look(made.id)
@@ -271,7 +275,7 @@ class Commands(ControlCommands):
         """Keep a schedule; another of its name is replaced, and the same again changes nothing."""
         return view_schedule(self._engine.schedules.put(schedule))
 
-    def steer_schedule(self, name: str, verb: str) -> View:
+    def control_schedule(self, name: str, verb: str) -> View:
         """Pause, resume or remove a schedule."""
         told = getattr(self._engine.schedules, verb)(name)
         if told.reason is Refusal.NOT_FOUND:
@@ -282,7 +286,7 @@ class Commands(ControlCommands):
         answer = require_accepted(name, told)
         return {"ok": True, "repeated": answer.repeated, "name": name}
 
-    def steer_worker(self, name: str, verb: str) -> View:
+    def control_worker(self, name: str, verb: str) -> View:
         """Have a worker finish and leave, or give back what it runs and leave."""
         told = getattr(self._engine.workers, verb)(name)
         if told.reason is Refusal.NOT_FOUND:
@@ -305,7 +309,7 @@ class Commands(ControlCommands):
         require_accepted(key, self._engine.leases.release(key, token))
         return {"ok": True, "key": key}
 
-    def known_workflow(self, name: str, version: str | None = None) -> Workflow:
+    def find_workflow(self, name: str, version: str | None = None) -> Workflow:
         """A workflow that the store knows, by its name: the newest version, or the one named."""
         chosen_name = clean_name("workflow", name)
         rows = self._engine.database.view(
@@ -321,9 +325,9 @@ class Commands(ControlCommands):
         if version is not None and len(chosen) > 1:
             there = ", ".join(row["version"] for row in chosen)
             raise InvalidInput("version", f"{version} is the beginning of several: {there}")
-        return self.with_called(read_workflow(chosen[0]["definition"]))
+        return self.attach_called(read_workflow(chosen[0]["definition"]))
 
-    def with_called(self, workflow: Workflow) -> Workflow:
+    def attach_called(self, workflow: Workflow) -> Workflow:
         """A workflow with those that its steps call, as far as this store knows them."""
 
         def look(tx: Transaction, name: str, version: str | None) -> Row | None:
@@ -334,11 +338,11 @@ class Commands(ControlCommands):
             lambda tx: attach_called_workflows(workflow, partial(look, tx))
         )
 
-    def asked_of_person(self, identifier: str) -> str:
+    def find_task_for_person(self, identifier: str) -> str:
         """The task that waits for somebody's word: itself, or the only one of a run."""
         if identifier.startswith("t_"):
             return identifier
-        waiting = self._queries.for_people(run=identifier)
+        waiting = self._queries.tasks_for_people(run=identifier)
         if len(waiting) == 1:
             return str(waiting[0]["id"])
         if not waiting:

@@ -31,8 +31,8 @@ class Preview:
     """
 
     tasks: list[View] = field(default_factory=list)
-    made: list[View] = field(default_factory=list)
-    beside: int = 0
+    new_tasks: list[View] = field(default_factory=list)
+    indirect: int = 0
 
 
 class Previews:
@@ -42,14 +42,14 @@ class Previews:
         self._engine = engine
         self._actor = actor
 
-    def one(self, verb: str, identifier: str, *given: object, **options: object) -> Preview:
+    def preview(self, verb: str, identifier: str, *given: object, **options: object) -> Preview:
         """What a command would change; what it would refuse raises `Refused`."""
-        (told,) = self.each(verb, [identifier], *given, **options)
+        (told,) = self.preview_each(verb, [identifier], *given, **options)
         if isinstance(told, Refused):
             raise told
         return told
 
-    def each(
+    def preview_each(
         self, verb: str, identifiers: Sequence[str], *given: object, **options: object
     ) -> list[Preview | Refused]:
         """The same of several, each of which finds what those before it would have changed."""
@@ -65,7 +65,7 @@ class Previews:
                 refused = _run_command(command, identifier, *given, **options)
                 changed = [each for each in tx.take_noted() if each.startswith("t_")]
                 shown = _read_changed_tasks(tx, verb, identifier, changed)
-                told.append(refused or self._tell(tx, verb, shown, states))
+                told.append(refused or self._build_preview(tx, verb, shown, states))
             return told
 
         return self._engine.rehearse(work)
@@ -83,7 +83,7 @@ class Previews:
 
         return self._engine.database.view(read)
 
-    def _tell(
+    def _build_preview(
         self, tx: Transaction, verb: str, found: list[View], states: dict[str, str]
     ) -> Preview:
         """Put how tasks stand before it to how they stand after it, which the next one finds."""
@@ -96,7 +96,7 @@ class Previews:
         told = [_view_changed_task(each, after.pop(each["id"])) for each in stood]
         made = [_view_new_task(each) for each in order_tasks([*after.values()])]
         states |= {each["id"]: each["becomes"] for each in told}
-        return Preview(tasks=order_tasks(told), made=made, beside=beside)
+        return Preview(tasks=order_tasks(told), new_tasks=made, indirect=beside)
 
 
 def _run_command(command: Callable[..., View], *given: object, **options: object) -> Refused | None:

@@ -146,11 +146,11 @@ class Rehearsal:
         self._agents = sorted({step.agent for step in work})
         self._tags = sorted({tag for step in work for tag in step.tags})
 
-    def play(self) -> None:
-        while self._work() or self._approve():
+    def play_run(self) -> None:
+        while self._complete_ready_tasks() or self._approve_waiting_tasks():
             pass
 
-    def _work(self) -> bool:
+    def _complete_ready_tasks(self) -> bool:
         claimed = (
             self._engine.work.claim(STUB_NAME, agents=self._agents, tags=self._tags)
             if self._agents
@@ -163,8 +163,8 @@ class Rehearsal:
             )
         return bool(claimed)
 
-    def _approve(self) -> bool:
-        asked = self._queries.for_people()
+    def _approve_waiting_tasks(self) -> bool:
+        asked = self._queries.tasks_for_people()
         for task in asked:
             require_accepted(task["id"], self._engine.tasks.approve(task["id"], actor=STUB_NAME))
         return bool(asked)

@@ -26,7 +26,7 @@ def _example(**fields: Any) -> ConfigDict:
 class RequestBody(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    def given(self) -> dict[str, Any]:
+    def without_nulls(self) -> dict[str, Any]:
         """What was sent, without what was null."""
         values = self.__dict__
         return {

@@ -33,11 +33,11 @@ class TokenScope:
         """Whether the token is for some agents alone."""
         return self._access is not None and self._access.agents is not None
 
-    def agents(self, asked: Sequence[str] | None) -> Sequence[str] | None:
+    def choose_agents(self, asked: Sequence[str] | None) -> Sequence[str] | None:
         """The agents that are asked for; unless that is said, those of the token."""
         if self._access is None:
             return asked
-        self._refuse_others(asked or ())
+        self._refuse_other_agents(asked or ())
         return self._access.agents if asked is None else asked
 
     def check_tasks(self, ids: Sequence[str]) -> None:
@@ -50,16 +50,16 @@ class TokenScope:
             with suppress(InvalidInput):
                 known.append(parse_task_id(each))
         rows = self._engine.database.view(lambda tx: tx.read("tasks_by_id", ids=known))
-        self._refuse_others([row["agent"] for row in rows])
+        self._refuse_other_agents([row["agent"] for row in rows])
 
     def check_children(self, wanted: Sequence[NewTask]) -> None:
         """Raise `Forbidden` where a child would be for another agent, or run a function."""
         if self._access is None:
             return
-        self._refuse_others([each.agent for each in wanted])
+        self._refuse_other_agents([each.agent for each in wanted])
         if self._access.role is Role.WORKER and any(each.step is not None for each in wanted):
             raise Forbidden(_NO_FUNCTION_TEXT)
 
-    def _refuse_others(self, agents: Sequence[str]) -> None:
+    def _refuse_other_agents(self, agents: Sequence[str]) -> None:
         if self._access is not None and (refusal := self._access.refusal(agents)):
             raise Forbidden(refusal)

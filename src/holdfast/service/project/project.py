@@ -87,33 +87,33 @@ class StoreLocation:
 
     url: str
     home: Path
-    settled: bool
+    may_be_created: bool
     # Whether the folder is that of a project, where logs belong wherever the store is.
-    rooted: bool = False
+    in_project: bool = False
 
     @property
-    def there(self) -> bool:
+    def exists(self) -> bool:
         """Whether there is a store to open; of a server only the server can tell."""
         return is_postgresql(self.url) or sqlite_path(self.url).exists()
 
     @property
-    def at_home(self) -> bool:
+    def is_in_home(self) -> bool:
         """Whether the store is a file in that folder."""
         return not is_postgresql(self.url) and sqlite_path(self.url).parent.absolute() == self.home
 
-    def make(self) -> None:
+    def make_folder(self) -> None:
         """Make the folder that the store's file is in, kept out of version control."""
-        if self.at_home or self.rooted:
+        if self.is_in_home or self.in_project:
             make_home(self.home)
-        if self.rooted and not self.at_home and not is_postgresql(self.url):
+        if self.in_project and not self.is_in_home and not is_postgresql(self.url):
             # What is beside the store tells that it was made here.
             make_home(find_state_directory(self.url, {}).root)
 
-    def require(self) -> None:
+    def require_store(self) -> None:
         """Refuse to look at what is no store: to open it would make an empty one."""
-        if self.there:
+        if self.exists:
             self._refuse_foreign()
-        if self.there or self.settled:
+        if self.exists or self.may_be_created:
             return
         if self.url == _default_url(self.home):
             raise StoreUnreachable(
@@ -126,11 +126,11 @@ class StoreLocation:
     def _refuse_foreign(self) -> None:
         """Refuse a database that is somebody else's, and one without tables that was only typed."""
         tables = list_tables(self.url)
-        if tables is None or STORE_TABLE in tables or (self.settled and not tables):
+        if tables is None or STORE_TABLE in tables or (self.may_be_created and not tables):
             return
         postgresql = is_postgresql(self.url)
         what = "this PostgreSQL database" if postgresql else str(sqlite_path(self.url))
-        chosen = "" if self.settled else " --db …"
+        chosen = "" if self.may_be_created else " --db …"
         raise StoreError(
             f"{what} is not a Holdfast store; `holdfast db upgrade{chosen}` creates one in it"
         )
@@ -145,19 +145,21 @@ def find_store_location(
         home = named_home(environment) or find_home(here) or here.absolute() / HOME
         url = read_url(db or environment["HOLDFAST_DB"])
         _refuse_planted_store(url)
-        return StoreLocation(url=url, home=home, settled=not db)
+        return StoreLocation(url=url, home=home, may_be_created=not db)
     project = find_project(here, {})
     found = usable_home(here, environment)
     if project.folder is None:
         home = found or here.absolute() / HOME
-        return StoreLocation(url=_default_url(home), home=home, settled=found is not None)
+        return StoreLocation(url=_default_url(home), home=home, may_be_created=found is not None)
     home = found or project.folder / HOME
     settled = found is not None or project.database is not None
     named = _url_of_project(project)
     if named is not None:
         _refuse_planted_store(named)
         _accept_named_store(named, project.folder / SETTINGS_FILE)
-    return StoreLocation(url=named or _default_url(home), home=home, settled=settled, rooted=True)
+    return StoreLocation(
+        url=named or _default_url(home), home=home, may_be_created=settled, in_project=True
+    )
 
 
 def _refuse_planted_store(url: str) -> None:

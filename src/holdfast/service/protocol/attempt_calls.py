@@ -118,7 +118,7 @@ class AttemptCalls:
     def _spawn(self, task_id: str, body: request_bodies.SpawnChildrenBody) -> HttpReply:
         if any(each.step is not None for each in body.tasks):
             raise InvalidInput("step", "a child that a command makes names no function")
-        wanted = [each.given() for each in body.tasks]
+        wanted = [each.without_nulls() for each in body.tasks]
         told = self._protocol.spawn(task_id, body.token, wanted, body.name or "children")
         return HttpReply(status=200 if told["repeated"] else 201, body=told)
 

@@ -42,14 +42,14 @@ class LongPoll:
 
     def __init__(self, engine: Engine, terms: ClaimTerms, options: ClaimOptions) -> None:
         self.arrived: asyncio.Future[Claimed] = asyncio.get_running_loop().create_future()
-        self.kept = options.request is not None
+        self.is_repeatable = options.request is not None
         self._work = engine.work
-        self._given_up = False
+        self._is_abandoned = False
         self.standing_claim: StandingClaim = engine.work.standing_claim(
             terms.worker,
-            agents=terms.served,
+            agents=terms.served_agents,
             tags=terms.tags,
-            room=self._room,
+            room=self._count_room,
             passing=lambda: options.passing,
             deliver=self._deliver,
         )
@@ -59,8 +59,8 @@ class LongPoll:
         self.standing_claim.bare = options.bare
         # Its worker is elsewhere, and is told all there is.
         self.standing_claim.look = None
-        self.leave: Callable[[], None] | None = None
-        self._served = False
+        self.remove_standing_claim: Callable[[], None] | None = None
+        self._has_tasks = False
 
     @property
     def kind(self) -> ClaimKind:
@@ -71,33 +71,33 @@ class LongPoll:
             self.standing_claim.bare,
         )
 
-    def _room(self) -> int:
-        return 0 if self._served else self.standing_claim.most
+    def _count_room(self) -> int:
+        return 0 if self._has_tasks else self.standing_claim.most
 
     def _deliver(self, claimed: Claimed) -> None:
         """Called by the writer, which must neither wait nor fail."""
         if not claimed:
             return
-        self._served = True
+        self._has_tasks = True
         try:
-            self.arrived.get_loop().call_soon_threadsafe(self._arrive, claimed)
+            self.arrived.get_loop().call_soon_threadsafe(self._set_arrived, claimed)
         except RuntimeError:
             log.warning("%d tasks came too late to be given to anybody", len(claimed))
-            self.give_back(claimed)
+            self.release(claimed)
 
-    def _arrive(self, claimed: Claimed) -> None:
-        if self._given_up:
-            self.give_back(claimed)
+    def _set_arrived(self, claimed: Claimed) -> None:
+        if self._is_abandoned:
+            self.release(claimed)
         elif not self.arrived.done():
             self.arrived.set_result(claimed)
 
-    def give_up(self) -> None:
+    def release_all(self) -> None:
         """Give back what has come, and what may still be on its way."""
-        self._given_up = True
+        self._is_abandoned = True
         if self.arrived.done():
-            self.give_back(self.arrived.result())
+            self.release(self.arrived.result())
 
-    def give_back(self, claimed: Claimed) -> None:
+    def release(self, claimed: Claimed) -> None:
         with suppress(HoldfastError):
             self._work.give_back(claimed.read())
 
@@ -107,7 +107,7 @@ class WaitingClaims:
     """Those of one kind: some stand, the others wait behind them in the order they came."""
 
     standing: set[LongPoll] = field(default_factory=set)
-    behind: deque[LongPoll] = field(default_factory=deque)
+    queued: deque[LongPoll] = field(default_factory=deque)
 
 
 class LongPolls:
@@ -115,17 +115,20 @@ class LongPolls:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._lines: dict[ClaimKind, WaitingClaims] = {}
+        self._waiting_by_kind: dict[ClaimKind, WaitingClaims] = {}
         self._loop = asyncio.get_running_loop()
         self._closing: asyncio.Future[None] = self._loop.create_future()
-        self._unsubscribe = engine.on_hint(self._hint, served=False)
-        self._looking = self._loop.create_task(self._look())
+        self._unsubscribe = engine.on_hint(self._on_hint, served=False)
+        self._poller = self._loop.create_task(self._poll_store())
 
     @property
     def waiting(self) -> int:
-        return sum(len(claims.standing) + len(claims.behind) for claims in [*self._lines.values()])
+        return sum(
+            len(claims.standing) + len(claims.queued)
+            for claims in [*self._waiting_by_kind.values()]
+        )
 
-    def waiter(self, offer: ClaimTerms, ask: ClaimOptions) -> LongPoll:
+    def make_long_poll(self, offer: ClaimTerms, ask: ClaimOptions) -> LongPoll:
         """Who waits for what a worker asks for."""
         return LongPoll(self._engine, offer, ask)
 
@@ -133,24 +136,24 @@ class LongPolls:
         self, waiter: LongPoll, seconds: float, gone: asyncio.Future[None]
     ) -> Claimed | None:
         """What the waiter is given before the time is up, it is gone, or this is closed."""
-        claims = self._lines.setdefault(waiter.kind, WaitingClaims())
-        claims.behind.append(waiter)
-        self._fill(claims)
+        claims = self._waiting_by_kind.setdefault(waiter.kind, WaitingClaims())
+        claims.queued.append(waiter)
+        self._add_standing_claims(claims)
         ends: set[asyncio.Future[Any]] = {waiter.arrived, gone, self._closing}
         try:
             await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            self._leave(waiter, claims)
-            if not waiter.arrived.done() and waiter.leave is not None:
+            self._remove(waiter, claims)
+            if not waiter.arrived.done() and waiter.remove_standing_claim is not None:
                 # Written after whatever was on its way when it left.
                 with suppress(HoldfastError):
                     await self._engine.work.pull.aio(waiter.standing_claim)
         except asyncio.CancelledError:
-            self._leave(waiter, claims)
-            waiter.give_up()
+            self._remove(waiter, claims)
+            waiter.release_all()
             raise
         claimed = waiter.arrived.result() if waiter.arrived.done() else None
-        if claimed is not None and gone.done() and not waiter.kept:
-            waiter.give_back(claimed)
+        if claimed is not None and gone.done() and not waiter.is_repeatable:
+            waiter.release(claimed)
             return None
         return claimed
 
@@ -158,36 +161,40 @@ class LongPolls:
         """Send everybody away with what they have."""
         if not self._closing.done():
             self._closing.set_result(None)
-        self._looking.cancel()
+        self._poller.cancel()
         self._unsubscribe()
 
-    def _fill(self, claims: WaitingClaims) -> None:
+    def _add_standing_claims(self, claims: WaitingClaims) -> None:
         """Have as many stand as may, and ask for them what may be there."""
         stood = False
-        while claims.behind and len(claims.standing) < MAX_STANDING:
-            waiter = claims.behind.popleft()
+        while claims.queued and len(claims.standing) < MAX_STANDING:
+            waiter = claims.queued.popleft()
             claims.standing.add(waiter)
-            waiter.leave = self._engine.work.take(waiter.standing_claim)
+            waiter.remove_standing_claim = self._engine.work.take(waiter.standing_claim)
             stood = True
         if stood:
-            self._ask(claims)
+            self._serve_standing_claims(claims)
 
-    def _leave(self, waiter: LongPoll, claims: WaitingClaims) -> None:
+    def _remove(self, waiter: LongPoll, claims: WaitingClaims) -> None:
         """Stand in line no longer; once more changes nothing."""
-        if waiter.leave is None:
-            claims.behind.remove(waiter)
+        if waiter.remove_standing_claim is None:
+            claims.queued.remove(waiter)
         else:
-            waiter.leave()
+            waiter.remove_standing_claim()
             claims.standing.discard(waiter)
-            self._fill(claims)
+            self._add_standing_claims(claims)
             if waiter.arrived.done():
                 # There may be more where that came from.
-                self._ask(claims)
+                self._serve_standing_claims(claims)
         # Those who came after the last of this line had left stand in another.
-        if not claims.standing and not claims.behind and self._lines.get(waiter.kind) is claims:
-            del self._lines[waiter.kind]
+        if (
+            not claims.standing
+            and not claims.queued
+            and self._waiting_by_kind.get(waiter.kind) is claims
+        ):
+            del self._waiting_by_kind[waiter.kind]
 
-    def _ask(self, claims: WaitingClaims) -> None:
+    def _serve_standing_claims(self, claims: WaitingClaims) -> None:
         for waiter in claims.standing:
             waiter.standing_claim.may_have_more = True
         first = next(iter(claims.standing), None)
@@ -195,19 +202,19 @@ class LongPolls:
             with suppress(HoldfastError):
                 self._engine.work.pull.submit(first.standing_claim)
 
-    def _hint(self) -> None:
+    def _on_hint(self) -> None:
         """Another process, or a commit that could not serve, may have made something ready."""
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._ask_all)
+            self._loop.call_soon_threadsafe(self._serve_all_kinds)
 
-    def _ask_all(self) -> None:
-        for claims in self._lines.values():
-            self._ask(claims)
+    def _serve_all_kinds(self) -> None:
+        for claims in self._waiting_by_kind.values():
+            self._serve_standing_claims(claims)
 
-    async def _look(self) -> None:
+    async def _poll_store(self) -> None:
         while True:
             await asyncio.sleep(self._engine.settings.poll)
-            self._ask_all()
+            self._serve_all_kinds()
 
 
 class OwnLongPolls:
@@ -215,13 +222,13 @@ class OwnLongPolls:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._room: LongPolls | None = None
+        self._long_polls: LongPolls | None = None
 
     async def wait(
         self, terms: ClaimTerms, options: ClaimOptions, seconds: float
     ) -> list[Assignment]:
         """What somebody who never hangs up is given."""
-        polls = self._room = self._room or LongPolls(self._engine)
+        polls = self._long_polls = self._long_polls or LongPolls(self._engine)
         gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         claimed = await polls.wait(LongPoll(self._engine, terms, options), seconds, gone)
         return [] if claimed is None else claimed.read()

@@ -177,7 +177,7 @@ class ClaimTerms:
             validation.agents(self.agents)
 
     @property
-    def served(self) -> Sequence[str]:
+    def served_agents(self) -> Sequence[str]:
         """The agents whose tasks it takes."""
         return ["default"] if self.agents is None else self.agents
 
@@ -197,16 +197,16 @@ class Protocol:
         self, engine: Engine, queries: Queries, state: StateDirectory, token_scope: TokenScope
     ) -> None:
         self._engine = engine
-        self._scope = token_scope
+        self._token_scope = token_scope
         self._queries = queries
         self._state = state
 
     def claim(self, terms: ClaimTerms, *, most: int = 1, task_id: str | None = None) -> View:
         """Lease the first ready tasks, or the one named; without agents, for its own."""
-        assignments = self.take(terms, most=most, task_id=task_id)
+        assignments = self.claim_assignments(terms, most=most, task_id=task_id)
         return {"assignments": [view_assignment(each) for each in assignments]}
 
-    def take(
+    def claim_assignments(
         self,
         terms: ClaimTerms,
         *,
@@ -218,20 +218,20 @@ class Protocol:
         # Nobody else may be there to take back what a dead worker left.
         self._engine.work.recover()
         if task_id is not None:
-            return self.take_by_id(terms, task_id, request)
+            return self.claim_by_id(terms, task_id, request)
         return self._engine.work.claim(
             terms.worker,
-            agents=terms.served,
+            agents=terms.served_agents,
             tags=terms.tags,
             lease=terms.lease,
             count=most,
             request=request,
         )
 
-    def take_by_id(
+    def claim_by_id(
         self, terms: ClaimTerms, task_id: str, request: str | None = None
     ) -> list[Assignment]:
-        self._scope.check_tasks([task_id])
+        self._token_scope.check_tasks([task_id])
         return self._engine.work.claim_by_id(
             task_id,
             terms.worker,
@@ -241,28 +241,28 @@ class Protocol:
             request=request,
         )
 
-    def give_back(self, assignments: list[Assignment]) -> None:
+    def release_unheard(self, assignments: list[Assignment]) -> None:
         """Release what whoever asked for it will not hear of; it does not wait."""
         self._engine.work.give_back(assignments)
 
     def renew(self, renewal: Renewal, lease: float | None = None) -> View:
-        self._scope.check_tasks([renewal.task_id])
+        self._token_scope.check_tasks([renewal.task_id])
         (answer,) = self._engine.work.renew([renewal], lease=lease)
-        return self.tell(renewal.task_id, answer)
+        return self.view_report(renewal.task_id, answer)
 
     def renew_many(self, renewals: Sequence[Renewal], lease: float | None = None) -> View:
         """Keep several leases; what becomes of each is told of each."""
-        self._scope.check_tasks([each.task_id for each in renewals])
+        self._token_scope.check_tasks([each.task_id for each in renewals])
         return {"leases": renew_leases(self._engine, renewals, lease)}
 
     def complete(self, task_id: str, token: str, output: object, usage: object = None) -> View:
-        self._scope.check_tasks([task_id])
+        self._token_scope.check_tasks([task_id])
         answer = self._engine.work.complete(task_id, token, output, usage=usage)
-        return self.tell(task_id, answer)
+        return self.view_report(task_id, answer)
 
     def complete_many(self, results: Sequence[Completion]) -> View:
         """Report several results, together; what becomes of each is told of each."""
-        self._scope.check_tasks([each.task_id for each in results])
+        self._token_scope.check_tasks([each.task_id for each in results])
         answers = self._engine.work.complete_many(results)
         told = [
             present(
@@ -285,28 +285,28 @@ class Protocol:
         retryable: bool = True,
         usage: object = None,
     ) -> View:
-        self._scope.check_tasks([task_id])
+        self._token_scope.check_tasks([task_id])
         answer = self._engine.work.fail(task_id, token, error, retryable=retryable, usage=usage)
-        return self.tell(task_id, answer)
+        return self.view_report(task_id, answer)
 
     def reach_limit(self, task_id: str, token: str, until: Moment, usage: object = None) -> View:
         """Give back what an agent's usage limit stopped, and hold what else is for that agent."""
-        self._scope.check_tasks([task_id])
+        self._token_scope.check_tasks([task_id])
         answer = self._engine.work.reach_limit(task_id, token, until, usage=usage)
-        return self.tell(task_id, answer)
+        return self.view_report(task_id, answer)
 
     def release(
         self, task_id: str, token: str, until: Moment | None = None, usage: object = None
     ) -> View:
-        self._scope.check_tasks([task_id])
+        self._token_scope.check_tasks([task_id])
         answer = self._engine.work.release(task_id, token, until=until, usage=usage)
-        return self.tell(task_id, answer)
+        return self.view_report(task_id, answer)
 
     def wait_for(
         self, task_id: str, token: str, wait: WakeCondition, notes: Sequence[Note] = ()
     ) -> View:
         """Give a task back until its run, or itself without one, is sent a signal."""
-        self._scope.check_tasks([task_id])
+        self._token_scope.check_tasks([task_id])
         task = self._engine.tasks.get(task_id)
         whole = replace(wait, target=task.run_id or task_id)
         if self._engine.work.check_write(task_id, token).ok:
@@ -315,31 +315,33 @@ class Protocol:
         return self.suspend(task_id, token, whole, [*build_wait_notes(task.attempt, wait), *notes])
 
     def ask(self, task_id: str, token: str, question: object, notes: Sequence[Note] = ()) -> View:
-        self._scope.check_tasks([task_id])
+        self._token_scope.check_tasks([task_id])
         answer = self._engine.work.ask(task_id, token, question, notes=notes)
-        return self.tell(task_id, answer)
+        return self.view_report(task_id, answer)
 
     def suspend(
         self, task_id: str, token: str, wait: WakeCondition, notes: Sequence[Note] = ()
     ) -> View:
         """Give a task back until a wait is over, and remember notes with it."""
-        self._scope.check_tasks([task_id])
-        return self.tell(task_id, self._engine.work.suspend(task_id, token, wait, notes=notes))
+        self._token_scope.check_tasks([task_id])
+        return self.view_report(
+            task_id, self._engine.work.suspend(task_id, token, wait, notes=notes)
+        )
 
     def note_stop(self, task_id: str, token: str, *, ended: int, left: int) -> View:
         """Keep that nothing of an attempt runs any more, whatever became of the attempt."""
-        self._scope.check_tasks([task_id])
+        self._token_scope.check_tasks([task_id])
         told = self._engine.workers.note_stop(task_id, token, ended=ended, left=left)
         return {"ok": True, "repeated": require_accepted(task_id, told).repeated}
 
-    def whole(self, assignments: Sequence[Assignment]) -> list[View]:
+    def view_whole_assignments(self, assignments: Sequence[Assignment]) -> list[View]:
         """Assignments with all that the executors of a worker elsewhere want."""
         return [
-            view_assignment(each) | {"whole": pack_assignment(each, self._around(each))}
+            view_assignment(each) | {"whole": pack_assignment(each, self._prefetch(each))}
             for each in assignments
         ]
 
-    def _around(self, assignment: Assignment) -> Prefetch:
+    def _prefetch(self, assignment: Assignment) -> Prefetch:
         work = self._engine.work
         workflow, version = assignment.workflow, assignment.workflow_version
         inside = assignment.item_number is not None
@@ -352,14 +354,16 @@ class Protocol:
         )
 
     def guard(self, task_id: str, token: str) -> View:
-        self._scope.check_tasks([task_id])
-        return self.tell(task_id, require_may_act(task_id, self._engine.work.guard(task_id, token)))
+        self._token_scope.check_tasks([task_id])
+        return self.view_report(
+            task_id, require_may_act(task_id, self._engine.work.guard(task_id, token))
+        )
 
     def effects(
         self, task_id: str, token: str, after: str | None = None, limit: int | None = None
     ) -> View:
         """A page of what an attempt that may still act finds remembered; what its signals said."""
-        self._scope.check_tasks([task_id])
+        self._token_scope.check_tasks([task_id])
         require_accepted(task_id, self._engine.work.check_write(task_id, token))
         signals = take_awaited_signal(self._engine, task_id, token) if after is None else None
         page = view_page_of_effects(
@@ -369,7 +373,7 @@ class Protocol:
 
     def record_effect(self, task_id: str, token: str, name: str, value: object) -> View:
         """Remember what a side effect gave; the first value under a name stays."""
-        self._scope.check_tasks([task_id])
+        self._token_scope.check_tasks([task_id])
         recorded = self._engine.work.record_effect(task_id, token, name, value)
         return _view_recorded(task_id, name, recorded)
 
@@ -379,29 +383,31 @@ class Protocol:
         """Make children of a running task, once under one name; for its agent unless they say."""
         agent, settings = self._engine.tasks.get(task_id).agent, self._engine.settings
         wanted = [read_new_task({"agent": agent, **each}, settings) for each in tasks]
-        self._scope.check_tasks([task_id])
-        self._scope.check_children(wanted)
+        self._token_scope.check_tasks([task_id])
+        self._token_scope.check_children(wanted)
         recorded = self._engine.work.spawn(task_id, token, wanted, name=name)
         told = _view_recorded(task_id, name, recorded)
         # Under that name there may be the value of an effect, which names any task it likes.
         value = recorded.value if isinstance(recorded.value, list) else []
         ids = [each for each in value if isinstance(each, str)]
-        below = [each for each in self._queries.some_tasks(ids) if each.get("parent_id") == task_id]
+        below = [
+            each for each in self._queries.tasks_by_id(ids) if each.get("parent_id") == task_id
+        ]
         found = {each["id"]: each for each in below}
         return {**told, "items": [found[each] for each in ids if each in found]}
 
     def log(self, task_id: str, token: str, chunk: bytes) -> int:
         """Add to the log of an attempt that may still act; how long it is then."""
-        self._scope.check_tasks([task_id])
+        self._token_scope.check_tasks([task_id])
         require_accepted(task_id, self._engine.work.check_write(task_id, token))
         return append_to_log(self._state.log(task_id, int(token.partition(".")[0])), chunk)
 
     def keep_artifact(self, task_id: str, token: str, name: str, content: bytes) -> View:
         """Keep a file of an attempt that may still act, under a name of its own."""
-        self._scope.check_tasks([task_id])
+        self._token_scope.check_tasks([task_id])
         return keep_artifact(self._engine, self._state, (task_id, token), name, content)
 
-    def tell(self, task_id: str, answer: TransitionResult) -> View:
+    def view_report(self, task_id: str, answer: TransitionResult) -> View:
         """How the task of a report stands, unless that was refused."""
         told = require_accepted(task_id, answer)
         return {"ok": True, "repeated": told.repeated, "task": self._queries.task(task_id)}

@@ -18,10 +18,10 @@ MAX_PROCESSES = 10_000
 class WorkerProcess:
     """One process of a worker; who is silent until `ends` is gone."""
 
-    offer: ClaimTerms
-    places: int
-    due: float
-    ends: float
+    terms: ClaimTerms
+    concurrency: int
+    announce_at: float
+    gone_at: float
     started_at: int | None = None
     told: str | None = None
 
@@ -31,87 +31,89 @@ class RemotePresence:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._visits: dict[str, WorkerProcess] = {}
+        self._processes: dict[str, WorkerProcess] = {}
 
-    def see(self, terms: ClaimTerms, concurrency: int) -> str | None:
+    def note_claim(self, terms: ClaimTerms, concurrency: int) -> str | None:
         """Note that a worker has asked; the answer is what it is told: `drain`, `evict`."""
-        process = self._find(terms.worker)
-        if process is not None and process.offer.origin != terms.origin:
+        process = self._find_process(terms.worker)
+        if process is not None and process.terms.origin != terms.origin:
             if process.told is None:
                 # The name is another's, until that is silent or told to go.
                 return None
             process = None
-        return self._hear_from(process or self._begin(terms, concurrency))
+        return self._keep_alive(process or self._add_process(terms, concurrency))
 
-    def keep(
+    def note_renewal(
         self, worker: str, process: str | None = None, *, token: str | None = None
     ) -> str | None:
         """Note that a worker that asks for nothing now is there; the answer is as of `see`."""
-        visit = self._find(worker)
-        if visit is None or visit.offer.token != token:
+        visit = self._find_process(worker)
+        if visit is None or visit.terms.token != token:
             return None
         # One that was started again under a name must not keep alive who had it before.
-        if process is not None and visit.offer.process != process:
+        if process is not None and visit.terms.process != process:
             return None
-        return self._hear_from(visit)
+        return self._keep_alive(visit)
 
-    def leave(self, worker: str, process: str | None, *, token: str | None = None) -> bool:
+    def forget_worker(self, worker: str, process: str | None, *, token: str | None = None) -> bool:
         """Forget a worker that has left, by whichever server it was seen; whether it was known.
 
         A worker that another token has brought, or none, stays.
         """
         origin = ClaimTerms(worker=worker, process=process, token=token).origin
-        visit = self._visits.get(worker)
-        if visit is not None and visit.offer.origin == origin:
+        visit = self._processes.get(worker)
+        if visit is not None and visit.terms.origin == origin:
             # First: what it had still on its way must not bring it back.
-            self._visits.pop(worker, None)
+            self._processes.pop(worker, None)
         workers = self._engine.workers
         known = [each for each in workers.list() if (each.name, each.process) == (worker, origin)]
         return any(workers.forget(each.name, each.started_at).ok for each in known)
 
-    def _find(self, worker: str) -> WorkerProcess | None:
-        process = self._visits.get(worker)
-        return None if process is None or self._now >= process.ends else process
+    def _find_process(self, worker: str) -> WorkerProcess | None:
+        process = self._processes.get(worker)
+        return None if process is None or self._now >= process.gone_at else process
 
-    def _begin(self, terms: ClaimTerms, concurrency: int) -> WorkerProcess:
-        before = self._visits.pop(terms.worker, None)
+    def _add_process(self, terms: ClaimTerms, concurrency: int) -> WorkerProcess:
+        before = self._processes.pop(terms.worker, None)
         if before is not None and before.told is not None:
-            self._forget(before)
-        process = WorkerProcess(offer=terms, places=concurrency, due=self._now, ends=self._now)
-        self._visits[terms.worker] = process
-        while len(self._visits) > MAX_PROCESSES:
-            del self._visits[next(iter(self._visits))]
+            self._forget_in_store(before)
+        process = WorkerProcess(
+            terms=terms, concurrency=concurrency, announce_at=self._now, gone_at=self._now
+        )
+        self._processes[terms.worker] = process
+        while len(self._processes) > MAX_PROCESSES:
+            del self._processes[next(iter(self._processes))]
         return process
 
-    def _hear_from(self, process: WorkerProcess) -> str | None:
+    def _keep_alive(self, process: WorkerProcess) -> str | None:
         now, settings = self._now, self._engine.settings
         # Who does not tell one start from the next is told to go for a lease, and then is another.
-        if process.told is None or process.offer.process is not None:
-            process.ends = now + settings.lease
-        if now >= process.due:
-            process.due = now + settings.renewal
+        if process.told is None or process.terms.process is not None:
+            process.gone_at = now + settings.lease
+        if now >= process.announce_at:
+            process.announce_at = now + settings.renewal
             with suppress(HoldfastError):
-                self._say(process)
+                self._announce(process)
         return process.told
 
-    def _say(self, process: WorkerProcess) -> None:
-        workers, terms = self._engine.workers, process.offer
+    def _announce(self, process: WorkerProcess) -> None:
+        workers, terms = self._engine.workers, process.terms
         if process.started_at is not None:
             reply = workers.announce.submit(terms.worker, process.started_at)
         else:
             reply = workers.register.submit(
                 terms.worker,
-                agents=terms.served,
+                agents=terms.served_agents,
                 tags=terms.tags,
-                concurrency=process.places,
+                concurrency=process.concurrency,
                 process=terms.origin,
             )
         reply.add_done_callback(lambda done: _on_announced(process, done))
 
-    def _forget(self, process: WorkerProcess) -> None:
+    def _forget_in_store(self, process: WorkerProcess) -> None:
         if process.started_at is not None:
             with suppress(HoldfastError):
-                self._engine.workers.forget.submit(process.offer.worker, process.started_at)
+                self._engine.workers.forget.submit(process.terms.worker, process.started_at)
 
     @property
     def _now(self) -> float:
@@ -126,6 +128,6 @@ def _on_announced(process: WorkerProcess, reply: Future[Row | None]) -> None:
         process.started_at = None if found is None else int(found["started_at"])
     elif found is None:
         # It was silent for so long that it was forgotten.
-        process.started_at, process.told, process.due = None, None, 0.0
+        process.started_at, process.told, process.announce_at = None, None, 0.0
     else:
         process.told = found["told"]

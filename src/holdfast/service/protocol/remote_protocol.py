@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 from holdfast.errors import HoldfastError
 from holdfast.model.task import Renewal
@@ -14,8 +13,6 @@ from holdfast.service.commands.request_errors import Refused, require_accepted
 from holdfast.service.protocol.protocol import ClaimTerms
 from holdfast.service.queries.views import View, present
 from holdfast.worker.remote.client import CallRefused, ServerClient
-
-Said = dict[str, Any]
 
 
 class RemoteProtocol:
@@ -34,7 +31,7 @@ class RemoteProtocol:
             task_id=task_id,
         )
         post = partial(self._client.post, "/claims", body, assignments=list)
-        return self._ask(task_id or "the claim", post)
+        return self._post(task_id or "the claim", post)
 
     def renew(self, renewal: Renewal, lease: float | None = None) -> View:
         lease_body = present(
@@ -68,14 +65,14 @@ class RemoteProtocol:
         text = chunk.decode(errors="replace")
         body = {"token": token, "chunk": text}
         post = partial(self._client.post, f"/claims/{task_id}/logs", body, bytes=int)
-        return int(self._ask(task_id, post)["bytes"])
+        return int(self._post(task_id, post)["bytes"])
 
     def _report(self, task_id: str, verb: str, token: str, **said: object) -> View:
         body = {"token": token, **present(**said)}
         path = f"/claims/{task_id}/{verb}"
-        return self._ask(task_id, partial(self._client.post, path, body, task=dict))
+        return self._post(task_id, partial(self._client.post, path, body, task=dict))
 
-    def _ask(self, identifier: str, post: Callable[[], View]) -> View:
+    def _post(self, identifier: str, post: Callable[[], View]) -> View:
         try:
             return post()
         except CallRefused as refused:

@@ -39,10 +39,10 @@ class Addresses:
         if colon:
             return self._engine.runs.task(self.run(run), step).id if step else self.run(run)
         if given == LAST:
-            return self._last()
+            return self._find_last_run()
         if not _ID_BEGINNING.fullmatch(given):
             raise InvalidInput("id", f"{given[:60]!r} names no run or task; {_FORMS}")
-        return self._begins(given)
+        return self._find_by_beginning(given)
 
     def run(self, text: str) -> str:
         found = self.find(text)
@@ -60,7 +60,7 @@ class Addresses:
             raise InvalidInput("task", f"{found} is a run, and a task is wanted; its are {names}")
         return found
 
-    def complete(self, text: str) -> list[str]:
+    def complete_id(self, text: str) -> list[str]:
         """The newest ids that begin with a text, for a shell to offer."""
         found: list[str] = []
         for kind, listed in (("r_", self._engine.runs.list), ("t_", self._engine.tasks.list)):
@@ -70,7 +70,7 @@ class Addresses:
                 ]
         return found
 
-    def _last(self) -> str:
+    def _find_last_run(self) -> str:
         query, asked = ask_for_runs(limit=1, after=None, status=None, workflow=None)
         asked["called"] = False
         newest = self._engine.database.view(lambda tx: tx.read(query, **asked))
@@ -78,7 +78,7 @@ class Addresses:
             raise NotFound(LAST, "run", "nothing was ever run; `holdfast run WORKFLOW` starts one")
         return str(newest[0]["id"])
 
-    def _begins(self, text: str) -> str:
+    def _find_by_beginning(self, text: str) -> str:
         query = "run_ids_between" if text.startswith("r_") else "task_ids_between"
 
         def read(tx: Transaction) -> list[str]:
@@ -89,14 +89,14 @@ class Addresses:
         found = self._engine.database.view(read)
         if not found:
             removed = self._engine.database.view(lambda tx: tell_removed(tx, text))
-            raise NotFound(text, _KINDS[text[0]], removed or self._nearest(text))
+            raise NotFound(text, _KINDS[text[0]], removed or self._describe_nearest(text))
         if len(found) > 1:
             more = ", …" if len(found) > MAX_SHOWN else ""
             names = ", ".join(self._describe(each) for each in found[:MAX_SHOWN])
             raise InvalidInput("id", f"{text} is the beginning of several: {names}{more}")
         return found[0]
 
-    def _nearest(self, text: str) -> str:
+    def _describe_nearest(self, text: str) -> str:
         listed = self._engine.runs.list if text.startswith("r_") else self._engine.tasks.list
         known = [each.id for each in listed(limit=MAX_COMPARED)]
         if not known:

@@ -93,7 +93,7 @@ class CalledRuns:
     """Runs that were called, by their ids, and the last one of each task that did."""
 
     runs: Mapping[str, View]
-    last: Mapping[str, str]
+    last_by_task: Mapping[str, str]
 
 
 def nest_called_runs(tasks: Sequence[View], called: CalledRuns) -> list[View]:
@@ -102,7 +102,7 @@ def nest_called_runs(tasks: Sequence[View], called: CalledRuns) -> list[View]:
 
 
 def _nest_called_run(task: View, called: CalledRuns) -> View:
-    run = called.runs.get(task.get("waits_for") or called.last.get(task["id"], ""))
+    run = called.runs.get(task.get("waits_for") or called.last_by_task.get(task["id"], ""))
     if run is None or "calls" not in task:
         return task
     return task | {"child": run | {"tasks": nest_called_runs(run["tasks"], called)}}

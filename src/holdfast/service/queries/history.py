@@ -18,7 +18,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.read.pages import PAGE, read_limit
 from holdfast.engine.read.records import read_event
 from holdfast.errors import InvalidInput
-from holdfast.service.queries.queries import StoreReader
+from holdfast.service.queries.run_history import StoreReader
 from holdfast.service.queries.views import View, present, view_event
 from holdfast.store.database import Row, Transaction
 
@@ -49,13 +49,13 @@ class Cursor:
         """Whether an event was given before this cursor."""
         return seq <= self.after and not any(first <= seq <= last for first, last, _ in self.gaps)
 
-    def settle(self, oldest: int) -> Cursor:
+    def drop_settled_gaps(self, oldest: int) -> Cursor:
         """Without the gaps that nothing under way can fill."""
         if not self.gaps:
             return self
         return replace(self, gaps=tuple(gap for gap in self.gaps if gap[2] > oldest))
 
-    def passed(self, seq: int, noted: int | None) -> Cursor:
+    def advance_past(self, seq: int, noted: int | None) -> Cursor:
         """Behind one more event; a gap before it stays open where something is `noted`."""
         if seq <= self.after:
             return replace(
@@ -77,16 +77,16 @@ class EventWithCursor:
 
 class History:
     def __init__(self, view: StoreReader) -> None:
-        self._view = view
+        self._read_store = view
 
     def page(self, after: str | None = None, limit: int = PAGE) -> View:
         """`{items, next}`: the `next` of the last page goes on with what comes later."""
         cursor = Cursor() if after is None else Cursor.read(after)
-        told = self.after(cursor, read_limit(limit))
+        told = self.events_after(cursor, read_limit(limit))
         end = told[-1].cursor if told else cursor
         return present(items=[each.event for each in told], next=str(end))
 
-    def after(self, cursor: Cursor, limit: int) -> list[EventWithCursor]:
+    def events_after(self, cursor: Cursor, limit: int) -> list[EventWithCursor]:
         def read(tx: Transaction) -> list[EventWithCursor]:
             gaps = [gap[:2] for gap in cursor.gaps]
             late = tx.read("events_within", rows=gaps, count=limit) if gaps else []
@@ -94,9 +94,9 @@ class History:
             new = tx.read("events_behind", after=cursor.after, count=room) if room else []
             return _advance_cursor(tx, cursor, late, new if room else None)
 
-        return self._view(read)
+        return self._read_store(read)
 
-    def now(self) -> Cursor:
+    def latest_cursor(self) -> Cursor:
         """The cursor behind everything that is there by now."""
 
         def read(tx: Transaction) -> Cursor:
@@ -105,7 +105,7 @@ class History:
             told = _advance_cursor(tx, first, [], rows)
             return told[-1].cursor if told else first
 
-        return self._view(read)
+        return self._read_store(read)
 
 
 def _advance_cursor(
@@ -117,15 +117,15 @@ def _advance_cursor(
     noted = snapshot["next"] if under_way else None
     told: list[EventWithCursor] = []
     for row in late:
-        cursor = cursor.passed(row["seq"], noted)
+        cursor = cursor.advance_past(row["seq"], noted)
         told.append(_view_event_with_cursor(row, cursor))
     if new is None:
         return told
-    cursor = cursor.settle(snapshot["oldest"])
+    cursor = cursor.drop_settled_gaps(snapshot["oldest"])
     if told:
         told[-1] = replace(told[-1], cursor=cursor)
     for row in new:
-        cursor = cursor.passed(row["seq"], noted)
+        cursor = cursor.advance_past(row["seq"], noted)
         if len(cursor.gaps) > MAX_GAPS:
             # What is under way has to end before more gaps can be told.
             break

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from holdfast.engine.read.pages import MAX_PAGE, PAGE, ask_for_runs, ask_for_tasks, read_limit
 from holdfast.engine.read.records import read_event, read_run, read_task, read_value
@@ -21,7 +21,7 @@ from holdfast.service.queries.child_runs import (
     view_called_runs,
 )
 from holdfast.service.queries.plain_tasks import is_fresh, is_plain, view_plain
-from holdfast.service.queries.run_history import read_run_events, read_settled_page
+from holdfast.service.queries.run_history import StoreReader, read_run_events, read_settled_page
 from holdfast.service.queries.views import (
     View,
     present,
@@ -42,20 +42,15 @@ from holdfast.store.database import Row, Transaction
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
 
-T = TypeVar("T")
 # To read longer JSON from text takes longer than all the rest of a task.
 MAX_BRIEF_LENGTH = 16_384
-
-
-class StoreReader(Protocol):
-    def __call__(self, work: Callable[[Transaction], T]) -> T: ...
 
 
 class Queries:
     """Most need only the store; for the others an engine is opened."""
 
     def __init__(self, view: StoreReader, engine: Callable[[], Engine]) -> None:
-        self._view = view
+        self._read_store = view
         self._engine = engine
 
     def runs(
@@ -75,7 +70,7 @@ class Queries:
             rows = [read_run(row) for row in tx.read(query, **asked)]
             return _view_page(view_runs(tx, rows), limit, "id")
 
-        return self._view(read)
+        return self._read_store(read)
 
     def tasks(  # noqa: PLR0913 - the filters of a list
         self,
@@ -95,7 +90,7 @@ class Queries:
         def read(tx: Transaction) -> View:
             return _view_page(view_tasks(tx, map(read_task, tx.read(query, **asked))), limit, "id")
 
-        return self._view(read)
+        return self._read_store(read)
 
     def run(self, run_id: str, *, brief: bool = False) -> View:
         """A run, and its tasks in the order they were written; what they have called is in them.
@@ -112,7 +107,7 @@ class Queries:
             tasks = _read_tasks_of_runs(tx, [run_id, *below], brief=brief)
             return {**run, "tasks": nest_called_runs(tasks[run_id], _read_called(tx, below, tasks))}
 
-        return self._view(read)
+        return self._read_store(read)
 
     def task(self, task_id: str) -> View:
         def read(tx: Transaction) -> View:
@@ -121,7 +116,7 @@ class Queries:
                 raise NotFound(task_id, "task", tell_removed(tx, task_id))
             return view_tasks(tx, [read_task(rows[0])])[0]
 
-        return self._view(read)
+        return self._read_store(read)
 
     def require(self, identifier: str) -> None:
         """Raise `NotFound` where there is no run or task of this id."""
@@ -130,16 +125,16 @@ class Queries:
 
     def tombstone(self, identifier: str) -> View | None:
         """What is left of a run or task that was removed."""
-        rows = self._view(lambda tx: tx.read("tombstone_of", entity=identifier))
+        rows = self._read_store(lambda tx: tx.read("tombstone_of", entity=identifier))
         return view_tombstone(rows[0]) if rows else None
 
-    def some_tasks(self, ids: Sequence[str]) -> list[View]:
+    def tasks_by_id(self, ids: Sequence[str]) -> list[View]:
         """Tasks by their ids, in any order."""
 
         def read(tx: Transaction) -> list[View]:
             return view_rows(tx, tx.read("tasks_by_id", ids=sorted({*ids})))
 
-        return self._view(read)
+        return self._read_store(read)
 
     def tasks_below(self, task_id: str) -> list[View]:
         """All that is a part of a task without a run, near or far, without what is long in them."""
@@ -148,24 +143,24 @@ class Queries:
             rows = [_drop_long_values(row) for row in tx.read("tasks_below", task_id=task_id)]
             return view_tasks(tx, map(read_task, rows))
 
-        return self._view(read)
+        return self._read_store(read)
 
-    def task_whole(self, task_id: str) -> View:
+    def task_with_attempts(self, task_id: str) -> View:
         """A task with its attempts, and with the tasks right below it in their order."""
         below = self.tasks(parent=task_id, limit=MAX_PAGE)["items"]
         children = sorted(below, key=lambda each: (each["position"], each["id"]))
         task = self.task(task_id)
         attempts = self.attempts(task_id)
-        child = self._called_by(task) if "calls" in task else None
+        child = self._read_called_run(task) if "calls" in task else None
         return present(**task, attempts=attempts, children=children or None, child=child)
 
-    def _called_by(self, task: View) -> View | None:
+    def _read_called_run(self, task: View) -> View | None:
         """The run that a task has called and waits for."""
 
         def read(tx: Transaction) -> dict[str, View]:
             return view_called_runs(tx, tx.read("run_by_id", run_id=task.get("waits_for", "")))
 
-        return next(iter(self._view(read).values()), None)
+        return next(iter(self._read_store(read).values()), None)
 
     def attempts(self, task_id: str) -> list[View]:
         return [view_attempt(each) for each in self._engine().tasks.attempts(task_id)]
@@ -185,16 +180,20 @@ class Queries:
             return read_run_events(tx, identifier, after, count)
 
         alone = final or identifier.startswith("t_")
-        rows = self._view(read) if alone else read_settled_page(self._view, read, identifier, after)
+        rows = (
+            self._read_store(read)
+            if alone
+            else read_settled_page(self._read_store, read, identifier, after)
+        )
         return _view_page([view_event(read_event(row)) for row in rows], limit, "seq")
 
     def latest_events(self, limit: int = PAGE) -> list[View]:
         """The newest events of the whole store, oldest first."""
         count = read_limit(limit)
-        rows = self._view(lambda tx: tx.read("latest_events", count=count))
+        rows = self._read_store(lambda tx: tx.read("latest_events", count=count))
         return [view_event(read_event(row)) for row in reversed(rows)]
 
-    def names(self, ids: Iterable[str]) -> dict[str, str]:
+    def name_each(self, ids: Iterable[str]) -> dict[str, str]:
         """What to call runs and tasks that are there: by workflow, address in a run, or title."""
         wanted = sorted({*ids})
 
@@ -203,7 +202,7 @@ class Queries:
             rows = tx.read("runs_by_id", ids=runs) if runs else []
             return {row["id"]: row["workflow"] for row in rows} | name_tasks(tx, wanted)
 
-        return self._view(read)
+        return self._read_store(read)
 
     def schedules(self, *, limit: int = PAGE, after: str | None = None) -> View:
         found = self._engine().schedules.list(limit=limit, after=after)
@@ -215,7 +214,7 @@ class Queries:
 
     def workflows(self) -> View:
         """Every workflow that the store knows, with its newest version first."""
-        rows = self._view(lambda tx: tx.read("known_workflows"))
+        rows = self._read_store(lambda tx: tx.read("known_workflows"))
         known: dict[str, View] = {}
         for row in rows:
             told = known.setdefault(
@@ -230,7 +229,7 @@ class Queries:
             told["versions"].append(row["version"])
         return {"items": list(known.values())}
 
-    def for_people(self, limit: int = PAGE, *, run: str | None = None) -> list[View]:
+    def tasks_for_people(self, limit: int = PAGE, *, run: str | None = None) -> list[View]:
         """What waits for somebody to approve or to answer, of one run or of all; oldest first.
 
         Each with its address.
@@ -244,16 +243,16 @@ class Queries:
             )
             return add_addresses(tx, view_tasks(tx, map(read_task, rows)))
 
-        return self._view(read)
+        return self._read_store(read)
 
-    def out_of_queue(self, limit: int = PAGE) -> list[View]:
+    def tasks_out_of_queue(self, limit: int = PAGE) -> list[View]:
         """What of runs waits for somebody to put it in the queue; each with its address."""
 
         def read(tx: Transaction) -> list[View]:
             rows = tx.read("steps_out_of_queue", count=limit)
             return add_addresses(tx, view_tasks(tx, map(read_task, rows)))
 
-        return self._view(read)
+        return self._read_store(read)
 
 
 def add_addresses(tx: Transaction, tasks: Sequence[View]) -> list[View]:
@@ -287,7 +286,7 @@ def _read_called(tx: Transaction, ids: Sequence[str], tasks: dict[str, list[View
         run_id: view | present(superseded=None if run_id in counted else True, tasks=tasks[run_id])
         for run_id, view in view_called_runs(tx, rows).items()
     }
-    return CalledRuns(runs=runs, last={row["parent_id"]: row["id"] for row in rows})
+    return CalledRuns(runs=runs, last_by_task={row["parent_id"]: row["id"] for row in rows})
 
 
 def _drop_long_values(row: Row) -> Row:

@@ -31,7 +31,7 @@ class TaskNode:
         return str(self.task["status"])
 
     @property
-    def open(self) -> bool:
+    def is_open(self) -> bool:
         return self.status in {"idle", "queued", "running"}
 
     @property
@@ -41,29 +41,29 @@ class TaskNode:
         return [leaf for child in self.children for leaf in child.leaves]
 
     @property
-    def fronts(self) -> list[TaskNode]:
+    def frontier(self) -> list[TaskNode]:
         """Where it goes on, or does not: itself if it asks a person, whatever came of all below."""
         if not self.children or self.asks_person:
             return [self]
-        return [front for child in self.children for front in child.fronts]
+        return [front for child in self.children for front in child.frontier]
 
     @property
-    def under_way(self) -> bool:
+    def is_under_way(self) -> bool:
         """Whether something of it has begun, and something is still to come."""
         if not self.children:
             return self.status == "running"
         statuses = {leaf.status for leaf in self.leaves}
-        return bool(statuses - {"queued", "idle"}) and self.open
+        return bool(statuses - {"queued", "idle"}) and self.is_open
 
     @property
     def asks_person(self) -> bool:
         """Whether it goes on only when somebody approves or answers."""
         held = {"approval", "question"} & {*self.task["holds"]}
         asked = self.task["kind"] == "approval" or bool(held)
-        return asked and self.open and self.task["state"] not in {"blocked", "stalled"}
+        return asked and self.is_open and self.task["state"] not in {"blocked", "stalled"}
 
     @property
-    def left_alone(self) -> bool:
+    def needs_start(self) -> bool:
         """Whether it goes on only when somebody puts it in the queue, or resumes it alone."""
         item = self.task["kind"] == "group" and self.task.get("item") is not None
         idle = self.task["state"] == "idle" and not self.task["blocked_by"] and not item
@@ -71,11 +71,11 @@ class TaskNode:
         return (idle or paused) and not self.asks_person
 
     @property
-    def moves(self) -> bool:
+    def is_moving(self) -> bool:
         """Whether it runs, or will without anybody's doing."""
         still = {"blocked", "stalled", "held", "idle"}
         lifts = self.task["holds"] == ["limit"] and "held_until" in self.task
-        return self.open and not self.asks_person and (lifts or self.task["state"] not in still)
+        return self.is_open and not self.asks_person and (lifts or self.task["state"] not in still)
 
     @property
     def cost(self) -> float | None:
@@ -84,19 +84,22 @@ class TaskNode:
         return sum(known) if known else None
 
     @property
-    def items(self) -> tuple[int, int]:
+    def items_done(self) -> tuple[int, int]:
         """How many right below it are done, and how many there are."""
         return sum(child.status == "done" for child in self.children), len(self.children)
 
     @property
-    def begun(self) -> int | None:
+    def first_started_at(self) -> int | None:
         """When it was first started, or the first of what is below it: no worker starts a group."""
-        started = [read_time(self.task.get("started_at")), *(each.begun for each in self.children)]
+        started = [
+            read_time(self.task.get("started_at")),
+            *(each.first_started_at for each in self.children),
+        ]
         return min((each for each in started if each is not None), default=None)
 
-    def took(self, now: int) -> int | None:
+    def duration_until(self, now: int) -> int | None:
         """Microseconds from its first start to its end, or to now; what it waited counts."""
-        if (begun := self.begun) is None:
+        if (begun := self.first_started_at) is None:
             return None
         ended = read_time(self.task.get("finished_at"))
         return (now if ended is None else ended) - begun

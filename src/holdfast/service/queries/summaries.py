@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import Counter
 
 from holdfast.engine.read.records import read_run, read_task
-from holdfast.service.queries.queries import Queries, StoreReader, view_runs, view_tasks
+from holdfast.service.queries.queries import Queries, view_runs, view_tasks
+from holdfast.service.queries.run_history import StoreReader
 from holdfast.service.queries.views import View, add, tell_time
 from holdfast.store.database import Transaction
 
@@ -36,7 +37,7 @@ def build_report(read_store: StoreReader, queries: Queries, since: int) -> View:
         **told,
         "running": running,
         "usage": spent,
-        "needs_you": [*queries.for_people(), *queries.out_of_queue()],
+        "needs_you": [*queries.tasks_for_people(), *queries.tasks_out_of_queue()],
     }
 
 

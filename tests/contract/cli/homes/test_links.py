@@ -32,7 +32,7 @@ def test_no_file_of_a_home_is_reached_through_a_symbolic_link(
     elif name == "audit.lock":
         kept = AuditFile(url)
         kept.maxBytes = 1
-        kept.keep({"actor": "somebody"})
+        kept.write_entry({"actor": "somebody"})
         kept.close()
     else:
         victim.write_text(json.dumps({"url": "http://h:1", "origin": str(ProcessIdentity.own())}))

@@ -135,7 +135,7 @@ def test_a_dry_run_of_several_locks_them_in_the_order_of_their_ids(postgres_stor
     with opened(postgres_store_url) as engine, psycopg.connect(postgres_store_url) as other:
         first, second = create(engine), create(engine)
         other.execute("SELECT id FROM holdfast_task WHERE id = %s FOR UPDATE", (first,))
-        told = ThreadPoolExecutor(1).submit(Previews(engine).each, "pause", [second, first])
+        told = ThreadPoolExecutor(1).submit(Previews(engine).preview_each, "pause", [second, first])
         with psycopg.connect(postgres_store_url, autocommit=True) as beside:
             assert eventually(lambda: is_waited(beside))
             free = "SELECT id FROM holdfast_task WHERE id = %s FOR UPDATE NOWAIT"
@@ -154,7 +154,7 @@ def test_each_resume_of_a_dry_run_finds_the_holds_that_those_before_it_have_left
     task = create(engine)
     for reason in ("paused", "version"):
         assert engine.tasks.hold(task, reason).ok
-    told = Previews(engine).each("resume", [task, task])
+    told = Previews(engine).preview_each("resume", [task, task])
     assert [
         [row["becomes"] for row in each.tasks] for each in told if isinstance(each, Preview)
     ] == [

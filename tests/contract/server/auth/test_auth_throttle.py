@@ -32,7 +32,7 @@ class Shown:
     """What somebody shows who may fail once, and then not for a long time."""
 
     def __init__(self, engine: Engine) -> None:
-        place = StoreLocation(url=engine.settings.url, home=Path(), settled=True)
+        place = StoreLocation(url=engine.settings.url, home=Path(), may_be_created=True)
         self._known = KnownTokens(Service(place, engine))
         self.tries = Tries(self._known, Rate(often=0.001, burst=1))
 

@@ -260,7 +260,7 @@ def test_a_worker_is_unlisted_and_kept_alive_by_the_token_alone_that_brought_it(
         assert {"alpha", "beta", "local"} <= listed(story).keys()
     assert story.server("operator").post("/workers/beta/drain").status_code == 200
     visits = story.server.application.serving.visitors
-    assert visits.keep("beta", token="beta-worker") is None
+    assert visits.note_renewal("beta", token="beta-worker") is None
     for body in ({"worker": "beta"}, {"worker": "beta", "agents": ["alpha"]}):
         assert "told" not in story.alpha.post("/claims", json=body).json()
     kept = story.alpha.post("/claims/renew", json={"worker": "beta", "leases": []})

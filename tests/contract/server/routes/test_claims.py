@@ -68,7 +68,7 @@ def test_the_description_of_a_worker_is_short_or_nothing_of_it_is_kept(
     server = quick_server
     refused = server("worker").post("/claims", json={"worker": "long", field: value})
     assert (refused.status_code, refused.json()["field"]) == (422, field)
-    assert not server.application.serving.visitors.keep("long", token="worker")
+    assert not server.application.serving.visitors.note_renewal("long", token="worker")
     assert "xxx" not in str(vars(server.application.serving.visitors))
 
 

@@ -117,7 +117,7 @@ def test_work_of_which_the_rest_cannot_be_read_goes_back_unless_it_is_asked_for_
         raise StoreBusy("somebody else writes")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Protocol, "whole", fail)
+        patch.setattr(Protocol, "view_whole_assignments", fail)
         body: dict[str, Any] = {"worker": "w", "whole": True}
         assert server("worker").post("/claims", json=body).status_code == 503
         assert eventually(lambda: server.hf.tasks.get(task).status == "queued")

@@ -34,7 +34,7 @@ class Counted:
 
 
 def queries(engine: Engine) -> Queries:
-    place = StoreLocation(url=engine.settings.url, home=Path("unused"), settled=True)
+    place = StoreLocation(url=engine.settings.url, home=Path("unused"), may_be_created=True)
     return Service(place, engine).queries
 
 

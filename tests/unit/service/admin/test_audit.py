@@ -22,7 +22,7 @@ def test_every_file_of_the_audit_is_for_its_owner_alone(tmp_path: Path) -> None:
         kept = AuditFile(url)
         kept.maxBytes = 200
         for _ in range(3):
-            kept.keep({"actor": "a" * 80})
+            kept.write_entry({"actor": "a" * 80})
         kept.close()
     finally:
         os.umask(before)
@@ -36,11 +36,11 @@ def test_lines_of_other_servers_count_for_how_long_a_file_is(tmp_path: Path) -> 
     mine, other = AuditFile(url), AuditFile(url)
     mine.maxBytes = 2 * UNCHECKED_BYTES
     line = {"about": "a" * 1_000}
-    mine.keep(line)
+    mine.write_entry(line)
     for _ in range(2 * UNCHECKED_BYTES // 1_000):
-        other.keep(line)
+        other.write_entry(line)
     for _ in range(UNCHECKED_BYTES // 1_000 + 1):
-        mine.keep(line)
+        mine.write_entry(line)
     mine.close()
     other.close()
     assert (audit_path(url).with_name("audit.log.1")).exists()
@@ -60,7 +60,7 @@ def test_servers_that_share_an_audit_lose_no_line_that_there_is_room_for(tmp_pat
         # One says much, and now and then one of the others something.
         writer = files[0] if number % 10 else files[1 + number // 10 % 3]
         writer.maxBytes = 900
-        writer.keep({"about": each})
+        writer.write_entry({"about": each})
     for file in files:
         file.close()
     assert sorted(_kept(url)) == about
@@ -72,11 +72,11 @@ def test_a_server_that_was_quiet_writes_to_the_newest_file(
     url = f"sqlite:///{tmp_path}/.holdfast/holdfast.db"
     monkeypatch.setattr(audit, "CHECK_INTERVAL", 0.0)
     quiet, busy = AuditFile(url), AuditFile(url)
-    quiet.keep({"about": "first"})
+    quiet.write_entry({"about": "first"})
     for _ in range(OLD_FILES + 1):
-        busy.keep({"about": "much"})
+        busy.write_entry({"about": "much"})
         busy.doRollover()
-    quiet.keep({"about": "last"})
+    quiet.write_entry({"about": "last"})
     quiet.close()
     busy.close()
     assert _kept(url)[-1] == "last"
@@ -88,7 +88,7 @@ def test_a_writer_that_waited_until_another_had_begun_a_new_file_goes_on_in_that
     url = f"sqlite:///{tmp_path}/.holdfast/holdfast.db"
     mine, other = AuditFile(url), AuditFile(url)
     mine.maxBytes = 200
-    mine.keep({"about": "a" * 100})
+    mine.write_entry({"about": "a" * 100})
     waited = list[int]()
 
     def wait(_: int, how: int) -> None:
@@ -96,7 +96,7 @@ def test_a_writer_that_waited_until_another_had_begun_a_new_file_goes_on_in_that
         other.doRollover()
 
     monkeypatch.setattr(audit, "flock", wait)
-    mine.keep({"about": "b" * 100})
+    mine.write_entry({"about": "b" * 100})
     mine.close()
     other.close()
     assert waited == [LOCK_EX]
@@ -110,11 +110,11 @@ def test_a_line_that_cannot_be_written_is_told_of_and_disturbs_nobody(
     kept = AuditFile(f"sqlite:///{tmp_path}/.holdfast/holdfast.db")
     assert kept.stream is not None
     kept.stream.close()
-    kept.keep({"actor": "somebody"})
-    kept.keep({"actor": "somebody"})
+    kept.write_entry({"actor": "somebody"})
+    kept.write_entry({"actor": "somebody"})
     assert caplog.text.count("is not written any further: I/O operation on closed file") == 1
     kept.stream = None
-    kept.keep({"actor": "somebody else"})
+    kept.write_entry({"actor": "somebody else"})
     kept.close()
     assert "somebody else" in Path(kept.baseFilename).read_text()
 
@@ -125,9 +125,9 @@ def test_an_audit_whose_folder_was_removed_goes_on_in_a_new_one(
     monkeypatch.setattr(audit, "CHECK_INTERVAL", 0.0)
     url = f"sqlite:///{tmp_path}/.holdfast/holdfast.db"
     kept = AuditFile(url)
-    kept.keep({"about": "before"})
+    kept.write_entry({"about": "before"})
     shutil.rmtree(audit_path(url).parent)
     for about in ("after", "later"):
-        kept.keep({"about": about})
+        kept.write_entry({"about": about})
     kept.close()
     assert _kept(url) == ["after", "later"]

@@ -29,9 +29,9 @@ def test_items_stand_in_their_order_under_their_loop_without_the_superseded() ->
     plan, build = build_task_trees(LOOP)
     assert (plan.label, build.label) == ("plan", "build")
     assert [node.label for node in build.children] == ["1 In", "2 The way out", "3"]
-    assert build.items == (0, 3)
-    assert build.under_way
-    assert plan.took(1_893_456_060_000_000) == 60_000_000
+    assert build.items_done == (0, 3)
+    assert build.is_under_way
+    assert plan.duration_until(1_893_456_060_000_000) == 60_000_000
     assert name_steps(LOOP)["6"] == "build.1.verify"
 
 
@@ -45,8 +45,11 @@ def test_a_step_takes_from_its_first_start_to_its_end_with_what_it_waited() -> N
     ]
     ship, nap, later = build_task_trees(tasks)
     hour = 1_893_459_600_000_000
-    assert (ship.took(hour), nap.took(hour)) == (14 * 60_000_000, 60 * 60_000_000)
-    assert later.took(hour) is None
+    assert (ship.duration_until(hour), nap.duration_until(hour)) == (
+        14 * 60_000_000,
+        60 * 60_000_000,
+    )
+    assert later.duration_until(hour) is None
 
 
 def test_a_task_that_waits_for_a_limit_that_lifts_by_itself_needs_nobody() -> None:
@@ -56,7 +59,7 @@ def test_a_task_that_waits_for_a_limit_that_lifts_by_itself_needs_nobody() -> No
         task("2", "for good", state="held", holds=["limit"]),
         task("3", "paused too", state="held", holds=["paused", "limit"], **until),
     ]
-    assert [node.moves for node in build_task_trees(tasks)] == [True, False, False]
+    assert [node.is_moving for node in build_task_trees(tasks)] == [True, False, False]
 
 
 def test_an_item_is_called_by_its_title_or_by_itself() -> None:
