@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, Generic, TypeGuard, TypeVar
 
-from holdfast.engine.core.sync_async import reading, refuse_to_wait_in_writer, to_await
+from holdfast.engine.core.sync_async import name_coroutine, reading, refuse_to_wait_in_writer
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError, TaskFailed
 from holdfast.model.status import RunStatus, Status, TaskKind
@@ -58,7 +58,7 @@ class PendingResult(Generic[T]):
 
     def aio(self, timeout: float | str | None = None) -> Coroutine[Any, Any, T]:
         """The same for a coroutine, which goes on with others meanwhile: await it."""
-        return to_await(self._aio(timeout), "result")
+        return name_coroutine(self._aio(timeout), "result")
 
     async def _aio(self, timeout: float | str | None) -> T:  # noqa: ASYNC109 - one signature
         seconds = _read_timeout(timeout)

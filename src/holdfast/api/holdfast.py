@@ -35,7 +35,7 @@ from holdfast.api.signature import function_name
 from holdfast.api.task import TaskDecorator, TaskFunction
 from holdfast.api.workflow import WorkflowBuilder, WorkflowFile
 from holdfast.engine.core.context import USER
-from holdfast.engine.core.sync_async import operation, reading, then
+from holdfast.engine.core.sync_async import map_future, operation, reading
 from holdfast.engine.engine import Engine
 from holdfast.engine.explain.doctor import Diagnosis
 from holdfast.engine.explain.explanation import Explanation
@@ -298,7 +298,7 @@ class Holdfast(PeopleOperations):
         """
         wanted = NewTask(title=title, agent=agent, parent=id_of(parent), key=key, plan=True)
         engine = self.engine
-        return then(
+        return map_future(
             engine.tasks.create.submit(wanted),
             lambda made: Plan(engine, made.id, self._functions.decode, created=made.created),
         )

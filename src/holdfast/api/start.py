@@ -84,7 +84,7 @@ class StartableWorkflow(Schedulable):
             made = created.created
             return RunHandle(engine, created.id, self._decode, created=made, since=since)
 
-        return engine.runs.starting(run, handle, connection=connection)
+        return engine.runs.start_and_read(run, handle, connection=connection)
 
     @abstractmethod
     def request(self, /, **given: Any) -> NewRun:

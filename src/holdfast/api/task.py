@@ -11,8 +11,8 @@ from holdfast.api.handle import Handle, Row, read_task_result
 from holdfast.api.options import STEP_OPTIONS, read_step_options, refuse_unknown
 from holdfast.api.signature import Signature
 from holdfast.api.start import Schedulable
-from holdfast.engine.core.sync_async import operation, then
-from holdfast.engine.input.task_template import Prepared
+from holdfast.engine.core.sync_async import map_future, operation
+from holdfast.engine.input.task_template import TaskTemplate
 from holdfast.errors import InvalidDefinition, InvalidInput
 from holdfast.ids import id_of
 from holdfast.model.frozen_record import make_record
@@ -38,7 +38,7 @@ class TaskFunction(Schedulable, Generic[P, R, T]):
         self._engine = engine
         self._function = function
         self._template = template
-        self._prepared = Prepared(template)
+        self._prepared = TaskTemplate(template)
         self.signature = Signature(function)
         for name in self.signature.needed:
             reason = f"parameter {name!r}: needs(…) stands for a step's output, and this is no step"
@@ -91,7 +91,7 @@ class TaskFunction(Schedulable, Generic[P, R, T]):
         def handle(created: list[CreateResult]) -> Handle[T]:
             return self._handle(engine, created[0], since)
 
-        return engine.calling.submit(
+        return engine.templated_creation.submit(
             self._prepared, payload, handle, key=key, connection=connection
         )
 
@@ -104,8 +104,10 @@ class TaskFunction(Schedulable, Generic[P, R, T]):
         payloads = [bind((), _check_mapping(call)) for call in calls]
         engine = self._engine()
         since = engine.outcomes.looks if connection is None else None
-        created = engine.calling.submit_many(self._prepared, payloads, connection=connection)
-        return then(
+        created = engine.templated_creation.submit_many(
+            self._prepared, payloads, connection=connection
+        )
+        return map_future(
             created, lambda replies: [self._handle(engine, each, since) for each in replies]
         )
 

@@ -17,10 +17,10 @@ from holdfast.bus.execution_buses.redis import RedisBus
 from holdfast.bus.handler import Handler, Park
 from holdfast.bus.offers import CLAIMED_AT_ONCE
 from holdfast.bus.replies import MessageReply, Replies, make_report_reply, require_reply_to
-from holdfast.engine.core.sync_async import then
+from holdfast.engine.core.sync_async import map_future
 from holdfast.engine.engine import Engine
 from holdfast.engine.state.expected_version import VersionedCommand
-from holdfast.engine.writer.caller_transaction import Joined
+from holdfast.engine.writer.caller_transaction import JoinedTransaction
 from holdfast.errors import InvalidInput, KeyConflict, NotFound
 from holdfast.model.frozen_record import describe_moment
 from holdfast.model.result import Refusal, TransitionResult
@@ -34,8 +34,8 @@ logger = logging.getLogger(__name__)
 ACTOR = "bus"
 
 Payload = Mapping[str, Any]
-CommandFunction = Callable[[Joined, str, Payload], TransitionResult]
-ReportFunction = Callable[[Joined, str, Payload], Future[TransitionResult]]
+CommandFunction = Callable[[JoinedTransaction, str, Payload], TransitionResult]
+ReportFunction = Callable[[JoinedTransaction, str, Payload], Future[TransitionResult]]
 T = TypeVar("T")
 
 
@@ -213,14 +213,14 @@ def _require_field(payload: Payload, field: str) -> Any:  # noqa: ANN401 - whate
     return payload[field]
 
 
-def _renew_attempt(to: Joined, task: str, payload: Payload) -> Future[TransitionResult]:
+def _renew_attempt(to: JoinedTransaction, task: str, payload: Payload) -> Future[TransitionResult]:
     renewal = Renewal(
         task_id=task,
         token=_require_field(payload, "token"),
         progress=payload.get("progress"),
         usage=payload.get("usage"),
     )
-    return then(
+    return map_future(
         to.work.renew.submit([renewal], lease=payload.get("lease_seconds")),
         lambda answers: answers[0],
     )
@@ -288,7 +288,7 @@ def claim_handler(engine: Engine, bus: RedisBus) -> Handler:
     )
 
 
-def _submit_claim(joined: Joined, envelope: Envelope) -> Future[list[Assignment]]:
+def _submit_claim(joined: JoinedTransaction, envelope: Envelope) -> Future[list[Assignment]]:
     worker = require_reply_to(envelope)
     if envelope.task_id is None:
         raise InvalidInput("task_id", "is missing, and a claim is of one")

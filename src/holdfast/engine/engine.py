@@ -22,7 +22,7 @@ from holdfast.engine.explain.doctor import Diagnosis, examine_store
 from holdfast.engine.explain.explanation import Explanation
 from holdfast.engine.explain.why_run import RunExplanation, explain_run
 from holdfast.engine.explain.why_task import explain_task
-from holdfast.engine.input.task_template import Calling
+from holdfast.engine.input.task_template import TemplatedCreation
 from holdfast.engine.runs import Runs
 from holdfast.engine.state.durable import Signals
 from holdfast.engine.surroundings import hooks
@@ -37,8 +37,13 @@ from holdfast.engine.surroundings.workers import Workers
 from holdfast.engine.surroundings.workflows import Workflows
 from holdfast.engine.tasks import Tasks
 from holdfast.engine.work import Work
-from holdfast.engine.writer.caller_transaction import CallerTransactions, Joined, join, join_group
-from holdfast.engine.writer.dry_run import Rehearsal, rehearse
+from holdfast.engine.writer.caller_transaction import (
+    CallerTransactions,
+    JoinedTransaction,
+    join_group,
+    join_transaction,
+)
+from holdfast.engine.writer.dry_run import DryRun, rehearse
 from holdfast.engine.writer.writer import Writer
 from holdfast.errors import StoreGone
 from holdfast.ids import AnyId, Ids
@@ -68,7 +73,7 @@ class Listeners(Generic[T]):
 
         return remove
 
-    def tell(self, news: Sequence[T]) -> None:
+    def notify(self, news: Sequence[T]) -> None:
         if not news:
             return
         for listener in self._listeners:
@@ -128,11 +133,11 @@ class Engine:
             self.threads,
             self.settings,
             self.clock,
-            on_commit=self._committed,
+            on_commit=self._on_commit,
             on_take=standing_claims.note_room,
         )
         self.outcomes = Outcomes(self.database, self.threads)
-        self.database.on_gone(self.outcomes.give_up)
+        self.database.on_gone(self.outcomes.fail_all)
         self._context = EngineContext(
             database=self.database,
             commits=self.commits,
@@ -140,15 +145,15 @@ class Engine:
             randomness=self.randomness,
             settings=self.settings,
             secret=secret.encode(),
-            joining=CallerTransactions(self.database, new_writer, secret.encode()),
+            caller_transactions=CallerTransactions(self.database, new_writer, secret.encode()),
             standing_claims=standing_claims,
         )
-        self._commits_told: Listeners[None] = Listeners()
-        self._ends: Listeners[str] = Listeners()
-        self._leaves: Listeners[tuple[str, int]] = Listeners()
-        self._grants: Listeners[str] = Listeners()
+        self._commit_listeners: Listeners[None] = Listeners()
+        self._end_listeners: Listeners[str] = Listeners()
+        self._attempt_listeners: Listeners[tuple[str, int]] = Listeners()
+        self._grant_listeners: Listeners[str] = Listeners()
         self.tasks = Tasks(self._context)
-        self.calling = Calling(self._context)
+        self.templated_creation = TemplatedCreation(self._context)
         self.runs = Runs(self._context)
         self.workflows = Workflows(self._context)
         self.work = Work(self._context)
@@ -169,7 +174,7 @@ class Engine:
             runs=self.runs,
             schedules=self.schedules,
             outcomes=self.outcomes,
-            owed=self._writer.owed,
+            seconds_to_owed_hint=self._writer.seconds_to_owed_hint,
         )
 
     def start(self) -> Engine:
@@ -194,15 +199,15 @@ class Engine:
         self.notifier.close()
         self.database.close()
 
-    def join(self, connection: object) -> Joined:
+    def join(self, connection: object) -> JoinedTransaction:
         """What can be asked inside a transaction that is under way on a connection."""
-        return join(self._context, connection)
+        return join_transaction(self._context, connection)
 
-    def join_group(self, connection: object) -> AbstractContextManager[Joined]:
+    def join_group(self, connection: object) -> AbstractContextManager[JoinedTransaction]:
         """The same, for what is written there at once when the block ends: submit it, and wait."""
         return join_group(self._context, connection)
 
-    def rehearse(self, work: Callable[[Rehearsal], T]) -> T:
+    def rehearse(self, work: Callable[[DryRun], T]) -> T:
         """What `work` gives, which asks for things that are undone before anybody hears of them."""
         return rehearse(self._context, self._new_writer, work)
 
@@ -226,19 +231,21 @@ class Engine:
 
     def on_commit(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call back after each commit of this process, whatever it did; returns the way out."""
-        return self._commits_told.add(lambda _: callback())
+        return self._commit_listeners.add(lambda _: callback())
 
     def on_end(self, callback: Callable[[Sequence[str]], None]) -> Callable[[], None]:
         """Call back with the tasks and runs that a commit of this process ended."""
-        return self._ends.add(callback)
+        return self._end_listeners.add(callback)
 
-    def on_leave(self, callback: Callable[[Sequence[tuple[str, int]]], None]) -> Callable[[], None]:
+    def on_attempts_ended(
+        self, callback: Callable[[Sequence[tuple[str, int]]], None]
+    ) -> Callable[[], None]:
         """Call back with the attempts (task and number) that a commit of this process ended."""
-        return self._leaves.add(callback)
+        return self._attempt_listeners.add(callback)
 
     def on_grant(self, callback: Callable[[Sequence[str]], None]) -> Callable[[], None]:
         """Call back with the tokens that a commit of this process granted or revoked."""
-        return self._grants.add(callback)
+        return self._grant_listeners.add(callback)
 
     @reading
     def why(
@@ -271,19 +278,19 @@ class Engine:
         """The time that decides: the database's, in microseconds."""
         return self._context.now()
 
-    def _committed(self, _: Sequence[object]) -> None:
-        work = self._writer.last
+    def _on_commit(self, _: Sequence[object]) -> None:
+        work = self._writer.last_work
         if work is None:
             return
         self._writer.note_commit(work)
-        handed, self._writer.handed = self._writer.handed, []
+        handed, self._writer.hand_over = self._writer.hand_over, []
         hand_over_claimed_tasks(handed)
         if work.wakes or work.notify or not work.claims_served:
             self.notifier.notify(served=work.claims_served)
-        self._grants.tell(work.granted)
-        self._commits_told.tell((None,))
-        self._leaves.tell(work.attempts_ended)
-        self._ends.tell(work.ended)
+        self._grant_listeners.notify(work.granted)
+        self._commit_listeners.notify((None,))
+        self._attempt_listeners.notify(work.attempts_ended)
+        self._end_listeners.notify(work.ended)
         if work.ended:
-            self.outcomes.look(work.ended)
+            self.outcomes.look_for_ends(work.ended)
         hooks.report(work.failed_hooks, work.passed_hooks)

@@ -20,7 +20,7 @@ from holdfast.engine.core.operation import (
 )
 from holdfast.engine.core.sync_async import operation, reading
 from holdfast.engine.input import validation
-from holdfast.engine.input.trace_start import Starting
+from holdfast.engine.input.trace_start import StartTrace
 from holdfast.engine.read import addresses
 from holdfast.engine.read.pages import PAGE, Page, ask_for_runs
 from holdfast.engine.read.records import read_event, read_run, read_task, read_value
@@ -56,9 +56,9 @@ class Runs:
 
         With a `connection` it is part of the application's own transaction there.
         """
-        return self.starting(run, _itself, actor=actor, connection=connection)
+        return self.start_and_read(run, _same, actor=actor, connection=connection)
 
-    def starting(
+    def start_and_read(
         self,
         run: NewRun,
         read: Callable[[CreateResult], T],
@@ -67,8 +67,8 @@ class Runs:
         connection: object = None,
     ) -> Future[T]:
         """The same, for whoever makes something else of the answer."""
-        starting = Starting()
-        run = starting.follow(run)
+        start_trace = StartTrace()
+        run = start_trace.add_trace(run)
         start = validation.new_run(
             run,
             self._context.ids,
@@ -77,26 +77,26 @@ class Runs:
         )
         if run.workflow.called_by_name and connection is None:
             self._check_called(run.workflow)
-        told = starting.telling(read, run.workflow.name, run.trace)
-        return self._context.submit(start, connection, read=told)
+        read_and_record = start_trace.record_when_read(read, run.workflow.name, run.trace)
+        return self._context.submit(start, connection, read=read_and_record)
 
     def _check_called(self, workflow: Workflow) -> None:
         """Refuse what would fail later: a step that calls what the store does not know."""
         known = {each[0] for each in workflow.definitions}
         for name in sorted(workflow.called_by_name):
-            if name not in known and not self._context.view(partial(_newest, name=name)):
+            if name not in known and not self._context.view(partial(_newest_version, name=name)):
                 reason = f"it calls {name!r}, which this store does not know"
                 raise InvalidInput("workflow", f"{reason}; `holdfast workflow add {name}.yaml`")
 
     @operation
     def cancel(self, run_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """End a run and every open task of it, at once and for good."""
-        return self._context.submit(CancelRun(**_about(run_id, actor)))
+        return self._context.submit(CancelRun(**_run_and_actor(run_id, actor)))
 
     @operation
     def pause(self, run_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Let what runs finish, and start nothing new."""
-        return self._context.submit(HoldRun(**_about(run_id, actor), reason=Hold.PAUSED))
+        return self._context.submit(HoldRun(**_run_and_actor(run_id, actor), reason=Hold.PAUSED))
 
     @operation
     def resume(
@@ -108,7 +108,7 @@ class Runs:
         actor: str = USER,
     ) -> Future[TransitionResult]:
         """Lift `paused`; what is added raises the budget of the run, and lifts `budget` too."""
-        about = _about(run_id, actor)
+        about = _run_and_actor(run_id, actor)
         if add_usd is None and add_attempts is None:
             return self._context.submit(UnholdRun(**about, reason=Hold.PAUSED))
         usd = 0 if add_usd is None else to_millionths("add_usd", add_usd)
@@ -119,14 +119,14 @@ class Runs:
     def hold(self, run_id: AnyId, reason: str, *, actor: str = USER) -> Future[TransitionResult]:
         """Stop a run for a reason of its own."""
         return self._context.submit(
-            HoldRun(**_about(run_id, actor), reason=validation.run_hold(reason))
+            HoldRun(**_run_and_actor(run_id, actor), reason=validation.run_hold(reason))
         )
 
     @operation
     def unhold(self, run_id: AnyId, reason: str, *, actor: str = USER) -> Future[TransitionResult]:
         """Remove one reason that stopped a run."""
         return self._context.submit(
-            UnholdRun(**_about(run_id, actor), reason=validation.run_hold(reason))
+            UnholdRun(**_run_and_actor(run_id, actor), reason=validation.run_hold(reason))
         )
 
     @operation
@@ -138,7 +138,7 @@ class Runs:
         A step in a loop is named with its item: `build.2.implement`; `build.2` is the item.
         """
         chosen = None if step is None else clean_name("step", step)
-        return self._context.submit(RetryRun(**_about(run_id, actor), step=chosen))
+        return self._context.submit(RetryRun(**_run_and_actor(run_id, actor), step=chosen))
 
     @operation
     def advance(self, run_id: AnyId) -> Future[AdvanceResult]:
@@ -177,14 +177,14 @@ class Runs:
     @reading
     def outputs(self, run_id: AnyId) -> dict[str, Any]:
         """What the last steps of a run gave, by step: those that no other step needs."""
-        rows = self._of_run("run_outputs", run_id)
+        rows = self._rows_of_run("run_outputs", run_id)
         return {row["step"]: read_value(row["output"]) for row in rows}
 
     @reading
     def tasks(self, run_id: AnyId) -> Page[Task]:
         """The tasks of a run, one for each step, in the order they were written."""
         identifier = validation.run_id(run_id)
-        return self._context.view(lambda tx: look_at(tx, _of_run(tx, "run_tasks", identifier)))
+        return self._context.view(lambda tx: look_at(tx, _rows_of_run(tx, "run_tasks", identifier)))
 
     @reading
     def failed_at(self, run_id: AnyId) -> str | None:
@@ -192,7 +192,7 @@ class Runs:
         identifier = validation.run_id(run_id)
 
         def read(tx: Transaction) -> str | None:
-            rows = _of_run(tx, "failed_in_run", identifier)
+            rows = _rows_of_run(tx, "failed_in_run", identifier)
             failed = [row["id"] for row in rows if row["status"] == Status.FAILED]
             failed = failed or [row["id"] for row in tx.read("cancelled_in_run", run_id=identifier)]
             return name_tasks(tx, failed[:1])[failed[0]] if failed else None
@@ -224,7 +224,7 @@ class Runs:
     @reading
     def events(self, run_id: AnyId) -> Page[Event]:
         """The history of the run and all its tasks, in the order it was written."""
-        return [read_event(row) for row in self._of_run("run_events", run_id)]
+        return [read_event(row) for row in self._rows_of_run("run_events", run_id)]
 
     @reading
     def record(self, run_id: AnyId) -> RunRecord:
@@ -242,9 +242,9 @@ class Runs:
 
         return self._context.view(read)
 
-    def _of_run(self, query: str, run_id: AnyId) -> Page[Row]:
+    def _rows_of_run(self, query: str, run_id: AnyId) -> Page[Row]:
         identifier = validation.run_id(run_id)
-        return self._context.view(lambda tx: _of_run(tx, query, identifier))
+        return self._context.view(lambda tx: _rows_of_run(tx, query, identifier))
 
 
 def _record(tx: Transaction, row: Row) -> RunRecord:
@@ -255,19 +255,19 @@ def _record(tx: Transaction, row: Row) -> RunRecord:
     )
 
 
-def _of_run(tx: Transaction, query: str, run_id: str) -> list[Row]:
+def _rows_of_run(tx: Transaction, query: str, run_id: str) -> list[Row]:
     if not tx.read("run_by_id", run_id=run_id):
         raise NotFound(run_id)
     return tx.read(query, run_id=run_id)
 
 
-def _about(run_id: AnyId, actor: str) -> dict[str, str]:
+def _run_and_actor(run_id: AnyId, actor: str) -> dict[str, str]:
     return {"run_id": validation.run_id(run_id), "actor": validation.actor(actor)}
 
 
-def _newest(tx: Transaction, *, name: str) -> list[Row]:
+def _newest_version(tx: Transaction, *, name: str) -> list[Row]:
     return tx.read("newest_version", name=name)
 
 
-def _itself(created: CreateResult) -> CreateResult:
+def _same(created: CreateResult) -> CreateResult:
     return created

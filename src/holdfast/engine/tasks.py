@@ -32,7 +32,7 @@ from holdfast.engine.core.operation import (
 from holdfast.engine.core.sync_async import operation, reading
 from holdfast.engine.core.task_rows import TaskRow
 from holdfast.engine.input import validation
-from holdfast.engine.input.trace_start import Starting
+from holdfast.engine.input.trace_start import StartTrace
 from holdfast.engine.read.missing_functions import WANTED_AT_ONCE, Lifter, Wanted, read_wanted
 from holdfast.engine.read.pages import PAGE, Page, ask_for_tasks
 from holdfast.engine.read.records import read_event
@@ -69,7 +69,7 @@ class Tasks:
         wanted = validation.listed("tasks", tasks)
         validation.number("tasks", len(wanted), least=0, most=validation.MAX_BATCH)
         ids = self._context.ids.draw_task_ids(len(wanted))
-        rows = validation.batch(self._row(task, ids) for task in wanted)
+        rows = validation.bounded_batch(self._task_row(task, ids) for task in wanted)
         operation = CreateTasks(tasks=rows, actor=validation.actor(actor))
         return self._context.submit(operation, connection)
 
@@ -78,42 +78,42 @@ class Tasks:
         self, task: NewTask, *, actor: str = USER, connection: object = None
     ) -> Future[CreateResult]:
         """Create one task; the same key with the same body gives back the existing one."""
-        starting = Starting()
-        task = starting.follow(task)
-        row = self._row(task, self._context.ids)
+        start_trace = StartTrace()
+        task = start_trace.add_trace(task)
+        row = self._task_row(task, self._context.ids)
         operation = CreateTasks(tasks=(row,), actor=validation.actor(actor))
-        told = starting.telling(_first, task.title, task.trace)
-        return self._context.submit(operation, connection, read=told)
+        read = start_trace.record_when_read(_first, task.title, task.trace)
+        return self._context.submit(operation, connection, read=read)
 
     @operation
     def enqueue(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Move an idle task into the queue."""
-        return self._context.submit(EnqueueTask(**_about(task_id, actor)))
+        return self._context.submit(EnqueueTask(**_task_and_actor(task_id, actor)))
 
     @operation
     def run_now(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Put a task first in line: order, time and `paused` no longer hold it up."""
-        return self._context.submit(RunNow(**_about(task_id, actor)))
+        return self._context.submit(RunNow(**_task_and_actor(task_id, actor)))
 
     @operation
     def cancel(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """End a task and all below it; whatever comes later from its worker changes nothing."""
-        return self._context.submit(CancelTask(**_about(task_id, actor)))
+        return self._context.submit(CancelTask(**_task_and_actor(task_id, actor)))
 
     @operation
     def reset(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Take a task back to idle, as if it had never run."""
-        return self._context.submit(ResetTask(**_about(task_id, actor)))
+        return self._context.submit(ResetTask(**_task_and_actor(task_id, actor)))
 
     @operation
     def retry(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Try a failed or cancelled task again, and all that failed with it in its run."""
-        return self._context.submit(RetryTask(**_about(task_id, actor)))
+        return self._context.submit(RetryTask(**_task_and_actor(task_id, actor)))
 
     @operation
     def reopen(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Do an ended task again, and everything that needs it."""
-        return self._context.submit(ReopenTask(**_about(task_id, actor)))
+        return self._context.submit(ReopenTask(**_task_and_actor(task_id, actor)))
 
     @operation
     def follow_up(
@@ -123,12 +123,12 @@ class Tasks:
         kept = encode_json("message", message, limit=validation.JSON_SCALAR_LIMIT)
         if kept == "null":
             raise InvalidInput("message", "is missing; say what is to be done now")
-        return self._context.submit(ReopenTask(**_about(task_id, actor), follow_up=kept))
+        return self._context.submit(ReopenTask(**_task_and_actor(task_id, actor), follow_up=kept))
 
     @operation
     def delete(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Remove a task that nothing needs."""
-        return self._context.submit(DeleteTask(**_about(task_id, actor)))
+        return self._context.submit(DeleteTask(**_task_and_actor(task_id, actor)))
 
     @operation
     def approve(
@@ -150,13 +150,13 @@ class Tasks:
         limit = validation.JSON_SCALAR_LIMIT
         kept = None if note is None else encode_json("note", note, limit=limit)
         return self._context.submit(
-            SettleTask(**_about(task_id, actor), approved=approved, note=kept)
+            SettleTask(**_task_and_actor(task_id, actor), approved=approved, note=kept)
         )
 
     @operation
     def start_planning(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Begin to plan an idle task: create children with it as their `parent`, not enqueued."""
-        return self._context.submit(StartPlanning(**_about(task_id, actor)))
+        return self._context.submit(StartPlanning(**_task_and_actor(task_id, actor)))
 
     @operation
     def reorder_plan(
@@ -168,7 +168,7 @@ class Tasks:
         )
         if len(set(chosen)) < len(chosen):
             raise InvalidInput("order", "names a task twice")
-        return self._context.submit(ReorderPlan(**_about(task_id, actor), order=chosen))
+        return self._context.submit(ReorderPlan(**_task_and_actor(task_id, actor), order=chosen))
 
     @operation
     def finalize_plan(
@@ -179,8 +179,8 @@ class Tasks:
         actor: str = USER,
     ) -> Future[TransitionResult]:
         """Queue the children of a plan, as a chain in their order, or by what each needs."""
-        pairs = None if graph is None else validation.pairs("graph", graph)
-        return self._context.submit(FinalizePlan(**_about(task_id, actor), graph=pairs))
+        pairs = None if graph is None else validation.need_pairs("graph", graph)
+        return self._context.submit(FinalizePlan(**_task_and_actor(task_id, actor), graph=pairs))
 
     @operation
     def advance(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
@@ -189,7 +189,7 @@ class Tasks:
         Who waits for a signal that is there is woken too, and who was left to need what counts no
         more needs what begins again in its place. As often as anyone likes.
         """
-        return self._context.submit(AdvancePlan(**_about(task_id, actor)))
+        return self._context.submit(AdvancePlan(**_task_and_actor(task_id, actor)))
 
     @operation
     def answer(
@@ -197,7 +197,7 @@ class Tasks:
     ) -> Future[TransitionResult]:
         """Answer the question of a task, which then goes on with the answer as its feedback."""
         kept = encode_json("answer", answer, limit=validation.JSON_SCALAR_LIMIT)
-        return self._context.submit(AnswerTask(**_about(task_id, actor), answer=kept))
+        return self._context.submit(AnswerTask(**_task_and_actor(task_id, actor), answer=kept))
 
     @operation
     def hold(
@@ -213,7 +213,9 @@ class Tasks:
         if until is not None and reason != "limit":
             raise InvalidInput("until", "only the hold 'limit' lifts by itself")
         lifts = None if until is None else parse_moment("until", until, self._context.now)
-        return self._context.submit(HoldTask(**_about(task_id, actor), reason=chosen, until=lifts))
+        return self._context.submit(
+            HoldTask(**_task_and_actor(task_id, actor), reason=chosen, until=lifts)
+        )
 
     @operation
     def unhold(
@@ -221,7 +223,7 @@ class Tasks:
     ) -> Future[TransitionResult]:
         """Remove one reason that stopped a task."""
         return self._context.submit(
-            UnholdTask(**_about(task_id, actor), reason=validation.hold(reason))
+            UnholdTask(**_task_and_actor(task_id, actor), reason=validation.hold(reason))
         )
 
     @operation
@@ -238,7 +240,7 @@ class Tasks:
     ) -> Future[TransitionResult]:
         """Make a task need others too."""
         needed = validation.needs(on)
-        return self._context.submit(BlockTask(**_about(task_id, actor), on=needed))
+        return self._context.submit(BlockTask(**_task_and_actor(task_id, actor), on=needed))
 
     @operation
     def unblock(
@@ -251,7 +253,7 @@ class Tasks:
     ) -> Future[TransitionResult]:
         """Stop a task from needing the given others, or any; `by_hand`, only what was linked so."""
         needed = None if on is None else validation.needs(on)
-        about = _about(task_id, actor)
+        about = _task_and_actor(task_id, actor)
         return self._context.submit(UnblockTask(**about, on=needed, by_hand=bool(by_hand)))
 
     @operation
@@ -273,7 +275,9 @@ class Tasks:
         if expected_version is not None:
             validation.number("expected_version", expected_version, least=1)
         return self._context.submit(
-            EditTask(**_about(task_id, actor), changes=chosen, expected_version=expected_version)
+            EditTask(
+                **_task_and_actor(task_id, actor), changes=chosen, expected_version=expected_version
+            )
         )
 
     @reading
@@ -298,7 +302,7 @@ class Tasks:
         rows = self._context.view(
             lambda tx: tx.read("tasks_wanting", rows=wanted.functions, **asked)
         )
-        by = validation.OF_WORKER + lifter.named
+        by = validation.WORKER_PREFIX + lifter.named
         found = [
             UnholdTask(task_id=row["id"], actor=by, reason=Hold.VERSION)
             for row in islice((row for row in rows if is_known(row["id"])), most)
@@ -383,7 +387,7 @@ class Tasks:
         }
         return add_stops(read_attempts(self.events(identifier)), stops)
 
-    def _row(self, task: NewTask, ids: TaskIdSource) -> TaskRow:
+    def _task_row(self, task: NewTask, ids: TaskIdSource) -> TaskRow:
         limit = self._context.settings.max_payload
         return validation.new_task(task, ids, max_payload=limit, now=self._context.now)
 
@@ -392,5 +396,5 @@ def _first(created: list[CreateResult]) -> CreateResult:
     return created[0]
 
 
-def _about(task_id: AnyId, actor: str) -> dict[str, str]:
+def _task_and_actor(task_id: AnyId, actor: str) -> dict[str, str]:
     return {"task_id": validation.task_id(task_id), "actor": validation.actor(actor)}

@@ -16,7 +16,7 @@ from holdfast.engine.claims.picker import Claimed
 from holdfast.engine.claims.standing_claims import StandingClaim
 from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.operation import Claim, ClaimById, Lose, Operation, Pull, Renew, Report
-from holdfast.engine.core.sync_async import ask_each, gather, operation, reading
+from holdfast.engine.core.sync_async import gather_futures, operation, reading, submit_each
 from holdfast.engine.input import validation
 from holdfast.engine.read.records import read_child, read_given
 from holdfast.engine.read.report_refusals import answer_guard, answer_write
@@ -38,21 +38,21 @@ from holdfast.model.workflow.step_template import secrets_in_texts
 from holdfast.store.database import Row
 from holdfast.store.group_commit.entries import Entry
 
-AT_ONCE = 1_000
+EXPIRED_AT_ONCE = 1_000
 
-Lost = tuple[str, int]
+ExpiredAttempt = tuple[str, int]
 
 
-def take_back(
-    context: EngineContext, under_way: Collection[Lost]
-) -> dict[Lost, Future[TransitionResult]]:
+def recover_expired_attempts(
+    context: EngineContext, under_way: Collection[ExpiredAttempt]
+) -> dict[ExpiredAttempt, Future[TransitionResult]]:
     """Ask for each expired attempt (task and number) but for those that are under way.
 
     So it is for one whose lease was taken before the clock was set back: that is shortened.
 
     The row of one may be locked for long: the others do not wait for it.
     """
-    count = AT_ONCE + len(under_way)
+    count = EXPIRED_AT_ONCE + len(under_way)
     rows = context.view(
         lambda tx: [*tx.read("expired_tasks", count=count), *tx.read("leases_ahead", count=count)]
     )
@@ -137,10 +137,10 @@ class Work(EffectOperations):
             room=room,
             passed=passing,
             deliver=deliver,
-            look=self._look,
+            look_up_task=self._look_up_task,
         )
 
-    def _look(self, task_id: str) -> Row:
+    def _look_up_task(self, task_id: str) -> Row:
         found = self._context.view(lambda tx: tx.read("task_by_id", task_id=task_id))
         if not found:
             raise NotFound(task_id)
@@ -171,12 +171,14 @@ class Work(EffectOperations):
         )
 
     @reading
-    def first_now(
+    def first_to_run_now(
         self, agents: Sequence[str], tags: Sequence[str] = (), *, bare: bool = True
     ) -> str | None:
         """The id of the first ready task that somebody wants to run now; claim it by that."""
         served, offered = validation.agents(agents), validation.tags(tags)
-        return self._context.view(lambda tx: picker.first_now(tx, served, offered, bare=bare))
+        return self._context.view(
+            lambda tx: picker.first_to_run_now(tx, served, offered, bare=bare)
+        )
 
     @claim.undone_by
     @claim_by_id.undone_by
@@ -199,7 +201,7 @@ class Work(EffectOperations):
         self, renewals: Sequence[Renewal], *, lease: float | None = None
     ) -> list[Future[TransitionResult]]:
         """Keep leases, and hear of each by itself: one may be malformed, or its row locked."""
-        return ask_each(renewals, self._renewal(lease), self._context.submit_many)
+        return submit_each(renewals, self._renewal(lease), self._context.submit_many)
 
     def _renewal(self, lease: float | None) -> Callable[[Renewal], Renew]:
         duration = self.lease(lease)
@@ -320,12 +322,12 @@ class Work(EffectOperations):
         wanted = validation.listed("tasks", tasks)
         validation.number("tasks", len(wanted), least=0, most=validation.MAX_BATCH)
         limit = self._context.settings.max_payload
-        rows = validation.batch(
+        rows = validation.bounded_batch(
             validation.new_task(each, self._context.ids, max_payload=limit, now=self._context.now)
             for each in wanted
         )
         for row in rows:
-            validation.own_child(row)
+            validation.refuse_inherited_fields(row)
         return self._context.submit(
             Spawn(
                 **self._held(task_id, token),
@@ -397,7 +399,7 @@ class Work(EffectOperations):
     @operation
     def recover(self) -> Future[list[TransitionResult]]:
         """Take back the tasks whose lease has run out; a renewal that came first wins."""
-        return gather(list(take_back(self._context, ()).values()))
+        return gather_futures(list(recover_expired_attempts(self._context, ()).values()))
 
     def lease(self, seconds: float | None) -> int:
         """How long a lease is, in microseconds; the usual one unless said."""

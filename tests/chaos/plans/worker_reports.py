@@ -72,7 +72,7 @@ def complete_whose_successor_goes_to_who_stands_ready(world: World) -> Sequence[
         "anna", agents=["default"], tags=[], room=_one, passing=_none, deliver=_drop
     )
     # It goes to another process, which has no engine to read the rest of a task by.
-    taker.look, taker.bare = None, False
+    taker.look_up_task, taker.bare = None, False
     return [world.complete("plan"), Pull(standing_claim=taker)]
 
 

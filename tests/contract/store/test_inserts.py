@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.engine.core.task_rows import TaskRow, columns
+from holdfast.engine.core.task_rows import TaskRow, column_values
 from holdfast.engine.engine import Engine
 from holdfast.engine.input import validation
 from holdfast.model.task import NewTask
@@ -26,13 +26,15 @@ class Undone(Exception):
 @pytest.fixture
 def sample(engine: Engine) -> TaskRow:
     key = NewTask(title="job", key="mine")
-    return validation.new_task(key, engine.calling.edge.ids, max_payload=100, now=engine.now)
+    return validation.new_task(
+        key, engine.templated_creation.source.ids, max_payload=100, now=engine.now
+    )
 
 
 def written(sample: TaskRow, keys: list[str | None]) -> Rows:
     """Rows with ids that grow, and these keys."""
     tasks = [replace(sample, id=f"{sample.id[:-3]}{n:03}", key=key) for n, key in enumerate(keys)]
-    return [(*columns(vars(task)), False, 0, "me") for task in tasks]
+    return [(*column_values(vars(task)), False, 0, "me") for task in tasks]
 
 
 def insert(engine: Engine, rows: Rows) -> int:

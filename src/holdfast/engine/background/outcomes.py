@@ -31,9 +31,9 @@ class Outcomes:
         self._lock = threads.lock()
         self._waiting: dict[str, list[Future[Row]]] = {}
         self._owner = OwningProcess()
-        self._given_up: HoldfastError | None = None
+        self._failed_with: HoldfastError | None = None
         self._looks = 0
-        self._loop = PollingLoop(threads, "holdfast-outcomes", self._hear, rest=self._rest)
+        self._loop = PollingLoop(threads, "holdfast-outcomes", self._on_hint, rest=self._rest)
         self.start = self._loop.start
         # Another process has committed something.
         self.kick = self._loop.kick
@@ -52,31 +52,31 @@ class Outcomes:
         self._owner.check()
         future: Future[Row] = Future()
         with self._lock:
-            if self._given_up is not None:
-                raise self._given_up
+            if self._failed_with is not None:
+                raise self._failed_with
             self._waiting.setdefault(identifier, []).append(future)
             is_new = since == self._looks
-        future.add_done_callback(partial(self._forget, identifier))
+        future.add_done_callback(partial(self._forget_cancelled, identifier))
         if not is_new:
-            self.look([identifier])
+            self.look_for_ends([identifier])
         return future
 
     def close(self) -> None:
         """Tell everyone who still waits that no answer will come from here."""
         self._loop.close()
-        self.give_up(ShuttingDown(CLOSED))
+        self.fail_all(ShuttingDown(CLOSED))
 
-    def give_up(self, error: HoldfastError) -> None:
+    def fail_all(self, error: HoldfastError) -> None:
         """Answer everyone who waits, and who comes from now on, with an error."""
         with self._lock:
-            self._given_up = self._given_up or error
+            self._failed_with = self._failed_with or error
             left = [future for futures in self._waiting.values() for future in futures]
             self._waiting.clear()
         for future in left:
             if future.set_running_or_notify_cancel():
                 future.set_exception(error)
 
-    def look(self, identifiers: Iterable[str] | None = None) -> None:
+    def look_for_ends(self, identifiers: Iterable[str] | None = None) -> None:
         """Read the rows that somebody waits for, and answer those that have ended.
 
         Only who waited before: who came meanwhile may wait for the end after this one.
@@ -91,15 +91,15 @@ class Outcomes:
         there = self._database.view(lambda tx: tx.read("awaited_rows", ids=ids))
         for row in there:
             if row["ended"]:
-                for future in self._answered(row["id"], watched[row["id"]]):
+                for future in self._take_waiting(row["id"], watched[row["id"]]):
                     future.set_result(row)
         for identifier in watched.keys() - {row["id"] for row in there}:
-            for future in self._answered(identifier, watched[identifier]):
+            for future in self._take_waiting(identifier, watched[identifier]):
                 future.set_exception(NotFound(identifier))
 
-    def _hear(self) -> float | None:
+    def _on_hint(self) -> float | None:
         try:
-            self.look()
+            self.look_for_ends()
         except (ShuttingDown, StoreGone):
             return None
         except Exception:
@@ -109,23 +109,23 @@ class Outcomes:
     def _rest(self) -> float:
         return REST + REST_PER_ROW * len(self._waiting)
 
-    def _answered(self, identifier: str, asked: list[Future[Row]]) -> list[Future[Row]]:
+    def _take_waiting(self, identifier: str, asked: list[Future[Row]]) -> list[Future[Row]]:
         """Those of who asked that still wait for an answer that is there now."""
         with self._lock:
             waiting = self._waiting.get(identifier, [])
             answered = [future for future in waiting if future in asked]
-            self._keep(identifier, [future for future in waiting if future not in asked])
+            self._set_waiting(identifier, [future for future in waiting if future not in asked])
         return [future for future in answered if future.set_running_or_notify_cancel()]
 
-    def _keep(self, identifier: str, futures: list[Future[Row]]) -> None:
+    def _set_waiting(self, identifier: str, futures: list[Future[Row]]) -> None:
         if futures:
             self._waiting[identifier] = futures
         else:
             self._waiting.pop(identifier, None)
 
-    def _forget(self, identifier: str, future: Future[Row]) -> None:
+    def _forget_cancelled(self, identifier: str, future: Future[Row]) -> None:
         if not future.cancelled():
             return
         with self._lock:
             waiting = self._waiting.get(identifier, [])
-            self._keep(identifier, [each for each in waiting if each is not future])
+            self._set_waiting(identifier, [each for each in waiting if each is not future])

@@ -13,7 +13,7 @@ from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.operation import Sweep
 from holdfast.engine.runs import Runs
 from holdfast.engine.surroundings.schedules import Schedules
-from holdfast.engine.work import Lost, Work, take_back
+from holdfast.engine.work import ExpiredAttempt, Work, recover_expired_attempts
 from holdfast.errors import ShuttingDown, StoreGone
 from holdfast.model.result import TransitionResult
 from holdfast.threads import PollingLoop, Threads
@@ -36,18 +36,18 @@ class Recovery:
         runs: Runs,
         schedules: Schedules,
         outcomes: Outcomes,
-        owed: Callable[[], float],
+        seconds_to_owed_hint: Callable[[], float],
     ) -> None:
         self._context = context
         self._clock = clock
-        self._recovered = -inf
-        self._lost: dict[Lost, Future[TransitionResult]] = {}
+        self._recovered_at = -inf
+        self._under_way: dict[ExpiredAttempt, Future[TransitionResult]] = {}
         self._work = work
         self._runs = runs
         self._schedules = schedules
         self._outcomes = outcomes
-        self._owed = owed
-        loop = PollingLoop(threads, "holdfast-recovery", self._look, rest=lambda: REST)
+        self._seconds_to_owed_hint = seconds_to_owed_hint
+        loop = PollingLoop(threads, "holdfast-recovery", self._run_once, rest=lambda: REST)
         self.start, self.close = loop.start, loop.close
         # Something was scheduled: look again when it may be due.
         self.kick = loop.kick
@@ -55,7 +55,7 @@ class Recovery:
     def step(self) -> float:
         """Do what is due now; the answer is how many seconds nothing will be."""
         self._work.recover()
-        self._outcomes.look()
+        self._outcomes.look_for_ends()
         return self._do_what_is_due()
 
     def _do_what_is_due(self) -> float:
@@ -75,17 +75,17 @@ class Recovery:
         due = self._context.settings.recovery
         if row["at"] is not None:
             due = float((row["at"] - row["now"]) / MICROSECONDS)
-        return min(due, self._owed())
+        return min(due, self._seconds_to_owed_hint())
 
-    def _look(self) -> float | None:
+    def _run_once(self) -> float | None:
         pause, now = self._context.settings.recovery, self._clock.monotonic()
         try:
             # A hint tells of new work: leases end by themselves, and not sooner for it.
-            if now >= self._recovered + pause / 2:
-                self._recovered = now
-                self._take_back()
+            if now >= self._recovered_at + pause / 2:
+                self._recovered_at = now
+                self._recover_expired_attempts()
                 # Of ends in this process they are told, and of others' on a hint: one may be lost.
-                self._outcomes.look()
+                self._outcomes.look_for_ends()
             return self._do_what_is_due()
         except ShuttingDown:
             return None
@@ -96,10 +96,14 @@ class Recovery:
             log.exception("recovery could not look; it looks again in %s s", pause)
             return pause
 
-    def _take_back(self) -> None:
+    def _recover_expired_attempts(self) -> None:
         """Nobody waits for those that are lost, nor one for another: its row may be locked."""
-        heard = [self._lost.pop(each) for each in list(self._lost) if self._lost[each].done()]
+        heard = [
+            self._under_way.pop(each)
+            for each in list(self._under_way)
+            if self._under_way[each].done()
+        ]
         errors = [each.exception() for each in heard if each.exception() is not None]
         if errors:
             log.error("not all that was lost could be taken back; it is tried again: %s", errors[0])
-        self._lost |= take_back(self._context, self._lost)
+        self._under_way |= recover_expired_attempts(self._context, self._under_way)

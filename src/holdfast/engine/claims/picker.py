@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from holdfast.engine.core.operation import Claim, ClaimById, Look
+from holdfast.engine.core.operation import Claim, ClaimById, TaskLookup
 from holdfast.engine.core.run_cache import RunFacts
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.read.records import read_given, read_task, read_value
@@ -27,10 +27,10 @@ from holdfast.model.workflow.reference import Unresolved
 from holdfast.store.database import Contended, Row, Transaction
 
 # Nobody repeats a request for longer than this.
-KEPT = 86_400_000_000
+KEPT_REQUESTS = 86_400_000_000
 
 
-def recall(work: UnitOfWork, claim: Claim | ClaimById) -> list[Row] | None:
+def recall_claim_request(work: UnitOfWork, claim: Claim | ClaimById) -> list[Row] | None:
     """The tasks that a request was given, each with a whole lease, as far as they are held still.
 
     None when the request is new.
@@ -52,7 +52,7 @@ def recall(work: UnitOfWork, claim: Claim | ClaimById) -> list[Row] | None:
     return [{**row, "name": row["title"], "needy": True} for row in held]
 
 
-def note(work: UnitOfWork, request: str | None, rows: list[Row]) -> None:
+def note_claim_request(work: UnitOfWork, request: str | None, rows: list[Row]) -> None:
     """Have it remembered what a request was given; one that got nothing may be made again."""
     if request is not None and rows:
         work.claims_by_request[request] = json.dumps(
@@ -60,10 +60,10 @@ def note(work: UnitOfWork, request: str | None, rows: list[Row]) -> None:
         )
 
 
-def keep(work: UnitOfWork) -> None:
+def keep_claim_requests(work: UnitOfWork) -> None:
     if not work.claims_by_request:
         return
-    work.tx.run("forget_pulls", kept=KEPT)
+    work.tx.run("forget_pulls", kept=KEPT_REQUESTS)
     kept = work.tx.write("keep_pulls", rows=sorted(work.claims_by_request.items()))
     if len(kept) < len(work.claims_by_request):
         raise Contended("another process has served the same request")
@@ -71,12 +71,12 @@ def keep(work: UnitOfWork) -> None:
 
 DUE_AT_ONCE = 1_000
 
-PLAIN = "[]"
+NO_TAGS = "[]"
 
 log = logging.getLogger("holdfast.engine")
 
 
-class Line(NamedTuple):
+class ReadyLine(NamedTuple):
     """Those who wait for one agent with the same tags, which a worker serves all or none of.
 
     Of them, the half that workers run, or the half that is bare.
@@ -87,59 +87,63 @@ class Line(NamedTuple):
     bare: bool = False
 
 
-class Taken(NamedTuple):
+class TakenRows(NamedTuple):
     """The rows that one claim took, and the facts of their runs."""
 
     rows: list[Row]
     runs: Mapping[str, RunFacts]
     # Whether they were taken before, for the same request.
     repeated: bool
-    look: Look | None
+    look_up_task: TaskLookup | None
 
 
-def claim(work: UnitOfWork, claims: Sequence[Claim]) -> list[Claimed]:
+def claim_tasks(work: UnitOfWork, claims: Sequence[Claim]) -> list[Claimed]:
     mark_due(work)
-    return _gather(work, [_take(work, each) for each in claims])
+    return _read_claimed(work, [_take_rows(work, each) for each in claims])
 
 
-def serve(work: UnitOfWork, request: Claim | None, given: list[Row], look: Look | None) -> Claimed:
+def serve_standing_claim(
+    work: UnitOfWork, request: Claim | None, given: list[Row], look: TaskLookup | None
+) -> Claimed:
     """Claim what is ready by now, beside what was given; the same request gets the same again."""
-    taken = _started(work, given, look)
+    taken = _taken_by_direct_start(work, given, look)
     if request is not None:
-        claimed = _take(work, request)
+        claimed = _take_rows(work, request)
         rows, runs = [*taken.rows, *claimed.rows], {**taken.runs, **claimed.runs}
         taken = claimed._replace(rows=rows, runs=runs)
-    (gathered,) = _gather(work, [taken])
+    (gathered,) = _read_claimed(work, [taken])
     return gathered
 
 
-def _started(work: UnitOfWork, rows: list[Row], look: Look | None) -> Taken:
-    runs = work.run_cache.of(work.tx, {row["run_id"] for row in rows})
-    return Taken(rows, runs, repeated=False, look=look)
+def _taken_by_direct_start(work: UnitOfWork, rows: list[Row], look: TaskLookup | None) -> TakenRows:
+    runs = work.run_cache.read_facts(work.tx, {row["run_id"] for row in rows})
+    return TakenRows(rows, runs, repeated=False, look_up_task=look)
 
 
-def claim_by_id(work: UnitOfWork, claims: Sequence[ClaimById]) -> list[Claimed]:
+def claim_tasks_by_id(work: UnitOfWork, claims: Sequence[ClaimById]) -> list[Claimed]:
     mark_due(work)
     named = work.tx.read("keys_of_tasks", ids=[each.task_id for each in claims])
     slots.lock_slots(work, {row["concurrency_key"] for row in named})
-    return _gather(work, [_take(work, each) for each in claims])
+    return _read_claimed(work, [_take_rows(work, each) for each in claims])
 
 
-def _take(work: UnitOfWork, request: Claim | ClaimById) -> Taken:
-    known = recall(work, request)
+def _take_rows(work: UnitOfWork, request: Claim | ClaimById) -> TakenRows:
+    known = recall_claim_request(work, request)
     if known is not None:
         rows = known
     elif isinstance(request, Claim):
-        rows = _claim(work, request)
+        rows = _claim_ready(work, request)
     else:
         rows = _claim_by_id(work, request)
     if known is None:
-        note(work, request.request, rows)
-    runs = work.run_cache.of(work.tx, {row["run_id"] for row in rows if row["run_id"] is not None})
+        note_claim_request(work, request.request, rows)
+    runs = work.run_cache.read_facts(
+        work.tx, {row["run_id"] for row in rows if row["run_id"] is not None}
+    )
     # At once: whoever claims next in this group is to find the hold.
     usage_limits.hold_runs_at_budget(work, runs.values())
-    look = request.look if isinstance(request, Claim) else None
-    return Taken(rows, runs, repeated=known is not None, look=look)
+    look = request.look_up_task if isinstance(request, Claim) else None
+    return TakenRows(rows, runs, repeated=known is not None, look_up_task=look)
 
 
 def mark_due(work: UnitOfWork) -> None:
@@ -147,26 +151,26 @@ def mark_due(work: UnitOfWork) -> None:
         work.wake()
 
 
-def _claim(work: UnitOfWork, request: Claim) -> list[Row]:
+def _claim_ready(work: UnitOfWork, request: Claim) -> list[Row]:
     if work.limits:
         request = replace(request, agents=usage_limits.agents_below_limit(work, request.agents))
     if len(request.agents) == 1 and not request.bare and not work.slots:
         # Gives nothing while tasks wait that have a key or tags: those want more care.
-        plain = Line(request.agents[0], PLAIN)
+        plain = ReadyLine(request.agents[0], NO_TAGS)
         rows = _claim_from(work, request, plain, request.count, peeked=False)
         if rows:
             return rows
-    lines = _lines(work.tx, request.agents, request.tags, bare=request.bare)
+    lines = _lines_served(work.tx, request.agents, request.tags, bare=request.bare)
     claimed: list[Row] = []
     while lines and len(claimed) < request.count:
-        first = _first(work, request, lines, request.count - len(claimed))
+        first = _first_ready(work, request, lines, request.count - len(claimed))
         keys = {row["concurrency_key"] for row in first if row["concurrency_key"]}
         new = keys - work.slots
         # Before a start is recorded, so that the events count right at every prefix.
         slots.lock_slots(work, new)
         taken = [
             row
-            for line, count in Counter(map(_line, first)).items()
+            for line, count in Counter(map(_line_of, first)).items()
             for row in _claim_from(work, request, line, count)
         ]
         claimed += taken
@@ -181,32 +185,38 @@ def _claim(work: UnitOfWork, request: Claim) -> list[Row]:
     return claimed
 
 
-def first_now(tx: Transaction, agents: Sequence[str], tags: str, *, bare: bool) -> str | None:
+def first_to_run_now(
+    tx: Transaction, agents: Sequence[str], tags: str, *, bare: bool
+) -> str | None:
     """The id of the first ready task that somebody wants to run now."""
-    for line in _lines(tx, agents, tags, bare=bare):
+    for line in _lines_served(tx, agents, tags, bare=bare):
         rows = _peek(tx, line, tags, 1)
         if rows and rows[0]["run_now"]:
             return str(rows[0]["id"])
     return None
 
 
-def _lines(tx: Transaction, agents: Sequence[str], tags: str, *, bare: bool) -> list[Line]:
+def _lines_served(
+    tx: Transaction, agents: Sequence[str], tags: str, *, bare: bool
+) -> list[ReadyLine]:
     found = tx.read("lines", agents=list(agents), tags=tags)
     halves = slots.BARE_AND_NOT if bare else (False,)
-    return [Line(row["agent"], row["tags"], half) for row in found for half in halves]
+    return [ReadyLine(row["agent"], row["tags"], half) for row in found for half in halves]
 
 
-def _line(row: Row) -> Line:
-    return Line(row["agent"], row["tags"], bool(row["bare"]))
+def _line_of(row: Row) -> ReadyLine:
+    return ReadyLine(row["agent"], row["tags"], bool(row["bare"]))
 
 
-def _peek(tx: Transaction, line: Line, tags: str, count: int) -> list[Row]:
+def _peek(tx: Transaction, line: ReadyLine, tags: str, count: int) -> list[Row]:
     return tx.read(
         "peek_tasks", agent=line.agent, line=line.tags, bare=line.bare, tags=tags, count=count
     )
 
 
-def _first(work: UnitOfWork, request: Claim, lines: Sequence[Line], count: int) -> list[Row]:
+def _first_ready(
+    work: UnitOfWork, request: Claim, lines: Sequence[ReadyLine], count: int
+) -> list[Row]:
     """The first `count` ready tasks of all the lines that a worker serves."""
     ready = [row for line in lines for row in _peek(work.tx, line, request.tags, count)]
     if len(lines) > 1:
@@ -217,7 +227,7 @@ def _first(work: UnitOfWork, request: Claim, lines: Sequence[Line], count: int) 
 
 
 def _claim_from_any(
-    work: UnitOfWork, request: Claim, lines: Sequence[Line], count: int
+    work: UnitOfWork, request: Claim, lines: Sequence[ReadyLine], count: int
 ) -> list[Row]:
     taken: list[Row] = []
     for line in lines:
@@ -227,7 +237,7 @@ def _claim_from_any(
 
 
 def _claim_from(
-    work: UnitOfWork, request: Claim, line: Line, count: int, *, peeked: bool = True
+    work: UnitOfWork, request: Claim, line: ReadyLine, count: int, *, peeked: bool = True
 ) -> list[Row]:
     rows = work.change_tasks(
         "claim_tasks",
@@ -259,7 +269,7 @@ def _claim_by_id(work: UnitOfWork, request: ClaimById) -> list[Row]:
     return rows
 
 
-def _gather(work: UnitOfWork, taken: Sequence[Taken]) -> list[Claimed]:
+def _read_claimed(work: UnitOfWork, taken: Sequence[TakenRows]) -> list[Claimed]:
     """Claimed tasks with all that they need to run, read at once for all who claim."""
     rows = [row for each in taken for row in each.rows]
     given: dict[str, list[Row]] = {}
@@ -277,7 +287,7 @@ def _gather(work: UnitOfWork, taken: Sequence[Taken]) -> list[Claimed]:
     if around:
         for row in work.tx.read("items_around", ids=sorted(around)):
             groups.setdefault(row["root"], []).append(row)
-    whole = [row["entity"] for each in taken if each.look is None for row in each.rows]
+    whole = [row["entity"] for each in taken if each.look_up_task is None for row in each.rows]
     records = {row["id"]: row for row in work.tx.read("tasks_by_id", ids=whole)} if whole else {}
     return [
         Claimed(
@@ -287,7 +297,7 @@ def _gather(work: UnitOfWork, taken: Sequence[Taken]) -> list[Claimed]:
             runs=each.runs,
             around=groups,
             records=records,
-            look=each.look,
+            look_up_task=each.look_up_task,
             scripts=_scripts(work, each.rows, each.runs.values()),
             repeated=each.repeated,
         )
@@ -324,7 +334,7 @@ class Claimed:
     around: dict[str, list[Row]]
     # The whole rows, unless they are to be looked up.
     records: dict[str, Row] = field(default_factory=dict)
-    look: Look | None = None
+    look_up_task: TaskLookup | None = None
     scripts: dict[str, Script] = field(default_factory=dict)
     # Whether this was claimed before, for the same request.
     repeated: bool = False
@@ -338,7 +348,7 @@ class Claimed:
         One whose texts could be told before it was claimed, and now cannot, is given to nobody:
         its lease runs out.
         """
-        read = [self._assignment(row) for row in sorted(self.rows, key=_place)]
+        read = [self._assignment(row) for row in sorted(self.rows, key=_queue_order)]
         return [each for each in read if each is not None]
 
     def _assignment(self, row: Row) -> Assignment | None:
@@ -354,7 +364,7 @@ class Claimed:
         if timeout is not None:
             told["timeout"] = timeout / MICROSECONDS
         if run_id is not None:
-            told |= _of_run(row, self.runs[run_id])
+            told |= _fields_of_run(row, self.runs[run_id])
         if (script := self.scripts.get(identifier)) is not None:
             try:
                 told["work"] = script.work(self.read_field(row, "feedback"), row["attempt"])
@@ -377,10 +387,10 @@ class Claimed:
                 return read_given(self.given.get(row["entity"], ()), row["parent_id"])
             case "item" | "feedback":
                 return self._read_around(row, name)
-        return _read_own(row, name)
+        return _read_own_field(row, name)
 
     def _record(self, task_id: str) -> Row:
-        return self.records[task_id] if self.look is None else self.look(task_id)
+        return self.records[task_id] if self.look_up_task is None else self.look_up_task(task_id)
 
     def _read_around(self, row: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - as above
         groups = self.around.get(row["parent_id"], [])
@@ -390,7 +400,7 @@ class Claimed:
         return read_value(first_feedback(said))
 
 
-def _of_run(row: Row, run: RunFacts) -> dict[str, Any]:
+def _fields_of_run(row: Row, run: RunFacts) -> dict[str, Any]:
     return {
         "run_id": run.id,
         "item_number": row["item"],
@@ -401,7 +411,7 @@ def _of_run(row: Row, run: RunFacts) -> dict[str, Any]:
     }
 
 
-def _read_own(row: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - as above
+def _read_own_field(row: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - as above
     if name == "name":
         return row["step"] or row["name"]
     if name == "epoch":
@@ -409,5 +419,5 @@ def _read_own(row: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - as ab
     return read_value(row["feedback" if name == "own_feedback" else name])
 
 
-def _place(row: Row) -> tuple[bool, int, int, str]:
+def _queue_order(row: Row) -> tuple[bool, int, int, str]:
     return (not row["run_now"], -row["priority"], row["position"], row["entity"])

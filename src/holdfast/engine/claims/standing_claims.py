@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from holdfast.engine.claims import picker
 from holdfast.engine.claims.picker import Claimed
-from holdfast.engine.core.operation import Claim, Look, Pull
+from holdfast.engine.core.operation import Claim, Pull, TaskLookup
 from holdfast.engine.core.unit_of_work import DirectStartRoom, UnitOfWork
 from holdfast.store.database import Contended, Row
 
 log = logging.getLogger("holdfast.engine")
-MOST = 1_000
+MOST_AT_ONCE = 1_000
 
 
 @dataclass(kw_only=True, eq=False)
@@ -35,11 +35,11 @@ class StandingClaim:
     # Whether it takes tasks, too, that name no function, and steps whose file has no program.
     bare: bool = True
     # At most so many with one commit.
-    most: int = MOST
+    most: int = MOST_AT_ONCE
     # The same one again gets the same tasks.
     request: str | None = None
     # How the rest of a task is read when it is asked for; without it all of it is given at once.
-    look: Look | None = None
+    look_up_task: TaskLookup | None = None
     may_have_more: bool = True
     free: int = 0
 
@@ -51,7 +51,7 @@ class StandingClaim:
             return None
         (agent,) = self.agents
         # Not only so many as it claims at once: each takes the place of one that was reported.
-        room = min(self.free, MOST)
+        room = min(self.free, MOST_AT_ONCE)
         return DirectStartRoom(
             worker=self.worker,
             agent=agent,
@@ -74,7 +74,7 @@ class StandingClaim:
             passed=self.passed(),
             bare=self.bare,
             request=self.request,
-            look=self.look,
+            look_up_task=self.look_up_task,
         )
 
 
@@ -136,18 +136,18 @@ class StandingClaims:
         """
         asked = {pull.standing_claim for pull in pulls}
         work.claims_served = not self._failing
-        hopeful = self._hopeful(work) if work.claims_served else []
+        to_try = self._claims_to_try(work) if work.claims_served else []
         started = work.direct_start.started if work.direct_start else []
-        if not asked and not hopeful and not started:
+        if not asked and not to_try and not started:
             self._direct_start_claim = None
             return []
         self._failing = True
         try:
-            handed = self._claim(work, {*asked, *hopeful}, started)
+            handed = self._claim(work, {*asked, *to_try}, started)
         except Contended:
             raise
         except Exception as error:
-            if not hopeful and not started:
+            if not to_try and not started:
                 raise
             log.warning("the group is written again without its standing claims: %r", error)
             raise Contended(str(error)) from error
@@ -158,7 +158,7 @@ class StandingClaims:
         handed: HandOver = []
         # Where one of a kind found too little, the others of it would find nothing.
         exhausted_kinds: set[object] = set()
-        for standing_claim in self._all():
+        for standing_claim in self._claims_in_order():
             rows = started if standing_claim is self._direct_start_claim else []
             if standing_claim not in chosen and not rows:
                 continue
@@ -169,7 +169,7 @@ class StandingClaims:
                 standing_claim.bare,
             )
             wants = standing_claim in chosen and kind not in exhausted_kinds
-            given = _take(work, standing_claim, rows, wants=wants)
+            given = _take_tasks(work, standing_claim, rows, wants=wants)
             if given is not None:
                 handed.append((standing_claim, given))
                 if (
@@ -182,19 +182,19 @@ class StandingClaims:
                 handed.append((standing_claim, NOTHING_CLAIMED))
         return handed
 
-    def _all(self) -> Iterator[StandingClaim]:
+    def _claims_in_order(self) -> Iterator[StandingClaim]:
         """Those that are served, and who has left since its room was offered."""
         standing_claims = self._standing_claims
         yield from standing_claims
         if self._direct_start_claim is not None and self._direct_start_claim not in standing_claims:
             yield self._direct_start_claim
 
-    def _hopeful(self, work: UnitOfWork) -> list[StandingClaim]:
+    def _claims_to_try(self, work: UnitOfWork) -> list[StandingClaim]:
         ready = work.ready or work.maybe_ready
         return [each for each in self._standing_claims if each.may_have_more or ready]
 
 
-def _take(
+def _take_tasks(
     work: UnitOfWork, standing_claim: StandingClaim, given: list[Row], *, wants: bool
 ) -> Claimed | None:
     claim = standing_claim.claim(len(given)) if wants else None
@@ -203,7 +203,7 @@ def _take(
         standing_claim.may_have_more = True
     if claim is None and not given:
         return None
-    return picker.serve(work, claim, given, standing_claim.look)
+    return picker.serve_standing_claim(work, claim, given, standing_claim.look_up_task)
 
 
 def hand_over_claimed_tasks(handed: HandOver) -> None:

@@ -17,7 +17,7 @@ OperationHandler = Callable[[UnitOfWork, list[Any]], Sequence[object]]
 Phase = Mapping[type, OperationHandler]
 
 
-def each(handle: Callable[[UnitOfWork, Any], object]) -> OperationHandler:
+def one_by_one(handle: Callable[[UnitOfWork, Any], object]) -> OperationHandler:
     """Carry out one operation after the other; what one is refused with is its own reply."""
 
     def answer(work: UnitOfWork, operation: object) -> object:
@@ -29,7 +29,7 @@ def each(handle: Callable[[UnitOfWork, Any], object]) -> OperationHandler:
     return lambda work, operations: [answer(work, operation) for operation in operations]
 
 
-class Batch:
+class OperationBatch:
     def __init__(self, operations: Sequence[Operation]) -> None:
         self.replies: list[object] = [None] * len(operations)
         self._places: dict[type, list[int]] = {}
@@ -39,30 +39,30 @@ class Batch:
         # Nearly all that a group is asked for is not in it.
         self._kinds = set(chain.from_iterable(kind.__mro__ for kind in self._places))
 
-    def has(self, *kinds: type) -> bool:
+    def has_any_of(self, *kinds: type) -> bool:
         return not self._kinds.isdisjoint(kinds)
 
-    def only(self, kinds: AbstractSet[type]) -> bool:
+    def has_only(self, kinds: AbstractSet[type]) -> bool:
         """Whether all operations are of some kinds themselves, and none is a more special one."""
         return self._places.keys() <= kinds
 
-    def of(self, kind: type[O]) -> list[O]:
-        return self._at(self._of(kind)) if kind in self._kinds else []
+    def operations_of(self, kind: type[O]) -> list[O]:
+        return self._operations_at(self._places_of(kind)) if kind in self._kinds else []
 
     def carry_out(self, work: UnitOfWork, phase: Phase) -> None:
         if self._kinds.isdisjoint(phase):
             return
         for kind, handle in phase.items():
             if kind in self._kinds:
-                places = self._of(kind)
-                replies = handle(work, self._at(places))
+                places = self._places_of(kind)
+                replies = handle(work, self._operations_at(places))
                 for place, reply in zip(places, replies, strict=True):
                     self.replies[place] = reply
 
-    def _of(self, kind: type) -> list[int]:
+    def _places_of(self, kind: type) -> list[int]:
         """Where the operations of a kind stand, which may be one of several more special ones."""
         found = [places for each, places in self._places.items() if issubclass(each, kind)]
         return found[0] if len(found) == 1 else sorted(chain.from_iterable(found))
 
-    def _at(self, places: Sequence[int]) -> list[Any]:
+    def _operations_at(self, places: Sequence[int]) -> list[Any]:
         return [self._operations[place] for place in places]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from holdfast.engine.core.operation import Operation
-from holdfast.engine.core.sync_async import then
+from holdfast.engine.core.sync_async import map_future
 from holdfast.ids import Ids
 from holdfast.randomness import Randomness
 from holdfast.settings import Settings
@@ -18,7 +18,7 @@ from holdfast.store.group_commit.entries import Entry
 T = TypeVar("T")
 
 
-class Commits(Protocol):
+class CommitPort(Protocol):
     """Where operations are written: in the groups of the one writer, or in one's own place."""
 
     def submit(
@@ -34,13 +34,13 @@ class Commits(Protocol):
     ) -> None: ...
 
 
-class Joining(Protocol):
+class CallerTransactionsPort(Protocol):
     """The writer in a transaction that the application began and will end."""
 
-    def ask(self, operation: Operation, connection: object) -> Future[Any]: ...
+    def write_operation(self, operation: Operation, connection: object) -> Future[Any]: ...
 
-    def ask_all(
-        self, asked: Sequence[tuple[Operation, Future[Any]]], connection: object
+    def write_operations(
+        self, submitted: Sequence[tuple[Operation, Future[Any]]], connection: object
     ) -> None: ...
 
 
@@ -54,12 +54,12 @@ class StandingClaimsPort(Protocol):
 @dataclass(frozen=True, kw_only=True)
 class EngineContext:
     database: Database
-    commits: Commits
+    commits: CommitPort
     ids: Ids
     randomness: Randomness
     settings: Settings
     secret: bytes = field(repr=False)
-    joining: Joining
+    caller_transactions: CallerTransactionsPort
     standing_claims: StandingClaimsPort
 
     def submit(
@@ -75,8 +75,8 @@ class EngineContext:
         """
         if connection is None:
             return self.commits.submit(operation, read)
-        reply = self.joining.ask(operation, connection)
-        return reply if read is None else then(reply, read)
+        reply = self.caller_transactions.write_operation(operation, connection)
+        return reply if read is None else map_future(reply, read)
 
     def submit_many(self, operations: Sequence[Operation]) -> list[Future[Any]]:
         return self.commits.submit_many(operations)

@@ -14,8 +14,8 @@ from holdfast.settings import Settings
 from holdfast.store.database import Row, Transaction
 
 # A task, its fence, the name and JSON of an effect, and the bytes of a file beside it.
-Effect = tuple[str, int, str, str, int]
-Kept = set[tuple[str, str]]
+EffectRow = tuple[str, int, str, str, int]
+KeptNames = set[tuple[str, str]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +54,7 @@ class Bounds:
         return None
 
 
-def keep(tx: Transaction, bounds: Bounds, effects: Sequence[Effect]) -> Kept:
+def keep_effects(tx: Transaction, bounds: Bounds, effects: Sequence[EffectRow]) -> KeptNames:
     """Remember what has room, and tell what is new: the task and the name."""
     rows, upto = list[tuple[object, ...]](), 0
     for nth, (task_id, fence, name, value, beside) in enumerate(effects, 1):
@@ -70,7 +70,7 @@ def keep(tx: Transaction, bounds: Bounds, effects: Sequence[Effect]) -> Kept:
     return kept
 
 
-def refusal(
+def find_refusal(
     tx: Transaction, bounds: Bounds, effect: tuple[str, int, str], size: int
 ) -> TooMuchKept | None:
     """Why an attempt may not keep an effect of so many bytes, unless it is there already."""
@@ -78,7 +78,7 @@ def refusal(
     return bounds.refusal(rows[0], size) if rows else None
 
 
-def _write(tx: Transaction, bounds: Bounds, rows: Sequence[tuple[object, ...]]) -> Kept:
+def _write(tx: Transaction, bounds: Bounds, rows: Sequence[tuple[object, ...]]) -> KeptNames:
     written = tx.write(
         "record_effects",
         rows=rows,

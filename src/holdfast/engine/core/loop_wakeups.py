@@ -14,42 +14,42 @@ from holdfast.store.deadlocks import call_after_replies
 _thread = threading.local()
 
 
-class Arrivals:
+class LoopWakeups:
     """Those of one loop that have what they wait for, and do not know it yet."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self._came: deque[asyncio.Future[None]] = deque()
-        self._called = False
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._is_called = False
 
-    def bring(self, waiter: asyncio.Future[None]) -> None:
+    def wake(self, waiter: asyncio.Future[None]) -> None:
         """Have somebody of the loop go on, from whatever thread this is called."""
-        self._came.append(waiter)
-        if not self._called:
-            self._called = True
-            call_after_replies(self._call)
+        self._waiters.append(waiter)
+        if not self._is_called:
+            self._is_called = True
+            call_after_replies(self._call_loop)
 
-    def _call(self) -> None:
+    def _call_loop(self) -> None:
         # A loop that was closed has nobody left who waits.
         with suppress(RuntimeError):
-            self.loop.call_soon_threadsafe(self._deliver)
+            self.loop.call_soon_threadsafe(self._wake_waiters)
 
-    def _deliver(self) -> None:
+    def _wake_waiters(self) -> None:
         # Before it is emptied: who comes after that calls again.
-        self._called = False
-        while self._came:
-            waiter = self._came.popleft()
+        self._is_called = False
+        while self._waiters:
+            waiter = self._waiters.popleft()
             if not waiter.done():
                 waiter.set_result(None)
 
 
-async def arrive(future: Future[Any]) -> None:
+async def wait_in_loop(future: Future[Any]) -> None:
     """Wait until a future that another thread settles is done; its word is for who asks it."""
     loop = asyncio.get_running_loop()
-    arrivals: Arrivals | None = getattr(_thread, "arrivals", None)
-    if arrivals is None or arrivals.loop is not loop:
-        arrivals = _thread.arrivals = Arrivals(loop)
+    wakeups: LoopWakeups | None = getattr(_thread, "arrivals", None)
+    if wakeups is None or wakeups.loop is not loop:
+        wakeups = _thread.arrivals = LoopWakeups(loop)
     waiter: asyncio.Future[None] = loop.create_future()
-    bring = arrivals.bring
-    future.add_done_callback(lambda _: bring(waiter))
+    wake = wakeups.wake
+    future.add_done_callback(lambda _: wake(waiter))
     await waiter

@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from holdfast.engine.core.task_rows import LEAST, TaskRow, measure
+from holdfast.engine.core.task_rows import BASE_SIZE, TaskRow, measure_tasks
 from holdfast.model.status import Hold
 from holdfast.model.trace import Trace
 from holdfast.store.database import Row
 
 Keys = tuple[str, ...]
 # The row of a task, by its id.
-Look = Callable[[str], Row]
+TaskLookup = Callable[[str], Row]
 
 
 class Operation:
@@ -34,7 +34,7 @@ class Operation:
     @property
     def size(self) -> int:
         """About how many bytes it has to send."""
-        size = LEAST
+        size = BASE_SIZE
         for text in self.texts:
             if text is not None:
                 size += len(text)
@@ -65,7 +65,7 @@ class RunOperation(Operation):
 
 
 # What a token that is not genuine fences with: no attempt has it.
-FORGED = 0
+FORGED_FENCE = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,7 +76,7 @@ class Report(TaskOperation):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bounds:
+class RunLimits:
     """What a run may use, in millionths of a dollar and attempts, and its microseconds."""
 
     usd: int | None = None
@@ -140,47 +140,47 @@ class Lose(Report):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Controlled(TaskOperation):
+class ControlledTask(TaskOperation):
     actor: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class EnqueueTask(Controlled):
+class EnqueueTask(ControlledTask):
     pass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RunNow(Controlled):
+class RunNow(ControlledTask):
     pass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CancelTask(Controlled):
+class CancelTask(ControlledTask):
     pass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ResetTask(Controlled):
+class ResetTask(ControlledTask):
     pass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RetryTask(Controlled):
+class RetryTask(ControlledTask):
     pass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ReopenTask(Controlled):
+class ReopenTask(ControlledTask):
     follow_up: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DeleteTask(Controlled):
+class DeleteTask(ControlledTask):
     pass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SettleTask(Controlled):
+class SettleTask(ControlledTask):
     """A person's word on an approval, or on a task that waits for one."""
 
     approved: bool
@@ -188,51 +188,51 @@ class SettleTask(Controlled):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class StartPlanning(Controlled):
+class StartPlanning(ControlledTask):
     pass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ReorderPlan(Controlled):
+class ReorderPlan(ControlledTask):
     order: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FinalizePlan(Controlled):
+class FinalizePlan(ControlledTask):
     """Without a `graph` the children form a chain; with one, its pairs say who needs whom."""
 
     graph: tuple[tuple[str, str], ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AnswerTask(Controlled):
+class AnswerTask(ControlledTask):
     answer: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class HoldTask(Controlled):
+class HoldTask(ControlledTask):
     reason: Hold
     until: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class UnholdTask(Controlled):
+class UnholdTask(ControlledTask):
     reason: Hold
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class BlockTask(Controlled):
+class BlockTask(ControlledTask):
     on: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class UnblockTask(Controlled):
+class UnblockTask(ControlledTask):
     on: tuple[str, ...] | None = None
     by_hand: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class EditTask(Controlled):
+class EditTask(ControlledTask):
     changes: dict[str, object]
     expected_version: int | None = None
 
@@ -294,11 +294,11 @@ class CreateTasks(Operation):
 
     @property
     def size(self) -> int:
-        return measure(self.tasks)
+        return measure_tasks(self.tasks)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Caller:
+class RunCaller:
     """The task that a run is started for, in which epoch, and where that stands among runs."""
 
     task_id: str
@@ -321,21 +321,21 @@ class StartRun(Operation):
     capacity: int
     tasks: Sequence[TaskRow]
     actor: str
-    caller: Caller | None = None
+    caller: RunCaller | None = None
     # Name, version and text of the workflows that its steps call.
     called: frozenset[tuple[str, str, str]] = frozenset()
     trace: Trace | None = None
-    bounds: Bounds = Bounds()
+    bounds: RunLimits = RunLimits()
     keys: Keys = ()
 
     @property
     def size(self) -> int:
         texts = len(self.input) + len(self.definition) + sum([len(each[2]) for each in self.called])
-        return texts + measure(self.tasks)
+        return texts + measure_tasks(self.tasks)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Past:
+class ImportedProgress:
     """How far a task had come in an older store; `after` are those that ended before it."""
 
     task_id: str
@@ -355,7 +355,7 @@ class Import(Operation):
 
     run: StartRun | None = None
     tasks: tuple[TaskRow, ...] = ()
-    past: tuple[Past, ...]
+    past: tuple[ImportedProgress, ...]
     actor: str
     lease: int
     cancelled: bool = False
@@ -363,7 +363,7 @@ class Import(Operation):
 
     @property
     def size(self) -> int:
-        rows = measure(self.tasks) if self.run is None else self.run.size
+        rows = measure_tasks(self.tasks) if self.run is None else self.run.size
         return rows + sum(len(each.result) for each in self.past)
 
 
@@ -380,14 +380,14 @@ class Claim(Operation):
     # The same one again gets the same tasks.
     request: str | None = None
     # How the rest of a task is read when it is asked for; without it all of it is given at once.
-    look: Look | None = None
+    look_up_task: TaskLookup | None = None
 
     @property
     def keys(self) -> Keys:
         return () if self.request is None else (self.request,)
 
 
-class StandingClaim(Protocol):
+class PulledClaim(Protocol):
     """A worker's claim that the writer serves by itself whenever work becomes ready."""
 
     @property
@@ -398,7 +398,7 @@ class StandingClaim(Protocol):
 class Pull(Operation):
     """Have a standing claim served, though nothing in this process says that work is there."""
 
-    standing_claim: StandingClaim
+    standing_claim: PulledClaim
     keys: Keys = ()
 
 
@@ -419,5 +419,5 @@ class Sweep(Operation):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AdvancePlan(Controlled):
+class AdvancePlan(ControlledTask):
     pass

@@ -12,8 +12,8 @@ from holdfast.model.budget import to_dollars
 from holdfast.settings import MEBIBYTE
 from holdfast.store.database import Row, Transaction
 
-KEPT = 10_000
-KEPT_CHARACTERS = 32 * MEBIBYTE
+KEPT_RUNS = 10_000
+KEPT_INPUT_CHARACTERS = 32 * MEBIBYTE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,13 +59,13 @@ class RunCache:
 
     def note_start(self, task_id: str, run_id: str) -> None:
         self._runs[task_id] = run_id
-        if len(self._runs) > KEPT:
+        if len(self._runs) > KEPT_RUNS:
             del self._runs[next(iter(self._runs))]
 
     def note_stop(self, task_id: str) -> None:
         self._runs.pop(task_id, None)
 
-    def of(self, tx: Transaction, ids: Iterable[str]) -> dict[str, RunFacts]:
+    def read_facts(self, tx: Transaction, ids: Iterable[str]) -> dict[str, RunFacts]:
         wanted = set(ids)
         found = {each: self._known[each] for each in wanted & self._known.keys()}
         if missing := sorted(wanted - found.keys()):
@@ -95,7 +95,7 @@ class RunCache:
     def _keep(self, run_id: str, facts: RunFacts) -> None:
         self._known[run_id] = facts
         self._characters += len(facts.input)
-        while len(self._known) > KEPT or self._characters > KEPT_CHARACTERS:
+        while len(self._known) > KEPT_RUNS or self._characters > KEPT_INPUT_CHARACTERS:
             self.forget(next(iter(self._known)))
 
 

@@ -25,7 +25,7 @@ U = TypeVar("U")
 S = TypeVar("S")
 
 
-class Documented:
+class DocumentedMethod:
     """Looks to `help` like the method that it carries out."""
 
     def __init__(self, method: Callable[..., Any]) -> None:
@@ -46,7 +46,7 @@ class Documented:
         return f"{self.__wrapped__.__qualname__}{inspect.Signature(bare)}"
 
 
-class Call(Documented, Generic[P, T]):
+class BoundOperation(DocumentedMethod, Generic[P, T]):
     """A bound operation: `call(…)` blocks for the reply, `await call.aio(…)` does not block."""
 
     def __init__(
@@ -71,12 +71,12 @@ class Call(Documented, Generic[P, T]):
         return future.result()
 
     def aio(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
-        return to_await(self._aio(*args, **kwargs), self.__name__)
+        return name_coroutine(self._aio(*args, **kwargs), self.__name__)
 
     async def _aio(self, *args: P.args, **kwargs: P.kwargs) -> T:
         import asyncio  # noqa: PLC0415 - slow to import, and only coroutines need it
 
-        from holdfast.engine.core.loop_wakeups import arrive  # noqa: PLC0415 - the same
+        from holdfast.engine.core.loop_wakeups import wait_in_loop  # noqa: PLC0415 - the same
 
         if is_inside_transaction():
             with declare_wait(f"{self.__name__}.aio(…)", self.submit, blocking=False):
@@ -84,21 +84,21 @@ class Call(Documented, Generic[P, T]):
         else:
             future = self.submit(*args, **kwargs)
         try:
-            await arrive(future)
+            await wait_in_loop(future)
         except asyncio.CancelledError:
             # When it is under way or written already, nobody else will hear what it gave.
             if not future.cancel():
-                future.add_done_callback(self._take_back)
+                future.add_done_callback(self._undo_late_reply)
             raise
         # Its own word, and not what was copied from it: it may still have to be made.
         return future.result()
 
-    def _take_back(self, future: Future[T]) -> None:
+    def _undo_late_reply(self, future: Future[T]) -> None:
         if self._undo is not None and future.exception() is None:
             self._undo(future.result())
 
 
-class Operation(Generic[S, P, T]):
+class OperationMethod(Generic[S, P, T]):
     """Turns a method that gives a Future into a `Call` on the instance it is reached through."""
 
     def __init__(self, method: Callable[Concatenate[S, P], Future[T]]) -> None:
@@ -112,30 +112,32 @@ class Operation(Generic[S, P, T]):
         return undo
 
     @overload
-    def __get__(self, instance: None, owner: type[S]) -> Operation[S, P, T]: ...
+    def __get__(self, instance: None, owner: type[S]) -> OperationMethod[S, P, T]: ...
 
     @overload
-    def __get__(self, instance: S, owner: type[S]) -> Call[P, T]: ...
+    def __get__(self, instance: S, owner: type[S]) -> BoundOperation[P, T]: ...
 
-    def __get__(self, instance: S | None, owner: type[S]) -> Operation[S, P, T] | Call[P, T]:
+    def __get__(
+        self, instance: S | None, owner: type[S]
+    ) -> OperationMethod[S, P, T] | BoundOperation[P, T]:
         if instance is None:
             return self
-        undo = None if self._undo is None else _bound(self._undo, instance)
-        call = Call(_bound(self._method, instance), undo)
+        undo = None if self._undo is None else _bind(self._undo, instance)
+        call = BoundOperation(_bind(self._method, instance), undo)
         # Found there from now on, before this is asked again.
         instance.__dict__[self._method.__name__] = call
         return call
 
 
-def to_await(made: Coroutine[Any, Any, T], name: str) -> Coroutine[Any, Any, T]:
+def name_coroutine(made: Coroutine[Any, Any, T], name: str) -> Coroutine[Any, Any, T]:
     """Name a coroutine so that Python's warning, where nobody awaits it, says what to write."""
     named = cast("CoroutineType[Any, Any, T]", made)
     named.__qualname__ = f"….{name}.aio(…); write `await ….{name}.aio(…)`, or `….{name}(…)`:"
     return made
 
 
-def operation(method: Callable[Concatenate[S, P], Future[T]]) -> Operation[S, P, T]:
-    return Operation(method)
+def operation(method: Callable[Concatenate[S, P], Future[T]]) -> OperationMethod[S, P, T]:
+    return OperationMethod(method)
 
 
 def refuse_to_wait_in_writer(name: str) -> None:
@@ -146,7 +148,7 @@ def refuse_to_wait_in_writer(name: str) -> None:
         )
 
 
-class Read(Documented, Generic[P, T]):
+class BoundRead(DocumentedMethod, Generic[P, T]):
     """A bound look at the store: `read(…)` blocks, `await read.aio(…)` leaves it to a thread."""
 
     def __init__(self, look: Callable[P, T]) -> None:
@@ -160,10 +162,10 @@ class Read(Documented, Generic[P, T]):
         import asyncio  # noqa: PLC0415 - slow to import, and only coroutines need it
 
         look = partial(self._look, *args, **kwargs)
-        return to_await(asyncio.to_thread(look), self.__name__)
+        return name_coroutine(asyncio.to_thread(look), self.__name__)
 
 
-class Reading(Generic[S, P, T]):
+class ReadMethod(Generic[S, P, T]):
     """Turns a method that looks into a `Read` on the instance it is reached through."""
 
     def __init__(self, method: Callable[Concatenate[S, P], T]) -> None:
@@ -171,36 +173,36 @@ class Reading(Generic[S, P, T]):
         self.__doc__ = method.__doc__
 
     @overload
-    def __get__(self, instance: None, owner: type[S]) -> Reading[S, P, T]: ...
+    def __get__(self, instance: None, owner: type[S]) -> ReadMethod[S, P, T]: ...
 
     @overload
-    def __get__(self, instance: S, owner: type[S]) -> Read[P, T]: ...
+    def __get__(self, instance: S, owner: type[S]) -> BoundRead[P, T]: ...
 
-    def __get__(self, instance: S | None, owner: type[S]) -> Reading[S, P, T] | Read[P, T]:
-        return self if instance is None else Read(_bound(self._method, instance))
-
-
-def reading(method: Callable[Concatenate[S, P], T]) -> Reading[S, P, T]:
-    return Reading(method)
+    def __get__(self, instance: S | None, owner: type[S]) -> ReadMethod[S, P, T] | BoundRead[P, T]:
+        return self if instance is None else BoundRead(_bind(self._method, instance))
 
 
-def _bound(method: Callable[Concatenate[S, P], T], instance: S) -> Callable[P, T]:
+def reading(method: Callable[Concatenate[S, P], T]) -> ReadMethod[S, P, T]:
+    return ReadMethod(method)
+
+
+def _bind(method: Callable[Concatenate[S, P], T], instance: S) -> Callable[P, T]:
     bound: Callable[P, T] = MethodType(method, instance)
     return bound
 
 
-def then(future: Future[T], change: Callable[[T], U]) -> Future[U]:
+def map_future(future: Future[T], change: Callable[[T], U]) -> Future[U]:
     """The future of what `change` makes of another future's result."""
     changed: Future[U] = follow_future(future)
 
     def finish(finished: Future[T]) -> None:
-        settle(changed, lambda: change(finished.result()))
+        settle_future(changed, lambda: change(finished.result()))
 
     future.add_done_callback(finish)
     return changed
 
 
-def gather(futures: Sequence[Future[Any]]) -> Future[list[Any]]:
+def gather_futures(futures: Sequence[Future[Any]]) -> Future[list[Any]]:
     """The future of all results in order; the first error is its error."""
     if not futures:
         nothing: Future[list[Any]] = Future()
@@ -212,14 +214,14 @@ def gather(futures: Sequence[Future[Any]]) -> Future[list[Any]]:
 
     def finish(_: Future[Any]) -> None:
         if next(ended) == len(futures):
-            settle(gathered, lambda: [future.result() for future in futures])
+            settle_future(gathered, lambda: [future.result() for future in futures])
 
     for future in futures:
         future.add_done_callback(finish)
     return gathered
 
 
-def ask_each(
+def submit_each(
     given: Sequence[T],
     make: Callable[[T], U],
     submit: Callable[[Sequence[U]], list[Future[Any]]],
@@ -237,7 +239,7 @@ def ask_each(
     return [replies[place] for place in range(len(given))]
 
 
-def settle(future: Future[T], make: Callable[[], T]) -> None:
+def settle_future(future: Future[T], make: Callable[[], T]) -> None:
     """Give a future what `make` gives or raises; nobody waits for one that was cancelled."""
     if not future.set_running_or_notify_cancel():
         return

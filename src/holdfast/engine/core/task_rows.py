@@ -9,8 +9,8 @@ from typing import overload
 
 from holdfast.model.trace import Trace
 
-LEAST = 500
-ID = 22
+BASE_SIZE = 500
+ID_SIZE = 22
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,18 +57,18 @@ class TaskRow:
 
     @property
     def size(self) -> int:
-        return LEAST + len(self.payload) + len(self.title) + ID * len(self.needs)
+        return BASE_SIZE + len(self.payload) + len(self.title) + ID_SIZE * len(self.needs)
 
 
 # What a task has where nothing else is said.
-PLAIN = {each.name: each.default for each in fields(TaskRow) if each.default is not MISSING}
+TASK_DEFAULTS = {each.name: each.default for each in fields(TaskRow) if each.default is not MISSING}
 
 
 RUN_PREFIX = "run:"
 TASK_PREFIX = "task:"
 
 # The fields of a task in the order of the columns of `insert_tasks`.
-columns = itemgetter(
+column_values = itemgetter(
     *("id", "kind", "run_id", "parent_id", "step", "title", "agent", "status", "scheduled_for"),
     *("priority", "position", "tags", "key", "body_digest", "concurrency_key", "max_attempts"),
     *("max_lost", "backoff", "backoff_max", "timeout", "payload", "parent_epoch", "item"),
@@ -78,7 +78,7 @@ columns = itemgetter(
 
 
 @dataclass(kw_only=True, slots=True)
-class Sheet:
+class TaskInserts:
     """The rows of tasks, and what is to follow from them."""
 
     rows: list[tuple[object, ...]] = field(default_factory=list)
@@ -92,7 +92,7 @@ class Sheet:
     ready: list[str] = field(default_factory=list)
 
     def add(self, task: TaskRow, actor: str, *, waits: bool, run_holds: int) -> None:
-        self.rows.append((*columns(vars(task)), waits, run_holds, actor))
+        self.rows.append((*column_values(vars(task)), waits, run_holds, actor))
         if task.status == "queued":
             self.wakes = True
             if not waits:
@@ -109,49 +109,51 @@ class Sheet:
 
     def add_run(self, tasks: Sequence[TaskRow], actor: str, run_holds: int) -> None:
         """Add all tasks of a new run, of which each waits that needs another."""
-        if type(tasks) is Drawn:
-            tasks.stencil.stamp(self, tasks, actor, run_holds)
+        if type(tasks) is TemplatedTasks:
+            tasks.stencil.add_rows(self, tasks, actor, run_holds)
             return
         for task in tasks:
             self.add(task, actor, waits=bool(task.needs), run_holds=run_holds)
 
 
-class Stencil:
+class RowTemplate:
     """The sheet of one body, put down for each run with its own ids."""
 
     def __init__(self, tasks: Sequence[TaskRow]) -> None:
         """Of tasks as they are for a run without an id; none may verify another."""
-        sheet = Sheet()
-        sheet.add_run(tasks, "", 0)
+        inserts = TaskInserts()
+        inserts.add_run(tasks, "", 0)
         self.tasks = tasks
-        self.size = measure(tasks)
+        self.size = measure_tasks(tasks)
         self.places = {task.id: place for place, task in enumerate(tasks)}
         # Between its id and its run stands the kind, behind the rest what each run has of its own.
-        self._rows = [(row[1], row[3:-2]) for row in sheet.rows]
-        self._needs = [(self.places[one], self.places[other]) for one, other, _ in sheet.needs]
-        self._ready = [self.places[each] for each in sheet.ready]
-        self._to_evaluate = [self.places[each] for each in sheet.to_evaluate]
-        self._sheet = sheet
+        self._rows = [(row[1], row[3:-2]) for row in inserts.rows]
+        self._needs = [(self.places[one], self.places[other]) for one, other, _ in inserts.needs]
+        self._ready = [self.places[each] for each in inserts.ready]
+        self._to_evaluate = [self.places[each] for each in inserts.to_evaluate]
+        self._inserts = inserts
 
-    def stamp(self, sheet: Sheet, drawn: Drawn, actor: str, run_holds: int) -> None:
-        ids, run_id = drawn.ids, drawn.run_id
-        sheet.rows += [
+    def add_rows(
+        self, inserts: TaskInserts, tasks: TemplatedTasks, actor: str, run_holds: int
+    ) -> None:
+        ids, run_id = tasks.ids, tasks.run_id
+        inserts.rows += [
             (identifier, kind, run_id, *rest, run_holds, actor)
             for identifier, (kind, rest) in zip(ids, self._rows, strict=True)
         ]
-        sheet.needs += [(ids[one], ids[other], 1) for one, other in self._needs]
-        sheet.to_evaluate += [ids[each] for each in self._to_evaluate]
-        sheet.ready += [ids[each] for each in self._ready]
-        sheet.slots |= self._sheet.slots
-        sheet.wakes = sheet.wakes or self._sheet.wakes
+        inserts.needs += [(ids[one], ids[other], 1) for one, other in self._needs]
+        inserts.to_evaluate += [ids[each] for each in self._to_evaluate]
+        inserts.ready += [ids[each] for each in self._ready]
+        inserts.slots |= self._inserts.slots
+        inserts.wakes = inserts.wakes or self._inserts.wakes
 
 
-class Drawn(Sequence[TaskRow]):
+class TemplatedTasks(Sequence[TaskRow]):
     """The tasks of one run, whose rows are written when they are inserted, and not before."""
 
     __slots__ = ("ids", "run_id", "stencil")
 
-    def __init__(self, stencil: Stencil, ids: Sequence[str], run_id: str) -> None:
+    def __init__(self, stencil: RowTemplate, ids: Sequence[str], run_id: str) -> None:
         self.stencil = stencil
         self.ids = ids
         self.run_id = run_id
@@ -173,6 +175,8 @@ class Drawn(Sequence[TaskRow]):
         return replace(task, id=self.ids[place], run_id=self.run_id, needs=needs)
 
 
-def measure(tasks: Sequence[TaskRow]) -> int:
+def measure_tasks(tasks: Sequence[TaskRow]) -> int:
     """About how many bytes tasks have to send."""
-    return tasks.stencil.size if type(tasks) is Drawn else sum([task.size for task in tasks])
+    return (
+        tasks.stencil.size if type(tasks) is TemplatedTasks else sum([task.size for task in tasks])
+    )

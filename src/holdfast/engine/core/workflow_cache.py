@@ -13,11 +13,11 @@ from holdfast.model.workflow.step import Step, all_steps
 from holdfast.model.workflow.step_template import steps_in_texts
 from holdfast.store.database import Transaction
 
-KEPT = 1_000
+KEPT_VERSIONS = 1_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Scripted:
+class FileStep:
     """A step of a workflow file, the steps its texts name, and what those declare to give."""
 
     step: Step
@@ -28,7 +28,7 @@ class Scripted:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Graph:
     steps: dict[str, Step]
-    scripted: dict[str, Scripted]
+    scripted: dict[str, FileStep]
 
 
 class WorkflowCache:
@@ -40,7 +40,7 @@ class WorkflowCache:
         """One step of a version, wherever it stands in it."""
         return self._graph(tx, workflow, version).steps[name]
 
-    def scripted(self, tx: Transaction, workflow: str, version: str) -> dict[str, Scripted]:
+    def scripted(self, tx: Transaction, workflow: str, version: str) -> dict[str, FileStep]:
         """The steps of a version that have work written down; of Python functions, none."""
         return self._graph(tx, workflow, version).scripted
 
@@ -52,7 +52,7 @@ class WorkflowCache:
             if not rows:
                 raise Unresolved(f"this store knows no version {version} of the workflow {name!r}")
             found = read_workflow(rows[0]["definition"])
-            if len(self._workflows) >= KEPT:
+            if len(self._workflows) >= KEPT_VERSIONS:
                 self._workflows.clear()
             self._workflows[name, version] = found
         return found
@@ -61,19 +61,19 @@ class WorkflowCache:
         found = self._graphs.get((workflow, version))
         if found is None:
             rows = tx.read("workflow_definition", name=workflow, version=version)
-            found = _read(rows[0]["definition"])
-            if len(self._graphs) >= KEPT:
+            found = _read_graph(rows[0]["definition"])
+            if len(self._graphs) >= KEPT_VERSIONS:
                 self._graphs.clear()
             self._graphs[workflow, version] = found
         return found
 
 
-def _read(definition: str) -> _Graph:
+def _read_graph(definition: str) -> _Graph:
     steps = {step.id: step for step in all_steps(read_steps(definition))}
     return _Graph(
         steps=steps,
         scripted={
-            name: Scripted(
+            name: FileStep(
                 step=step,
                 work=step.work,
                 wanted={each: _outputs(steps[each]) for each in sorted(steps_in_texts(step))},

@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from holdfast.engine.core.task_rows import PLAIN, TASK_PREFIX, Drawn, Stencil, TaskRow
+from holdfast.engine.core.task_rows import (
+    TASK_DEFAULTS,
+    TASK_PREFIX,
+    RowTemplate,
+    TaskRow,
+    TemplatedTasks,
+)
 from holdfast.ids import Ids
 from holdfast.model.frozen_record import make_record
 from holdfast.model.retry import RetryPolicy, positive_microseconds, to_microseconds
@@ -19,12 +25,12 @@ from holdfast.model.workflow.step import Concurrency, Step, effective_needs, out
 from holdfast.model.workflow.step_template import needs_later_values, render_key, render_title
 from holdfast.model.workflow.template import Variables
 
-KEPT = 1_000
-KEPT_STENCILS = 20
+KEPT_BLUEPRINTS = 1_000
+KEPT_ROW_TEMPLATES = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class TaskContainer:
     """Where new tasks belong: a run, and the item of a loop they are the body of."""
 
     run_id: str
@@ -33,16 +39,18 @@ class Place:
     parent_epoch: int | None = None
     item: int | None = None
     # What texts can name before any of these tasks is done; asked where there are such texts.
-    scope: Callable[[], Variables] = dict
+    variables: Callable[[], Variables] = dict
 
 
-def draw(steps: tuple[Step, ...], place: Place, ids: Ids) -> tuple[TaskRow, ...]:
-    return _blueprint(steps).draw(place, ids.tasks(len(steps)))
+def make_task_rows(
+    steps: tuple[Step, ...], container: TaskContainer, ids: Ids
+) -> tuple[TaskRow, ...]:
+    return _blueprint(steps).make_task_rows(container, ids.tasks(len(steps)))
 
 
-def draw_run(steps: tuple[Step, ...], place: Place, ids: Ids) -> Sequence[TaskRow]:
+def make_run_rows(steps: tuple[Step, ...], container: TaskContainer, ids: Ids) -> Sequence[TaskRow]:
     """The tasks of a new run, drawn when they are inserted where nothing of them is told by it."""
-    return _blueprint(steps).draw_run(place, ids.tasks(len(steps)))
+    return _blueprint(steps).make_run_rows(container, ids.tasks(len(steps)))
 
 
 class Blueprint:
@@ -55,28 +63,32 @@ class Blueprint:
         self._needs = [tuple(places[need] for need in needs[step.id]) for step in steps]
         subjects = [step.verifies for step in steps]
         self._verified = [None if each is None else places[each] for each in subjects]
-        self._values = [_common(step, gives=step.id in giving) for step in steps]
+        self._values = [_values_of_step(step, gives=step.id in giving) for step in steps]
         self._groups = [step.kind is TaskKind.GROUP for step in steps]
-        self._told = any(_is_told(step) for step in steps)
+        self._has_texts_to_render = any(_has_texts_to_render(step) for step in steps)
         # By the priorities of runs, which are few.
-        self._stencils: dict[int, Stencil] = {}
+        self._row_templates: dict[int, RowTemplate] = {}
 
-    def draw_run(self, place: Place, known: Sequence[str]) -> Sequence[TaskRow]:
-        if self._told or any(each is not None for each in self._verified):
-            return self.draw(place, known)
-        stencil = self._stencils.get(place.priority)
-        if stencil is None:
-            if len(self._stencils) >= KEPT_STENCILS:
-                self._stencils.clear()
-            nowhere = Place(run_id="", priority=place.priority)
-            tasks = self.draw(nowhere, [step.id for step in self.steps])
-            stencil = self._stencils[place.priority] = Stencil(tasks)
-        return Drawn(stencil, known, place.run_id)
+    def make_run_rows(self, container: TaskContainer, ids: Sequence[str]) -> Sequence[TaskRow]:
+        if self._has_texts_to_render or any(each is not None for each in self._verified):
+            return self.make_task_rows(container, ids)
+        template = self._row_templates.get(container.priority)
+        if template is None:
+            if len(self._row_templates) >= KEPT_ROW_TEMPLATES:
+                self._row_templates.clear()
+            nowhere = TaskContainer(run_id="", priority=container.priority)
+            tasks = self.make_task_rows(nowhere, [step.id for step in self.steps])
+            template = self._row_templates[container.priority] = RowTemplate(tasks)
+        return TemplatedTasks(template, ids, container.run_id)
 
-    def draw(self, place: Place, known: Sequence[str]) -> tuple[TaskRow, ...]:
-        common = self._values if not self._told else self._tell(place.scope())
-        run_id, priority, item = place.run_id, place.priority, place.item
-        parent_id, parent_epoch = place.parent_id, place.parent_epoch
+    def make_task_rows(self, container: TaskContainer, ids: Sequence[str]) -> tuple[TaskRow, ...]:
+        common = (
+            self._values
+            if not self._has_texts_to_render
+            else self._render_values(container.variables())
+        )
+        run_id, priority, item = container.run_id, container.priority, container.item
+        parent_id, parent_epoch = container.parent_id, container.parent_epoch
         return tuple(
             [
                 make_record(
@@ -88,61 +100,61 @@ class Blueprint:
                         "parent_id": parent_id,
                         "parent_epoch": parent_epoch,
                         "item": None if group else item,
-                        "needs": tuple([known[need] for need in needs]) if needs else (),
+                        "needs": tuple([ids[need] for need in needs]) if needs else (),
                         "priority": priority + values["priority"],
-                        "verifies": None if verified is None else known[verified],
+                        "verifies": None if verified is None else ids[verified],
                     },
                 )
                 for identifier, needs, values, group, verified in zip(
-                    known, self._needs, common, self._groups, self._verified, strict=True
+                    ids, self._needs, common, self._groups, self._verified, strict=True
                 )
             ]
         )
 
-    def _tell(self, scope: Variables) -> list[dict[str, Any]]:
+    def _render_values(self, variables: Variables) -> list[dict[str, Any]]:
         return [
-            values | _tell(step, scope) if _is_told(step) else values
+            values | _render_texts(step, variables) if _has_texts_to_render(step) else values
             for step, values in zip(self.steps, self._values, strict=True)
         ]
 
 
-_kept: dict[int, Blueprint] = {}
+_blueprints: dict[int, Blueprint] = {}
 
 
 def _blueprint(steps: tuple[Step, ...]) -> Blueprint:
     """By identity, for to hash a graph takes longer than to draw it; it keeps the steps alive."""
-    found = _kept.get(id(steps))
+    found = _blueprints.get(id(steps))
     if found is None:
-        if len(_kept) >= KEPT:
-            _kept.clear()
-        found = _kept[id(steps)] = Blueprint(steps)
+        if len(_blueprints) >= KEPT_BLUEPRINTS:
+            _blueprints.clear()
+        found = _blueprints[id(steps)] = Blueprint(steps)
     return found
 
 
-def _is_told(step: Step) -> bool:
+def _has_texts_to_render(step: Step) -> bool:
     """Whether what people read of it, or what it is counted by, is made from its run."""
     if step.work is None:
         return False
     return bool(step.title or step.approval or step.concurrency)
 
 
-def _tell(step: Step, scope: Variables) -> dict[str, Any]:
+def _render_texts(step: Step, variables: Variables) -> dict[str, Any]:
     """Its title and key as far as they are known; what is not is looked at before it starts."""
     told: dict[str, Any] = {}
     with suppress(Unresolved):
         if step.concurrency is not None:
             told["concurrency_key"] = None
-            told["concurrency_key"] = TASK_PREFIX + render_key(step.concurrency.key, scope)
+            told["concurrency_key"] = TASK_PREFIX + render_key(step.concurrency.key, variables)
     with suppress(Unresolved):
-        told["title"] = render_title(step, scope) or step.id
+        told["title"] = render_title(step, variables) or step.id
     return told
 
 
-def _common(step: Step, *, gives: bool) -> dict[str, Any]:
+def _values_of_step(step: Step, *, gives: bool) -> dict[str, Any]:
     work = step.work
     own = None if step.for_each is not None else step.title
     return {
-        **PLAIN,
+        **TASK_DEFAULTS,
         "kind": step.kind,
         "step": step.id,
         "title": own or step.approval or step.id,
@@ -157,15 +169,15 @@ def _common(step: Step, *, gives: bool) -> dict[str, Any]:
         "calls": step.calls,
         "max_rounds": step.max_rounds,
         "on_failure": step.on_failure.action,
-        **limits(step.retry, step.timeout, step.concurrency),
+        **encode_limits(step.retry, step.timeout, step.concurrency),
     }
 
 
-def limits(
+def encode_limits(
     retry: RetryPolicy, timeout: float | None, concurrency: Concurrency | None
 ) -> dict[str, Any]:
     """Budgets, time and concurrency in the terms of the store."""
-    return _budgets(retry) | {
+    return _encode_retry(retry) | {
         "timeout": None if timeout is None else positive_microseconds("timeout", timeout),
         "concurrency_key": None if concurrency is None else TASK_PREFIX + concurrency.key,
         "capacity": 1 if concurrency is None else concurrency.limit,
@@ -173,7 +185,7 @@ def limits(
 
 
 @lru_cache(maxsize=100)
-def _budgets(retry: RetryPolicy) -> dict[str, Any]:
+def _encode_retry(retry: RetryPolicy) -> dict[str, Any]:
     return {
         "max_attempts": retry.max_attempts,
         "max_lost": retry.max_lost,

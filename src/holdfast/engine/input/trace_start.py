@@ -19,7 +19,7 @@ T = TypeVar("T")
 CLOCK = SystemClock()
 
 
-class Starting:
+class StartTrace:
     """One call that starts runs or tasks: from before it is sent until its answer is read."""
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Starting:
         self._above = None if self._tracer is None else self._tracer.current()
         self._began = 0 if self._tracer is None else CLOCK.now()
 
-    def follow(self, new: N) -> N:
+    def add_trace(self, new: N) -> N:
         """The same, in the trace that it is asked for in."""
         if self._above is None or new.trace is not None:
             return new
@@ -38,18 +38,20 @@ class Starting:
         """The trace that it is asked for in."""
         return None if self._above is None else Trace(trace_id=self._above.trace_id)
 
-    def telling(self, read: Callable[[R], T], name: str, trace: Trace | None) -> Callable[[R], T]:
+    def record_when_read(
+        self, read: Callable[[R], T], name: str, trace: Trace | None
+    ) -> Callable[[R], T]:
         """The same as `read`, which has it be known that something was started."""
         if self._tracer is None:
             return read
 
         def told(reply: R) -> T:
-            self.tell(reply if isinstance(reply, CreateResult) else reply[0], name, trace)
+            self.record_start(reply if isinstance(reply, CreateResult) else reply[0], name, trace)
             return read(reply)
 
         return told
 
-    def tell(self, created: CreateResult, name: str, trace: Trace | None) -> None:
+    def record_start(self, created: CreateResult, name: str, trace: Trace | None) -> None:
         """Have it be known that something was started by this call."""
         if self._tracer is None or not created.created:
             return

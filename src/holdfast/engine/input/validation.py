@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from holdfast.engine.core.operation import Bounds, StartRun
-from holdfast.engine.core.task_rows import PLAIN, RUN_PREFIX, TaskRow
-from holdfast.engine.input.blueprint import Place, draw_run, limits, write_tags
+from holdfast.engine.core.operation import RunLimits, StartRun
+from holdfast.engine.core.task_rows import RUN_PREFIX, TASK_DEFAULTS, TaskRow
+from holdfast.engine.input.blueprint import TaskContainer, encode_limits, make_run_rows, write_tags
 from holdfast.engine.read import pages
 from holdfast.engine.read.step_texts import tell_run
 from holdfast.errors import InvalidInput
@@ -32,12 +32,12 @@ from holdfast.settings import MEBIBYTE
 
 MAX_TITLE = 500
 # How events call the worker that has done something for itself.
-OF_WORKER = "worker:"
+WORKER_PREFIX = "worker:"
 MAX_BATCH = 10_000
 MAX_BATCH_BYTES = 64 * MEBIBYTE
 MAX_INTEGER = pages.MAX_INTEGER
 JSON_SCALAR_LIMIT = 64 * 1024
-UNBOUNDED = Bounds()
+NO_RUN_LIMITS = RunLimits()
 
 T = TypeVar("T")
 
@@ -93,8 +93,10 @@ def hold(value: object) -> Hold:
 def actor(value: object, field: str = "actor") -> str:
     """Who asks, by a name that is no worker's: what a worker lifts is left to that worker."""
     name = clean_name(field, value)
-    if name.startswith(OF_WORKER):
-        reason = f"{name!r} begins with {OF_WORKER!r}, as workers are called; choose another name"
+    if name.startswith(WORKER_PREFIX):
+        reason = (
+            f"{name!r} begins with {WORKER_PREFIX!r}, as workers are called; choose another name"
+        )
         raise InvalidInput(field, reason)
     return name
 
@@ -114,33 +116,33 @@ def new_task(
     parent = _parent(task)
     later = task.scheduled_for
     scheduled = None if later is None else parse_moment("scheduled_for", later, now)
-    key = None if task.key is None else own_key(task.key)
+    key = None if task.key is None else caller_key(task.key)
     row = make_record(
         TaskRow,
         {
-            **PLAIN,
+            **TASK_DEFAULTS,
             "id": ids.task(),
             "parent_id": parent,
             "scheduled_for": scheduled,
             "key": key,
             "payload": payload,
-            **_described(task),
+            **_described_fields(task),
         },
     )
-    return row if key is None else replace(row, body_digest=body(row, later))
+    return row if key is None else replace(row, body_digest=body_digest(row, later))
 
 
-def alike(task: NewTask) -> dict[str, Any]:
+def shared_fields(task: NewTask) -> dict[str, Any]:
     """What tasks have in common that differ in id, payload and key, in the terms of the store."""
     instance("task", task, NewTask)
-    return {**PLAIN, "parent_id": _parent(task), **_described(task)}
+    return {**TASK_DEFAULTS, "parent_id": _parent(task), **_described_fields(task)}
 
 
 def _parent(task: NewTask) -> str | None:
     return None if task.parent is None else task_id(task.parent, "parent")
 
 
-def _described(task: NewTask) -> dict[str, Any]:
+def _described_fields(task: NewTask) -> dict[str, Any]:
     return {
         "step": None if task.step is None else clean_name("step", task.step),
         "title": title(task.title),
@@ -162,7 +164,7 @@ def _queued(task: NewTask) -> bool:
     return flag("enqueue", task.enqueue) and not flag("plan", task.plan)
 
 
-def own_key(value: object) -> str:
+def caller_key(value: object) -> str:
     """A key of the caller's own: none that could stand in for what a hook or a tick makes."""
     key = clean_key("key", value)
     for prefix, maker in ((HOOK_PREFIX, "hooks"), (SCHEDULE_PREFIX, "schedules")):
@@ -172,7 +174,7 @@ def own_key(value: object) -> str:
     return key
 
 
-def own_child(row: TaskRow) -> None:
+def refuse_inherited_fields(row: TaskRow) -> None:
     """Refuse, of what a running task makes, what it has from that one."""
     for field, given in (("needs", row.needs), ("parent", row.parent_id), ("key", row.key)):
         if given:
@@ -180,7 +182,7 @@ def own_child(row: TaskRow) -> None:
             raise InvalidInput(field, f"{reason} one name; leave {field} out")
 
 
-def batch(rows: Iterable[TaskRow]) -> tuple[TaskRow, ...]:
+def bounded_batch(rows: Iterable[TaskRow]) -> tuple[TaskRow, ...]:
     """The tasks of one commit, which is all or nothing: refused when they are too much for one."""
     kept: list[TaskRow] = []
     size = 0
@@ -201,7 +203,7 @@ def new_run(
     workflow = instance("workflow", run.workflow, Workflow)
     filled = fill_input(workflow, run.input)
     given = encode_json("input", filled, limit=max_payload)
-    key = tick if run.key is None else own_key(run.key)
+    key = tick if run.key is None else caller_key(run.key)
     priority = signed("priority", run.priority)
     identifier = ids.run()
     concurrency, slot = workflow.concurrency, render_run_key(workflow, filled)
@@ -211,7 +213,7 @@ def new_run(
 
     if workflow.steps_known_at_start:
         check_texts(workflow, scope())
-    place = make_record(Place, {"run_id": identifier, "priority": priority, "scope": scope})
+    place = make_record(TaskContainer, {"run_id": identifier, "priority": priority, "scope": scope})
     return make_record(
         StartRun,
         {
@@ -221,16 +223,16 @@ def new_run(
             "definition": workflow.definition,
             "key": key,
             # A key is for this body alone.
-            "body_digest": "" if key is None else _run_body(run, given, priority),
+            "body_digest": "" if key is None else _run_body_digest(run, given, priority),
             "input": given,
             "priority": priority,
             "concurrency_key": None if slot is None else RUN_PREFIX + slot,
             "capacity": 1 if concurrency is None else concurrency.limit,
-            "tasks": draw_run(workflow.steps, place, ids),
+            "tasks": make_run_rows(workflow.steps, place, ids),
             "actor": actor_name,
             "called": workflow.definitions,
             "trace": _trace(run.trace),
-            "bounds": _bounds(run),
+            "bounds": _run_limits(run),
         },
     )
 
@@ -239,14 +241,14 @@ def _trace(given: object) -> Trace | None:
     return None if given is None else clean_trace("trace", given)
 
 
-def _bounds(run: NewRun) -> Bounds:
+def _run_limits(run: NewRun) -> RunLimits:
     workflow = run.workflow
     if workflow.declared is None and workflow.deadline is None and run.deadline is None:
-        return UNBOUNDED
+        return NO_RUN_LIMITS
     declared = Budget() if workflow.declared is None else workflow.declared.budget or Budget()
     usd, each, most = declared.usd, declared.usd_per_attempt, declared.attempts
     seconds = workflow.deadline if run.deadline is None else run.deadline
-    return Bounds(
+    return RunLimits(
         usd=None if usd is None else to_millionths("budget.usd", usd),
         usd_per_attempt=None if each is None else to_millionths("budget.usd_per_attempt", each),
         attempts=None if most is None else count("budget.attempts", most),
@@ -254,7 +256,7 @@ def _bounds(run: NewRun) -> Bounds:
     )
 
 
-def _run_body(run: NewRun, given: str, priority: int) -> str:
+def _run_body_digest(run: NewRun, given: str, priority: int) -> str:
     """The digest of what was asked for; without a deadline of its own, as it always was."""
     own = () if run.deadline is None else (str(run.deadline),)
     return digest(run.workflow.name, given, str(priority), *own)
@@ -264,7 +266,7 @@ def _limits(task: NewTask) -> dict[str, Any]:
     retry = instance("retry", task.retry, RetryPolicy)
     if task.concurrency is not None:
         instance("concurrency", task.concurrency, Concurrency)
-    return limits(retry, task.timeout, task.concurrency)
+    return encode_limits(retry, task.timeout, task.concurrency)
 
 
 def edits(changes: object, *, max_payload: int, now: Callable[[], int]) -> dict[str, object]:
@@ -291,7 +293,7 @@ def edits(changes: object, *, max_payload: int, now: Callable[[], int]) -> dict[
     return {name: readers[name](value) for name, value in changes.items()}
 
 
-def pairs(field: str, graph: object) -> tuple[tuple[str, str], ...]:
+def need_pairs(field: str, graph: object) -> tuple[tuple[str, str], ...]:
     """Who needs whom, from a mapping of tasks to what each needs."""
     if not isinstance(graph, Mapping):
         raise InvalidInput(field, f"must be a mapping, not {type(graph).__name__}")
@@ -302,12 +304,12 @@ def pairs(field: str, graph: object) -> tuple[tuple[str, str], ...]:
     )
 
 
-def body(row: TaskRow, scheduled_for: Moment | None = None) -> str:
+def body_digest(row: TaskRow, scheduled_for: Moment | None = None) -> str:
     """The digest of what was asked for, however it was written; "in 2s" is the same each time."""
-    return digest(row.payload, *asked_besides(row, scheduled_for))
+    return digest(row.payload, *body_parts(row, scheduled_for))
 
 
-def asked_besides(row: TaskRow, scheduled_for: Moment | None = None) -> tuple[str, str, str]:
+def body_parts(row: TaskRow, scheduled_for: Moment | None = None) -> tuple[str, str, str]:
     """What was asked for besides the payload."""
     waits = is_duration(scheduled_for)
     when = parse_duration("scheduled_for", scheduled_for) if waits else row.scheduled_for

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.engine.core.operation import FORGED, Complete, Fail, Release, Report
+from holdfast.engine.core.operation import FORGED_FENCE, Complete, Fail, Release, Report
 from holdfast.model.event import read_event_data, read_outcome
 from holdfast.model.result import GIVEN_BACK, Refusal, TransitionResult
 from holdfast.model.text import digest
@@ -62,7 +62,7 @@ def answer_guard(report: Report, record: Row) -> TransitionResult:
         return refuse(Refusal.NOT_FOUND, None)
     if _is_live(fence, record):
         return TransitionResult(ok=True, status=status)
-    if fence == FORGED:
+    if fence == FORGED_FENCE:
         return refuse(Refusal.STALE_TOKEN, status, _late(report, record))
     outcome, _ = _ending(record)
     reasons = {
@@ -104,7 +104,7 @@ def _said(report: Report) -> tuple[str, str] | None:
 
 
 def _late(report: Report, record: Row) -> str:
-    if report.fence == FORGED:
+    if report.fence == FORGED_FENCE:
         return "this is no token of this task; send the one that came with it when it was claimed"
     outcome, _ = _ending(record)
     if outcome == "released":

@@ -14,7 +14,7 @@ from typing import Any
 
 from holdfast.engine.core.run_cache import RunCache, RunFacts
 from holdfast.engine.core.unit_of_work import UnitOfWork
-from holdfast.engine.core.workflow_cache import Scripted, WorkflowCache
+from holdfast.engine.core.workflow_cache import FileStep, WorkflowCache
 from holdfast.engine.read.records import read_value
 from holdfast.model import json_schema, verdict
 from holdfast.model.status import TaskKind
@@ -35,7 +35,7 @@ class Script:
     `run` has the run's id, workflow, key and input; `around` the item it is in, if any.
     """
 
-    scripted: Scripted
+    scripted: FileStep
     run: RunFacts
     seen: Mapping[str, Row] = field(default_factory=dict)
     around: Row | None = None
@@ -103,7 +103,7 @@ def is_step(row: Row) -> bool:
     return row["parent_epoch"] is None or row["item"] is not None
 
 
-def gather(tx: Transaction, tasks: Iterable[tuple[Row, Scripted, RunFacts]]) -> dict[str, Script]:
+def gather(tx: Transaction, tasks: Iterable[tuple[Row, FileStep, RunFacts]]) -> dict[str, Script]:
     """Scripts for tasks, each with its run, read together; the items around them too."""
     chosen = list(tasks)
     wanted = [(row["id"], name) for row, scripted, _ in chosen for name in scripted.wanted]
@@ -164,7 +164,7 @@ def step_of(work: UnitOfWork, row: Row) -> Step:
 
 
 def facts_of(work: UnitOfWork, row: Row) -> RunFacts:
-    return work.run_cache.of(work.tx, (row["run_id"],))[row["run_id"]]
+    return work.run_cache.read_facts(work.tx, (row["run_id"],))[row["run_id"]]
 
 
 def tell_asked(tx: Transaction, rows: Sequence[Row]) -> dict[str, str]:
@@ -174,7 +174,7 @@ def tell_asked(tx: Transaction, rows: Sequence[Row]) -> dict[str, str]:
     wrote down then says nothing any more once that begins again.
     """
     waiting = [row for row in rows if row["blocked"] and row["conditional"]]
-    runs = RunCache().of(tx, [row["run_id"] for row in waiting]) if waiting else {}
+    runs = RunCache().read_facts(tx, [row["run_id"] for row in waiting]) if waiting else {}
     graphs = WorkflowCache()
     known = {each: graphs.scripted(tx, run.workflow, run.version) for each, run in runs.items()}
     scripts = gather(

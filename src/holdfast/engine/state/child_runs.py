@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.engine.core.operation import Caller, StartRun
+from holdfast.engine.core.operation import RunCaller, StartRun
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
 from holdfast.engine.read.step_texts import Script
@@ -86,7 +86,7 @@ def _build_called_run(work: UnitOfWork, call: CallingTask) -> StartRun:
     run = NewRun(workflow=workflow, input=declared.input, priority=row["priority"])
     start = validation.new_run(run, work.ids, max_payload=MAX_RENDERED, actor_name=ACTOR)
     root = script.run.root_id or script.run.id
-    caller = Caller(task_id=row["id"], epoch=row["epoch"], root_id=root, depth=depth)
+    caller = RunCaller(task_id=row["id"], epoch=row["epoch"], root_id=root, depth=depth)
     return replace(
         start, caller=caller, concurrency_key=_concurrency_key(work, start, script.run.id)
     )

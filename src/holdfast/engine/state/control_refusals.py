@@ -10,7 +10,7 @@ from collections.abc import Collection
 from holdfast.engine.core.operation import (
     BlockTask,
     CancelTask,
-    Controlled,
+    ControlledTask,
     EditTask,
     EnqueueTask,
     ReopenTask,
@@ -47,7 +47,7 @@ def describe_superseded(tx: Transaction, task_id: str, run_id: str | None) -> tu
     return f"{SUPERSEDED}; {instead}", f'hf.why("{found["id"]}")'
 
 
-def _is_there_already(work: UnitOfWork, operation: Controlled, task: Row) -> bool:
+def _is_there_already(work: UnitOfWork, operation: ControlledTask, task: Row) -> bool:
     """Whether a task has already the status that the operation asks for."""
     status, planned = task["status"], task["planning_phase"] == PlanningPhase.FINALIZED
     match operation:
@@ -79,7 +79,7 @@ def _has_returned(work: UnitOfWork, task: Row, ended: Collection[str]) -> bool:
 
 
 def refuse_task(
-    work: UnitOfWork, operation: Controlled, task: Row, target: str
+    work: UnitOfWork, operation: ControlledTask, task: Row, target: str
 ) -> TransitionResult:
     """Refuse an operation on a task that exists, with the reason that its state gives."""
     reason, status = Refusal.INVALID_TRANSITION, task["status"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from holdfast.engine.core.operation import Caller, CreateTasks, StartRun
-from holdfast.engine.core.task_rows import Sheet, TaskRow
+from holdfast.engine.core.operation import CreateTasks, RunCaller, StartRun
+from holdfast.engine.core.task_rows import TaskInserts, TaskRow
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.state import plans, slots, superseded_needs
 from holdfast.errors import HoldfastError, InvalidInput, InvalidNow, KeyConflict, NotFound
@@ -125,13 +125,13 @@ def insert_tasks(
     *,
     run_holds: int,
 ) -> None:
-    sheet = Sheet()
+    sheet = TaskInserts()
     for task, actor in tasks:
         sheet.add(task, actor, waits=_has_open_needs(task, known), run_holds=run_holds)
     _insert_task_rows(work, sheet)
 
 
-def _insert_task_rows(work: UnitOfWork, sheet: Sheet) -> None:
+def _insert_task_rows(work: UnitOfWork, sheet: TaskInserts) -> None:
     if not sheet.rows:
         return
     _define_slots(work, sheet.slots)
@@ -202,7 +202,7 @@ def _insert_runs(work: UnitOfWork, new: Sequence[StartRun]) -> None:
     )
     _check_buried_keys(work, "run", keys)
     _insert_traces(work, [(run.run_id, run.trace) for run in new if run.trace])
-    sheet = Sheet()
+    sheet = TaskInserts()
     for run in new:
         sheet.add_run(run.tasks, run.actor, _first_holds(run))
     _insert_task_rows(work, sheet)
@@ -220,7 +220,7 @@ def _check_buried_keys(work: UnitOfWork, kind: str, keys: set[str]) -> None:
         raise Contended(message)
 
 
-def _caller_columns(caller: Caller | None) -> tuple[str | None, int | None, str | None, int]:
+def _caller_columns(caller: RunCaller | None) -> tuple[str | None, int | None, str | None, int]:
     if caller is None:
         return (None, None, None, 0)
     return (caller.task_id, caller.epoch, caller.root_id, caller.depth)

@@ -58,5 +58,5 @@ def _nothing_may_come_first(work: UnitOfWork) -> bool:
 
 def _locked_runs(work: UnitOfWork) -> list[str]:
     """The runs that the reports have locked; none of them if one run does not stand alone."""
-    runs = work.run_cache.of(work.tx, work.runs_with_usage).values()
+    runs = work.run_cache.read_facts(work.tx, work.runs_with_usage).values()
     return sorted(run.id for run in runs) if all(run.stands_alone for run in runs) else []

@@ -12,10 +12,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
 from holdfast.engine.core.context import EngineContext
-from holdfast.engine.core.kept_totals import keep, refusal
+from holdfast.engine.core.kept_totals import find_refusal, keep_effects
 from holdfast.engine.core.operation import Keys, Operation, Report
 from holdfast.engine.core.sync_async import operation
-from holdfast.engine.core.task_rows import TaskRow, measure
+from holdfast.engine.core.task_rows import TaskRow, measure_tasks
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
 from holdfast.engine.read.report_refusals import answer_renewal, answer_report, refuse
@@ -90,7 +90,7 @@ class Spawn(Report):
 
     @property
     def size(self) -> int:
-        return measure(self.tasks)
+        return measure_tasks(self.tasks)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,7 +115,7 @@ def record_effects(
     work: UnitOfWork, reports: Sequence[RecordEffect]
 ) -> list[EffectRecord | HoldfastError]:
     effects = [(r.task_id, r.fence, r.name, r.value, r.beside) for r in reports]
-    kept = keep(work.tx, work.bounds, effects)
+    kept = keep_effects(work.tx, work.bounds, effects)
     return [
         EffectRecord(answer=TransitionResult(ok=True, status="running"), value=json.loads(r.value))
         if (r.task_id, r.name) in kept
@@ -129,7 +129,7 @@ def _explain_unkept(work: UnitOfWork, report: RecordEffect) -> EffectRecord | Ho
     if known.found or not known.answer.ok:
         return known
     effect, size = (report.task_id, report.fence, report.name), len(report.value.encode())
-    return refusal(work.tx, work.bounds, effect, size + report.beside) or known
+    return find_refusal(work.tx, work.bounds, effect, size + report.beside) or known
 
 
 def record_notes(
@@ -140,12 +140,12 @@ def record_notes(
     Return the tasks that have no room for them.
     """
     effects = [(r.task_id, r.fence, name, value, 0) for r in reports for name, value in r.notes]
-    kept = keep(work.tx, work.bounds, effects) if effects else set()
+    kept = keep_effects(work.tx, work.bounds, effects) if effects else set()
     refused: dict[str, HoldfastError] = {}
     for task_id, fence, name, value, _ in effects:
         if (task_id, name) not in kept:
             effect = (task_id, fence, name)
-            no_room = refusal(work.tx, work.bounds, effect, len(value.encode()))
+            no_room = find_refusal(work.tx, work.bounds, effect, len(value.encode()))
             if no_room is not None:
                 refused[task_id] = no_room
     return refused
@@ -218,7 +218,7 @@ def take_signal(work: UnitOfWork, report: TakeSignal) -> EffectRecord:
     if not taken:
         return known
     value = _SIGNAL_TEMPLATE.replace("*", taken[0]["payload"], 1)
-    keep(work.tx, work.bounds, [(report.task_id, report.fence, report.name, value, 0)])
+    keep_effects(work.tx, work.bounds, [(report.task_id, report.fence, report.name, value, 0)])
     return replace(known, value=json.loads(value), found=True)
 
 
@@ -246,7 +246,7 @@ def spawn_tasks(work: UnitOfWork, report: Spawn) -> EffectRecord:
     )
     # The payloads of the children count against the bounds too, under the effect with their ids.
     effect = (report.task_id, report.fence, report.name, value, report.size)
-    keep(work.tx, work.bounds, [effect])
+    keep_effects(work.tx, work.bounds, [effect])
     return replace(known, value=ids, found=True)
 
 
@@ -263,7 +263,7 @@ def _find_effect(work: UnitOfWork, report: RecordEffect | TakeSignal | Spawn) ->
 
 
 def _require_room(work: UnitOfWork, report: TakeSignal | Spawn, size: int) -> None:
-    no_room = refusal(work.tx, work.bounds, (report.task_id, report.fence, report.name), size)
+    no_room = find_refusal(work.tx, work.bounds, (report.task_id, report.fence, report.name), size)
     if no_room is not None:
         raise no_room
 

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from holdfast.engine.core.context import EngineContext
-from holdfast.engine.core.kept_totals import Bounds, refusal
+from holdfast.engine.core.kept_totals import Bounds, find_refusal
 from holdfast.engine.core.sync_async import operation, reading
 from holdfast.engine.input import validation
 from holdfast.engine.state.durable import RecordEffect
@@ -80,5 +80,5 @@ class EffectOperations:
         held = self._held(task_id, token)
         effect = (held["task_id"], held["fence"], clean_key("name", name))
         bounds = Bounds.of(self._context.settings)
-        if no_room := self._context.view(lambda tx: refusal(tx, bounds, effect, size)):
+        if no_room := self._context.view(lambda tx: find_refusal(tx, bounds, effect, size)):
             raise no_room

@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.engine.core.run_cache import RunFacts
 from holdfast.engine.core.task_rows import TaskRow
 from holdfast.engine.core.unit_of_work import UnitOfWork
-from holdfast.engine.input.blueprint import Place, draw, limits
+from holdfast.engine.input.blueprint import TaskContainer, encode_limits, make_task_rows
 from holdfast.engine.read import step_texts
 from holdfast.engine.read.records import read_value
 from holdfast.engine.read.step_texts import Script, gather, tell_run
@@ -213,7 +213,7 @@ def _make_items(work: UnitOfWork, loop: Row, step: Step, values: list[Any]) -> N
             status="idle",
             priority=loop["priority"],
             payload=json.dumps(value, ensure_ascii=False, separators=(",", ":")),
-            **limits(RetryPolicy(), None, None),
+            **encode_limits(RetryPolicy(), None, None),
         )
         for place, value in enumerate(chosen)
     ]
@@ -230,17 +230,17 @@ def _make_items(work: UnitOfWork, loop: Row, step: Step, values: list[Any]) -> N
 
 
 def _draw_body(work: UnitOfWork, loop: Row, step: Step, item: Row) -> tuple[TaskRow, ...]:
-    place = Place(
+    place = TaskContainer(
         run_id=loop["run_id"],
         priority=loop["priority"] - step.priority,
         parent_id=item["entity"],
         parent_epoch=item["epoch"],
         item=item["item"],
-        scope=lambda: _item_variables(
+        variables=lambda: _item_variables(
             step_texts.facts_of(work, loop), _item_value(work, item["entity"])
         ),
     )
-    return draw(step.steps, place, work.ids)
+    return make_task_rows(step.steps, place, work.ids)
 
 
 def _item_value(work: UnitOfWork, item_id: str) -> object:

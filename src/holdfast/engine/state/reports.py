@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypedDict
 
-from holdfast.engine.core.operation import FORGED, Complete, Fail, Release
+from holdfast.engine.core.operation import FORGED_FENCE, Complete, Fail, Release
 from holdfast.engine.input import validation
 from holdfast.engine.state.durable import AskQuestion, Notes, Suspend
 from holdfast.errors import InvalidInput
@@ -116,7 +116,7 @@ class Reports:
         # A forged token gets a fence that no row has, so that the row decides here as well.
         return {
             "task_id": identifier,
-            "fence": read_fence(self._context.secret, identifier, text) or FORGED,
+            "fence": read_fence(self._context.secret, identifier, text) or FORGED_FENCE,
         }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.engine.core.operation import (
     AnswerTask,
     CancelTask,
-    Controlled,
+    ControlledTask,
     DeleteTask,
     EditTask,
     EnqueueTask,
@@ -52,7 +52,7 @@ EDITABLE = (
 
 
 @singledispatch
-def control_task(operation: Controlled, work: UnitOfWork) -> TransitionResult:
+def control_task(operation: ControlledTask, work: UnitOfWork) -> TransitionResult:
     message = f"{type(operation).__name__} is not an operation on a task, asked in {work}"
     raise TypeError(message)
 
@@ -281,7 +281,7 @@ def _edit(operation: EditTask, work: UnitOfWork) -> TransitionResult:
 
 
 def _answer_operation(
-    work: UnitOfWork, operation: Controlled, rows: list[Row], target: str
+    work: UnitOfWork, operation: ControlledTask, rows: list[Row], target: str
 ) -> TransitionResult:
     if rows:
         return TransitionResult(ok=True, status=rows[0]["status"])

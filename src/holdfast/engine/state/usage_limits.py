@@ -78,7 +78,7 @@ def hold_spent_runs(work: UnitOfWork) -> None:
     """Hold the runs at their budgets, of those whose attempts have ended or reported usage."""
     if work.runs_with_usage:
         used, work.runs_with_usage = work.runs_with_usage, set()
-        hold_runs_at_budget(work, work.run_cache.of(work.tx, used).values())
+        hold_runs_at_budget(work, work.run_cache.read_facts(work.tx, used).values())
 
 
 def hold_runs_at_budget(work: UnitOfWork, runs: Iterable[RunFacts]) -> None:

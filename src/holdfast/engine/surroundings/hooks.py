@@ -19,7 +19,7 @@ from typing import Any
 from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.operation import Keys, Operation
 from holdfast.engine.core.sync_async import operation, reading
-from holdfast.engine.core.task_rows import PLAIN, TaskRow
+from holdfast.engine.core.task_rows import TASK_DEFAULTS, TaskRow
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
 from holdfast.engine.read.pages import Page
@@ -65,7 +65,7 @@ def write(row: TaskRow) -> str:
 
 def read(text: str) -> dict[str, Any]:
     """The fields of a task; what a newer release has added is left out, what is odd is refused."""
-    template = {**PLAIN, **json.loads(text)}
+    template = {**TASK_DEFAULTS, **json.loads(text)}
     return {name: reader(template[name]) for name, reader in _READERS.items()}
 
 

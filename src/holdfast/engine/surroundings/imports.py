@@ -18,7 +18,7 @@ from graphlib import TopologicalSorter
 from typing import Any
 
 from holdfast.engine.core.context import EngineContext
-from holdfast.engine.core.operation import Complete, Fail, Import, Past, StartRun
+from holdfast.engine.core.operation import Complete, Fail, Import, ImportedProgress, StartRun
 from holdfast.engine.core.sync_async import operation
 from holdfast.engine.core.task_rows import TaskRow
 from holdfast.engine.core.unit_of_work import UnitOfWork
@@ -38,7 +38,7 @@ Reply = list[CreateResult] | HoldfastError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Led:
-    past: Past
+    past: ImportedProgress
     by: Import
 
 
@@ -165,7 +165,7 @@ def _end(work: UnitOfWork, led: Sequence[Led]) -> None:
     _add_late_needs(work, ended.values())
 
 
-def _settle(work: UnitOfWork, plans: Sequence[Past]) -> None:
+def _settle(work: UnitOfWork, plans: Sequence[ImportedProgress]) -> None:
     for plan in plans:
         told = None if plan.result == "null" else plan.result
         output, error = (told, None) if plan.ended == "done" else (None, told)
@@ -196,12 +196,12 @@ def _attempt(work: UnitOfWork, led: Sequence[Led]) -> None:
             raise RuntimeError(f"a task cannot end, {answer}; nothing of it is imported")
 
 
-def _completed(past: Past) -> Complete:
+def _completed(past: ImportedProgress) -> Complete:
     result = past.result
     return Complete(task_id=past.task_id, fence=FENCE, output=result, digest=digest(result))
 
 
-def _failed(past: Past) -> Fail:
+def _failed(past: ImportedProgress) -> Fail:
     return Fail(
         task_id=past.task_id,
         fence=FENCE,
@@ -333,7 +333,7 @@ class Imports:
         for task in tree.tasks:
             with told(f"tasks[{task.name}]"):
                 rows.append(self._row(unit, task, tree.body))
-        return replace(self._import(unit, actor), tasks=validation.batch(rows))
+        return replace(self._import(unit, actor), tasks=validation.bounded_batch(rows))
 
     def _run(self, past: PastRun, actor: str) -> Import:
         limit = self._context.settings.max_payload
@@ -350,12 +350,12 @@ class Imports:
             )
             for row, task in zip(start.tasks, past.tasks, strict=True)
         ]
-        run = replace(start, tasks=validation.batch(rows), body_digest=past.body)
+        run = replace(start, tasks=validation.bounded_batch(rows), body_digest=past.body)
         return replace(self._import(unit, actor), run=run, cancelled=past.cancelled)
 
     def _import(self, unit: Unit, actor: str) -> Import:
         lease = positive_microseconds("lease", self._context.settings.lease)
-        past: list[Past] = []
+        past: list[ImportedProgress] = []
         for task in unit.tasks.values():
             with told(f"tasks[{task.name}]"):
                 past.append(self._past(unit, task))
@@ -376,10 +376,10 @@ class Imports:
             body_digest=body,
         )
 
-    def _past(self, unit: Unit, task: PastTask) -> Past:
+    def _past(self, unit: Unit, task: PastTask) -> ImportedProgress:
         ended = task.status in TERMINAL
         limit = self._context.settings.max_output
-        return Past(
+        return ImportedProgress(
             task_id=unit.ids[task.name],
             agent=task.task.agent,
             ended=task.status.value if ended else None,

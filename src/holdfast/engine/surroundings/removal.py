@@ -14,7 +14,7 @@ from operator import itemgetter
 
 from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.operation import Keys, Operation
-from holdfast.engine.core.task_rows import ID, LEAST
+from holdfast.engine.core.task_rows import BASE_SIZE, ID_SIZE
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.ids import first_id
 from holdfast.store.database import Transaction
@@ -33,7 +33,7 @@ class Removal(Operation):
 
     @property
     def size(self) -> int:
-        return LEAST + 2 * ID * len(self.members)
+        return BASE_SIZE + 2 * ID_SIZE * len(self.members)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

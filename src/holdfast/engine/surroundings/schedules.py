@@ -21,7 +21,7 @@ from typing import Any
 from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.operation import CreateTasks, Keys, Operation, StartRun
 from holdfast.engine.core.sync_async import operation, reading
-from holdfast.engine.core.task_rows import LEAST, TaskRow
+from holdfast.engine.core.task_rows import BASE_SIZE, TaskRow
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
 from holdfast.engine.read.pages import PAGE, Page, read_limit
@@ -123,7 +123,7 @@ class Tick(ScheduleOperation):
 
     @property
     def size(self) -> int:
-        return LEAST + self.input_size * len(self.ticks)
+        return BASE_SIZE + self.input_size * len(self.ticks)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -279,7 +279,7 @@ def _task(work: UnitOfWork, row: Row, key: str) -> CreateTasks:
     template = json.loads(row["template"])
     task = TaskRow(**template, id=work.ids.task(), payload=row["input"], key=key)
     return CreateTasks(
-        tasks=(replace(task, body_digest=validation.body(task)),),
+        tasks=(replace(task, body_digest=validation.body_digest(task)),),
         actor=SCHEDULE_PREFIX + row["name"],
     )
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from holdfast.engine.core.context import Commits, EngineContext, Joining
+from holdfast.engine.core.context import CallerTransactionsPort, CommitPort, EngineContext
 from holdfast.engine.core.operation import Operation
-from holdfast.engine.core.sync_async import gather, then
+from holdfast.engine.core.sync_async import gather_futures, map_future
 from holdfast.engine.runs import Runs
 from holdfast.engine.state.durable import Signals
 from holdfast.engine.state.expected_version import Expectations
@@ -24,11 +24,11 @@ from holdfast.engine.writer.writer import Writer
 from holdfast.errors import InvalidInput, WrongThread
 from holdfast.store.database import Contended, Database, Transaction
 
-Ask = Callable[[Operation], Future[Any]]
+WriteOperation = Callable[[Operation], Future[Any]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Joined:
+class JoinedTransaction:
     """What can be asked there; it is so when that transaction commits, and not before."""
 
     tasks: Tasks
@@ -38,26 +38,28 @@ class Joined:
     expectations: Expectations
 
 
-def join(context: EngineContext, connection: object) -> Joined:
-    return join_by(context, partial(context.joining.ask, connection=connection))
+def join_transaction(context: EngineContext, connection: object) -> JoinedTransaction:
+    return join_with(
+        context, partial(context.caller_transactions.write_operation, connection=connection)
+    )
 
 
-def join_by(context: EngineContext, ask: Ask) -> Joined:
+def join_with(context: EngineContext, write_operation: WriteOperation) -> JoinedTransaction:
     """What can be asked where each operation is written at once, in one's own way."""
-    return _join(context, _Commits(ask))
+    return _make_facades(context, _ImmediateCommits(write_operation))
 
 
 @contextmanager
-def join_group(context: EngineContext, connection: object) -> Iterator[Joined]:
+def join_group(context: EngineContext, connection: object) -> Iterator[JoinedTransaction]:
     """What is submitted in the block is written as one group when it ends, and answered then."""
-    group = _Group(context.joining, connection)
-    yield _join(context, group)
+    group = _CommitsAtEnd(context.caller_transactions, connection)
+    yield _make_facades(context, group)
     group.write()
 
 
-def _join(context: EngineContext, commits: Commits) -> Joined:
+def _make_facades(context: EngineContext, commits: CommitPort) -> JoinedTransaction:
     inside = replace(context, commits=commits)
-    return Joined(
+    return JoinedTransaction(
         tasks=Tasks(inside),
         runs=Runs(inside),
         work=Work(inside),
@@ -66,50 +68,50 @@ def _join(context: EngineContext, commits: Commits) -> Joined:
     )
 
 
-class _Commits:
+class _ImmediateCommits:
     """Stands where the group commit stands, and writes each operation by itself, at once."""
 
-    def __init__(self, ask: Ask) -> None:
-        self._ask = ask
+    def __init__(self, write_operation: WriteOperation) -> None:
+        self._write_operation = write_operation
 
     def submit(self, operation: Operation, read: Callable[[Any], Any] | None = None) -> Future[Any]:
-        reply = self._ask(operation)
-        return reply if read is None else then(reply, read)
+        reply = self._write_operation(operation)
+        return reply if read is None else map_future(reply, read)
 
     def submit_many(self, operations: Sequence[Operation]) -> list[Future[Any]]:
         return [self.submit(each) for each in operations]
 
     def submit_all(self, operations: Sequence[Operation]) -> Future[list[Any]]:
-        return gather(self.submit_many(operations))
+        return gather_futures(self.submit_many(operations))
 
     def enter(self, *_: object, **__: object) -> None:
         raise WrongThread("a report inside another's transaction is waited for; use complete")
 
 
-class _Group(_Commits):
+class _CommitsAtEnd(_ImmediateCommits):
     """Stands there too, and writes all of them together in the end, as the writer would."""
 
-    def __init__(self, joining: Joining, connection: object) -> None:
-        super().__init__(partial(joining.ask, connection=connection))
-        self._joining = joining
+    def __init__(self, caller_transactions: CallerTransactionsPort, connection: object) -> None:
+        super().__init__(partial(caller_transactions.write_operation, connection=connection))
+        self._caller_transactions = caller_transactions
         self._connection = connection
-        self._asked: list[tuple[Operation, Future[Any]]] = []
+        self._submitted: list[tuple[Operation, Future[Any]]] = []
         self._keys: set[str] = set()
 
     def submit(self, operation: Operation, read: Callable[[Any], Any] | None = None) -> Future[Any]:
         if not self._keys.isdisjoint(operation.keys):
             raise InvalidInput("group", f"has two operations about {operation.keys[0]}")
         self._keys.update(operation.keys)
-        reply = _Later(read)
-        self._asked.append((operation, reply))
+        reply = _ReplyAtEnd(read)
+        self._submitted.append((operation, reply))
         return reply
 
     def write(self) -> None:
-        if self._asked:
-            self._joining.ask_all(self._asked, self._connection)
+        if self._submitted:
+            self._caller_transactions.write_operations(self._submitted, self._connection)
 
 
-class _Later(Future[Any]):
+class _ReplyAtEnd(Future[Any]):
     """Nobody can wait for it in the block at whose end it is answered."""
 
     def __init__(self, read: Callable[[Any], Any] | None) -> None:
@@ -123,7 +125,7 @@ class _Later(Future[Any]):
         return reply if self._read is None else self._read(reply)
 
 
-TRIES = 5
+MAX_TRIES = 5
 
 
 class CallerTransactions:
@@ -132,31 +134,33 @@ class CallerTransactions:
         self._writer = writer
         self._secret = secret.decode()
 
-    def ask(self, operation: Operation, connection: object) -> Future[Any]:
+    def write_operation(self, operation: Operation, connection: object) -> Future[Any]:
         """Write one operation where the caller's transaction stands; the caller commits it."""
         answer: Future[Any] = Future()
-        self.ask_all([(operation, answer)], connection)
+        self.write_operations([(operation, answer)], connection)
         return answer
 
-    def ask_all(self, asked: Sequence[tuple[Operation, Future[Any]]], connection: object) -> None:
+    def write_operations(
+        self, submitted: Sequence[tuple[Operation, Future[Any]]], connection: object
+    ) -> None:
         """Write operations there as one group, no two of them about one run or task."""
         transaction = self._database.join(connection)
         self._check_store(transaction)
-        replies = self._write(transaction, [operation for operation, _ in asked])
-        for (_, answer), reply in zip(asked, replies, strict=True):
+        replies = self._write(transaction, [operation for operation, _ in submitted])
+        for (_, answer), reply in zip(submitted, replies, strict=True):
             if isinstance(reply, BaseException):
                 answer.set_exception(reply)
             else:
                 answer.set_result(reply)
 
     def _write(self, transaction: Transaction, operations: Sequence[Operation]) -> list[object]:
-        for attempt in range(1, TRIES + 1):
+        for attempt in range(1, MAX_TRIES + 1):
             transaction.run("set_savepoint")
             try:
                 replies = self._writer().apply(transaction, operations)
             except Contended:
                 transaction.run("roll_back_to_savepoint")
-                if attempt == TRIES:
+                if attempt == MAX_TRIES:
                     raise
             except InvalidInput:
                 transaction.run("roll_back_to_savepoint")

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.operation import Operation
-from holdfast.engine.writer.caller_transaction import Joined, join_by
+from holdfast.engine.writer.caller_transaction import JoinedTransaction, join_with
 from holdfast.engine.writer.writer import Writer
 from holdfast.store.database import Row, Transaction
 from holdfast.store.sql_text.queries import Rows
@@ -18,11 +18,11 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rehearsal:
+class DryRun:
     """What can be asked there, and the transaction, in which all of it is so until it ends."""
 
-    asked: Joined
-    tx: Noting
+    joined: JoinedTransaction
+    tx: ChangeRecorder
 
     def lock(self, identifiers: Sequence[str]) -> None:
         """Lock all that is going to be asked about, in the order in which every process does."""
@@ -32,16 +32,16 @@ class Rehearsal:
         self.tx.run("lock_tasks", tasks=tasks, beside=())
 
 
-class Noting:
+class ChangeRecorder:
     """A transaction that notes the runs and tasks that are changed or made in it."""
 
     def __init__(self, tx: Transaction) -> None:
         self._tx = tx
-        self._noted: dict[str, None] = {}
+        self._changed: dict[str, None] = {}
 
-    def take_noted(self) -> list[str]:
+    def take_changed(self) -> list[str]:
         """What was changed since this was last asked, in the order it was."""
-        noted, self._noted = self._noted, {}
+        noted, self._changed = self._changed, {}
         return list(noted)
 
     def read(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
@@ -49,11 +49,11 @@ class Noting:
 
     def change(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
         changed = self._tx.change(query, rows=rows, **parameters)
-        self._noted |= dict.fromkeys(row["entity"] for row in changed)
+        self._changed |= dict.fromkeys(row["entity"] for row in changed)
         return changed
 
     def insert(self, query: str, /, *, rows: Rows) -> Callable[[], int]:
-        self._noted |= dict.fromkeys(str(row[0]) for row in rows)
+        self._changed |= dict.fromkeys(str(row[0]) for row in rows)
         return self._tx.insert(query, rows=rows)
 
     def write(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
@@ -64,22 +64,22 @@ class Noting:
 
 
 def rehearse(
-    context: EngineContext, writer: Callable[[], Writer], work: Callable[[Rehearsal], T]
+    context: EngineContext, writer: Callable[[], Writer], work: Callable[[DryRun], T]
 ) -> T:
     """Give what `work` gives; nobody is woken, told or handed anything, and nothing stays."""
 
     def inside(tx: Transaction) -> T:
-        noting = Noting(tx)
+        recorder = ChangeRecorder(tx)
 
         def ask(operation: Operation) -> Future[Any]:
             answer: Future[Any] = Future()
-            (reply,) = writer().apply(noting, [operation])
+            (reply,) = writer().apply(recorder, [operation])
             if isinstance(reply, BaseException):
                 answer.set_exception(reply)
             else:
                 answer.set_result(reply)
             return answer
 
-        return work(Rehearsal(asked=join_by(context, ask), tx=noting))
+        return work(DryRun(joined=join_with(context, ask), tx=recorder))
 
     return context.database.dry_run(inside)

@@ -31,10 +31,10 @@ from holdfast.engine.surroundings.schedules import PutSchedule, ScheduleOperatio
 from holdfast.store.database import Contended
 
 # What acts on all below a task or behind it, any of which a claim could start meanwhile.
-ROLLING = (ResetTask, ReopenTask, RetryTask, ReorderPlan, FinalizePlan, StartPlanning)
+ROLLBACKS = (ResetTask, ReopenTask, RetryTask, ReorderPlan, FinalizePlan, StartPlanning)
 
 
-def lock(work: UnitOfWork, operations: Sequence[Operation]) -> None:
+def lock_rows(work: UnitOfWork, operations: Sequence[Operation]) -> None:
     """Runs, then tasks, then schedules and named leases, each in the order of their ids."""
     if any(isinstance(o, BlockTask | FinalizePlan | AdvancePlan) for o in operations):
         # Two new needs can close a circle together without touching one common row.
@@ -50,7 +50,7 @@ def lock(work: UnitOfWork, operations: Sequence[Operation]) -> None:
     runs |= {key for o in operations if isinstance(o, RemoveRuns) for key in o.runs}
     schedules = sorted(o.name for o in operations if isinstance(o, ScheduleOperation))
     if schedules:
-        runs |= _owners(work, operations, schedules)
+        runs |= _runs_of_schedules(work, operations, schedules)
     covered = {task: run for task in tasks if (run := work.run_cache.run_of(task)) is not None}
     runs.update(covered.values())
     if tasks or runs:
@@ -73,11 +73,11 @@ def _lock_tasks(
     if looked := [o.task_id for o in operations if isinstance(o, AdvancePlan)]:
         beside |= superseded_needs.find_replacements(work, looked)
     if tasks or beside:
-        beside |= _related(operations)
+        beside |= _needs_and_parents(operations)
     # Who claims in turn waits for no task: it skips what another transaction has locked.
     if not tasks and not beside:
         return
-    undone = {o.task_id for o in operations if isinstance(o, ROLLING)}
+    undone = {o.task_id for o in operations if isinstance(o, ROLLBACKS)}
     trees = {o.task_id for o in operations if isinstance(o, CancelTask)}
     if undone or trees:
         _lock_reached(work, tasks, beside, {"undone": sorted(undone), "trees": sorted(trees)})
@@ -107,14 +107,16 @@ def _lock_reached(
         locked = found
 
 
-def _related(operations: Sequence[Operation]) -> set[str]:
+def _needs_and_parents(operations: Sequence[Operation]) -> set[str]:
     """What new tasks will need or belong to."""
     new = [task for o in operations if isinstance(o, CreateTasks) for task in o.tasks]
     related = {need for task in new for need in task.needs}
     return related | {task.parent_id for task in new if task.parent_id is not None}
 
 
-def _owners(work: UnitOfWork, operations: Sequence[Operation], schedules: list[str]) -> set[str]:
+def _runs_of_schedules(
+    work: UnitOfWork, operations: Sequence[Operation], schedules: list[str]
+) -> set[str]:
     """The runs that schedules go with: who ends a run removes its schedules without waiting."""
     wanted = {o.run_id for o in operations if isinstance(o, PutSchedule) and o.run_id is not None}
     return wanted | {row["id"] for row in work.tx.read("schedule_owners", names=schedules)}

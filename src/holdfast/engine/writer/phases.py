@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.engine.claims import picker
-from holdfast.engine.core.batch import OperationHandler, Phase, each
+from holdfast.engine.core.batch import OperationHandler, Phase, one_by_one
 from holdfast.engine.core.operation import (
     AdvanceRun,
     Claim,
     ClaimById,
     Complete,
-    Controlled,
     ControlledRun,
+    ControlledTask,
     CreateTasks,
     Fail,
     Import,
@@ -68,7 +68,7 @@ from holdfast.model.result import TransitionResult
 LIMITS_AT_ONCE = 1_000
 
 
-def conclude(work: UnitOfWork) -> None:
+def advance_and_handle_ends(work: UnitOfWork) -> None:
     """Let all follow from the group's transitions, and from the ends among them what goes there."""
     advance.advance_and_free_slots(work)
     schedules.tear_down(work)
@@ -81,10 +81,10 @@ def sweep(work: UnitOfWork, _: Sweep) -> None:
     usage_limits.notice_lifted_limits(work)
     slots.admit_where_room(work)
     # Who is held no more may call a workflow, and no claim does that.
-    conclude(work)
+    advance_and_handle_ends(work)
 
 
-def and_derive(handle: Callable[[UnitOfWork, Any], TransitionResult]) -> OperationHandler:
+def advance_after_each(handle: Callable[[UnitOfWork, Any], TransitionResult]) -> OperationHandler:
     """Let an operation's consequences stand before the next, as if it had been written alone."""
 
     def derived(work: UnitOfWork, operation: object) -> TransitionResult:
@@ -92,7 +92,7 @@ def and_derive(handle: Callable[[UnitOfWork, Any], TransitionResult]) -> Operati
         advance.advance_to_fixpoint(work)
         return reply
 
-    return each(derived)
+    return one_by_one(derived)
 
 
 # What stands around the work: schedules, workflows, hooks, workers, tokens.
@@ -100,10 +100,10 @@ SURROUNDINGS: Phase = {
     # Before any counter is held: who inserts a name may wait for another process.
     PutSchedule: schedules.put,
     AddWorkflow: add_workflows,
-    SteerSchedule: each(schedules.steer),
+    SteerSchedule: one_by_one(schedules.steer),
     # Before any counter is locked: hooks come between tasks and counters in every process.
     RegisterHooks: hooks.register,
-    RemoveHook: each(hooks.remove),
+    RemoveHook: one_by_one(hooks.remove),
     WorkerOperation: workers.carry_out,
     AccessOperation: access.carry_out,
     BrowserOperation: browser_sessions.carry_out,
@@ -120,25 +120,25 @@ REPORTS: Phase = {
     Lose: report_outcomes.lose_tasks,
 }
 CONTROL: Phase = {
-    ExpectVersion: each(expected_version.check_expected_version),
-    Controlled: and_derive(lambda work, operation: control_task(operation, work)),
-    ControlledRun: and_derive(run_control.control_run),
+    ExpectVersion: one_by_one(expected_version.check_expected_version),
+    ControlledTask: advance_after_each(lambda work, operation: control_task(operation, work)),
+    ControlledRun: advance_after_each(run_control.control_run),
 }
-SIGNALS: Phase = {SendSignal: durable.send_signals, TakeSignal: each(durable.take_signal)}
+SIGNALS: Phase = {SendSignal: durable.send_signals, TakeSignal: one_by_one(durable.take_signal)}
 NEW_WORK: Phase = {
     AdvanceRun: advance.advance_runs,
     CreateTasks: creation.create_tasks,
-    Spawn: each(durable.spawn_tasks),
+    Spawn: one_by_one(durable.spawn_tasks),
     StartRun: creation.start_runs,
     Import: imports.take_over,
     Tick: schedules.fire,
 }
-KEPT_IN_ORDER: Phase = {
+LEASES_REMOVAL_SWEEP: Phase = {
     AcquireLease: leases.acquire_all,
-    RenewLease: each(leases.renew),
-    ReleaseLease: each(leases.release),
-    Removal: each(removal.remove),
-    Sweep: each(sweep),
+    RenewLease: one_by_one(leases.renew),
+    ReleaseLease: one_by_one(leases.release),
+    Removal: one_by_one(removal.remove),
+    Sweep: one_by_one(sweep),
 }
-CLAIMS: Phase = {Claim: picker.claim, ClaimById: picker.claim_by_id}
-LIFTED: Phase = {LiftLimit: usage_limits.lift_limits}
+CLAIMS: Phase = {Claim: picker.claim_tasks, ClaimById: picker.claim_tasks_by_id}
+LIMIT_LIFTS: Phase = {LiftLimit: usage_limits.lift_limits}

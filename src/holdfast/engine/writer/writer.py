@@ -7,12 +7,12 @@ from math import inf
 
 from holdfast.engine.claims import picker
 from holdfast.engine.claims.standing_claims import HandOver, StandingClaims
-from holdfast.engine.core.batch import Batch
+from holdfast.engine.core.batch import OperationBatch
 from holdfast.engine.core.kept_totals import Bounds
 from holdfast.engine.core.operation import (
     Complete,
-    Controlled,
     ControlledRun,
+    ControlledTask,
     Operation,
     Pull,
     Sweep,
@@ -27,9 +27,9 @@ from holdfast.store.database import Transaction
 from holdfast.store.sql_text.macros import Dialect
 
 # Beside anything else it is not known, when reports are written, who is to be started first.
-HANDED_ON = frozenset({Complete, Pull})
+DIRECT_START_KINDS = frozenset({Complete, Pull})
 # How often others are told, in seconds, of what this process makes ready and takes at once.
-SHOWN_EVERY = 0.05
+HINT_INTERVAL = 0.05
 
 
 class Writer:
@@ -54,13 +54,13 @@ class Writer:
         self._workflow_cache = WorkflowCache()
         self._run_cache = RunCache()
         # Keys with more to park than one group does.
-        self._crowded: set[str] = set()
+        self._keys_to_withdraw: set[str] = set()
         # Whether tasks may be parked, as far as this process can tell: others' are the sweep's.
-        self._parked = True
-        self._hinted = -inf
-        self._owes = False
-        self.last: UnitOfWork | None = None
-        self.handed: HandOver = []
+        self._may_have_withdrawn_tasks = True
+        self._hinted_at = -inf
+        self._owes_hint = False
+        self.last_work: UnitOfWork | None = None
+        self.hand_over: HandOver = []
 
     def apply(self, tx: Transaction, operations: Sequence[Operation]) -> list[object]:
         work = UnitOfWork(
@@ -71,13 +71,13 @@ class Writer:
             run_cache=self._run_cache,
             bounds=self._bounds,
         )
-        work.keys_to_withdraw |= self._crowded
-        batch = Batch(operations)
+        work.keys_to_withdraw |= self._keys_to_withdraw
+        batch = OperationBatch(operations)
         if self._dialect == "postgresql":
-            locks.lock(work, operations)
+            locks.lock_rows(work, operations)
         batch.carry_out(work, phases.SURROUNDINGS)
         batch.carry_out(work, phases.REPORTS)
-        if batch.only(HANDED_ON):
+        if batch.has_only(DIRECT_START_KINDS):
             work.direct_start = self._standing_claims.choose_direct_start()
         advance.advance_to_fixpoint(work)
         batch.carry_out(work, phases.CONTROL)
@@ -85,44 +85,46 @@ class Writer:
         batch.carry_out(work, phases.SIGNALS)
         durable.wake_for_signals(work)
         batch.carry_out(work, phases.NEW_WORK)
-        phases.conclude(work)
-        batch.carry_out(work, phases.KEPT_IN_ORDER)
+        phases.advance_and_handle_ends(work)
+        batch.carry_out(work, phases.LEASES_REMOVAL_SWEEP)
         # What is steered may have been parked while something else held it, where none was seen.
-        steered = batch.has(Controlled, ControlledRun)
-        looks = self._parked or steered or work.may_readmit_tasks
-        self._parked = looks and slots.readmit_tasks(work)
+        steered = batch.has_any_of(ControlledTask, ControlledRun)
+        readmits = self._may_have_withdrawn_tasks or steered or work.may_readmit_tasks
+        self._may_have_withdrawn_tasks = readmits and slots.readmit_tasks(work)
         usage_limits.hold_limited_tasks(work)
         batch.carry_out(work, phases.CLAIMS)
-        self.handed = self._standing_claims.serve(work, batch.of(Pull))
-        parked = slots.withdraw_tasks(work)
-        self._parked |= parked > 0 or work.may_readmit_tasks
-        self._crowded = work.keys_to_withdraw if parked == slots.WITHDRAWN_AT_ONCE else set()
+        self.hand_over = self._standing_claims.serve(work, batch.operations_of(Pull))
+        withdrawn = slots.withdraw_tasks(work)
+        self._may_have_withdrawn_tasks |= withdrawn > 0 or work.may_readmit_tasks
+        self._keys_to_withdraw = (
+            work.keys_to_withdraw if withdrawn == slots.WITHDRAWN_AT_ONCE else set()
+        )
         usage_limits.write_limits(work)
-        batch.carry_out(work, phases.LIFTED)
+        batch.carry_out(work, phases.LIMIT_LIFTS)
         work.settle()
         # Last of all that another process may be waited for: nothing is locked after it.
-        picker.keep(work)
-        self._tell_others(work, swept=batch.has(Sweep))
-        self.last = work
+        picker.keep_claim_requests(work)
+        self._send_hint_if_needed(work, swept=batch.has_any_of(Sweep))
+        self.last_work = work
         return batch.replies
 
     def note_commit(self, work: UnitOfWork) -> None:
         """Remember whether others were told of a group, or are to be told later."""
         if work.notified:
-            self._hinted, self._owes = self._ids.clock.monotonic(), False
+            self._hinted_at, self._owes_hint = self._ids.clock.monotonic(), False
         elif self._dialect == "postgresql":
-            self._owes |= work.wakes
+            self._owes_hint |= work.wakes
 
-    def owed(self) -> float:
+    def seconds_to_owed_hint(self) -> float:
         """In how many seconds others are to hear of what they were not told at once."""
-        return self._quiet() if self._owes else inf
+        return self._seconds_to_next_hint() if self._owes_hint else inf
 
-    def _tell_others(self, work: UnitOfWork, *, swept: bool) -> None:
-        if self._dialect == "postgresql" and self._is_news(work, swept=swept):
+    def _send_hint_if_needed(self, work: UnitOfWork, *, swept: bool) -> None:
+        if self._dialect == "postgresql" and self._needs_hint(work, swept=swept):
             work.tx.run("send_hint", sender=self._name)
             work.notified = True
 
-    def _is_news(self, work: UnitOfWork, *, swept: bool) -> bool:
+    def _needs_hint(self, work: UnitOfWork, *, swept: bool) -> bool:
         """Whether other processes are to hear of a group: each hint wakes every one of them.
 
         What was ready and is taken is nothing to them, but for those who show how things go on or
@@ -130,7 +132,7 @@ class Writer:
         """
         if work.notify or work.maybe_ready or work.ready:
             return True
-        return (work.wakes or (swept and self._owes)) and self._quiet() <= 0
+        return (work.wakes or (swept and self._owes_hint)) and self._seconds_to_next_hint() <= 0
 
-    def _quiet(self) -> float:
-        return self._hinted + SHOWN_EVERY - self._ids.clock.monotonic()
+    def _seconds_to_next_hint(self) -> float:
+        return self._hinted_at + HINT_INTERVAL - self._ids.clock.monotonic()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.engine.engine import Engine
-from holdfast.engine.writer.dry_run import Rehearsal
+from holdfast.engine.writer.dry_run import DryRun
 from holdfast.model.status import Status, TaskKind
 from holdfast.model.text import clean_name
 from holdfast.service.commands.commands import ControlCommands
@@ -54,16 +54,16 @@ class Previews:
     ) -> list[Preview | Refused]:
         """The same of several, each of which finds what those before it would have changed."""
 
-        def work(rehearsal: Rehearsal) -> list[Preview | Refused]:
+        def work(rehearsal: DryRun) -> list[Preview | Refused]:
             tx = rehearsal.tx
             rehearsal.lock(identifiers)
             queries = Queries(lambda look: look(tx), lambda: self._engine)
-            command = getattr(ControlCommands(rehearsal.asked, queries, self._actor), verb)
+            command = getattr(ControlCommands(rehearsal.joined, queries, self._actor), verb)
             told: list[Preview | Refused] = []
             states: dict[str, str] = {}
             for identifier in identifiers:
                 refused = _run_command(command, identifier, *given, **options)
-                changed = [each for each in tx.take_noted() if each.startswith("t_")]
+                changed = [each for each in tx.take_changed() if each.startswith("t_")]
                 shown = _read_changed_tasks(tx, verb, identifier, changed)
                 told.append(refused or self._build_preview(tx, verb, shown, states))
             return told

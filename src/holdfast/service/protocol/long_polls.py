@@ -58,7 +58,7 @@ class LongPoll:
         self.standing_claim.request = options.request
         self.standing_claim.bare = options.bare
         # Its worker is elsewhere, and is told all there is.
-        self.standing_claim.look = None
+        self.standing_claim.look_up_task = None
         self.remove_standing_claim: Callable[[], None] | None = None
         self._has_tasks = False
 

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import TypeVar
 
-from holdfast.engine.core.sync_async import settle
+from holdfast.engine.core.sync_async import settle_future
 from holdfast.errors import HoldfastError, StoreUnreachable, UnknownOutcome
 from holdfast.store.group_commit.entries import follow_future
 from holdfast.threads import Flag
@@ -43,7 +43,7 @@ def send_until_over(send: Callable[[], Future[T]], is_over: Callable[[], bool]) 
     def hear(reply: Future[T]) -> None:
         error = reply.exception()
         if not isinstance(error, RESENDABLE_ERRORS):
-            settle(kept, reply.result)
+            settle_future(kept, reply.result)
         elif is_over():
             ended = AttemptEnded(f"the lease ran out before it could be written: {error}")
             ended.__cause__ = error
@@ -55,7 +55,7 @@ def send_until_over(send: Callable[[], Future[T]], is_over: Callable[[], bool]) 
                 send().add_done_callback(hear)
                 log.warning("what a step has done is not written yet; it is sent again: %s", error)
                 return
-            settle(kept, reply.result)
+            settle_future(kept, reply.result)
 
     sent = send()
     kept: Future[T] = follow_future(sent)

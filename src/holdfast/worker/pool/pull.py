@@ -96,7 +96,7 @@ class RunNowClaims:
             return 0
         self._looked_at = self._asked = now
         options, work = self._options, self._store.work
-        found = work.first_now(options.agents, options.tags, bare=self._bare)
+        found = work.first_to_run_now(options.agents, options.tags, bare=self._bare)
         if found is None:
             return 0
         self._reply = work.claim_by_id.submit(

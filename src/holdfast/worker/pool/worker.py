@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, Self
 
 from holdfast.engine.claims.picker import Claimed
-from holdfast.engine.claims.standing_claims import MOST
+from holdfast.engine.claims.standing_claims import MOST_AT_ONCE
 from holdfast.errors import HoldfastError, InvalidInput, ShuttingDown, StoreError, StoreGone
 from holdfast.model.task import Assignment
 from holdfast.model.worker import DRAIN
@@ -131,12 +131,12 @@ class Worker(Lifecycle):
             passing=self._version_holds.list_tasks_left,
             deliver=self._deliver,
         )
-        self._standing_claim.most = min(MOST, self._options.claimed_at_once)
+        self._standing_claim.most = min(MOST_AT_ONCE, self._options.claimed_at_once)
         self._standing_claim.bare = self._version_holds.bare
         self._unsubscribe: Sequence[Callable[[], None]] = (
             self._store.work.take(self._standing_claim),
             self._store.on_hint(self._on_hint, served=False),
-            self._store.on_leave(self._end_ended_elsewhere),
+            self._store.on_attempts_ended(self._end_ended_elsewhere),
             self._store.on_gone(self._stop_as_told),
         )
         shorten_switch_interval()

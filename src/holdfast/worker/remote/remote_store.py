@@ -192,7 +192,7 @@ class RemoteWork:
         return set(attempts) - self._sender.held.find_held(attempts)
 
     @reading
-    def first_now(self, /, *_: object, **__: object) -> str | None:
+    def first_to_run_now(self, /, *_: object, **__: object) -> str | None:
         """A full worker elsewhere has no place more."""
         return None
 
@@ -304,7 +304,9 @@ class RemoteStore:
         """No hint comes from a server: it is asked all the time."""
         return lambda: None if served else callback()
 
-    def on_leave(self, callback: Callable[[Sequence[tuple[str, int]]], None]) -> Callable[[], None]:
+    def on_attempts_ended(
+        self, callback: Callable[[Sequence[tuple[str, int]]], None]
+    ) -> Callable[[], None]:
         """What others end is heard of at the next renewal."""
         return lambda: callback(())
 

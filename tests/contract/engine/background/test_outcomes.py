@@ -49,7 +49,7 @@ def test_a_task_just_created_is_waited_for_without_a_look_at_the_store(engine: E
     waiting = engine.outcomes.wait("t_not_there", looks)
     assert not waiting.done()
     assert engine.outcomes.looks == looks
-    engine.outcomes.look()
+    engine.outcomes.look_for_ends()
     with pytest.raises(NotFound):
         waiting.result(PATIENCE)
     with pytest.raises(NotFound):
@@ -75,7 +75,7 @@ def test_a_task_that_ended_elsewhere_and_was_heard_of_is_told_at_once(
     with opened(store_url, clock=engine.clock) as other:
         finish(other, task_id)
     # As on a hint.
-    engine.outcomes.look()
+    engine.outcomes.look_for_ends()
     assert engine.outcomes.wait(task_id, looks).done()
 
 

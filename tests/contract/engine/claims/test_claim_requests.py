@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from holdfast.clock import ManualClock, SystemClock
-from holdfast.engine.claims.picker import KEPT, Claimed
+from holdfast.engine.claims.picker import KEPT_REQUESTS, Claimed
 from holdfast.engine.engine import Engine
 from holdfast.model.task import Assignment, Renewal
 from tests.contract.raw_store import count_rows, raw
@@ -87,7 +87,7 @@ def test_requests_of_long_ago_are_forgotten(
         create(engine)
         assert engine.work.claim("w", lease=1e6, request=f"r{number}") != []
         assert count_rows(store_url)["holdfast_pull"] == 1
-        clock.advance(KEPT / 1_000_000 + 1)
+        clock.advance(KEPT_REQUESTS / 1_000_000 + 1)
 
 
 def test_a_request_that_another_process_serves_meanwhile_is_served_once(

@@ -113,10 +113,10 @@ def test_a_claim_that_takes_bare_tasks_too_takes_the_first_tasks_of_all(engine: 
 def test_a_task_to_run_now_is_seen_in_either_half_of_a_line(engine: Engine) -> None:
     bare, named = create(engine), create(engine, step="pack")
     assert engine.tasks.run_now(bare).ok
-    assert engine.work.first_now(["default"]) == bare
-    assert engine.work.first_now(["default"], bare=False) is None
+    assert engine.work.first_to_run_now(["default"]) == bare
+    assert engine.work.first_to_run_now(["default"], bare=False) is None
     assert engine.tasks.run_now(named).ok
-    assert engine.work.first_now(["default"], bare=False) == named
+    assert engine.work.first_to_run_now(["default"], bare=False) == named
 
 
 def test_a_scheduled_task_waits_for_its_time(engine: Engine, clock: ManualClock) -> None:

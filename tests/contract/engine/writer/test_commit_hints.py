@@ -10,7 +10,7 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.engine.core.operation import Sweep
 from holdfast.engine.engine import Engine
-from holdfast.engine.writer.writer import SHOWN_EVERY
+from holdfast.engine.writer.writer import HINT_INTERVAL
 from holdfast.model.run import NewRun
 from holdfast.model.task import NewTask
 from holdfast.store.notifiers.postgresql import CHANNEL
@@ -77,7 +77,7 @@ def test_other_processes_hear_of_the_progress_of_a_run_now_and_then(
     quiet.runs.start.submit(NewRun(workflow=CHAIN))
     assert others.hear_of_a_commit()
     hand.complete()
-    clock.advance(SHOWN_EVERY)
+    clock.advance(HINT_INTERVAL)
     assert others.hear_of_a_commit()
 
 
@@ -107,15 +107,15 @@ def test_a_step_that_others_were_not_told_of_is_told_by_a_sweep_a_little_later(
     hand = Hand(quiet, room=1)
     quiet.runs.start.submit(NewRun(workflow=CHAIN))
     others.hear_of_a_commit()
-    assert quiet.recovery.step() > SHOWN_EVERY
+    assert quiet.recovery.step() > HINT_INTERVAL
     hand.complete()
     assert not others.hear_of_a_commit()
-    assert quiet.recovery.step() <= SHOWN_EVERY
+    assert quiet.recovery.step() <= HINT_INTERVAL
     quiet.commits.submit(Sweep())
     assert not others.hear_of_a_commit()
-    clock.advance(SHOWN_EVERY)
+    clock.advance(HINT_INTERVAL)
     quiet.commits.submit(Sweep())
     assert others.hear_of_a_commit()
     quiet.commits.submit(Sweep())
-    clock.advance(SHOWN_EVERY)
+    clock.advance(HINT_INTERVAL)
     assert not others.hear_of_a_commit()

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.engine.engine import Engine
-from holdfast.engine.writer.dry_run import Rehearsal
+from holdfast.engine.writer.dry_run import DryRun
 from holdfast.errors import StoreBusy, StoreUnreachable, WrongThread
 from holdfast.model.run import NewRun
 from holdfast.service.commands.previews import Preview, Previews
@@ -33,11 +33,11 @@ def test_a_rehearsed_change_is_seen_inside_the_rehearsal_and_nowhere_else(
     run.take("left")
     before = dump(store_url)
 
-    def work(rehearsal: Rehearsal) -> list[str]:
-        assert rehearsal.asked.runs.cancel(run.id).ok
+    def work(rehearsal: DryRun) -> list[str]:
+        assert rehearsal.joined.runs.cancel(run.id).ok
         (row,) = rehearsal.tx.read("run_by_id", run_id=run.id)
         assert (row["status"], run.status) == ("cancelled", "running")
-        return rehearsal.tx.take_noted()
+        return rehearsal.tx.take_changed()
 
     changed = engine.rehearse(work)
     assert set(changed) == {run.id, *(run.steps[step] for step in ("left", "right", "join"))}
@@ -52,12 +52,12 @@ def test_a_rehearsal_sends_no_hints_and_hands_out_no_work(engine: Engine) -> Non
     engine.on_hint(lambda: heard.append("hint"))
     engine.on_commit(lambda: heard.append("commit"))
     engine.on_end(heard.extend)
-    engine.on_leave(lambda left: heard.extend(task for task, _ in left))
+    engine.on_attempts_ended(lambda left: heard.extend(task for task, _ in left))
 
-    def work(rehearsal: Rehearsal) -> None:
-        assert rehearsal.asked.tasks.cancel(running).ok
-        assert rehearsal.asked.tasks.retry(running).ok
-        assert rehearsal.asked.runs.start(NewRun(workflow=CHAIN)).created
+    def work(rehearsal: DryRun) -> None:
+        assert rehearsal.joined.tasks.cancel(running).ok
+        assert rehearsal.joined.tasks.retry(running).ok
+        assert rehearsal.joined.runs.start(NewRun(workflow=CHAIN)).created
 
     engine.rehearse(work)
     assert (heard, hand.held) == ([], [])
@@ -65,8 +65,8 @@ def test_a_rehearsal_sends_no_hints_and_hands_out_no_work(engine: Engine) -> Non
 
 
 def test_a_key_is_free_as_before(engine: Engine) -> None:
-    def work(rehearsal: Rehearsal) -> bool:
-        return rehearsal.asked.runs.start(NewRun(workflow=CHAIN, key="once")).created
+    def work(rehearsal: DryRun) -> bool:
+        return rehearsal.joined.runs.start(NewRun(workflow=CHAIN, key="once")).created
 
     assert engine.rehearse(work)
     assert engine.rehearse(work)
@@ -77,8 +77,8 @@ def test_an_error_in_a_rehearsal_leaves_nothing_behind(engine: Engine, store_url
     lone = create(engine)
     before = dump(store_url)
 
-    def work(rehearsal: Rehearsal) -> None:
-        assert rehearsal.asked.tasks.cancel(lone).ok
+    def work(rehearsal: DryRun) -> None:
+        assert rehearsal.joined.tasks.cancel(lone).ok
         raise KeyError(lone)
 
     for _ in range(3):
@@ -95,7 +95,7 @@ def test_a_rehearsal_sends_no_hint_to_other_processes(postgres_store_url: str) -
     ):
         lone = create(engine)
         listener.execute(f"LISTEN {CHANNEL}")
-        engine.rehearse(lambda rehearsal: rehearsal.asked.tasks.cancel(lone))
+        engine.rehearse(lambda rehearsal: rehearsal.joined.tasks.cancel(lone))
         listener.execute("SELECT pg_notify(%s, 'last')", (CHANNEL,))
         (first,) = listener.notifies(stop_after=1)
         assert first.payload == "last"
@@ -119,7 +119,7 @@ def test_a_rehearsal_waits_for_another_transaction_only_as_long_as_a_real_change
         other.transaction() as connection,
     ):
         assert other.join(connection).tasks.cancel(lone).ok
-        asked = elsewhere.submit(hasty.rehearse, lambda inside: inside.asked.tasks.cancel(lone))
+        asked = elsewhere.submit(hasty.rehearse, lambda inside: inside.joined.tasks.cancel(lone))
         with pytest.raises(away):
             asked.result()
     assert hasty.tasks.get(lone).status == "cancelled"
@@ -127,7 +127,7 @@ def test_a_rehearsal_waits_for_another_transaction_only_as_long_as_a_real_change
 
 def test_a_rehearsal_inside_an_open_transaction_of_its_thread_is_refused(sqlite_url: str) -> None:
     with opened(sqlite_url) as engine, engine.transaction(), pytest.raises(WrongThread):
-        engine.rehearse(lambda rehearsal: rehearsal.asked.tasks.cancel(MISSING_TASK))
+        engine.rehearse(lambda rehearsal: rehearsal.joined.tasks.cancel(MISSING_TASK))
 
 
 def test_a_dry_run_of_several_locks_them_in_the_order_of_their_ids(postgres_store_url: str) -> None:

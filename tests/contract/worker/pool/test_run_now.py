@@ -46,17 +46,17 @@ def test_a_full_worker_has_one_place_more_for_what_is_to_run_now(store_url: str)
 
 def test_the_first_to_run_now_is_of_an_agent_and_tags_that_are_offered(engine: Engine) -> None:
     plain, other = create(engine), create(engine, agent="other", tags=("gpu",))
-    assert engine.work.first_now(["default", "other"], ["gpu"]) is None
+    assert engine.work.first_to_run_now(["default", "other"], ["gpu"]) is None
     assert engine.tasks.run_now(other).ok
-    assert engine.work.first_now(["default"], ["gpu"]) is None
-    assert engine.work.first_now(["default", "other"]) is None
-    assert engine.work.first_now(["default", "other"], ["gpu"]) == other
+    assert engine.work.first_to_run_now(["default"], ["gpu"]) is None
+    assert engine.work.first_to_run_now(["default", "other"]) is None
+    assert engine.work.first_to_run_now(["default", "other"], ["gpu"]) == other
     assert engine.tasks.run_now(plain).ok
-    assert engine.work.first_now(["default", "other"], ["gpu"]) == plain
+    assert engine.work.first_to_run_now(["default", "other"], ["gpu"]) == plain
     named = create(engine, step="pack")
     assert engine.tasks.run_now(named).ok
-    assert engine.work.first_now(["default"], bare=False) == named
+    assert engine.work.first_to_run_now(["default"], bare=False) == named
     take(engine, named)
-    assert engine.work.first_now(["default"], bare=False) is None
+    assert engine.work.first_to_run_now(["default"], bare=False) is None
     take(engine, plain)
-    assert engine.work.first_now(["default"]) is None
+    assert engine.work.first_to_run_now(["default"]) is None

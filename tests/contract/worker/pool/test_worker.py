@@ -208,7 +208,7 @@ def test_recovery_goes_on_after_whatever_it_met(
 ) -> None:
     with Holdfast(store_url, recovery=0.05) as hf:
         met = threading.Event()
-        look = hf.engine.outcomes.look
+        look = hf.engine.outcomes.look_for_ends
 
         def fail_once() -> None:
             # Not for who only hears of ends, who comes here too.

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextvars import Context
 from typing import Any, TypeVarTuple, Unpack
 
-from holdfast.engine.core.loop_wakeups import arrive
+from holdfast.engine.core.loop_wakeups import wait_in_loop
 from tests.unit.store.group_commit.memory_group import Desk, notes
 
 Ts = TypeVarTuple("Ts")
@@ -38,7 +38,7 @@ def run(work: Any) -> Counting:  # noqa: ANN401 - any coroutine
 
 
 async def waiting(futures: list[Future[Any]]) -> list[asyncio.Task[None]]:
-    begun = [asyncio.create_task(arrive(each)) for each in futures]
+    begun = [asyncio.create_task(wait_in_loop(each)) for each in futures]
     await asyncio.sleep(0)
     return begun
 
@@ -66,7 +66,7 @@ def test_a_reply_that_is_there_already_is_not_waited_for() -> None:
     async def work() -> None:
         done: Future[int] = Future()
         done.set_result(1)
-        await arrive(done)
+        await wait_in_loop(done)
 
     run(work())
 

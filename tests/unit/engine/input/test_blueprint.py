@@ -7,7 +7,7 @@ from dataclasses import fields
 from holdfast.clock import SystemClock
 from holdfast.engine.core.task_rows import TaskRow
 from holdfast.engine.input import validation
-from holdfast.engine.input.blueprint import Place, draw
+from holdfast.engine.input.blueprint import TaskContainer, make_task_rows
 from holdfast.ids import Ids
 from holdfast.model.task import NewTask
 from holdfast.model.workflow.graph import Step
@@ -29,8 +29,8 @@ def test_a_new_task_is_whole() -> None:
 
 
 def test_the_tasks_of_a_body_are_whole_and_know_one_another() -> None:
-    place = Place(run_id="r_1", priority=3, parent_id="t_1", parent_epoch=2, item=4)
-    first, second = (draw(BODY, place, IDS) for _ in range(2))
+    place = TaskContainer(run_id="r_1", priority=3, parent_id="t_1", parent_epoch=2, item=4)
+    first, second = (make_task_rows(BODY, place, IDS) for _ in range(2))
     for row in (*first, *second):
         assert vars(row).keys() == {each.name for each in fields(TaskRow)}
         assert remade(row) == row
