@@ -55,7 +55,7 @@ def submit(engine: Engine, operations: Sequence[Operation]) -> list[Future[Any]]
     for each in operations:
         if isinstance(each, Pull):
             assert isinstance(each.standing_claim, StandingClaim)
-            engine.work.take(each.standing_claim)
+            engine.work.add_standing_claim(each.standing_claim)
     return engine.commits.submit_many(operations)
 
 

@@ -108,7 +108,7 @@ class Work(EffectOperations):
             read=Claimed.read,
         )
 
-    def take(self, standing_claim: StandingClaim) -> Callable[[], None]:
+    def add_standing_claim(self, standing_claim: StandingClaim) -> Callable[[], None]:
         """Hand work over as soon as it is ready, in the same commit; returns the way out."""
         return self._context.standing_claims.add(standing_claim)
 
@@ -375,7 +375,7 @@ class Work(EffectOperations):
         return [(row["name"], row["version"], row["created_at"]) for row in rows]
 
     @reading
-    def left(self, attempts: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
+    def attempts_over(self, attempts: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
         """Which of some attempts (task and number) are over, whoever ended them."""
         rows = list(attempts)
         over = self._context.view(lambda tx: tx.read("attempts_over", rows=rows))

@@ -46,9 +46,9 @@ class LoopWakeups:
 async def wait_in_loop(future: Future[Any]) -> None:
     """Wait until a future that another thread settles is done; its word is for who asks it."""
     loop = asyncio.get_running_loop()
-    wakeups: LoopWakeups | None = getattr(_thread, "arrivals", None)
+    wakeups: LoopWakeups | None = getattr(_thread, "wakeups", None)
     if wakeups is None or wakeups.loop is not loop:
-        wakeups = _thread.arrivals = LoopWakeups(loop)
+        wakeups = _thread.wakeups = LoopWakeups(loop)
     waiter: asyncio.Future[None] = loop.create_future()
     wake = wakeups.wake
     future.add_done_callback(lambda _: wake(waiter))

@@ -110,7 +110,7 @@ class TaskInserts:
     def add_run(self, tasks: Sequence[TaskRow], actor: str, run_holds: int) -> None:
         """Add all tasks of a new run, of which each waits that needs another."""
         if type(tasks) is TemplatedTasks:
-            tasks.stencil.add_rows(self, tasks, actor, run_holds)
+            tasks.template.add_rows(self, tasks, actor, run_holds)
             return
         for task in tasks:
             self.add(task, actor, waits=bool(task.needs), run_holds=run_holds)
@@ -151,10 +151,10 @@ class RowTemplate:
 class TemplatedTasks(Sequence[TaskRow]):
     """The tasks of one run, whose rows are written when they are inserted, and not before."""
 
-    __slots__ = ("ids", "run_id", "stencil")
+    __slots__ = ("ids", "run_id", "template")
 
-    def __init__(self, stencil: RowTemplate, ids: Sequence[str], run_id: str) -> None:
-        self.stencil = stencil
+    def __init__(self, template: RowTemplate, ids: Sequence[str], run_id: str) -> None:
+        self.template = template
         self.ids = ids
         self.run_id = run_id
 
@@ -170,13 +170,13 @@ class TemplatedTasks(Sequence[TaskRow]):
     def __getitem__(self, place: int | slice) -> TaskRow | Sequence[TaskRow]:
         if isinstance(place, slice):
             return [self[each] for each in range(*place.indices(len(self)))]
-        task = self.stencil.tasks[place]
-        needs = tuple(self.ids[self.stencil.places[need]] for need in task.needs)
+        task = self.template.tasks[place]
+        needs = tuple(self.ids[self.template.places[need]] for need in task.needs)
         return replace(task, id=self.ids[place], run_id=self.run_id, needs=needs)
 
 
 def measure_tasks(tasks: Sequence[TaskRow]) -> int:
     """About how many bytes tasks have to send."""
     return (
-        tasks.stencil.size if type(tasks) is TemplatedTasks else sum([task.size for task in tasks])
+        tasks.template.size if type(tasks) is TemplatedTasks else sum([task.size for task in tasks])
     )

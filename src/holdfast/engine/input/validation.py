@@ -208,12 +208,14 @@ def new_run(
     identifier = ids.run()
     concurrency, slot = workflow.concurrency, render_run_key(workflow, filled)
 
-    def scope() -> Variables:
+    def variables() -> Variables:
         return {"input": filled, "run": tell_run(identifier, workflow.name, key)}
 
     if workflow.steps_known_at_start:
-        check_texts(workflow, scope())
-    place = make_record(TaskContainer, {"run_id": identifier, "priority": priority, "scope": scope})
+        check_texts(workflow, variables())
+    container = make_record(
+        TaskContainer, {"run_id": identifier, "priority": priority, "variables": variables}
+    )
     return make_record(
         StartRun,
         {
@@ -228,7 +230,7 @@ def new_run(
             "priority": priority,
             "concurrency_key": None if slot is None else RUN_PREFIX + slot,
             "capacity": 1 if concurrency is None else concurrency.limit,
-            "tasks": make_run_rows(workflow.steps, place, ids),
+            "tasks": make_run_rows(workflow.steps, container, ids),
             "actor": actor_name,
             "called": workflow.definitions,
             "trace": _trace(run.trace),

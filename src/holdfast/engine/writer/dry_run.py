@@ -41,8 +41,8 @@ class ChangeRecorder:
 
     def take_changed(self) -> list[str]:
         """What was changed since this was last asked, in the order it was."""
-        noted, self._changed = self._changed, {}
-        return list(noted)
+        changed, self._changed = self._changed, {}
+        return list(changed)
 
     def read(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
         return self._tx.read(query, rows=rows, **parameters)
@@ -71,7 +71,7 @@ def rehearse(
     def inside(tx: Transaction) -> T:
         recorder = ChangeRecorder(tx)
 
-        def ask(operation: Operation) -> Future[Any]:
+        def write_operation(operation: Operation) -> Future[Any]:
             answer: Future[Any] = Future()
             (reply,) = writer().apply(recorder, [operation])
             if isinstance(reply, BaseException):
@@ -80,6 +80,6 @@ def rehearse(
                 answer.set_result(reply)
             return answer
 
-        return work(DryRun(joined=join_with(context, ask), tx=recorder))
+        return work(DryRun(joined=join_with(context, write_operation), tx=recorder))
 
     return context.database.dry_run(inside)

@@ -134,7 +134,7 @@ class Worker(Lifecycle):
         self._standing_claim.most = min(MOST_AT_ONCE, self._options.claimed_at_once)
         self._standing_claim.bare = self._version_holds.bare
         self._unsubscribe: Sequence[Callable[[], None]] = (
-            self._store.work.take(self._standing_claim),
+            self._store.work.add_standing_claim(self._standing_claim),
             self._store.on_hint(self._on_hint, served=False),
             self._store.on_attempts_ended(self._end_ended_elsewhere),
             self._store.on_gone(self._stop_as_told),
@@ -315,7 +315,7 @@ class Worker(Lifecycle):
         # Most steps are over before a second look: only of those that last is it worth asking.
         lasting, self._seen_running = live & self._seen_running, live
         if lasting:
-            self._end_ended_elsewhere(self._store.work.left(lasting))
+            self._end_ended_elsewhere(self._store.work.attempts_over(lasting))
         return LOOK_EVERY if live - lasting else self._store.settings.poll
 
     def _begin_arrived(self) -> None:

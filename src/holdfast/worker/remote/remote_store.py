@@ -91,7 +91,7 @@ class RemoteWork:
             deliver=deliver,
         )
 
-    def take(self, standing_claim: StandingClaim) -> Callable[[], None]:
+    def add_standing_claim(self, standing_claim: StandingClaim) -> Callable[[], None]:
         poller = Poller(self._client, self._sender, standing_claim, self._ports.threads)
         self._pollers[id(standing_claim)] = poller
         return poller.stop
@@ -187,7 +187,7 @@ class RemoteWork:
         return self._sender.held.secrets(workflow, version)
 
     @reading
-    def left(self, attempts: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
+    def attempts_over(self, attempts: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
         """Nothing is known of that here: the next renewal tells."""
         return set(attempts) - self._sender.held.find_held(attempts)
 

@@ -159,7 +159,7 @@ def test_standing_claims_of_one_kind_are_served_as_far_as_there_are_tasks(
     engine: Engine,
 ) -> None:
     standing = [Standing(engine, f"w{number}") for number in range(50)]
-    leaves = [engine.work.take(each.standing_claim) for each in standing]
+    leaves = [engine.work.add_standing_claim(each.standing_claim) for each in standing]
     create(engine)
     create(engine)
     assert [each.got for each in standing] == [1, 1] + [0] * 48

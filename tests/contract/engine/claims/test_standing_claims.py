@@ -42,7 +42,7 @@ class Hand:
             deliver=lambda claimed: self.held.extend(claimed.read()),
         )
         self.standing_claim.bare = bare
-        self.let_go = engine.work.take(self.standing_claim)
+        self.let_go = engine.work.add_standing_claim(self.standing_claim)
 
     def left(self) -> int:
         return self.room - len(self.held)

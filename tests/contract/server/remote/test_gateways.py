@@ -188,7 +188,7 @@ def test_an_error_that_nobody_foresaw_does_not_end_the_asking(
         deliver=lambda claimed: got.extend(each.task_id for each in claimed.read()),
     )
     task = server.add(step="pack")["id"]
-    leave = office.work.take(taker)
+    leave = office.work.add_standing_claim(taker)
     assert eventually(lambda: got == [task])
     leave()
     office.work.pull(taker)

@@ -35,7 +35,7 @@ class Full:
             passing=tuple,
             deliver=self._deliver,
         )
-        self._leave = office.work.take(self._standing_claim)
+        self._leave = office.work.add_standing_claim(self._standing_claim)
 
     def _deliver(self, claimed: Claimed) -> None:
         self.got += claimed.read()

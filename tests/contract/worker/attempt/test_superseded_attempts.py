@@ -90,7 +90,7 @@ def test_a_new_attempt_goes_on_when_an_older_one_of_its_task_is_ended(hf: Holdfa
         assert handle.result(PATIENCE) == 2
         # Recovery may read the result before the commit is told.
         assert eventually(lambda: told == [(task.id, 1), (task.id, 2)])
-        assert hf.work.left(told) == set(told)
+        assert hf.work.attempts_over(told) == set(told)
 
 
 def test_tasks_that_have_left_a_worker_are_told_by_attempt(hf: Holdfast) -> None:
@@ -99,9 +99,9 @@ def test_tasks_that_have_left_a_worker_are_told_by_attempt(hf: Holdfast) -> None
 
     handle = job.enqueue()
     (first,) = hf.work.claim("one")
-    assert hf.work.left([(handle.id, 1)]) == set()
+    assert hf.work.attempts_over([(handle.id, 1)]) == set()
     assert hf.work.release(handle.id, first.token).ok
-    assert hf.work.left([(handle.id, 1)]) == {(handle.id, 1)}
+    assert hf.work.attempts_over([(handle.id, 1)]) == {(handle.id, 1)}
     (second,) = hf.work.claim("two")
-    assert hf.work.left([(handle.id, 1), (handle.id, 2)]) == {(handle.id, 1)}
+    assert hf.work.attempts_over([(handle.id, 1), (handle.id, 2)]) == {(handle.id, 1)}
     assert hf.work.complete(handle.id, second.token).ok

@@ -217,7 +217,7 @@ def test_recovery_goes_on_after_whatever_it_met(
             met.set()
             raise ZeroDivisionError
 
-        monkeypatch.setattr(hf.engine.outcomes, "look", fail_once)
+        monkeypatch.setattr(hf.engine.outcomes, "look_for_ends", fail_once)
         assert met.wait(PATIENCE)
 
         @hf.task
