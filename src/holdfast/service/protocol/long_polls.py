@@ -170,7 +170,9 @@ class LongPolls:
         while claims.queued and len(claims.standing) < MAX_STANDING:
             waiter = claims.queued.popleft()
             claims.standing.add(waiter)
-            waiter.remove_standing_claim = self._engine.work.add_standing_claim(waiter.standing_claim)
+            waiter.remove_standing_claim = self._engine.work.add_standing_claim(
+                waiter.standing_claim
+            )
             stood = True
         if stood:
             self._serve_standing_claims(claims)
