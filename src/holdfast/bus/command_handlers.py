@@ -230,34 +230,42 @@ _RUN_COMMANDS: dict[str, CommandFunction] = {
     "run.cancel": lambda to, run, _: to.runs.cancel(run, actor=ACTOR),
     "run.pause": lambda to, run, _: to.runs.pause(run, actor=ACTOR),
     "run.resume": lambda to, run, _: to.runs.resume(run, actor=ACTOR),
-    "run.retry": lambda to, run, told: to.runs.retry(run, step=told.get("step"), actor=ACTOR),
-    "run.signal": lambda to, run, told: to.signals.send(
-        run, _require_field(told, "name"), told.get("payload"), key=told.get("key"), actor=ACTOR
+    "run.retry": lambda to, run, payload: to.runs.retry(run, step=payload.get("step"), actor=ACTOR),
+    "run.signal": lambda to, run, payload: to.signals.send(
+        run,
+        _require_field(payload, "name"),
+        payload.get("payload"),
+        key=payload.get("key"),
+        actor=ACTOR,
     ),
 }
 _TASK_COMMANDS: dict[str, CommandFunction] = {
     "task.cancel": lambda to, task, _: to.tasks.cancel(task, actor=ACTOR),
     "task.retry": lambda to, task, _: to.tasks.retry(task, actor=ACTOR),
-    "task.approve": lambda to, task, told: to.tasks.approve(task, told.get("note"), actor=ACTOR),
-    "task.reject": lambda to, task, told: to.tasks.reject(task, told.get("reason"), actor=ACTOR),
-    "task.answer": lambda to, task, told: to.tasks.answer(
-        task, _require_field(told, "answer"), actor=ACTOR
+    "task.approve": lambda to, task, payload: to.tasks.approve(
+        task, payload.get("note"), actor=ACTOR
+    ),
+    "task.reject": lambda to, task, payload: to.tasks.reject(
+        task, payload.get("reason"), actor=ACTOR
+    ),
+    "task.answer": lambda to, task, payload: to.tasks.answer(
+        task, _require_field(payload, "answer"), actor=ACTOR
     ),
 }
 _REPORTS: dict[str, ReportFunction] = {
-    "attempt.completed": lambda to, task, told: to.work.complete.submit(
-        task, _require_field(told, "token"), told.get("output"), usage=told.get("usage")
+    "attempt.completed": lambda to, task, payload: to.work.complete.submit(
+        task, _require_field(payload, "token"), payload.get("output"), usage=payload.get("usage")
     ),
-    "attempt.failed": lambda to, task, told: to.work.fail.submit(
+    "attempt.failed": lambda to, task, payload: to.work.fail.submit(
         task,
-        _require_field(told, "token"),
-        told.get("error"),
-        retryable=told.get("retryable", True),
-        usage=told.get("usage"),
+        _require_field(payload, "token"),
+        payload.get("error"),
+        retryable=payload.get("retryable", True),
+        usage=payload.get("usage"),
     ),
     "attempt.renewed": _renew_attempt,
-    "attempt.released": lambda to, task, told: to.work.release.submit(
-        task, _require_field(told, "token")
+    "attempt.released": lambda to, task, payload: to.work.release.submit(
+        task, _require_field(payload, "token")
     ),
 }
 

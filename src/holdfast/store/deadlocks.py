@@ -136,12 +136,12 @@ writer_thread = threading.local()
 
 def is_writer_thread() -> bool:
     """Whether this thread writes for everybody else, and so must not wait for a reply."""
-    return getattr(writer_thread, "writes", None) is not None
+    return getattr(writer_thread, "queue", None) is not None
 
 
 def writes_own_operation() -> bool:
     """Whether this thread writes one operation, which it brought itself."""
-    return getattr(writer_thread, "own", False)
+    return getattr(writer_thread, "writes_own", False)
 
 
 def call_after_replies(callback: Callable[[], None]) -> None:
@@ -149,8 +149,8 @@ def call_after_replies(callback: Callable[[], None]) -> None:
 
     To wake another thread before that would have both want the interpreter.
     """
-    waiting: list[Callable[[], None]] | None = getattr(writer_thread, "waiting", None)
-    if waiting is None:
+    callbacks: list[Callable[[], None]] | None = getattr(writer_thread, "callbacks", None)
+    if callbacks is None:
         callback()
     else:
-        waiting.append(callback)
+        callbacks.append(callback)

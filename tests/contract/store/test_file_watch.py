@@ -185,30 +185,30 @@ def test_a_commit_is_heard_that_was_not_there_yet_when_its_write_was_told(
 def test_own_commits_are_not_taken_for_commits_of_others(
     here: SqliteDatabase, elsewhere: SqliteDatabase
 ) -> None:
-    here.others.look()
+    here.foreign_commits.look()
     add(here, ("t_1", "one"))
-    assert here.others.look() == CommitsSeen(own=True)
-    assert here.others.look() == CommitsSeen()
+    assert here.foreign_commits.look() == CommitsSeen(own=True)
+    assert here.foreign_commits.look() == CommitsSeen()
     add(elsewhere, ("t_2", "two"))
-    assert here.others.look() == CommitsSeen(others=True)
-    assert here.others.look() == CommitsSeen()
+    assert here.foreign_commits.look() == CommitsSeen(others=True)
+    assert here.foreign_commits.look() == CommitsSeen()
 
 
 def test_a_commit_of_others_is_not_lost_behind_ones_own(
     here: SqliteDatabase, elsewhere: SqliteDatabase
 ) -> None:
-    here.others.look()
+    here.foreign_commits.look()
     add(elsewhere, ("t_1", "one"))
     add(here, ("t_2", "two"))
-    assert here.others.look() == CommitsSeen(others=True, own=True)
-    assert here.others.look() == CommitsSeen()
+    assert here.foreign_commits.look() == CommitsSeen(others=True, own=True)
+    assert here.foreign_commits.look() == CommitsSeen()
 
 
 def test_a_commit_of_others_is_not_lost_where_a_transaction_could_not_begin(
     path: Path, here: SqliteDatabase, elsewhere: SqliteDatabase
 ) -> None:
     """A BEGIN that finds the file locked has seen what was committed before that."""
-    here.others.look()
+    here.foreign_commits.look()
     add(elsewhere, ("t_1", "one"))
     rival = apsw.Connection(str(path))
     rival.execute("BEGIN IMMEDIATE")
@@ -217,13 +217,13 @@ def test_a_commit_of_others_is_not_lost_where_a_transaction_could_not_begin(
     here.transact(lambda _: None)
     let_go.join()
     rival.close()
-    assert here.others.look() == CommitsSeen(others=True)
+    assert here.foreign_commits.look() == CommitsSeen(others=True)
 
 
 def test_a_transaction_that_changed_nothing_or_was_undone_is_no_commit(
     here: SqliteDatabase,
 ) -> None:
-    here.others.look()
+    here.foreign_commits.look()
     here.transact(lambda _: None)
 
     def fail(_: object) -> None:
@@ -231,20 +231,20 @@ def test_a_transaction_that_changed_nothing_or_was_undone_is_no_commit(
 
     with pytest.raises(ZeroDivisionError):
         here.transact(fail)
-    assert here.others.look() == CommitsSeen()
+    assert here.foreign_commits.look() == CommitsSeen()
 
 
 def test_a_look_does_not_wait_for_a_transaction_that_is_under_way(here: SqliteDatabase) -> None:
-    here.others.look()
-    seen = here.transact(lambda _: here.others.look())
+    here.foreign_commits.look()
+    seen = here.transact(lambda _: here.foreign_commits.look())
     assert seen == CommitsSeen(own=True, writing=True)
 
 
 def test_a_new_connection_may_have_missed_something(here: SqliteDatabase) -> None:
-    here.others.look()
+    here.foreign_commits.look()
     here._close_writer()  # noqa: SLF001
     here.transact(lambda _: None)
-    assert here.others.look().others
+    assert here.foreign_commits.look().others
 
 
 def test_a_notifier_gives_no_hints_of_its_own_commits(
@@ -364,7 +364,7 @@ def test_a_store_whose_file_is_gone_is_closed_as_ever(path: Path, here: SqliteDa
     with listening(here, watch=0.001) as ear:
         for each in path.parent.iterdir():
             each.unlink()
-        here.others.look()
+        here.foreign_commits.look()
     assert ear.count == 0
 
 

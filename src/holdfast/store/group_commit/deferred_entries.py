@@ -45,7 +45,7 @@ class DeferredEntries(Generic[O]):
 
     def defer(self, entry: Entry[O]) -> bool:
         """Put an operation aside; False when it has waited for long enough."""
-        if entry.since is None and not self._deferred:
+        if entry.deferred_since is None and not self._deferred:
             self._pause, self._due = FIRST_PAUSE, self._clock.monotonic() + FIRST_PAUSE
         if self._age(entry) >= self._longest:
             return False
@@ -66,9 +66,9 @@ class DeferredEntries(Generic[O]):
     def _age(self, entry: Entry[O]) -> float:
         """For how long an operation has waited; from now on, it waits."""
         now = self._clock.monotonic()
-        if entry.since is None:
-            entry.since = now
-        return now - entry.since
+        if entry.deferred_since is None:
+            entry.deferred_since = now
+        return now - entry.deferred_since
 
     def seconds_to_retry(self) -> float | None:
         """In how many seconds something is to be tried again."""

@@ -91,24 +91,24 @@ O = TypeVar("O", bound=QueuedOperation)  # noqa: E741 - an operation
 class Entry(ABC, Generic[O]):
     """An operation, and who is told the reply to it, or the error there is instead."""
 
-    __slots__ = ("operation", "since")
+    __slots__ = ("deferred_since", "operation")
 
     def __init__(self, operation: O) -> None:
         self.operation = operation
         # Since when it waits for a row that another transaction has locked.
-        self.since: float | None = None
+        self.deferred_since: float | None = None
 
     @abstractmethod
-    def tell(self, reply: Any) -> None:  # noqa: ANN401 - whatever the operation is answered
+    def on_reply(self, reply: Any) -> None:  # noqa: ANN401 - whatever the operation is answered
         """Hear the reply; called by the writer, so it must be quick."""
 
     def begin(self) -> bool:
         """Whether somebody still wants it."""
         return True
 
-    def answer(self, reply: object) -> None:
+    def deliver(self, reply: object) -> None:
         try:
-            self.tell(reply)
+            self.on_reply(reply)
         except Exception:
             logger.exception("whoever was told of a commit failed; the commit stands")
 
@@ -132,7 +132,7 @@ class FutureEntry(Entry[O]):
     def begin(self) -> bool:
         return self.future.set_running_or_notify_cancel()
 
-    def tell(self, reply: object) -> None:
+    def on_reply(self, reply: object) -> None:
         if isinstance(reply, BaseException):
             self.future.set_exception(reply)
         else:
@@ -147,7 +147,7 @@ class JointReplies:
         self._replies: list[Any] = [None] * count
         self._left = count
 
-    def tell(self, place: int, reply: object) -> None:
+    def on_reply(self, place: int, reply: object) -> None:
         self._replies[place] = reply
         self._left -= 1
         # Nobody waits for one that was cancelled.
@@ -162,12 +162,12 @@ class JointReplies:
 class JointEntry(Entry[O]):
     """One of several operations: a future of its own would cost more than to write it."""
 
-    __slots__ = ("_place", "_whole")
+    __slots__ = ("_joint_replies", "_place")
 
     def __init__(self, operation: O, joint_replies: JointReplies, place: int) -> None:
         super().__init__(operation)
-        self._whole = joint_replies
+        self._joint_replies = joint_replies
         self._place = place
 
-    def tell(self, reply: object) -> None:
-        self._whole.tell(self._place, reply)
+    def on_reply(self, reply: object) -> None:
+        self._joint_replies.on_reply(self._place, reply)

@@ -158,7 +158,7 @@ class GroupCommit(Generic[O]):
             self._on_take()
         group = self._take_group()
         if group:
-            writer_thread.own = self._caller_writes and len(group) == 1
+            writer_thread.writes_own = self._caller_writes and len(group) == 1
             self._write(group, PATIENCE_WHILE_DEFERRED if self._deferred else None)
         return len(group) + (
             self._retry_deferred() if self._deferred and not self._caller_writes else 0
@@ -176,7 +176,7 @@ class GroupCommit(Generic[O]):
         """Write what is waiting, then stop; in a forked child there is nothing to stop."""
         if not self._owner.is_current():
             return
-        if getattr(writer_thread, "writes", None) is self:
+        if getattr(writer_thread, "queue", None) is self:
             raise WrongThread(
                 "close() would wait for the commit that calls it; let it return first"
             )
@@ -189,7 +189,7 @@ class GroupCommit(Generic[O]):
             self._drain()
 
     def _loop(self) -> None:
-        writer_thread.writes = self
+        writer_thread.queue = self
         try:
             while self._wait_for_work():
                 self.step()
@@ -198,7 +198,7 @@ class GroupCommit(Generic[O]):
             self._fail_all()
             raise
         finally:
-            writer_thread.writes = None
+            writer_thread.queue = None
 
     def _wait_for_work(self) -> bool:
         with self._inbox_changed:
@@ -214,7 +214,7 @@ class GroupCommit(Generic[O]):
 
     def _write_here(self) -> None:
         """Write one group in the place of the thread, which is asleep; it goes on with the rest."""
-        writer_thread.writes = self
+        writer_thread.queue = self
         try:
             # What is logged of it is not about the step that this thread has run.
             Context().run(self.step)
@@ -222,7 +222,7 @@ class GroupCommit(Generic[O]):
             self._fail_all()
             raise
         finally:
-            writer_thread.writes, writer_thread.own = None, False
+            writer_thread.queue, writer_thread.writes_own = None, False
             with self._inbox_changed:
                 self._caller_writes = False
                 if self._inbox or self._waiting or self._deferred or self._closed:
@@ -318,12 +318,12 @@ class GroupCommit(Generic[O]):
         except Exception:
             logger.exception("a hook failed after a commit; the commit stands")
         waiting: list[Callable[[], None]] = []
-        writer_thread.waiting = waiting
+        writer_thread.callbacks = waiting
         try:
             for entry, reply in zip(group, replies, strict=True):
-                entry.answer(reply)
+                entry.deliver(reply)
         finally:
-            writer_thread.waiting = None
+            writer_thread.callbacks = None
         for wake in waiting:
             wake()
 
@@ -346,5 +346,5 @@ def _concerns_everyone(error: BaseException) -> bool:
 
 def _fail_entries(entries: Sequence[Entry[O]], error: BaseException) -> BaseException:
     for entry in entries:
-        entry.answer(error)
+        entry.deliver(error)
     return error

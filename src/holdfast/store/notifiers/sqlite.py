@@ -44,7 +44,7 @@ class SqliteNotifier:
     def start(self) -> None:
         # What is there already is no news; whatever is committed after start() is.
         self._watch = watch = self._open_watch(self._database.log_path(), self._threads)
-        self._database.others.look()
+        self._database.foreign_commits.look()
         self._watcher = self._threads.start("holdfast-watch", lambda: self._run(watch))
 
     def close(self) -> None:
@@ -58,12 +58,12 @@ class SqliteNotifier:
             self._watch = None
 
     def _run(self, watch: FileWatch) -> None:
-        others = self._database.others
+        commits = self._database.foreign_commits
         pace = PollPace(self._interval, trusted=watch.reports_writes)
         written = False
         while not self._stop.is_set():
             # After what was told was read: whatever is written from now on is told again.
-            seen = others.look()
+            seen = commits.look()
             if seen.others:
                 self._memory.notify(own=False)
             pause = pace.pause_after(seen, written=written)

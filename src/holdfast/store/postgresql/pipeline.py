@@ -22,15 +22,15 @@ _GOOD = {ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK, ExecStatus.PIPELINE_SYNC}
 class PipelineAnswer:
     """What a statement gives back, once somebody asks for it."""
 
-    __slots__ = ("_wire", "prepares", "result")
+    __slots__ = ("_pipeline", "prepares", "result")
 
     def __init__(self, pipeline: Pipeline, prepares: Preparation | None = None) -> None:
-        self._wire = pipeline
+        self._pipeline = pipeline
         self.prepares = prepares
         self.result: PGresult | None = None
 
     def rows(self) -> tuple[Names, list[tuple[Any, ...]]]:
-        return self._wire.read(self)
+        return self._pipeline.read(self)
 
 
 Preparation = tuple[Statement, Types]

@@ -129,7 +129,7 @@ class SqliteDatabase:
         self._backoff = Backoff(first=0.0005, longest=0.002, total=ports.settings.patience)
         self._checkpoints = Checkpoints()
         self._changed_rows = ChangedRowNotes()
-        self.others = ForeignCommits(ports.threads.lock())
+        self.foreign_commits = ForeignCommits(ports.threads.lock())
         self._writer: apsw.Connection | None = None
         self._lent_connections: set[apsw.Connection] = set()
         self._identity = FileIdentity(self._path, ports.clock, ports.threads)
@@ -286,11 +286,11 @@ class SqliteDatabase:
 
     def _use_writer(self, work: Callable[[], T]) -> T:
         """Use the writer's connection, which is looked through at what others have committed."""
-        with self.others.lock:
+        with self.foreign_commits.lock:
             try:
                 return work()
             finally:
-                self.others.end(self._writer)
+                self.foreign_commits.end_transaction(self._writer)
 
     def _transact(self, work: Callable[[Transaction], T]) -> T:
         connection = self._open_writer()
@@ -300,7 +300,7 @@ class SqliteDatabase:
         self._checkpoints.step(connection)
         self._changed_rows.begin(connection)
         connection.execute("BEGIN IMMEDIATE")
-        self.others.begin(connection)
+        self.foreign_commits.begin_transaction(connection)
         transaction = SqliteTransaction(connection, self._catalogue, self._changed_rows)
         try:
             result = work(transaction)

@@ -40,13 +40,13 @@ class ForeignCommits:
         self._own = False
         self._begun = False
 
-    def begin(self, connection: apsw.Connection) -> None:
+    def begin_transaction(self, connection: apsw.Connection) -> None:
         """In a transaction that nobody else can write beside: what has come before it."""
         self._begun = True
         if connection.data_version() != self._version:
             self._others = True
 
-    def end(self, connection: apsw.Connection | None) -> None:
+    def end_transaction(self, connection: apsw.Connection | None) -> None:
         """After a transaction, or on a new connection, which cannot tell what came before it."""
         begun, self._begun = self._begun, False
         if connection is None:

@@ -376,7 +376,7 @@ class ReportEntry(Entry[Operation]):
         self._sender = sender
         self.last = last
 
-    def tell(self, reply: ReportAnswer) -> None:
+    def on_reply(self, reply: ReportAnswer) -> None:
         sender = self._sender
         if isinstance(reply, RESENDABLE_ERRORS) and sender.in_time():
             # Where it cannot be sent again, what the store said is the better reason.

@@ -140,7 +140,7 @@ class OperationSender:
             if isinstance(error, StoreUnreachable):
                 # It is sent again at once by whoever hears of it.
                 self._clock.sleep(PAUSE)
-        entry.answer(reply)
+        entry.deliver(reply)
 
     def _renew(
         self, renewals: Sequence[Renewal], seconds: float, replies: Sequence[Future[Any]]

@@ -93,7 +93,7 @@ class Line:
         answer = self._answers.pop(0)
         if isinstance(answer, ShuttingDown):
             raise answer
-        courier.tell(answer)
+        courier.on_reply(answer)
 
     def in_time(self) -> bool:
         return self._may()

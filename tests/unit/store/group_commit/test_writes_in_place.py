@@ -29,7 +29,7 @@ class Told(Entry[Note]):
         self.thread = ""
         self.reply: object = None
 
-    def tell(self, reply: object) -> None:
+    def on_reply(self, reply: object) -> None:
         self.thread, self.reply = threading.current_thread().name, reply
         self.heard.set()
 
