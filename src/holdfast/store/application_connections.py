@@ -1,7 +1,4 @@
-"""A connection that stays open from one transaction of the application to the next.
-
-What is inside a connection that an application lends: the driver's own.
-"""
+"""Kept connections, open from one transaction to the next, and connections of applications."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ T = TypeVar("T")
 
 
 class KeptConnection(Generic[C]):
-    """One for each thread; where the connection was lost, the next transaction opens another."""
+    """A connection for one thread; after a loss the next transaction opens another connection."""
 
     def __init__(
         self,
@@ -44,7 +41,10 @@ class KeptConnection(Generic[C]):
             yield self._connection
 
     def run(self, work: Callable[[C], T]) -> T:
-        """Do what may be done twice: again from its start when the connection was lost."""
+        """Run `work` in a transaction, and once more from its start if the connection was lost.
+
+        `work` must do no harm when it is done twice.
+        """
         try:
             with self.begin() as connection:
                 return work(connection)
@@ -56,7 +56,7 @@ class KeptConnection(Generic[C]):
 
     @contextmanager
     def begin_once(self) -> Iterator[C]:
-        """One transaction, and the end of the connection."""
+        """One write transaction, after which the connection is closed."""
         try:
             with self.begin() as connection:
                 yield connection
@@ -65,7 +65,7 @@ class KeptConnection(Generic[C]):
 
     @property
     def can_commit(self) -> bool:
-        """Whether the transaction under way is still open, and can still be committed."""
+        """Whether the current transaction is open and has not failed."""
         return self._connection is not None and self._can_commit(self._connection)
 
     def close(self) -> None:
@@ -75,11 +75,14 @@ class KeptConnection(Generic[C]):
 
 
 def unwrap_connection(connection: object) -> object:
-    """SQLAlchemy's Session gives a Connection, and that the driver's own; it is not imported."""
+    """The driver's connection inside a Session or Connection of SQLAlchemy, or the one given.
+
+    SQLAlchemy is not imported.
+    """
     if not any(base.__module__.startswith("sqlalchemy.") for base in type(connection).__mro__):
         return connection
     given: Any = connection
-    # Of the pool's, which has no transaction but the driver's.
+    # A connection of SQLAlchemy's pool has no transaction but the driver's.
     if hasattr(given, "driver_connection"):
         return _refuse_closed(given.driver_connection)
     if not hasattr(given, "connection"):
@@ -99,6 +102,6 @@ def _refuse_closed(connection: object | None) -> object:
 
 
 def _begin_in_sqlalchemy(connection: Any) -> None:  # noqa: ANN401 - SQLAlchemy is not imported
-    """Have SQLAlchemy know of the transaction, or it would not commit it."""
+    """Begin the transaction by SQLAlchemy, which commits no transaction that it does not know."""
     if not connection.in_transaction():
         connection.exec_driver_sql("SELECT 1")

@@ -1,4 +1,4 @@
-"""A handful of connections that threads borrow and give back."""
+"""A connection pool: threads borrow connections and return them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ C = TypeVar("C")
 
 
 class ConnectionPool(Generic[C]):
-    """Opens as many as are asked for at once, keeps `spare` of them."""
+    """Opens as many connections as are in use at once, and keeps up to `spare` idle ones."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class ConnectionPool(Generic[C]):
             self._return_connection(connection)
 
     def discard(self) -> None:
-        """Close what lies idle: where one connection broke, the others are likely broken too."""
+        """Close the idle connections: where one connection broke, the others are likely broken."""
         with self._lock:
             idle, self._idle = self._idle, []
         for connection in idle:
@@ -51,7 +51,7 @@ class ConnectionPool(Generic[C]):
 
     def _take_connection(self) -> C:
         with self._lock:
-            # The one used last, so that in quiet times the others are the ones that go stale.
+            # The connection used last is taken first, so that few connections go stale.
             if self._idle:
                 return self._idle.pop()
         return self._connect()

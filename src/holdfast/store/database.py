@@ -1,7 +1,4 @@
-"""The port to a database: write transactions, read-only views, migrations.
-
-Bounded, jittered, growing waits for a database that is busy or away.
-"""
+"""The port to a database and its transactions, the URLs of stores, and waits with backoff."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ from holdfast.threads import Threads
 T = TypeVar("T")
 Row = dict[str, Any]
 
-# The file by which a folder that keeps a store is known to its owner.
+# The name of the file that tells whose the folder of a store is.
 IDENTITIES_FILE = "identities"
 
 _POSTGRESQL = re.compile(r"postgres(?:ql)?://")
@@ -41,20 +38,20 @@ class Transaction(Protocol):
     ) -> list[Row]: ...
 
     def change(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
-        """Run a transition; its events are recorded, and what is returned is what happened."""
+        """Run a transition, record its events, and return the changed rows."""
 
     def insert(self, query: str, /, *, rows: Rows) -> Callable[[], int]:
-        """Run a transition that makes new rows, by the ids they begin with.
+        """Run a transition that inserts `rows`, each of which begins with its id.
 
-        What is given back tells how many it made, each with its event, and waits for that only when
-        it is called. It is for who goes on only where it is as many as were given.
+        The function that is returned waits for the statement, and gives the number of rows that
+        were inserted, each with its event. It suits a caller that goes on only if all of them were.
         """
 
     def write(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
-        """Run a statement that writes but changes no status, and give what it returns."""
+        """Run a statement that writes but changes no status, and give the rows it returns."""
 
     def run(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> None:
-        """Run a statement that changes no status; its error may only show at a later call."""
+        """Run a statement that changes no status; an error of it may be raised by a later call."""
 
 
 class Database(Protocol):
@@ -63,19 +60,21 @@ class Database(Protocol):
 
     @property
     def file(self) -> Path | None:
-        """The file that one transaction at a time can write; None where many can write at once."""
+        """The SQLite file, which one transaction at a time can write; None on PostgreSQL."""
 
     def transact(self, work: Callable[[Transaction], T], *, patience: float | None = None) -> T:
         """Run `work` in a write transaction, from one thread at a time.
 
-        `work` may be run again from its start after a rollback, so it changes nothing else. Where
-        another transaction has locked a row, `StoreBusy` comes soon, or after as many seconds.
+        `work` may be run again from its start after a rollback, so `work` changes nothing outside
+        the transaction. Where another transaction has locked a row, `StoreBusy` is raised after
+        `patience` seconds, or soon if none are given.
         """
 
     def dry_run(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work` in a write transaction that is rolled back in any case, from any thread.
+        """Run `work` in a write transaction that is always rolled back, from any thread.
 
-        It may be run again from its start, and keeps others from what it writes while it lasts.
+        `work` may be run again from its start. Other transactions cannot change the rows that it
+        has written until it ends.
         """
 
     def view(self, work: Callable[[Transaction], T]) -> T:
@@ -88,15 +87,16 @@ class Database(Protocol):
         """A write transaction on a connection of its own, for the application to use."""
 
     def connect(self) -> KeptConnection[Any]:
-        """The same for one transaction after another, all in one thread."""
+        """A connection for one write transaction after another, all in one thread."""
 
     def upgrade(self) -> None:
-        """Bring the schema up to the code, or say why that cannot be."""
+        """Apply the migrations that the store lacks; an error says why that cannot be done."""
 
     def on_gone(self, callback: Callable[[StoreGone], None]) -> Callable[[], None]:
-        """Call back once when the store's file is gone, and what it held saved: it may be already.
+        """Call `callback` once when the store's file is gone and its content is saved.
 
-        What is returned ends that.
+        If the file is gone already, the call comes at once. The function that is returned removes
+        the callback.
         """
 
     def close(self) -> None: ...
@@ -104,7 +104,7 @@ class Database(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class SqlDirectories:
-    """Where the SQL lives; tests bring their own."""
+    """The folders of the statements and of the migrations; tests have their own."""
 
     queries: Path = queries.DIRECTORY
     migrations: Path = migrations.DIRECTORY
@@ -112,7 +112,7 @@ class SqlDirectories:
 
 @dataclass(frozen=True, kw_only=True)
 class DriverPorts:
-    """What a driver is given from outside."""
+    """The ports and settings that a driver is opened with."""
 
     clock: Clock
     randomness: Randomness
@@ -122,7 +122,7 @@ class DriverPorts:
 
 
 def check_url(url: str) -> None:
-    """Refuse what names no store, without opening anything."""
+    """Refuse a URL that names no store, without opening anything."""
     if not is_postgresql(url):
         sqlite_path(url)
 
@@ -134,7 +134,7 @@ def is_postgresql(url: str) -> bool:
 def sqlite_path(url: str) -> Path:
     scheme, separator, rest = url.partition("://")
     if not separator or scheme != "sqlite":
-        # Nothing of what is no scheme: it may well be a password.
+        # The text before `://` is quoted only if it looks like a scheme: it may be a password.
         known = _SCHEME.fullmatch(scheme) if separator else None
         what = f"{scheme!r} is not a database" if known else "this is no URL of a database"
         raise InvalidInput("url", f"{what}; use sqlite:///file.db or postgresql://…")
@@ -151,12 +151,15 @@ def sqlite_path(url: str) -> Path:
 
 
 class Contended(Exception):
-    """Another process was first; raised inside a transaction to begin it again."""
+    """Another process was first: raised inside a transaction, which is then run again."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Backoff:
-    """Waits start near `first` seconds, double up to `longest`, and end `total` after the start."""
+    """The first wait and the longest, which waits double up to, and all waits together, in seconds.
+
+    Every wait has a random part.
+    """
 
     first: float
     longest: float
@@ -164,7 +167,7 @@ class Backoff:
 
 
 class Patience:
-    """One stretch of waiting: made when trouble starts, thrown away when it is over."""
+    """The waits of one failure: made when the failure is first seen, and never used again."""
 
     def __init__(self, backoff: Backoff, clock: Clock, randomness: Randomness) -> None:
         self._backoff = backoff
@@ -174,7 +177,7 @@ class Patience:
         self._next = backoff.first
 
     def wait(self) -> bool:
-        """Sleep once; False, without sleeping, when the patience is used up."""
+        """Sleep once; False, without sleeping, when the total is used up."""
         left = self._end - self._clock.monotonic()
         if left <= 0:
             return False

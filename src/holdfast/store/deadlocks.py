@@ -1,11 +1,9 @@
-"""Who has a transaction open on a SQLite file, and so must not wait for what others would write.
+"""Deadlocks: open transactions on SQLite files, the writer's thread, and waits that never end.
 
-The transaction is its thread's: nothing that blocks that thread can end before it. What a coroutine
-awaits blocks no thread, and is refused only inside the transaction: in the coroutine that has it
-open, and in the tasks that were started from there. The others of its loop can well wait for it. A
-thread to which that coroutine hands a call with all that is around it is waited for there, too.
-
-Which thread writes, for those whom it calls back.
+While a transaction is open on a SQLite file, the writer cannot write it. A thread that has the
+transaction open must not block until the writer has written. Code that awaits blocks no thread, so
+awaiting is refused only inside the transaction: in the coroutine that opened it, and in tasks and
+thread calls that were started with that coroutine's context. Other coroutines of the loop may wait.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from holdfast.errors import WrongThread
 
 
 class OpenTransaction:
-    """One transaction, and whether it is open still: a task that outlives it has it around, too."""
+    """One transaction on a file; a task that outlives it still has it in its context."""
 
     __slots__ = ("file", "open")
 
@@ -53,17 +51,20 @@ def note_open_transaction(file: Path) -> Iterator[None]:
 
 
 def has_open_transaction() -> bool:
-    """Whether a transaction of this thread, or around it, may keep all others from writing."""
+    """Whether this thread or this context has a transaction on a SQLite file, maybe ended."""
     return bool(_transactions_of_thread() or _transactions_of_context.get())
 
 
 def is_inside_transaction() -> bool:
-    """Whether such a transaction was open where this was started, and maybe still is."""
+    """Whether this context has a transaction on a SQLite file, maybe ended."""
     return bool(_transactions_of_context.get())
 
 
 def would_deadlock(file: Path | None, *, blocking: bool = True) -> bool:
-    """Whether who would wait here, blocking its thread or not, itself keeps others from writing."""
+    """Whether a caller that waits here for the writer keeps the writer from writing the file.
+
+    A caller that blocks its thread waits for the transactions of the thread as well.
+    """
     if file is None:
         return False
     around = _transactions_of_context.get()
@@ -72,7 +73,7 @@ def would_deadlock(file: Path | None, *, blocking: bool = True) -> bool:
 
 
 def refuse_second_transaction(file: Path) -> None:
-    """Refuse a transaction that would wait for another of the thread that it is begun in."""
+    """Refuse a transaction that would wait for another transaction of its own thread."""
     if would_deadlock(file):
         raise WrongThread(
             f"transaction() would wait for the one that this thread has open on {file} already; "
@@ -81,7 +82,7 @@ def refuse_second_transaction(file: Path) -> None:
 
 
 class AwaitedCall(NamedTuple):
-    """What a caller asks for and waits for, and whether its thread is blocked meanwhile."""
+    """A call whose result the caller waits for, and whether the wait blocks the thread."""
 
     name: str
     method: Callable[..., object]
@@ -92,9 +93,9 @@ class AwaitedCall(NamedTuple):
 def declare_wait(
     name: str, method: Callable[..., object], *, blocking: bool = True
 ) -> Iterator[None]:
-    """Whatever is asked of the writer meanwhile is going to be waited for.
+    """Declare that the caller will wait for whatever it submits to the writer in this block.
 
-    It is refused by the outermost name, which is what the caller has written.
+    Where declarations are nested, a refusal names the outermost call: the one the user has written.
     """
     before: AwaitedCall | None = getattr(_calling_thread, "awaited", None)
     _calling_thread.awaited = before or AwaitedCall(name, method, blocking)
@@ -105,7 +106,7 @@ def declare_wait(
 
 
 def refuse_declared_wait(file: Path | None) -> None:
-    """Refuse what somebody would wait for who keeps the writer from writing it."""
+    """Refuse to submit an operation if the declared wait for it would never end."""
     awaited: AwaitedCall | None = getattr(_calling_thread, "awaited", None)
     if awaited is not None and would_deadlock(file, blocking=awaited.blocking):
         joins = "connection" in inspect.signature(awaited.method).parameters
@@ -114,7 +115,7 @@ def refuse_declared_wait(file: Path | None) -> None:
 
 
 def refuse_deadlock(name: str, file: Path | None, *, blocking: bool = True) -> None:
-    """Refuse what cannot be asked for inside a transaction, where that keeps it from coming."""
+    """Refuse the call `name` if it would wait for a transaction that the caller has open."""
     if would_deadlock(file, blocking=blocking):
         raise WrongThread(_describe_deadlock(name, file))
 
@@ -125,29 +126,30 @@ def _describe_deadlock(name: str, file: Path | None, pass_on: str = "") -> str:
 
 
 def _transactions_of_thread() -> list[OpenTransaction]:
-    """The transactions that this thread has open."""
+    """The open transactions of this thread."""
     held: list[OpenTransaction] = _calling_thread.__dict__.setdefault("held", [])
     return held
 
 
-# What the thread that asks is about: whose writer it is, and whom it has still to tell.
+# For a thread that writes a group: `queue` is its group commit, `writes_own` says that the group is
+# one operation which the thread itself submitted, `callbacks` are to be called after the replies.
 writer_thread = threading.local()
 
 
 def is_writer_thread() -> bool:
-    """Whether this thread writes for everybody else, and so must not wait for a reply."""
+    """Whether this thread is writing a group, and so must not wait for a reply."""
     return getattr(writer_thread, "queue", None) is not None
 
 
 def writes_own_operation() -> bool:
-    """Whether this thread writes one operation, which it brought itself."""
+    """Whether this thread is writing one operation, which it submitted itself."""
     return getattr(writer_thread, "writes_own", False)
 
 
 def call_after_replies(callback: Callable[[], None]) -> None:
-    """Call back when everybody was told whose group is being answered; elsewhere at once.
+    """Call `callback` after all replies of the current group; outside of a group call it at once.
 
-    To wake another thread before that would have both want the interpreter.
+    A thread that is woken earlier competes with the writer for the interpreter.
     """
     callbacks: list[Callable[[], None]] | None = getattr(writer_thread, "callbacks", None)
     if callbacks is None:

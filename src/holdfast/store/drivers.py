@@ -17,7 +17,7 @@ from holdfast.store.database import (
 from holdfast.store.notifier import Notifier
 from holdfast.threads import Threads
 
-# The table that tells a store of Holdfast from other databases.
+# A database that has this table is a store of Holdfast.
 STORE_TABLE = "holdfast_migration"
 
 
@@ -37,7 +37,7 @@ def open_database(  # noqa: PLR0913 - the ports of a program are named where it 
         settings=settings,
         sql_directories=sql_directories or SqlDirectories(),
     )
-    # Imported here: psycopg is slow to import, and who has SQLite need not have it.
+    # The drivers are imported here: psycopg is slow to import, and not installed for SQLite alone.
     if is_postgresql(url):
         from holdfast.store.postgresql.database import PostgresqlDatabase  # noqa: PLC0415
 
@@ -69,7 +69,7 @@ def open_notifier(
 
 
 def list_tables(url: str) -> Collection[str] | None:
-    """The tables of a database that is there; nothing where only opening it can say what it is."""
+    """The tables of a database that exists; None where only opening it as a store can tell."""
     if is_postgresql(url):
         from holdfast.store.postgresql.tables import read_table_names  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Keeps a forked child from its parent's connections, and from a file it could not lock."""
+"""The fork guard: refuses connections, and SQLite files, that a forked process has inherited."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from holdfast.errors import StoreError
 from holdfast.threads import fork_generation
 
 _FileId = tuple[int, int]
-# Of the process and not of an object, as is what it guards: SQLite's own list of the files it has.
+# Global, because SQLite too keeps one list of open files for the whole process.
 _OPEN_FILES: dict[object, tuple[int, _FileId]] = {}
 
 
 class OwningProcess:
-    """Where something was opened."""
+    """The process in which an object was opened."""
 
     def __init__(self) -> None:
         self._generation = fork_generation()
@@ -32,7 +32,7 @@ class OwningProcess:
 
 
 def note_open_file(owner: object, path: Path) -> None:
-    """Remember that this process has a SQLite file open, for the children that inherit it."""
+    """Note that this process has a SQLite file open; forked children inherit the note."""
     with suppress(OSError):
         _OPEN_FILES[owner] = (os.getpid(), _read_file_id(path))
 
@@ -45,12 +45,12 @@ def refuse_inherited_file(path: Path) -> None:
     """Refuse a SQLite file that was open when this process was forked.
 
     SQLite remembers which locks a process has on a file. A child inherits that memory but not the
-    locks: it would write without any, and lose what it wrote when its parent closes the file.
+    locks: the child would write without locks, and lose its writes when the parent closes the file.
     """
     try:
         identity = _read_file_id(path)
     except OSError:
-        # It is not there; or whatever is wrong with it, SQLite says it when it opens the file.
+        # The file does not exist, or SQLite says what is wrong with it when it opens the file.
         return
     if any(
         process != os.getpid() and known == identity

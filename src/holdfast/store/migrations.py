@@ -1,4 +1,4 @@
-"""Numbered schema files, each applied once, in order, together with its own record."""
+"""Migrations: numbered schema files, each applied once, in order, together with its record."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class AppliedMigration:
 
 
 class Ledger(Protocol):
-    """The record of what was applied, inside one transaction that nobody shares."""
+    """The record of applied migrations, in a transaction that keeps all others out."""
 
     def applied(self) -> Sequence[AppliedMigration]: ...
 
@@ -59,7 +59,7 @@ class Ledger(Protocol):
 
 class Migrator(Protocol):
     def applied(self) -> Sequence[AppliedMigration]:
-        """Read the record without any lock; nothing when there is no table yet."""
+        """Read the record without any lock; an empty list when the table does not exist yet."""
 
     def run_exclusively(self, work: Callable[[Ledger], T]) -> T:
         """Run `work` in one transaction that keeps every other migrator out."""
@@ -75,7 +75,7 @@ def load(dialect: Dialect, directory: Path = DIRECTORY) -> Sequence[Migration]:
 
 @cache
 def _load_package_migrations(dialect: Dialect) -> Sequence[Migration]:
-    """Once for a program: what the package holds does not change while it runs."""
+    """The files are read once: those of the package do not change while a program runs."""
     return _read_directory(DIRECTORY / dialect)
 
 
@@ -94,7 +94,7 @@ def _read_directory(directory: Path) -> Sequence[Migration]:
 
 
 def checksum(text: str) -> str:
-    """Digest the text so that line endings and trailing blanks, which editors change, are free."""
+    """Digest a text; line endings and trailing blanks do not count, since editors change them."""
     normal = "\n".join(line.rstrip() for line in text.strip().splitlines())
     return hashlib.sha256(normal.encode()).hexdigest()
 
@@ -104,7 +104,7 @@ def upgrade(migrator: Migrator, known: Sequence[Migration]) -> None:
         return
 
     def apply_next(ledger: Ledger) -> bool:
-        # Asked again under the lock: another process may have been faster.
+        # The record is read again under the lock: another process may have been faster.
         missing = find_pending(known, ledger.applied())
         if missing:
             ledger.apply(missing[0])

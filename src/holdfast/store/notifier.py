@@ -1,4 +1,4 @@
-"""The port for hints that something was committed; a lost one only costs time."""
+"""The port for hints that something was committed; a lost hint costs only time."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Protocol
 class Notifier(Protocol):
     @property
     def name(self) -> str:
-        """What this process signs its hints with, so that it need not listen to itself."""
+        """The name by which this process recognizes its own hints."""
 
     def notify(self, *, served: bool = False) -> None:
-        """Tell the subscribers of this process, after a commit of this process.
+        """Send a hint to the subscribers of this process, after a commit of this process.
 
-        `served` says that what became ready was offered to the process's own workers already.
+        `served` says that the workers of this process were given the ready tasks already.
         """
 
     def subscribe(
         self, callback: Callable[[], None], *, served: bool = True, own: bool = True
     ) -> Callable[[], None]:
-        """Call back on hints, from any thread, until what is returned is called.
+        """Call `callback` on hints, from any thread, until the returned function is called.
 
-        Who is a worker itself need not hear of what was `served`, nor of the process's `own`
-        commits who is told of those.
+        A worker asks for no hints about tasks that were `served`. A subscriber that learns of the
+        process's `own` commits in another way asks for no hints about those.
         """
 
     def start(self) -> None: ...

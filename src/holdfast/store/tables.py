@@ -1,4 +1,4 @@
-"""The tables of a store as rows alone, to be carried over to another database."""
+"""The port to the tables of a store as plain rows, by which a store moves to another database."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ TABLE_PREFIX = "holdfast_"
 # Each database has its own migrations.
 MIGRATION_TABLE = "holdfast_migration"
 META_TABLE = "holdfast_meta"
-# What each database counts itself as its other tables are filled.
+# A database counts the rows of these tables by itself while the other tables are filled.
 DERIVED_TABLES = frozenset({"holdfast_kept"})
 
 Values = Sequence[object]
 
 
 class Tables(Protocol):
-    """The tables of one store, inside of a transaction that has them for itself."""
+    """The tables of one store, in a transaction that keeps all others from writing them."""
 
     def names(self) -> set[str]: ...
 
@@ -31,6 +31,6 @@ class Tables(Protocol):
     def clear(self, table: str) -> None: ...
 
     def counter(self, table: str) -> int | None:
-        """The last number that the table gave to a row by itself; None where it gives none."""
+        """The last number that the table gave to a row; None for a table that numbers no rows."""
 
     def set_counter(self, table: str, last: int) -> None: ...

@@ -1,6 +1,6 @@
-"""Operations put aside because another transaction has locked their rows, until they are written.
+"""Deferred entries: operations that wait because another transaction has locked their rows.
 
-The one writer of a process must not wait with all that others ask of it.
+The writer of a process goes on with other operations meanwhile.
 """
 
 from __future__ import annotations
@@ -14,22 +14,23 @@ from holdfast.store.group_commit.entries import Entry, O
 
 FIRST_PAUSE = 0.02
 LONGEST_PAUSE = 0.2
-# How many are tried again at a time, and for how long they are waited for in vain.
+# Deferred entries that are retried in one turn of the writer, and the seconds that their failing
+# retries may take together.
 RETRIED_AT_ONCE = 16
 LONGEST_VAIN_WAIT = 0.06
-# How long who is tried waits for a row, in parts of the time it has waited already: among others
-# that take turns at one, who never stays in line never comes to it.
+# A retry waits for its row for a part of the time since the entry was deferred, within bounds. A
+# retry that does not wait never gets a row for which other transactions wait in PostgreSQL's queue.
 PATIENCE_SHARE = 0.05
 SHORTEST_PATIENCE, LONGEST_PATIENCE = 0.02, 0.25
 
 
 def longest_deferral(settings: Settings) -> float:
-    """Several times within a lease: who renews one, and waits in vain, can still ask again."""
+    """The seconds that an operation is deferred at most: a renewal can come again in its lease."""
     return max(1.0, settings.lease / 3)
 
 
 class DeferredEntries(Generic[O]):
-    """What was put aside, and what has to be written after it, in the order it came."""
+    """The deferred entries, and the entries that must follow them, in the order they came."""
 
     def __init__(self, clock: Clock, settings: Settings) -> None:
         self._clock = clock
@@ -44,7 +45,7 @@ class DeferredEntries(Generic[O]):
         return bool(self._deferred)
 
     def defer(self, entry: Entry[O]) -> bool:
-        """Put an operation aside; False when it has waited for long enough."""
+        """Defer an entry; False when the entry has waited for long enough."""
         if entry.deferred_since is None and not self._deferred:
             self._pause, self._due = FIRST_PAUSE, self._clock.monotonic() + FIRST_PAUSE
         if self._age(entry) >= self._longest:
@@ -54,7 +55,7 @@ class DeferredEntries(Generic[O]):
         return True
 
     def defer_behind(self, entry: Entry[O]) -> bool:
-        """Put an operation behind another about the same run or task, where one is aside."""
+        """Keep an entry behind a deferred one about the same run or task, if there is one."""
         keys = entry.operation.keys
         if self._keys.isdisjoint(keys):
             return False
@@ -64,28 +65,29 @@ class DeferredEntries(Generic[O]):
         return True
 
     def _age(self, entry: Entry[O]) -> float:
-        """For how long an operation has waited; from now on, it waits."""
+        """The seconds since an entry was first deferred; the first call starts the time."""
         now = self._clock.monotonic()
         if entry.deferred_since is None:
             entry.deferred_since = now
         return now - entry.deferred_since
 
     def seconds_to_retry(self) -> float | None:
-        """In how many seconds something is to be tried again."""
+        """The seconds until the next retry; None when nothing is deferred."""
         return max(0.0, self._due - self._clock.monotonic()) if self._deferred else None
 
     def retry_soon(self) -> None:
         self._due = 0.0
 
     def wait_for_retry(self) -> None:
-        """Wait until something is to be tried again."""
+        """Sleep until the next retry is due."""
         self._clock.sleep(self.seconds_to_retry() or 0.0)
         self.retry_soon()
 
     def retry_due(self, write: Callable[[Entry[O], float], object]) -> list[Entry[O]]:
-        """Have each written that it is time for; who is still locked is put aside once more.
+        """Write deferred entries if that is due; an entry that is still locked is deferred again.
 
-        Those who have waited the longest come first, and not all of them at a time.
+        The entries that have waited longest are retried first, up to a limit. The result is the
+        entries that were retried.
         """
         tried: list[Entry[O]] = []
         misses, in_vain = 0, 0.0
@@ -106,17 +108,17 @@ class DeferredEntries(Generic[O]):
         return tried
 
     def take_expired(self) -> list[Entry[O]]:
-        """Those who have waited for long enough, though it was not their turn to be tried."""
+        """Remove and return the entries that have waited for long enough."""
         late = [entry for entry in self._deferred if self._age(entry) >= self._longest]
         for entry in late:
             del self._deferred[entry]
         return late
 
     def release_followers(self, tried: Sequence[Entry[O]]) -> list[Entry[O]]:
-        """What need not wait behind those that were tried, and have gone."""
+        """Remove and return the followers, if any entry of `tried` is no longer deferred."""
         if all(entry in self._deferred for entry in tried):
             return []
-        # Each of them is looked at again: another that is aside may be about the same.
+        # The caller queues all followers again: another deferred entry may be about the same task.
         self._keys = {key for entry in self._deferred for key in entry.operation.keys}
         freed, self._followers = self._followers, []
         return freed
@@ -127,7 +129,7 @@ class DeferredEntries(Generic[O]):
         self._pause = max(FIRST_PAUSE, self._pause)
 
     def take_all(self) -> tuple[list[Entry[O]], list[Entry[O]]]:
-        """Give up what was put aside, and what has not begun behind it."""
+        """Remove and return the deferred entries, and the followers, which have not begun."""
         kept, self._deferred = list(self._deferred), {}
         behind, self._followers = self._followers, []
         return kept, behind

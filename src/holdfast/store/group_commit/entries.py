@@ -1,6 +1,6 @@
-"""What waits to be written: operations, each with who is told what became of it.
+"""Entries: operations in the queue before the writer, each with the receiver of its reply.
 
-The futures of what the writer answers, and of what is made of that.
+The receiver is mostly a future: of the reply itself, or of a value that is made of the reply.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from holdfast.store.deadlocks import refuse_deadlock
 
+logger = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 
 class ReplyFuture(Future[T]):
-    """Nobody can wait for it who keeps the writer from writing the file that it is about."""
+    """A future of a reply; a thread whose own transaction blocks the writer cannot wait for it."""
 
     def __init__(self, file: Path | None = None) -> None:
         super().__init__()
@@ -39,7 +41,7 @@ class ReplyFuture(Future[T]):
 
 
 class LazyReplyFuture(ReplyFuture[Any]):
-    """A future whose result is made of the reply by whoever asks for it first."""
+    """A future whose result is made of the reply by the first thread that asks for the result."""
 
     def __init__(self, read: Callable[[Any], Any], file: Path | None = None) -> None:
         super().__init__(file)
@@ -68,42 +70,39 @@ class LazyReplyFuture(ReplyFuture[Any]):
 
 
 def follow_future(future: Future[Any]) -> ReplyFuture[Any]:
-    """A future that is settled by another: who cannot wait for that cannot wait for this."""
+    """A future that another future settles; a wait for it is refused as for the other."""
     return ReplyFuture(getattr(future, "file", None))
-
-
-logger = logging.getLogger(__name__)
 
 
 class QueuedOperation(Protocol):
     @property
     def keys(self) -> Collection[str]:
-        """The tasks and runs it is about: one group holds at most one operation for each."""
+        """The tasks and runs that the operation is about; a group has one operation for each."""
 
     @property
     def size(self) -> int:
-        """About how many bytes it sends."""
+        """The approximate number of bytes that the operation sends."""
 
 
 O = TypeVar("O", bound=QueuedOperation)  # noqa: E741 - an operation
 
 
 class Entry(ABC, Generic[O]):
-    """An operation, and who is told the reply to it, or the error there is instead."""
+    """An operation in the queue, and the receiver of its reply or error."""
 
     __slots__ = ("deferred_since", "operation")
 
     def __init__(self, operation: O) -> None:
         self.operation = operation
-        # Since when it waits for a row that another transaction has locked.
+        # The time of the first attempt that failed because another transaction had locked a row.
         self.deferred_since: float | None = None
 
     @abstractmethod
     def on_reply(self, reply: Any) -> None:  # noqa: ANN401 - whatever the operation is answered
-        """Hear the reply; called by the writer, so it must be quick."""
+        """Take the reply or the error; the writer's thread calls this, so it must be quick."""
 
     def begin(self) -> bool:
-        """Whether somebody still wants it."""
+        """Start the operation; False if its caller has cancelled it."""
         return True
 
     def deliver(self, reply: object) -> None:
@@ -114,7 +113,7 @@ class Entry(ABC, Generic[O]):
 
 
 class FutureEntry(Entry[O]):
-    """An operation with a future, of what `read` makes of the reply."""
+    """An entry with a future: of the reply, or of the value that `read` makes of the reply."""
 
     __slots__ = ("future",)
 
@@ -140,7 +139,7 @@ class FutureEntry(Entry[O]):
 
 
 class JointReplies:
-    """The replies to several operations, told when the last of them has come."""
+    """The replies to several operations, given to one future when the last reply has come."""
 
     def __init__(self, count: int, file: Path | None = None) -> None:
         self.future: Future[list[Any]] = ReplyFuture(file)
@@ -150,7 +149,7 @@ class JointReplies:
     def on_reply(self, place: int, reply: object) -> None:
         self._replies[place] = reply
         self._left -= 1
-        # Nobody waits for one that was cancelled.
+        # A future that was cancelled takes no result.
         if not self._left and self.future.set_running_or_notify_cancel():
             errors = [each for each in self._replies if isinstance(each, BaseException)]
             if errors:
@@ -160,7 +159,7 @@ class JointReplies:
 
 
 class JointEntry(Entry[O]):
-    """One of several operations: a future of its own would cost more than to write it."""
+    """One of several operations with one future: a future for each costs more than its write."""
 
     __slots__ = ("_joint_replies", "_place")
 

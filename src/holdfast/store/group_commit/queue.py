@@ -1,4 +1,4 @@
-"""Group commit: whatever is waiting is written as one transaction, with no delay of its own."""
+"""Group commit: all waiting operations are written in one transaction, without any added delay."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from holdfast.threads import RunningThread, Threads
 
 logger = logging.getLogger(__name__)
 
-# What all of a group sends lies in memory several times over, and keeps the others waiting.
+# A bound for the operations of one group, which are in memory several times while they are written.
 GROUP_BYTES = 16 * MEBIBYTE
-# For how many seconds others are waited for who have locked a row, after somebody was put aside
-# for one, and where it is looked for which of a group is about it.
+# The seconds that a group waits for a locked row while entries are deferred, and that a part of a
+# group waits while the entry about the locked row is searched for.
 PATIENCE_WHILE_DEFERRED = 0.06
 PATIENCE_FOR_PART = 0.01
 
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 class Writable(Protocol):
-    """As much of a database as a group needs."""
+    """The part of a database that group commit uses."""
 
     @property
     def file(self) -> Path | None: ...
@@ -53,7 +53,7 @@ Replies = Sequence[Any]
 
 
 class GroupCommit(Generic[O]):
-    """The queue before the one writer of a process, and the thread that empties it.
+    """The queue before the writer of a process, and the thread that writes what is in it.
 
     `apply` writes a group and gives one reply for each operation; an exception among the replies
     is raised to that operation's caller alone.
@@ -81,14 +81,14 @@ class GroupCommit(Generic[O]):
         self._inbox_changed = threads.condition()
         self._inbox: list[Entry[O]] = []
         self._idle = False
-        # Whether somebody who had an operation to write writes in the thread's place.
+        # Whether a caller writes a group at the moment, in place of the writer's thread.
         self._caller_writes = False
         self._closed = False
         self._waiting: deque[Entry[O]] = deque()
         self._deferred: DeferredEntries[O] = DeferredEntries(clock, settings)
         self._busy = StoreBusy("another transaction holds a row that this needs")
         self._thread: RunningThread | None = None
-        # For whoever measures: how many groups were written, by the bits of their size.
+        # For measurements: the number of groups by the bit length of their size.
         self.sizes: Counter[int] = Counter()
         self.written = 0
 
@@ -96,17 +96,17 @@ class GroupCommit(Generic[O]):
         self._thread = self._threads.start("holdfast-writer", self._loop)
 
     def submit(self, operation: O, read: Callable[[Any], Any] | None = None) -> Future[Any]:
-        """Have an operation written; who asks for the result has `read` make it of the reply."""
+        """Have an operation written; the future gives the reply, or what `read` makes of it."""
         entry = FutureEntry(operation, read, self._file)
         self._enqueue((entry,))
         return entry.future
 
     def enter(self, entry: Entry[O], entered: Callable[[], None], *, here: bool = False) -> None:
-        """Have an operation written, and its entry told the reply or the error.
+        """Have an operation written, whose entry takes the reply or the error.
 
-        `entered` is called when it is sure to be in the next group that is taken, if not too long.
-        Who has nothing else to do may write it `here`, unless somebody is writing: to wake another
-        thread, and be woken by it, takes longer than many a group.
+        `entered` is called under the queue's lock: a group that is taken later has the entry, if
+        there is room. A caller with nothing else to do may write the group `here`, in its own
+        thread, unless a thread is writing: waking a thread takes longer than most groups.
         """
         if self._enqueue((entry,), entered, inline=here):
             self._write_here()
@@ -117,7 +117,7 @@ class GroupCommit(Generic[O]):
         return [entry.future for entry in entries]
 
     def submit_all(self, operations: Sequence[O]) -> Future[list[Any]]:
-        """Have several written; the future of their replies in order, or of the first error."""
+        """Have operations written; the future gives their replies in order, or the first error."""
         joint_replies = JointReplies(len(operations), self._file)
         if operations:
             self._enqueue(
@@ -134,9 +134,9 @@ class GroupCommit(Generic[O]):
         *,
         inline: bool = False,
     ) -> bool:
-        """Put operations in line; whether whoever did is to write them `here`."""
+        """Add entries to the queue; True if the caller is to write a group in its own thread."""
         refuse_declared_wait(self._file)
-        # Before the lock, which another thread may have held when the process was forked.
+        # Checked before the lock, which another thread may have held when the process was forked.
         self._owner.check()
         with self._inbox_changed:
             if self._closed:
@@ -151,7 +151,7 @@ class GroupCommit(Generic[O]):
         return inline
 
     def step(self) -> int:
-        """Write one group; the number of operations in it, 0 when nothing was waiting."""
+        """Write one group, and retry deferred entries; the number of operations that were tried."""
         with self._inbox_changed:
             self._waiting += self._inbox
             self._inbox.clear()
@@ -165,7 +165,7 @@ class GroupCommit(Generic[O]):
         )
 
     def _retry_deferred(self) -> int:
-        """Write what was put aside and is to be tried again by now; the number of those."""
+        """Retry deferred entries if that is due, and fail those that waited too long."""
         tried = self._deferred.retry_due(lambda entry, patience: self._write([entry], patience))
         if late := self._deferred.take_expired():
             _fail_entries(late, self._busy)
@@ -173,7 +173,7 @@ class GroupCommit(Generic[O]):
         return len(tried)
 
     def close(self) -> None:
-        """Write what is waiting, then stop; in a forked child there is nothing to stop."""
+        """Write all waiting operations, then stop; in a forked child there is nothing to stop."""
         if not self._owner.is_current():
             return
         if getattr(writer_thread, "queue", None) is self:
@@ -213,10 +213,10 @@ class GroupCommit(Generic[O]):
             return not self._closed
 
     def _write_here(self) -> None:
-        """Write one group in the place of the thread, which is asleep; it goes on with the rest."""
+        """Write one group in the caller's thread, and wake the writer's thread for the rest."""
         writer_thread.queue = self
         try:
-            # What is logged of it is not about the step that this thread has run.
+            # An empty context: log lines of the group do not belong to the step of this thread.
             Context().run(self.step)
         except BaseException:
             self._fail_all()
@@ -234,7 +234,7 @@ class GroupCommit(Generic[O]):
                 self._deferred.wait_for_retry()
 
     def _take_group(self) -> list[Entry[O]]:
-        """Pick the next group; what must come after one of its operations goes on waiting."""
+        """Take the next group from the queue: one operation at most for each task and run."""
         group: list[Entry[O]] = []
         behind: list[Entry[O]] = []
         seen: set[str] = set()
@@ -259,12 +259,12 @@ class GroupCommit(Generic[O]):
     def _write(
         self, group: Sequence[Entry[O]], patience: float | None = None
     ) -> BaseException | None:
-        """Write a group and answer it; what is given back is the error that all of it got."""
+        """Write a group and deliver its replies; the result is the error that all of it got."""
         try:
             replies = self._commit(group, patience)
         except StoreBusy as error:
             return self._defer(group[0], error) if len(group) == 1 else self._write_in_halves(group)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it may belong to one caller
+        except Exception as error:  # noqa: BLE001 - any error may belong to one caller
             if len(group) == 1 or _concerns_everyone(error):
                 return _fail_entries(group, error)
             return self._write_separately([[entry] for entry in group], patience)
@@ -279,7 +279,7 @@ class GroupCommit(Generic[O]):
         return None if self._deferred.defer(entry) else _fail_entries([entry], error)
 
     def _write_in_halves(self, group: Sequence[Entry[O]]) -> BaseException | None:
-        """Find those whose rows are locked, while the others are written."""
+        """Write a group in two halves, so that only entries about locked rows fail in the end."""
         middle = len(group) // 2
         return self._write_separately([group[:middle], group[middle:]], PATIENCE_FOR_PART)
 
@@ -294,7 +294,7 @@ class GroupCommit(Generic[O]):
                 _fail_entries(left, error)
                 raise
             if error is not None and _concerns_everyone(error):
-                # The others would only wait as long again to hear the same.
+                # The other groups would fail with the same error, after as long a wait.
                 return _fail_entries(left, error)
         return None
 
@@ -339,7 +339,7 @@ class GroupCommit(Generic[O]):
 
 
 def _concerns_everyone(error: BaseException) -> bool:
-    """Whether another operation would hear the same; who waits in vain for a lock waits alone."""
+    """Whether other operations would fail likewise, as when the store is away; not for a lock."""
     away = isinstance(error, StoreGone | StoreUnreachable | UnknownOutcome)
     return away and not isinstance(error, StoreBusy)
 

@@ -1,4 +1,4 @@
-"""The port to whatever tells that a file was written, and what there is where nothing does."""
+"""The port to a watch on a file, and the watch for systems that cannot report writes."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ logger = logging.getLogger(__name__)
 class FileWatch(Protocol):
     @property
     def reports_writes(self) -> bool:
-        """Whether it ever says that the file was written."""
+        """Whether this watch can report that the file was written."""
 
     def wait(self, seconds: float) -> bool:
         """Wait until the file has been written since the last wait, or the time is up."""
 
     def wake(self) -> None:
-        """End a wait in another thread, or the next one."""
+        """End the wait in another thread, or else the next wait."""
 
     def close(self) -> None: ...
 
 
 class NoWatch:
-    """Only lets the time pass."""
+    """A watch that reports nothing, and only lets the time pass."""
 
     reports_writes = False
 
@@ -46,12 +46,12 @@ class NoWatch:
 
 def open_watch(path: str, threads: Threads) -> FileWatch:
     if sys.platform == "linux":
-        # Imported here: it takes its time, and many a command waits for nobody.
+        # Imported here, because the import is slow and many commands watch nothing.
         try:
             from holdfast.store.notifiers.inotify import Inotify  # noqa: PLC0415
 
             return Inotify(path)
         except (ImportError, AttributeError, OSError) as error:
-            # The system has as many as it allows, or none at all.
+            # The system allows no more watches, or has no inotify.
             logger.debug("%s is looked at by turns, it cannot be watched: %s", path, error)
     return NoWatch(threads)

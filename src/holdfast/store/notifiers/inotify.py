@@ -1,4 +1,4 @@
-"""Linux tells when a file is written, whichever process writes it."""
+"""Inotify: Linux reports when a file is written, whichever process writes it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from math import ceil
 
 IN_MODIFY = 0x2
 MILLISECONDS = 1_000
-# Writes that were not read yet are told as one, so there is hardly ever more than that.
+# Reports of writes that were not read yet are merged, so there is hardly ever more than this.
 BUFFER = 4096
 
 
 class Inotify:
-    """One file, by its name: where another takes its place, that one is watched soon after."""
+    """A watch on one path: a file that takes the place of another is watched soon after."""
 
     reports_writes = True
 
@@ -41,7 +41,7 @@ class Inotify:
         if self._wake_event in ready:
             os.eventfd_read(self._wake_event)
         if self._file in ready:
-            # What is told can only be about the one file, or that more was told than kept.
+            # A report is about the one file, or says that reports were lost; both mean a write.
             os.read(self._file, BUFFER)
             return True
         return not ready and seconds > 0 and self._watch_replacement()
@@ -56,14 +56,14 @@ class Inotify:
         self._file = self._wake_event = -1
 
     def _watch_replacement(self) -> bool:
-        """Watch what has the name now; whether it is another file than before."""
+        """Watch the file that is at the path now; True if it is another file than before."""
         before = self._watched
         with suppress(OSError):
             self._watch_path()
         return self._watched != before
 
     def _watch_path(self) -> None:
-        # The same file again has the same number again.
+        # Inotify gives the same number for the same file.
         add = self._library.inotify_add_watch
         watched = self._checked(add(self._file, self._path, IN_MODIFY))
         if self._watched not in {watched, -1}:

@@ -1,4 +1,4 @@
-"""Hints inside one process."""
+"""Hints inside one process: this notifier stands alone because all others are built on it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class MemoryNotifier:
 
     def __init__(self, threads: Threads) -> None:
         self._lock = threads.lock()
-        # Replaced, never changed, so that notify() can walk it without the lock.
+        # The dictionary is replaced, never changed, so that notify() walks it without the lock.
         self._subscribers: dict[object, tuple[Callable[[], None], bool, bool]] = {}
 
     def notify(self, *, served: bool = False, own: bool = True) -> None:
@@ -32,7 +32,7 @@ class MemoryNotifier:
     ) -> Callable[[], None]:
         key = object()
         with self._lock:
-            # The last to come first: recovery, which is always the first, has time.
+            # The newest subscriber is called first: recovery, which subscribes first, can wait.
             self._subscribers = {key: (callback, served, own), **self._subscribers}
 
         def unsubscribe() -> None:

@@ -1,4 +1,4 @@
-"""How soon to look at a SQLite file again for what others have committed."""
+"""The poll pace: the pauses between looks at a SQLite file for commits of other processes."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ from dataclasses import dataclass
 
 from holdfast.store.sqlite.foreign_commits import CommitsSeen
 
-# A commit writes to the log first and is there for others when the disk has it. So after a write
-# comes one look after another, each pause twice the last: late by no more than the commit took.
+# A commit writes to the log first, and others see it when the disk has it. So after a write the
+# looks follow with doubling pauses: a commit is seen late by no more than the time it took itself.
 FIRST_GAP = 0.0002
-# What was written has most likely been seen by now.
+# The shortest pause after a foreign commit was seen: most likely nothing else is being committed.
 GAP_AFTER_COMMIT = 0.004
-# Shorter pauses are slept through; waiting for a file counts in milliseconds.
+# Shorter pauses are slept, because a wait for a file is counted in whole milliseconds.
 SHORTEST_WAIT = 0.001
-# For what the system did not tell. As often as recovery looks.
+# The longest pause, for writes that the system did not report; recovery looks as often.
 LONGEST_GAP = 0.5
-# While one side alone writes again and again, so many of its writes are looked at one by one.
+# When one side alone writes again and again, this many of its writes are looked at one by one.
 WRITES_WITHOUT_REST = 16
 FIRST_REST, LONGEST_REST = 0.001, 0.02
-# Where the system tells nothing: after so many looks in vain the next ones are so much rarer.
+# Where the system reports nothing: after this many looks in vain, pauses are longer by the factor.
 VAIN_LOOKS, RARER_FACTOR = 50, 2.5
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pause:
-    """Seconds to rest whatever is written, and then to wait for a write at most."""
+    """Seconds to sleep in any case, and then the seconds to wait for a write at most."""
 
     rest: float
     wait: float
 
 
 class PollPace:
-    """Decides after each look; `trusted` is whether a write of others is told by the system."""
+    """The pause after each look; `trusted` says that the system reports writes of others."""
 
     def __init__(self, interval: float, *, trusted: bool) -> None:
         self.trusted = trusted
@@ -46,7 +46,7 @@ class PollPace:
 
     def pause_after(self, seen: CommitsSeen, *, written: bool) -> Pause:
         if seen.writing:
-            # Nobody else can write meanwhile, and each page of its own is told.
+            # This process writes: no other can, and the system reports each page that is written.
             self._transaction_rest = min(2 * self._transaction_rest, LONGEST_REST) or FIRST_GAP
             return Pause(rest=self._transaction_rest, wait=0.0)
         written, self._transaction_rest = written or self._transaction_rest > 0, 0.0
@@ -58,7 +58,7 @@ class PollPace:
         return Pause(rest=rest, wait=max(gap - rest, 0.0))
 
     def _judge_trust(self, seen: CommitsSeen, *, written: bool) -> None:
-        """On some file systems nothing is told of what comes from elsewhere."""
+        """Trust reports or not: some file systems report no writes that come from elsewhere."""
         if written:
             self._writes_are_foreign = not seen.own
         awaited = written or self._gap < self._longest_gap
@@ -66,7 +66,7 @@ class PollPace:
             self.trusted = awaited
 
     def _count_writes(self, seen: CommitsSeen, *, written: bool) -> None:
-        """Count the writes of one side; who answers the other is not kept waiting."""
+        """Count the writes of one side alone; when both sides write in turn, there is no rest."""
         self._vain_looks = 0 if written or seen.others else self._vain_looks + 1
         side = (seen.others, seen.own)
         if all(side) or (any(side) and side != self._last_writers):
@@ -77,7 +77,7 @@ class PollPace:
             self._writes = 0
 
     def _set_gap(self, seen: CommitsSeen, *, written: bool) -> None:
-        # A commit of many pages is told many times, and is still the same.
+        # A commit of many pages is reported many times, and the pauses begin anew only once.
         anew = written and self._gap >= SHORTEST_WAIT
         self._gap = FIRST_GAP if anew else min(2 * self._gap, self._longest_gap)
         if seen.others:
@@ -86,10 +86,10 @@ class PollPace:
     def _rest(self) -> float:
         if self._writes <= WRITES_WITHOUT_REST:
             return 0.0
-        # No power of a number that grows for as long as somebody writes.
+        # The exponent is bounded: the count grows for as long as one side writes.
         doubled = min(self._writes - WRITES_WITHOUT_REST, 10)
         return min(FIRST_REST * (1 << doubled), LONGEST_REST)
 
     def _poll_interval(self) -> float:
-        # Where nothing has happened for long, somebody types the next thing: no hurry.
+        # Where nothing has happened for long, the next commit is most likely typed by a person.
         return self._interval * (1 if self._vain_looks < VAIN_LOOKS else RARER_FACTOR)

@@ -1,7 +1,4 @@
-"""Hints across machines: LISTEN on a connection of its own, kept open for ever.
-
-A connection that LISTENs for ever: opened again whenever it is lost.
-"""
+"""Hints across machines by LISTEN and NOTIFY, on a connection that is reopened when it is lost."""
 
 from __future__ import annotations
 
@@ -19,15 +16,16 @@ from holdfast.store.postgresql.connection import Connection, ConnectionLost, Ser
 from holdfast.threads import RunningThread, Threads
 
 logger = logging.getLogger(__name__)
+CHANNEL = "holdfast"
 
 _FIRST_DELAY = 0.05
 _LONGEST_DELAY = 5.0
 
 
 class NotificationListener:
-    """Calls `begun` whenever it listens from now on, and `hear` with what came at once."""
+    """Calls `on_listening` whenever it begins to listen, and `on_received` with the payloads."""
 
-    def __init__(  # noqa: PLR0913 - where it listens, and who hears of what
+    def __init__(  # noqa: PLR0913 - the channel, the ports and the callbacks
         self,
         url: str,
         channel: str,
@@ -85,9 +83,6 @@ class NotificationListener:
                     self._on_received(came)
 
 
-CHANNEL = "holdfast"
-
-
 class PostgresqlNotifier:
     def __init__(self, url: str, randomness: Randomness, threads: Threads) -> None:
         self._memory = MemoryNotifier(threads)
@@ -98,7 +93,7 @@ class PostgresqlNotifier:
             randomness=randomness,
             threads=threads,
             on_received=self._on_received,
-            # Whatever was sent while nobody listened is lost: have everyone look.
+            # Hints that were sent before the connection listened are lost, so everyone looks.
             on_listening=self._notify_foreign,
         )
 
@@ -117,7 +112,7 @@ class PostgresqlNotifier:
         self._listener.close()
 
     def _on_received(self, senders: Sequence[str]) -> None:
-        # Of its own commits this process has told itself, and sooner.
+        # The subscribers of this process have had a hint of its own commits already.
         if any(sender != self.name for sender in senders):
             self._notify_foreign()
 

@@ -1,4 +1,4 @@
-"""Hints across the processes that share one SQLite file: a watch on its log, and looks."""
+"""Hints across the processes that share a SQLite file, by a watch on its log and by looks at it."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class SqliteNotifier:
         return self._memory.subscribe(callback, served=served, own=own)
 
     def start(self) -> None:
-        # What is there already is no news; whatever is committed after start() is.
+        # The first look is not reported: only commits after start() are.
         self._watch = watch = self._open_watch(self._database.log_path(), self._threads)
         self._database.foreign_commits.look()
         self._watcher = self._threads.start("holdfast-watch", lambda: self._run(watch))
 
     def close(self) -> None:
-        # A child would wake its parent's thread, and wait for one that did not come along.
+        # A forked child would wake its parent's thread, and wait for a thread that it lacks.
         if self._watcher is not None and self._watch is not None and self._owner.is_current():
             self._stop.set()
             self._watch.wake()
@@ -62,7 +62,7 @@ class SqliteNotifier:
         pace = PollPace(self._interval, trusted=watch.reports_writes)
         written = False
         while not self._stop.is_set():
-            # After what was told was read: whatever is written from now on is told again.
+            # The look comes after the wait: a write from now on ends the next wait.
             seen = commits.look()
             if seen.others:
                 self._memory.notify(own=False)

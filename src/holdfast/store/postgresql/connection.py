@@ -1,4 +1,4 @@
-"""How a PostgreSQL connection is opened, and what its errors mean."""
+"""PostgreSQL connections: the address of a server, settings, and the kinds of errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast.store.database import Contended
 
 Connection = psycopg.Connection[DictRow]
 
-# What the URL says stands; these fill in what it leaves open.
+# Parameters for what the URL leaves open.
 _DEFAULTS: dict[str, Any] = {
     "fallback_application_name": "holdfast",
     "client_encoding": "UTF8",
@@ -25,11 +25,11 @@ _DEFAULTS: dict[str, Any] = {
     "keepalives_count": 4,
     "tcp_user_timeout": 30_000,
 }
-# A plan is kept: one made while the tables were empty must look rows up in indexes too.
+# Plans are kept, so a plan that was made while the tables were empty must use indexes too.
 _INDEX_SETTINGS = {
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
-    # What is sent is over before other processes, or compiled code, could help with it.
+    # Statements are over before parallel workers, or compiled code, could help.
     "max_parallel_workers_per_gather": "0",
     "jit": "off",
 }
@@ -39,7 +39,7 @@ _WRITER_SETTINGS = {
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "random_page_cost": "0.5",
-    # A process that is stopped in the middle of a transaction must not hold its locks for ever.
+    # A process that is stopped inside a transaction must not hold its locks for ever.
     "idle_in_transaction_session_timeout": "10s",
 }
 _BUSY = "55P03"
@@ -51,7 +51,7 @@ class ConnectionLost(Exception):
 
 
 class ServerAddress:
-    """Where the server is; knows its password and keeps it out of every message."""
+    """The address of a server; its password is kept out of every message."""
 
     def __init__(self, url: str) -> None:
         try:
@@ -68,14 +68,15 @@ class ServerAddress:
             raise ConnectionLost(self.redact(error)) from None
 
     def connect_writer(self, lock_timeout: float) -> Connection:
-        # One operation must not keep all others of a process, renewals above all, behind whatever
-        # transaction of an application holds its key or its counter.
+        # An operation whose key or counter is held by an application's transaction must not keep
+        # all other operations of the process waiting, renewals above all.
         return self._connect_with(
             {**_WRITER_SETTINGS, "lock_timeout": f"{round(lock_timeout * 1000)}ms"}
         )
 
     def connect_view(self) -> Connection:
-        # Not all that the writer sets: a list has a plan for each filter, the doctor joins much.
+        # Without the writer's other settings: a list needs a plan for each filter, and the doctor
+        # joins many tables.
         return self._connect_with(_INDEX_SETTINGS)
 
     def _connect_with(self, settings: Mapping[str, str]) -> Connection:
@@ -97,7 +98,7 @@ class ServerAddress:
             **self._parameters, autocommit=True, row_factory=dict_row, prepare_threshold=0
         )
         connection.prepared_max = None
-        # The default picks the type by the size of the number: one statement, three plans.
+        # By default the size of a number decides its type, and one statement has three plans.
         connection.adapters.register_dumper(int, Int8Dumper)
         return connection
 
@@ -109,7 +110,7 @@ class ServerAddress:
 
     @property
     def names(self) -> set[str]:
-        """What else the URL tells: what is no secret."""
+        """The user, database and host of the URL, which are no secrets."""
         return {str(self._parameters.get(each)) for each in ("user", "dbname", "host")}
 
     def redact(self, error: psycopg.Error) -> str:
@@ -118,24 +119,24 @@ class ServerAddress:
 
 
 def is_retryable(error: psycopg.Error | Contended) -> bool:
-    """Tell whether a transaction was given up that would do well on another try."""
+    """Whether the transaction was rolled back for a reason that another try may not meet."""
     return isinstance(error, Contended) or error.sqlstate in _RETRYABLE or is_plan_outdated(error)
 
 
 def is_busy(error: psycopg.Error | Contended) -> bool:
-    """Tell whether another transaction has kept something locked for too long."""
+    """Whether another transaction has held a lock for longer than the lock timeout."""
     return isinstance(error, psycopg.Error) and error.sqlstate == _BUSY
 
 
 def is_plan_outdated(error: psycopg.Error) -> bool:
-    """Tell whether a statement was prepared before someone changed a table; it is prepared anew."""
-    # By the name of the server's function: the message may be in any language.
+    """Whether a statement was prepared before a table was changed, and has to be prepared anew."""
+    # Recognized by the name of the server's function: the message may be in any language.
     return error.diag.source_function == "RevalidateCachedQuery"
 
 
 def describe_error(error: psycopg.Error | Contended) -> str:
     if isinstance(error, Contended):
         return str(error)
-    # Without its DETAIL, which may quote whole rows, and so what users keep in them.
+    # Without the DETAIL of the error, which may quote whole rows with the content of users.
     text = " ".join((error.diag.message_primary or str(error)).split())
     return f"{text} ({error.sqlstate})" if error.sqlstate else text

@@ -1,8 +1,6 @@
-"""The PostgreSQL driver: a pipelined writer that outlives its connections, pooled views.
+"""The PostgreSQL database: a writer that reconnects, pooled views, migrations, and lost commits.
 
-Applies migrations to a PostgreSQL database.
-
-Asks the server what became of a transaction whose COMMIT was never answered.
+When a COMMIT is not answered, the server is asked for the outcome of its transaction.
 """
 
 from __future__ import annotations
@@ -47,12 +45,27 @@ from holdfast.store.sql_text.transitions import CommitProof
 
 T = TypeVar("T")
 
-# Any number will do, as long as it is always this one: the letters of "holdfast".
+# The number of the advisory lock for migrations: the letters of "holdfast".
 _UPGRADE_LOCK = int.from_bytes(b"holdfast", "big")
 _EXISTS = "SELECT to_regclass('holdfast_migration') IS NOT NULL AS yes"
 _RECORD = """
 INSERT INTO holdfast_migration (number, name, checksum, applied_at) VALUES (%s, %s, %s, %s)
 """
+_STATUS = "SELECT pg_xact_status(CAST(%(xid)s AS xid8))"
+# The session is found by its transaction: its process id may belong to another session by now.
+_END_SESSION = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE backend_xid = CAST(CAST(%(xid)s AS xid8) AS xid) AND pid <> pg_backend_pid()
+"""
+_FIND_PROOF = """
+SELECT 1 FROM holdfast_event
+WHERE (entity, version, at, type) = (%(entity)s, %(version)s, %(at)s, %(type)s)
+"""
+# Longer than most transactions hold a row, and short for the operations that wait for the writer.
+LOCK_TIMEOUT = 0.25
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+_SET_LOCK_TIMEOUT = "SELECT set_config('lock_timeout', %(patience)s, true)"
+_BEGIN_VIEW = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
 class PostgresqlMigrator:
@@ -74,28 +87,16 @@ class PostgresqlMigrator:
             return work(self)
 
     def apply(self, migration: Migration) -> None:
-        # As it stands and unprepared: a file holds many statements, and its % are its own.
+        # Unprepared and without parameters: a file has many statements, and may contain %.
         self._connection.execute(migration.text.encode(), prepare=False)
         record = (migration.number, migration.name, migration.checksum, self._clock.now())
         self._connection.execute(_RECORD, record)
 
 
-_STATUS = "SELECT pg_xact_status(CAST(%(xid)s AS xid8))"
-# The session is known by its transaction: its process id may belong to someone else by now.
-_END_SESSION = """
-SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-WHERE backend_xid = CAST(CAST(%(xid)s AS xid8) AS xid) AND pid <> pg_backend_pid()
-"""
-_FIND_PROOF = """
-SELECT 1 FROM holdfast_event
-WHERE (entity, version, at, type) = (%(entity)s, %(version)s, %(at)s, %(type)s)
-"""
-
-
 def was_committed(session: PostgresqlSession, xid: str, proof: CommitProof | None) -> bool | None:
-    """Tell whether the transaction was committed; None while the server has not decided.
+    """Whether the transaction was committed; None while it is still in progress.
 
-    An undecided one is ended, so that the next question gets an answer.
+    The session of a transaction in progress is ended, so that the next call gets an answer.
     """
     status = _read_status(session, xid)
     if status == "in progress":
@@ -111,7 +112,7 @@ def _read_status(session: PostgresqlSession, xid: str) -> str:
     try:
         ((status,),) = session.execute(_STATUS, {"xid": xid}).rows()[1]
     except psycopg.errors.InvalidParameterValue:
-        # A number of the future: the server that took over never saw that transaction.
+        # The number is in the future: the server that took over never had the transaction.
         return "aborted"
     if status is None:
         raise UnknownOutcome(f"the server has forgotten transaction {xid}")
@@ -120,13 +121,6 @@ def _read_status(session: PostgresqlSession, xid: str) -> str:
 
 def _has_event(session: PostgresqlSession, proof: CommitProof) -> bool:
     return bool(session.execute(_FIND_PROOF, proof.as_parameters()).rows()[1])
-
-
-# Longer than others of this kind have a row, and short for all that wait behind the writer.
-LOCK_TIMEOUT = 0.25
-_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
-_SET_LOCK_TIMEOUT = "SELECT set_config('lock_timeout', %(patience)s, true)"
-_BEGIN_VIEW = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
 class PostgresqlDatabase:
@@ -192,22 +186,22 @@ class PostgresqlDatabase:
 
     def upgrade(self) -> None:
         known = migrations.load(self.dialect, self._ports.sql_directories.migrations)
-        # Safe to begin again wherever it broke off: each step first reads what was applied.
+        # Safe to begin again wherever it broke off: each step first reads the applied migrations.
         self._retry_after_loss(lambda: self._upgrade(known))
 
     def on_gone(self, callback: Callable[[StoreGone], None]) -> Callable[[], None]:
-        # It has no file; of a server that is away every call hears by itself.
+        # There is no file that could be gone; if the server is away, each call fails by itself.
         del callback
         return lambda: None
 
     def close(self) -> None:
-        # A child that closed its parent's connection would end the parent's session.
+        # A forked child that closed the connections would end its parent's sessions.
         if self._owner.is_current():
             self._views.close()
             self._writer.close()
 
     def _retry_after_loss(self, work: Callable[[], T]) -> T:
-        """Run `work` again after whatever left nothing of it behind and may pass."""
+        """Run `work`, and again after a failure that left nothing behind and may not come again."""
         self._owner.check()
         away: Patience | None = None
         contended: Patience | None = None
@@ -230,7 +224,7 @@ class PostgresqlDatabase:
                     ) from None
                 contended = contended or self._patience(self._contended_backoff)
                 if not is_retryable(error) or not contended.wait():
-                    # Without the original, which quotes rows in its DETAIL.
+                    # Without the original error, whose DETAIL quotes rows.
                     raise StoreError(f"PostgreSQL: {describe_error(error)}") from None
 
     def _patience(self, pace: Backoff) -> Patience:

@@ -1,4 +1,4 @@
-"""A transaction that the application began and will end, on a connection of its own."""
+"""Joined transactions: begun and ended by an application, on a connection of its own."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CursorAnswer:
 
 
 class ApplicationConnection:
-    """The application's connection, as far as a transaction needs one."""
+    """The connection of an application, through which the statements of a transaction are sent."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
@@ -48,16 +48,16 @@ class ApplicationConnection:
             raise _encoding_error(self._connection, f"which lacks {lacking!r}") from error
 
     def _cursor(self) -> psycopg.Cursor[TupleRow]:
-        """One of our own: the application's may read statements in another way."""
+        """A plain cursor: the application's own class may read statements in another way."""
         chosen: object = self._connection.cursor_factory
-        # Whose statements are never prepared, which not everything between here and there allows.
+        # A client-side cursor prepares no statements, which some connection poolers do not allow.
         by_client = isinstance(chosen, type) and issubclass(chosen, psycopg.ClientCursor)
         kind = psycopg.ClientCursor if by_client else psycopg.Cursor
         return kind(self._connection, row_factory=tuple_row)
 
 
 def check_connection(connection: object) -> ApplicationConnection:
-    """Find the psycopg connection in what was given; refuse what cannot carry a transaction."""
+    """The psycopg connection inside `connection`; refused if the store cannot be written by it."""
     found = unwrap_connection(connection)
     if isinstance(found, psycopg.AsyncConnection):
         reason = "is an AsyncConnection; give a psycopg.Connection, or SQLAlchemy on one"
@@ -79,7 +79,7 @@ def check_connection(connection: object) -> ApplicationConnection:
     if found.info.encoding == "ascii":
         raise _encoding_error(found, "in which text is only bytes")
     checked = ApplicationConnection(found)
-    # Asked this way, because a table that is not there would break the caller's transaction.
+    # Asked by to_regclass: a statement on a missing table would break the caller's transaction.
     ((has_store, read_only),) = checked.execute(_FIND_STORE).rows()[1]
     if not has_store:
         raise InvalidInput("connection", _describe_missing_store(checked))

@@ -1,4 +1,4 @@
-"""The pipeline of one connection: statements leave together, answers come in their order."""
+"""The pipeline of one connection: statements are sent together, and answered in their order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GOOD = {ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK, ExecStatus.PIPELINE_SYNC}
 
 
 class PipelineAnswer:
-    """What a statement gives back, once somebody asks for it."""
+    """The answer to a statement, which is received when its rows are asked for."""
 
     __slots__ = ("_pipeline", "prepares", "result")
 
@@ -37,7 +37,7 @@ Preparation = tuple[Statement, Types]
 
 
 class Pipeline:
-    """Sends and receives by the protocol itself: a cursor costs more than most statements."""
+    """Sends and receives by libpq's functions: a cursor costs more than most statements."""
 
     def __init__(self, connection: Connection) -> None:
         self._server: PGconn = connection.pgconn
@@ -46,7 +46,7 @@ class Pipeline:
         self._prepared: dict[Preparation, bytes] = {}
         self._names: dict[tuple[bytes, ...], Names] = {}
         self._prepared_count = 0
-        # Those still to come, in their order.
+        # The answers that are still to come, in their order.
         self._awaited_answers: deque[PipelineAnswer] = deque()
         self._socket = self._server.socket
         self._poll = select.poll()
@@ -77,7 +77,7 @@ class Pipeline:
         return self._column_names(result), rows
 
     def drain(self) -> PGresult | None:
-        """Receive all that is to come; the answer is the first error among it."""
+        """Receive all answers that are still to come, and return the first error among them."""
         self._server.pipeline_sync()
         self._awaited_answers.append(PipelineAnswer(self))
         self._flush()
@@ -89,18 +89,18 @@ class Pipeline:
         return first
 
     def forget_prepared(self) -> None:
-        """Prepare everything anew."""
+        """Forget the prepared statements, so that each is prepared again."""
         self._prepared.clear()
 
     def _receive(self) -> PGresult:
-        """The result of whatever statement is next."""
+        """Receive the result of the next statement."""
         result = self._next()
         if result is None:
             raise psycopg.OperationalError("the server sent nothing where an answer was due")
         answer = self._awaited_answers.popleft()
         answer.result = result
         if result.status != ExecStatus.PIPELINE_SYNC:
-            # Each but that one has an end of its own.
+            # Each result but a synchronization is followed by an end of its own.
             self._next()
         if answer.prepares is not None and result.status not in _GOOD:
             self._prepared.pop(answer.prepares, None)
@@ -118,7 +118,7 @@ class Pipeline:
             return
         self._poll.modify(self._socket, select.POLLIN | select.POLLOUT)
         try:
-            # It takes in answers too: the server may wait for that before it takes any more.
+            # `flush` receives answers too: the server may wait for that before it reads more.
             while self._server.flush():
                 self._poll.poll()
         finally:

@@ -1,4 +1,4 @@
-"""A connection that is in pipeline mode for the whole of its life."""
+"""PostgreSQL sessions: connections that stay in pipeline mode from their start to their end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOTHING: Mapping[str, object] = {}
 
 
 class PostgresqlSession:
-    """Statements leave when someone asks for an answer, in the order they were given."""
+    """Statements are sent in their order, when the answer to one of them is asked for."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -43,9 +43,9 @@ class PostgresqlSession:
         self._end("COMMIT")
 
     def roll_back(self) -> None:
-        """Leave whatever transaction is open; afterwards the session is at rest, or lost."""
+        """End the open transaction, if there is one; afterwards the session is at rest, or lost."""
         try:
-            # What was still under way fails because of the error that brought us here.
+            # Statements that are still to be answered fail because of the same error.
             self._pipeline.drain()
             if not self.at_rest:
                 self._end("ROLLBACK")
@@ -59,7 +59,7 @@ class PostgresqlSession:
 
     @contextmanager
     def notice_loss(self) -> Iterator[None]:
-        """Roll back after an error; when the server went away, say so instead."""
+        """Roll back after an error; raise `ConnectionLost` if the connection is lost."""
         try:
             yield
         except psycopg.Error as error:
@@ -73,7 +73,7 @@ class PostgresqlSession:
             self.roll_back()
             raise
         except BaseException:
-            # Nobody is to wait for the end of a statement that was broken off.
+            # The statement that was interrupted is cancelled, so that nothing waits for its end.
             with suppress(psycopg.Error):
                 self._connection.cancel_safe(timeout=2.0)
             self.roll_back()

@@ -1,4 +1,4 @@
-"""A statement as the server takes it: numbered parameters, each value as text."""
+"""Statements with numbered parameters, whose values are sent as text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Types = tuple[int, ...]
 Values = list[bytes | None]
 
 _PARAMETER = re.compile(r"%\((\w+)\)s|%%")
-# Texts are left for the server to tell from where they stand, as they would be when written out.
+# The type of a text is left to the server, which knows it from the statement, as for a literal.
 _BIGINT, _BOOLEAN, _TYPE_FROM_CONTEXT = 20, 16, 0
 
 
@@ -34,7 +34,7 @@ class Statement:
 
 @cache
 def number_parameters(text: str) -> Statement:
-    """Have a text name its parameters as the server does; a query is always the same text."""
+    """Number the parameters of a text; the result is cached, since the text of a query is fixed."""
     names: dict[str, int] = {}
 
     def number(found: re.Match[str]) -> str:
@@ -50,7 +50,7 @@ def _dump(value: object) -> tuple[int, bytes | None]:
         case str():
             dumped = value.encode()
             if b"\0" in dumped:
-                # The wire would end the text there, without a word.
+                # The protocol would end the text at the NUL without an error.
                 raise psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
             return _TYPE_FROM_CONTEXT, dumped
         case None:

@@ -1,7 +1,4 @@
-"""The tables of a store in a PostgreSQL database.
-
-The tables that a PostgreSQL database has where a store would be.
-"""
+"""The tables of a PostgreSQL database: as plain rows, and their names where a store would be."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from holdfast.store.postgresql.connection import ConnectionLost, ServerAddress, 
 from holdfast.store.postgresql.database import make_unreachable
 from holdfast.store.tables import MIGRATION_TABLE, TABLE_PREFIX, Values
 
-# Where the store is found, whatever else the search path has.
+# Only tables in the schema of the store, whatever else the search path has.
 _NAMES = """
 SELECT relname FROM pg_class
  WHERE relkind IN ('r', 'p') AND starts_with(relname, %s)
@@ -34,11 +31,18 @@ SELECT pg_get_serial_sequence(%(table)s, attname) FROM pg_attribute
  WHERE attrelid = to_regclass(%(table)s) AND attidentity <> ''
 """
 _AT_ONCE = 1_000
+# Includes a store in another schema of the search path, as the store is found there too.
+_TABLES = """
+SELECT relname FROM pg_class
+ WHERE relkind IN ('r', 'p')
+   AND (relnamespace = to_regnamespace(current_schema()::text)
+        OR oid = to_regclass('holdfast_migration'))
+"""
 
 
 @contextmanager
 def translate_server_errors() -> Iterator[None]:
-    """What the server refuses, in words, and without the rows that it quotes."""
+    """Turn errors of the server into `StoreError`, without the rows that they quote."""
     try:
         yield
     except psycopg.Error as error:
@@ -46,7 +50,7 @@ def translate_server_errors() -> Iterator[None]:
 
 
 class PostgresqlTables:
-    """Nobody else writes to them, from here to the end of the transaction."""
+    """The tables of a store, locked against writes of others until the transaction ends."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
@@ -71,7 +75,7 @@ class PostgresqlTables:
             yield from cursor.execute(text)
 
     def fill(self, table: str, columns: Sequence[str], rows: Iterable[Values]) -> None:
-        # As one statement, at whose end alone it is looked at what refers to what.
+        # COPY is one statement, and foreign keys are checked at its end.
         text = SQL("COPY {} ({}) FROM STDIN").format(Identifier(table), _list_columns(columns))
         with self._connection.cursor() as cursor, cursor.copy(text) as copy:
             for row in rows:
@@ -103,15 +107,6 @@ class PostgresqlTables:
 
 def _list_columns(columns: Sequence[str]) -> Composable:
     return SQL(", ").join(map(Identifier, columns))
-
-
-# Also what another schema of the search path has, as the store itself is found.
-_TABLES = """
-SELECT relname FROM pg_class
- WHERE relkind IN ('r', 'p')
-   AND (relnamespace = to_regnamespace(current_schema()::text)
-        OR oid = to_regclass('holdfast_migration'))
-"""
 
 
 def read_table_names(url: str) -> Collection[str]:

@@ -1,4 +1,4 @@
-"""Named queries inside one pipelined PostgreSQL transaction."""
+"""A PostgreSQL transaction: named statements, sent without waiting for unneeded answers."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _SET_TIME = "SELECT set_config('holdfast.now', %(now)s, false)"
 
 class StatementAnswer(Protocol):
     def rows(self) -> tuple[Sequence[str], list[tuple[Any, ...]]]:
-        """Wait for what a statement gives: the names of its columns, and their values."""
+        """Wait for the answer to a statement: the names of its columns, and its rows."""
 
 
 class StatementSender(Protocol):
-    """Whatever statements can be sent through."""
+    """The port to a connection: a session of the store, or an application's connection."""
 
     def execute(self, text: str, parameters: Mapping[str, object] = ...) -> StatementAnswer: ...
 
 
 class PostgresqlTransaction:
-    """Sends statements without waiting for those whose answer nobody needs."""
+    """Sends statements, and waits only for answers that a caller needs."""
 
     def __init__(self, session: StatementSender, known: Mapping[str, Query], clock: Clock) -> None:
         self._session = session
@@ -52,7 +52,7 @@ class PostgresqlTransaction:
         names, found = self._execute(known, rows, parameters).rows()
         if not found:
             return []
-        # Behind what is returned stands the transaction's id.
+        # The last column of a transition is the transaction's id.
         self._xid = found[-1][-1]
         returned = names[:-1]
         changed: list[Row] = [dict(zip(returned, row, strict=False)) for row in found]
@@ -79,7 +79,7 @@ class PostgresqlTransaction:
 
     def xid(self) -> str | None:
         """Wait for the transaction's id; None when nothing was written."""
-        # What changed a row has told it; and what only reads or locks leaves nothing to ask for.
+        # A transition has returned the id already; reads and locks alone leave nothing to commit.
         if self._xid is None and self._may_have_written:
             ((self._xid,),) = self._session.execute(_READ_XID).rows()[1]
         return self._xid

@@ -1,4 +1,4 @@
-"""What the dialects differ in, or statements have in common, written once as macros in the SQL."""
+"""Macros of SQL files: differences of the dialects, and conditions that statements share."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Literal, get_args
 Dialect = Literal["sqlite", "postgresql"]
 ColumnType = Literal["text", "integer", "boolean", "real"]
 
-# Where SQLite's driver puts rows of more columns than it is worth to take from JSON.
+# Rows of more columns are bound value by value in SQLite, at the place of WIDE_ROWS.
 WIDE_COLUMNS = 8
 WIDE_ROWS = "/* rows */"
-# A billion dollars, in millionths: so many attempts of that fit in a counter as nobody makes.
+# A billion dollars, in millionths: a counter holds the sum of thousands of such attempts.
 LARGEST_COST = 10**15
 
 _POSTGRESQL_TYPES: dict[ColumnType, str] = {
@@ -24,16 +24,16 @@ _POSTGRESQL_TYPES: dict[ColumnType, str] = {
 }
 _LOCKS = {
     "lock": "FOR NO KEY UPDATE",
-    # Not FOR UPDATE: a foreign key check on the row must not make a claim pass it by.
+    # Not FOR UPDATE: a claim must not skip a row because of a foreign key check on it.
     "skip_locked": "FOR NO KEY UPDATE",
     "share": "FOR SHARE",
 }
-# What a step has made while it ran; a loop makes items and their steps.
+# A task that a step has made while it ran; a loop makes items, and those their steps.
 _MADE_WHILE_RUNNING = (
     "({task}.kind = 'work' AND {task}.parent_epoch IS NOT NULL AND {task}.item IS NULL)"
 )
 _NEEDED = "EXISTS (SELECT 1 FROM holdfast_need AS waiting WHERE waiting.need_id = {task}.id)"
-# One of the plans around it is being made, and nothing of it begins before that is finalized.
+# The task is in a plan that is being made: nothing in a plan begins before it is finalized.
 _PLANNED = """EXISTS (
     WITH RECURSIVE around (parent_id, planning_phase) AS (
       SELECT plan.parent_id, plan.planning_phase FROM holdfast_task AS plan
@@ -49,13 +49,13 @@ _WAITING = """EXISTS (
     SELECT 1 FROM holdfast_need AS need JOIN holdfast_task AS needed ON needed.id = need.need_id
     WHERE need.task_id = {task}.id AND needed.status <> 'done')"""
 _CONDITIONS = {
-    # An item has its steps from its turn on, and comes back to its place with them.
+    # An item gets its steps when it begins, and keeps them when the loop comes back to it.
     "begun": _BEGUN,
     "made": _MADE_WHILE_RUNNING,
     "planned": _PLANNED,
-    # A need of it is not done: also one that was, when the task started.
+    # A need of the task is not done now, even if it was done when the task started.
     "waiting": _WAITING,
-    # The step answers for what it made, and the run does where something else waits for that.
+    # The task's failure is left to the step that made it, unless another task needs the task.
     "spared": f"({_MADE_WHILE_RUNNING} AND NOT {_NEEDED})",
 }
 _TOKEN = re.compile(
@@ -102,7 +102,7 @@ def parse_columns(header: str) -> tuple[Column, ...]:
 
 
 def is_wide(columns: tuple[Column, ...], headers: Mapping[str, str]) -> bool:
-    """Whether SQLite's driver binds rows value by value: those of many columns, or when told to."""
+    """Whether SQLite's driver binds rows value by value: for many columns, or by a header."""
     bound = headers.get("bound")
     if bound not in {None, "by value"}:
         raise ValueError(f"bound: {bound!r} is not 'by value'")
@@ -125,7 +125,7 @@ def expand(body: str, dialect: Dialect, columns: tuple[Column, ...], *, wide: bo
 
 
 class _Expansion:
-    """Writes one query out for one dialect, and keeps the parameters it meets on the way."""
+    """Writes one query out for one dialect, and collects its parameters."""
 
     def __init__(self, dialect: Dialect, columns: tuple[Column, ...], *, wide: bool) -> None:
         self._dialect: Dialect = dialect
@@ -146,8 +146,8 @@ class _Expansion:
             self.parameters.add(match["parameter"])
             return _placeholder(match["parameter"], self._dialect)
         if match["lookup"] is not None and self._dialect == "postgresql":
-            # As an array, which can only be looked up in an index: in place of a join, which may
-            # begin with the whole table and mostly does when that was empty as it was planned.
+            # As an array, which is looked up in an index. A join may begin with the whole table,
+            # and mostly does if the table was empty when the join was planned.
             self._closing.append("))")
             return f"{match['lookup']}= ANY (ARRAY("
         if match["open"] is not None or match["lookup"] is not None:
@@ -193,10 +193,10 @@ def _rows(dialect: Dialect, columns: tuple[Column, ...], *, wide: bool) -> str:
         f"CAST(value->>{n} AS {_POSTGRESQL_TYPES[column.type]}) AS {column.name}"
         for n, column in enumerate(columns)
     )
-    # jsonb, because each ->> on json parses the whole row again: twice as fast on wide rows.
+    # jsonb, because each ->> on json parses the whole row again; twice as fast for wide rows.
     elements = "jsonb_array_elements(CAST(%(rows)s AS jsonb)) AS x(value)"
-    # Each of them is an array; that it is asked has the planner expect one row, not a hundred, and
-    # look it up in a table that was still empty, rather than walk through that.
+    # Each element is an array. The condition makes the planner expect one row, not a hundred, so
+    # that it looks rows up in a table that was still empty, and does not scan the table.
     return f"(SELECT {picked} FROM {elements} WHERE jsonb_typeof(value) = 'array')"  # noqa: S608
 
 
@@ -213,7 +213,7 @@ def _data(dialect: Dialect, key: str) -> str:
 
 
 def _cost(dialect: Dialect, table: str) -> str:
-    """What the usage of a row says that it cost, in millionths of a dollar; or 0."""
+    """The cost in the usage of a row, in millionths of a dollar; 0 where it has none."""
     if dialect == "sqlite":
         usage = f"{table}.usage"
         number = f"json_type({usage}, '$.usd') IN ('integer', 'real')"

@@ -1,8 +1,6 @@
-"""Named SQL: read from files, its macros written out for one dialect, its events woven in.
+"""Named queries: read from SQL files, written out for one dialect, and the binding of parameters.
 
-The clauses of a claim, one by one: whoever else asks them has them cut from the claim's text.
-
-Turns the arguments of a named query into what both drivers bind.
+The marked clauses of a query can be inserted into other queries, and evaluated for one task.
 """
 
 from __future__ import annotations
@@ -19,34 +17,9 @@ from typing import Literal, get_args
 from holdfast.store.sql_text import macros, transitions
 from holdfast.store.sql_text.macros import Column, Dialect
 
-_CLAUSE = re.compile(r"\s*(?:WHERE|AND)\s+(?P<text>.+?)\s+-- clause: (?P<name>[a-z]+)")
-_CLAUSES_MACRO = re.compile(r"\{clauses (?P<query>[a-z_]+)\}")
-
-
-def compose_clause_query(body: Sequence[str], table: str) -> str | None:
-    """A query for one row that gives each marked clause as a column, or None without marks."""
-    clauses = _find_clauses(body)
-    if not clauses:
-        return None
-    columns = ",\n  ".join(f"({text}) AS {name}" for name, text in clauses.items())
-    return f"SELECT\n  {columns}\nFROM {table}\nWHERE id = :task_id"
-
-
-def insert_clauses(line: str, body_of: Callable[[str], Sequence[str]]) -> str:
-    """Write out `{clauses query}`: all the marked clauses of another query."""
-    return _CLAUSES_MACRO.sub(
-        lambda found: "\n  AND ".join(_find_clauses(body_of(found["query"])).values()), line
-    )
-
-
-def _find_clauses(body: Sequence[str]) -> dict[str, str]:
-    found = [match for line in body if (match := _CLAUSE.fullmatch(line))]
-    return {clause["name"]: clause["text"] for clause in found}
-
-
 DIRECTORY = Path(__file__).parents[1] / "sql"
-
 Entity = Literal["task", "run"]
+Rows = Sequence[Sequence[object]]
 HEADERS = frozenset(
     {
         "name",
@@ -67,6 +40,30 @@ _ALL_COLUMNS = re.compile(r"(?:\b(?:SELECT|RETURNING)\s+|\w\.)\*")
 _HEADER = re.compile(r"-- ([a-z]+):(.*)")
 _CONTINUATION = re.compile(r"--\s{2,}(\S.*)")
 
+_CLAUSE = re.compile(r"\s*(?:WHERE|AND)\s+(?P<text>.+?)\s+-- clause: (?P<name>[a-z]+)")
+_CLAUSES_MACRO = re.compile(r"\{clauses (?P<query>[a-z_]+)\}")
+
+
+def compose_clause_query(body: Sequence[str], table: str) -> str | None:
+    """A query for one row of `table`, each marked clause a column; None if none is marked."""
+    clauses = _find_clauses(body)
+    if not clauses:
+        return None
+    columns = ",\n  ".join(f"({text}) AS {name}" for name, text in clauses.items())
+    return f"SELECT\n  {columns}\nFROM {table}\nWHERE id = :task_id"
+
+
+def insert_clauses(line: str, body_of: Callable[[str], Sequence[str]]) -> str:
+    """Write out `{clauses query}`: all the marked clauses of another query."""
+    return _CLAUSES_MACRO.sub(
+        lambda found: "\n  AND ".join(_find_clauses(body_of(found["query"])).values()), line
+    )
+
+
+def _find_clauses(body: Sequence[str]) -> dict[str, str]:
+    found = [match for line in body if (match := _CLAUSE.fullmatch(line))]
+    return {clause["name"]: clause["text"] for clause in found}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
@@ -76,18 +73,18 @@ class Query:
     guards: str = ""
     columns: tuple[Column, ...] = ()
     wide: bool = False
-    # Gives all columns of a table, whichever those are by then.
+    # Gives `*`: the columns may change while a process runs.
     returns_all_columns: bool = False
     changes: Entity | None = None
     parameters: frozenset[str] = frozenset()
     lists: frozenset[str] = frozenset()
-    # Takes the time as a parameter, which the driver gives it.
+    # Takes the time as a parameter, which the driver adds.
     takes_time: bool = False
-    # Inserts new rows, by the ids that its columns begin with, and tells only how many.
+    # Inserts new rows, which begin with their ids, and answers only their number.
     answers_count: bool = False
-    # Where the events of what it inserted are written after it: the statement that does.
+    # The statement that writes the events of inserted rows, where that is a statement of its own.
     event_insert: str = ""
-    # How many changed rows are told at once, where that is another text.
+    # The statements for many changed rows, where there are such statements.
     bulk_change: transitions.BulkChange | None = None
 
 
@@ -110,7 +107,7 @@ class MalformedQuery(ValueError):
 
 
 def load(dialect: Dialect, directory: Path = DIRECTORY) -> Mapping[str, Query]:
-    """Read the shared queries, then the dialect's own, which add to them or stand in for them."""
+    """Read the shared queries, then those of the dialect, which add to them or replace them."""
     return (
         _load_package_queries(dialect)
         if directory == DIRECTORY
@@ -120,12 +117,12 @@ def load(dialect: Dialect, directory: Path = DIRECTORY) -> Mapping[str, Query]:
 
 @cache
 def _load_package_queries(dialect: Dialect) -> NamedQueries:
-    """Once for a program: what the package holds does not change while it runs."""
+    """The files are read once: those of the package do not change while a program runs."""
     return NamedQueries(dialect, DIRECTORY)
 
 
 class NamedQueries(Mapping[str, Query]):
-    """Each query is written out when it is first asked for: a short program asks for few."""
+    """The queries by name; each is written out when it is first used, since programs use few."""
 
     def __init__(self, dialect: Dialect, directory: Path) -> None:
         self._dialect: Dialect = dialect
@@ -231,7 +228,7 @@ def _compile_query(source: QuerySource, dialect: Dialect) -> Query:
         raise MalformedQuery(source.location, f"{source.name}: {error}") from error
     text, takes_time, event_insert = expanded.text, False, ""
     if dialect == "sqlite":
-        # A function of ours would want the interpreter back in the middle of a statement.
+        # A call of holdfast_now would need the interpreter's lock in the middle of a statement.
         text = _bind_time(text)
         takes_time = text != expanded.text
         if changes is not None and transitions.is_counted(headers):
@@ -286,8 +283,6 @@ def _read_entity(headers: Mapping[str, str]) -> Entity | None:
         raise ValueError(f"{', '.join(sorted(lone))} without changes")
     return None
 
-
-Rows = Sequence[Sequence[object]]
 
 encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 

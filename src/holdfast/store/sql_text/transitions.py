@@ -1,4 +1,4 @@
-"""Weaves the event of each changed row into the statement that changes it."""
+"""Transitions: statements that change rows, with the events of the rows woven in."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ RETURNED_COLUMNS = (
 )
 _INTO_EVENTS = f"INSERT INTO holdfast_event ({', '.join(EVENT_COLUMNS)})"
 INSERT_EVENTS = f"{_INTO_EVENTS} VALUES "
-# How many rows were inserted, and what marks one of them.
+# The number of inserted rows, and the columns of one row's event.
 _COUNT = "count(*) OVER () AS inserted, entity, version, changed_at, type"
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\b(\w+)\.")
 _UPDATE = re.compile(r"UPDATE\s+\w+(?:\s+AS\s+\w+)?\s+SET\b", re.IGNORECASE)
 _ITEM = re.compile(r"'(?:[^']|'')*'|(?P<open>\()|(?P<close>\))|(?P<comma>,)")
 _NAMED = re.compile(r"(?s)(?P<value>.*?)(?:\s+AS\s+(?P<name>\w+))?\s*\Z")
-# Where the ids of changed rows are noted, and the column whose being set has them noted.
+# The table in which triggers note the ids of changed rows, and the column that fires the triggers.
 CHANGED = "temp.holdfast_changed"
 NOTED = "body_digest"
 _SCAN = re.compile(
@@ -61,7 +61,7 @@ _SCAN = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class CommitProof:
-    """One event of a transaction: it is there exactly when the transaction is."""
+    """One event of a transaction: the store has the event exactly if the commit succeeded."""
 
     entity: str
     version: int
@@ -83,9 +83,10 @@ class CommitProof:
 
 @dataclass(frozen=True, kw_only=True)
 class BulkChange:
-    """An UPDATE in SQLite by three statements, the last of which tells all it changed in one row.
+    """An UPDATE in SQLite as three statements, the last of which reads many changed rows as one.
 
-    Which rows that are, a trigger notes; it fires when a column is set that never changes.
+    A trigger notes the changed rows. It fires because the UPDATE also sets a column to its own
+    value.
     """
 
     change: str
@@ -95,9 +96,9 @@ class BulkChange:
 
 
 def compose_bulk_change(body: str, headers: Mapping[str, str], entity: str) -> BulkChange | None:
-    """The statements of a transition that changes rows which are there; of another there are none.
+    """The bulk change of a transition by UPDATE; None for other transitions.
 
-    Each row that RETURNING gives hands the interpreter over to other threads and back.
+    For each row of RETURNING, SQLite hands over the interpreter's lock.
     """
     holder = f"holdfast_{entity}"
     start, table = _main_statement(body, holder)
@@ -128,8 +129,8 @@ def compose(body: str, headers: Mapping[str, str], entity: str, dialect: Dialect
         # In RETURNING, SQLite knows the table by its name only, PostgreSQL by its alias only.
         returning = _replace_alias(returning, table, f"holdfast_{entity}")
         return "\n".join(filter(None, (common, main, returning)))
-    # PostgreSQL allows statements that write only in the outermost WITH, so the body's own
-    # common table expressions move up beside ours.
+    # PostgreSQL allows writing statements only in the outermost WITH, so the body's own common
+    # table expressions move up to it.
     leading = f"{common}," if common else "WITH"
     return (
         f"{leading} changed AS (\n{main}\n{returning}\n), recorded AS (\n"
@@ -141,7 +142,7 @@ def compose(body: str, headers: Mapping[str, str], entity: str, dialect: Dialect
 
 
 def is_counted(headers: Mapping[str, str]) -> bool:
-    """Whether only the number of the rows is told that a query has inserted."""
+    """Whether a query answers only the number of rows that it has inserted."""
     answers = headers.get("answers")
     if answers not in {None, "count"}:
         raise ValueError(f"answers: {answers!r} is not 'count'")
@@ -151,10 +152,10 @@ def is_counted(headers: Mapping[str, str]) -> bool:
 
 
 def compose_new_events(headers: Mapping[str, str], entity: str) -> str:
-    """The statement that writes the events of new rows, given their ids, in SQLite.
+    """The statement for SQLite that writes the events of new rows, given their ids.
 
-    Each row that RETURNING gives there hands the interpreter over to other threads and back. Of
-    ids that are new, the rows that are there are those that were inserted.
+    RETURNING would hand over the interpreter's lock for each row. The given ids are new, so the
+    rows that have them are those that were inserted.
     """
     table = f"holdfast_{entity}"
     new = "(SELECT value AS new_id FROM json_each(:ids))"
@@ -198,7 +199,7 @@ def _replace_alias(expressions: str, alias: str, table: str) -> str:
 
 
 def _split_list(expressions: str) -> list[tuple[str, str]]:
-    """The expressions of a list, each with its name: the one it is given, or its own."""
+    """The expressions of a list, each with its name: the one after AS, or its own text."""
     pieces, begin, depth = [], 0, 0
     for match in _ITEM.finditer(expressions):
         depth += (match["open"] is not None) - (match["close"] is not None)

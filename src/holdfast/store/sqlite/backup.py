@@ -1,7 +1,4 @@
-"""A copy of a SQLite store that is whole, taken while others write to it.
-
-Puts a copy of a SQLite store in the place of the store, whole or not at all.
-"""
+"""Backups: a whole copy of a SQLite store that others write to, and the restore from a copy."""
 
 from __future__ import annotations
 
@@ -16,6 +13,17 @@ from holdfast.errors import InvalidInput, StoreError, StoreUnreachable
 from holdfast.store.sqlite.connection import FILE_MODE, create_file
 
 PAGES_AT_ONCE = 1_000
+BUSY_MILLISECONDS = 5_000
+# The endings of a database, of its log, and of the log's index.
+_FILES = ("", "-wal", "-shm")
+# With a new secret, no token from before the restore is valid for an attempt after it. Access
+# tokens are revoked, because some may have been revoked after the backup was made.
+_RENEWAL = """
+UPDATE holdfast_meta SET value = lower(hex(randomblob(32))) WHERE name = 'secret';
+DELETE FROM holdfast_worker;
+UPDATE holdfast_access SET revoked_at = CAST(unixepoch('subsec') * 1000000 AS INTEGER)
+WHERE revoked_at IS NULL;
+"""
 
 
 def back_up(source: Path, target: Path) -> int:
@@ -31,15 +39,15 @@ def back_up(source: Path, target: Path) -> int:
     except OSError as error:
         raise InvalidInput("target", f"{target} cannot be written: {error.strerror}") from error
     except apsw.Error as error:
-        # Of a copy SQLite may tell the kind of the error alone, and no text.
+        # For a copy SQLite may give only the kind of an error, and no text.
         described = f"{type(error).__name__}: {error}"
         raise StoreError(f"{source} could not be copied to {target}: {described}") from error
 
 
 def write_copy(old: apsw.Connection, target: Path) -> None:
-    """Copy what a connection reads to a new file, for its owner alone: it has the store's secret.
+    """Copy what a connection reads to a new file, which only its owner can read.
 
-    `FileExistsError` where somebody else has made one of that name meanwhile.
+    The copy has the store's secret. `FileExistsError` is raised if the file was made meanwhile.
     """
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
     os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, FILE_MODE))
@@ -53,7 +61,7 @@ def write_copy(old: apsw.Connection, target: Path) -> None:
 def _copy_file(old: apsw.Connection, target: Path) -> None:
     with closing(apsw.Connection(str(target))) as new:
         old.set_busy_timeout(5_000)
-        # At one moment: a copy that others write beside begins again after each of their commits.
+        # In one read transaction: otherwise the copy begins again after each commit of others.
         old.execute("BEGIN; SELECT count(*) FROM sqlite_schema").fetchall()
         try:
             with new.backup("main", old, "main") as backup:
@@ -67,25 +75,12 @@ def _copy_file(old: apsw.Connection, target: Path) -> None:
         new.pragma("journal_mode", "delete")
 
 
-BUSY_MILLISECONDS = 5_000
-# A database, its log, and the index of that.
-_FILES = ("", "-wal", "-shm")
-# No token that was given before may be one for the attempts that are to come again, and one of the
-# server may have been revoked since.
-_RENEWAL = """
-UPDATE holdfast_meta SET value = lower(hex(randomblob(32))) WHERE name = 'secret';
-DELETE FROM holdfast_worker;
-UPDATE holdfast_access SET revoked_at = CAST(unixepoch('subsec') * 1000000 AS INTEGER)
-WHERE revoked_at IS NULL;
-"""
-
-
 def restore(backup: Path, target: Path, kept: Path, prepare: Callable[[Path], None]) -> bool:
-    """Have the store be what a backup is; gives whether there was one before, which is `kept`.
+    """Restore the store from a backup; True if there was a store before, which is copied to `kept`.
 
-    A copy is prepared first, and refused by whatever that raises. It gets a secret of its own, so
-    that nothing that was leased before can be reported. Then nobody else can open the store until
-    it is the other: what is kept is all that was ever in it.
+    First a copy of the backup is prepared; an error of `prepare` ends the restore. The copy gets a
+    new secret, so that no attempt leased before can be reported. Then the store is locked until it
+    has the new content, so the copy at `kept` has everything that was ever committed to it.
     """
     with _scratch_file(target) as scratch:
         prepare_copy(backup, scratch, prepare)
@@ -111,7 +106,7 @@ def restore(backup: Path, target: Path, kept: Path, prepare: Callable[[Path], No
 
 
 def refuse_other_files(backup: Path) -> None:
-    """Refuse what is no database at all."""
+    """Refuse a file that is no SQLite database."""
     if not _is_database(backup):
         raise InvalidInput(
             "file", f"{backup} is no SQLite database; `holdfast db backup` makes one"
@@ -119,7 +114,7 @@ def refuse_other_files(backup: Path) -> None:
 
 
 def refuse_open_store(store: Path) -> None:
-    """Refuse a store that another process has open, as to restore it is refused then."""
+    """Refuse a store that another process has open: it cannot be restored."""
     if not _is_database(store):
         return
     try:
@@ -135,7 +130,7 @@ def _still_open(store: Path) -> StoreUnreachable:
 
 
 def prepare_copy(backup: Path, copy: Path, prepare: Callable[[Path], None]) -> None:
-    """A copy of a backup that is whole, and with which whatever is to be done was done."""
+    """Copy a whole backup, and run `prepare` on the copy."""
     try:
         back_up(backup, copy)
     except StoreError as error:
@@ -144,7 +139,7 @@ def prepare_copy(backup: Path, copy: Path, prepare: Callable[[Path], None]) -> N
 
 
 def _rename_unreadable(store: Path, kept: Path) -> None:
-    """What SQLite cannot read, with its log, which it would else take for that of the next."""
+    """Rename a file that SQLite cannot read, with its log, which is not that of the next file."""
     for end in _FILES:
         part = store.with_name(store.name + end)
         if part.exists():
@@ -177,7 +172,7 @@ def _scratch_file(target: Path) -> Iterator[Path]:
 
 
 def _open_exclusively(path: Path) -> apsw.Connection:
-    """A connection beside which there is no other, until it is closed."""
+    """A connection that keeps all others away until it is closed."""
     connection = apsw.Connection(str(path))
     connection.set_busy_timeout(BUSY_MILLISECONDS)
     try:

@@ -1,4 +1,7 @@
-"""Many changed rows, told as one: each row of RETURNING costs the interpreter's lock."""
+"""Bulk changes: many changed rows are read back as one text.
+
+For each row of RETURNING, SQLite hands over the interpreter's lock.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,10 @@ from holdfast.store.database import Row
 from holdfast.store.sql_text.queries import Query, Rows
 from holdfast.store.sql_text.transitions import CHANGED, NOTED, BulkChange
 
-# Fewer are told sooner by RETURNING.
+# Fewer rows are read faster by RETURNING.
 BULK_MINIMUM = 16
-# How many are told first; after that about as many as these characters hold, and never more than
-# so many: who reads a text keeps all other threads waiting, and some may be larger than the first.
+# The rows of the first text; then about as many as fit into these characters, up to a limit. While
+# a text is parsed all other threads wait, and later rows may be larger than the first.
 FIRST_PAGE = 16
 PAGE_CHARACTERS = 1_000_000
 LARGEST_PAGE = 256
@@ -32,14 +35,17 @@ _CLEAR_NOTES = f"DELETE FROM {CHANGED}"  # noqa: S608 - a name of ours
 
 
 class ChangedRowNotes:
-    """Notes on a connection what is changed, from the transaction after the first that wants it."""
+    """The ids of changed rows, noted by triggers on one connection.
+
+    The triggers are made before the transaction after the first that would have used them.
+    """
 
     def __init__(self) -> None:
         self._wanted = False
         self._prepared: apsw.Connection | None = None
 
     def begin(self, connection: apsw.Connection) -> None:
-        """Before a transaction: a rollback would take away what was prepared inside."""
+        """Make the triggers before a transaction: a rollback would remove them with it."""
         if self._wanted and self._prepared is not connection:
             connection.execute(_CREATE_NOTES)
             self._prepared = connection
@@ -54,7 +60,7 @@ class ChangedRowNotes:
         rows: Rows | None,
         parameters: dict[str, object],
     ) -> BulkChange | None:
-        """The statements for a transition that may change many rows."""
+        """The bulk change for a transition that may change many rows; None where there is none."""
         if query.bulk_change is None or _most_rows(rows, parameters) < BULK_MINIMUM:
             return None
         self._wanted = True
@@ -70,7 +76,7 @@ def run_bulk_change(
         return []
     connection.execute(bulk_change.record, given)
     if connection.changes() != changed:
-        # A migration that made a table anew has taken the trigger with it.
+        # A migration that made a table anew has removed its trigger.
         raise StoreError("SQLite: it was not noted which rows were changed; try it again")
     found: list[Row] = []
     page = FIRST_PAGE
@@ -91,7 +97,7 @@ def run_bulk_change(
 
 
 def _most_rows(rows: Rows | None, parameters: dict[str, object]) -> float:
-    """How many rows a statement may change: ids may be of others, that any number hangs on."""
+    """The most rows that a statement may change; an id may stand for any number of rows."""
     if rows is not None:
         return len(rows)
     count = parameters.get("count")

@@ -1,6 +1,6 @@
-"""How a SQLite connection is opened: durable, in WAL mode, with Holdfast's SQL functions.
+"""SQLite connections: durable, in WAL mode, with Holdfast's SQL functions; checkpoints of the log.
 
-Keeps the write-ahead log short where readers that never pause would let it grow without end.
+The checkpoints keep the write-ahead log short where constant reads would let it grow without end.
 """
 
 from __future__ import annotations
@@ -21,19 +21,27 @@ from holdfast.settings import MEBIBYTE
 logger = logging.getLogger(__name__)
 
 LOG_LIMIT = 16 * MEBIBYTE
-# As long as a writer may be kept waiting for readers to leave the log.
+# The time for which the writer waits for readers to leave the log.
 CHECKPOINT_MILLISECONDS = 200
 _GROWTH = LOG_LIMIT // 4
+# In earlier versions two processes that checkpoint at once can corrupt a WAL database.
+SAFE_VERSION = (3, 51, 3)
+# SQLite gives the log and its index the mode of the file.
+FILE_MODE = 0o600
+KIBIBYTE = 1024
+CACHE_BYTES = 64 * MEBIBYTE
+# SQLite's own checkpoints come before the log reaches LOG_LIMIT.
+CHECKPOINT_PAGES = LOG_LIMIT * 3 // 4 // (4 * KIBIBYTE)
 
 
 class Checkpoints:
-    """SQLite's own checkpoints never wait, and so never begin the log anew under constant reads."""
+    """Checkpoints that wait for readers; SQLite's own never do, and never restart a log in use."""
 
     def __init__(self) -> None:
         self._due = LOG_LIMIT
 
     def step(self, connection: apsw.Connection) -> None:
-        """Empty the log if it is too long; one that readers still need is tried again later."""
+        """Empty the log if it is too long; a log that readers need is tried again when it grows."""
         size = _log_size(connection)
         if size <= LOG_LIMIT:
             self._due = LOG_LIMIT
@@ -43,7 +51,7 @@ class Checkpoints:
         try:
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except apsw.Error as error:
-            # Nothing depends on it; a disk that fails says so to the next transaction.
+            # Nothing depends on a checkpoint; if the disk fails, the next transaction fails.
             logger.debug("cannot empty the write-ahead log: %s", error)
         finally:
             connection.set_busy_timeout(0)
@@ -52,20 +60,10 @@ class Checkpoints:
 
 def _log_size(connection: apsw.Connection) -> int:
     try:
-        # Where SQLite has it: not beside a link to the file. Before every transaction, so quickly.
+        # SQLite's own path: the log is not beside a link to the file. `os.stat` is the fastest way.
         return os.stat(connection.filename_wal).st_size  # noqa: PTH116
     except FileNotFoundError:
         return 0
-
-
-# Before this version two processes that checkpoint at once can corrupt a WAL database.
-SAFE_VERSION = (3, 51, 3)
-# The log and its index beside the file get the same from SQLite.
-FILE_MODE = 0o600
-KIBIBYTE = 1024
-CACHE_BYTES = 64 * MEBIBYTE
-# Short of where its length is looked at.
-CHECKPOINT_PAGES = LOG_LIMIT * 3 // 4 // (4 * KIBIBYTE)
 
 
 def refuse_unsafe_version(version: str) -> None:
@@ -78,10 +76,10 @@ def refuse_unsafe_version(version: str) -> None:
 
 
 def create_file(path: Path) -> None:
-    """Make the file, if it is not there, for its owner alone: it holds the store's secret."""
-    # Whatever is wrong with the place, SQLite says it when it opens the file.
+    """Make the file if it does not exist, for its owner alone: it has the store's secret."""
+    # If the file cannot be made, SQLite says why when it opens it.
     with suppress(OSError):
-        # Where a link leads there may be nothing yet.
+        # The path is resolved: the target of a link may not exist yet.
         flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
         file = os.open(path.resolve(), flags, FILE_MODE)
         try:
@@ -94,7 +92,7 @@ def connect(
     path: Path, clock: Clock, *, read_only: bool = False, vfs: str | None = None
 ) -> apsw.Connection:
     try:
-        # Never made here: in the place of a store that is gone there would be an empty one.
+        # Without SQLITE_OPEN_CREATE: an empty store must not take the place of one that is gone.
         flags = apsw.SQLITE_OPEN_READWRITE
         connection = apsw.Connection(str(path), flags=flags, vfs=vfs, statementcachesize=500)
     except apsw.CantOpenError as error:
@@ -122,7 +120,7 @@ def _hint(path: Path) -> str:
 
 
 def _configure(connection: apsw.Connection, path: Path, *, read_only: bool) -> None:
-    # The driver waits by itself, with jitter: SQLite's own handler makes waiters march in step.
+    # The driver waits itself, with jitter: with SQLite's busy handler waiters retry in step.
     connection.set_busy_timeout(0)
     mode = connection.pragma("journal_mode", "wal")
     if mode != "wal":
@@ -130,21 +128,21 @@ def _configure(connection: apsw.Connection, path: Path, *, read_only: bool) -> N
             f"{path}: this file system does not let SQLite use WAL (it offers {mode!r})"
         )
     connection.pragma("synchronous", "FULL")
-    # A log that grew and could begin anew gives its space back.
+    # When the log is restarted, the file is cut to this size.
     connection.pragma("journal_size_limit", LOG_LIMIT)
-    # Rarer than by default, so that a page that changes again and again is copied once for all.
+    # Rarer than by default, so that a page that changes often is copied once for many changes.
     connection.wal_autocheckpoint(CHECKPOINT_PAGES)
     connection.pragma("foreign_keys", True)  # noqa: FBT003
     connection.pragma("temp_store", "MEMORY")
-    # SQLite's own 2 MB hold a few thousand tasks; beyond, every look at one is a read of the file.
+    # The default of 2 MB holds a few thousand tasks; beyond that, each task is read from the file.
     connection.pragma("cache_size", -(CACHE_BYTES // KIBIBYTE))
     connection.pragma("query_only", read_only)
-    # Otherwise a statement is planned anew whenever what is bound to it changes.
+    # Otherwise a statement is planned anew whenever its parameters change.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
 
 
 def _has_all_tags(*arguments: apsw.SQLiteValue) -> bool:
-    """Tell whether all tags of a task are among those a worker offers."""
+    """Whether all tags of a task are among the tags of a worker."""
     tags, offered = arguments
     return tags == "[]" or _parse_tags(tags) <= _parse_tags(offered)
 

@@ -1,7 +1,4 @@
-"""One SQLite file: a writer connection, a few read-only ones, other processes beside them.
-
-Applies migrations to a SQLite file.
-"""
+"""The database in a SQLite file: a writer connection, read-only connections, and migrations."""
 
 from __future__ import annotations
 
@@ -52,9 +49,30 @@ from holdfast.store.sqlite.saved_copy import refuse_lost_store
 from holdfast.store.sqlite.transaction import Catalogue, SqliteTransaction
 
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
 
 _EXISTS = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'holdfast_migration'"
 _RECORD = "INSERT INTO holdfast_migration (number, name, checksum, applied_at) VALUES (?, ?, ?, ?)"
+# The errors by which SQLite says that the disk takes no more.
+_NOT_WRITTEN = {
+    apsw.SQLITE_FULL,
+    apsw.SQLITE_IOERR_WRITE,
+    apsw.SQLITE_IOERR_FSYNC,
+    apsw.SQLITE_IOERR_DIR_FSYNC,
+    apsw.SQLITE_IOERR_TRUNCATE,
+    apsw.SQLITE_IOERR_SHMSIZE,
+}
+_FIND_PROOF = """
+SELECT 1 FROM holdfast_event WHERE (entity, version, at, type) = (:entity, :version, :at, :type)
+"""
+_SECOND_LIBRARY = (
+    "is the standard library's sqlite3: two SQLite libraries on one file in one process do not see "
+    "each other's locks, and both their commits succeed; use `with hf.transaction() as connection`"
+)
+_LONG_TRANSACTION = (
+    "a transaction on %s was open for %.1f s: nobody could renew a lease meanwhile, and what runs "
+    "under one is lost, and runs again, after %g s; end such transactions sooner"
+)
 
 
 class SqliteMigrator:
@@ -86,39 +104,13 @@ class SqliteMigrator:
         self._connection.execute(_RECORD, record)
 
 
-# What SQLite tells of a disk that takes no more.
-_NOT_WRITTEN = {
-    apsw.SQLITE_FULL,
-    apsw.SQLITE_IOERR_WRITE,
-    apsw.SQLITE_IOERR_FSYNC,
-    apsw.SQLITE_IOERR_DIR_FSYNC,
-    apsw.SQLITE_IOERR_TRUNCATE,
-    apsw.SQLITE_IOERR_SHMSIZE,
-}
-_FIND_PROOF = """
-SELECT 1 FROM holdfast_event WHERE (entity, version, at, type) = (:entity, :version, :at, :type)
-"""
-
-
-_SECOND_LIBRARY = (
-    "is the standard library's sqlite3: two SQLite libraries on one file in one process do not see "
-    "each other's locks, and both their commits succeed; use `with hf.transaction() as connection`"
-)
-_LONG_TRANSACTION = (
-    "a transaction on %s was open for %.1f s: nobody could renew a lease meanwhile, and what runs "
-    "under one is lost, and runs again, after %g s; end such transactions sooner"
-)
-
-logger = logging.getLogger(__name__)
-
-
 class SqliteDatabase:
     dialect: Dialect = "sqlite"
 
     def __init__(self, path: Path, ports: DriverPorts, *, vfs: str | None = None) -> None:
         refuse_unsafe_version(apsw.sqlite_lib_version())
         self._path = path.absolute()
-        # Whoever has it open under another name has the same file.
+        # Resolved, so that a file that is open by two names is known to be one file.
         self.file = path.resolve()
         self._vfs = vfs
         self._ports = ports
@@ -142,7 +134,7 @@ class SqliteDatabase:
         )
         refuse_lost_store(self._path)
         create_file(self._path)
-        # Before it is opened, so that there is no moment at which a fork could go unnoticed.
+        # Noted before the file is opened, so that no fork goes unnoticed.
         note_open_file(self._owner, self._path)
         try:
             self._retry_while_locked(
@@ -154,7 +146,7 @@ class SqliteDatabase:
             raise
 
     def transact(self, work: Callable[[Transaction], T], *, patience: float | None = None) -> T:
-        # Whoever writes has the whole file, and nobody can go before who waits for it.
+        # A writer has the whole file, so patience with single rows has no meaning here.
         del patience
         return self._retry_while_locked(lambda: self._use_writer(lambda: self._transact(work)))
 
@@ -175,7 +167,7 @@ class SqliteDatabase:
         return SqliteTransaction(connection, self._catalogue)
 
     def log_path(self) -> str:
-        """Where SQLite keeps the write-ahead log: beside the file itself, not beside a link."""
+        """The path of the write-ahead log: beside the file itself, not beside a link to it."""
         return self._retry_while_locked(lambda: self._open_writer().filename_wal)
 
     def begin(self) -> AbstractContextManager[apsw.Connection]:
@@ -214,7 +206,7 @@ class SqliteDatabase:
     def upgrade(self) -> None:
         known = migrations.load(self.dialect, self._ports.sql_directories.migrations)
         clock = self._ports.clock
-        # Safe to begin again wherever it broke off: each step first reads what was applied.
+        # Safe to begin again wherever it broke off: each step first reads the applied migrations.
         self._retry_while_locked(
             lambda: self._use_writer(
                 lambda: migrations.upgrade(SqliteMigrator(self._open_writer(), clock), known)
@@ -225,7 +217,7 @@ class SqliteDatabase:
         return self._identity.on_gone(callback)
 
     def close(self) -> None:
-        # A child that closed its parent's connections would drop the parent's locks on the file.
+        # A forked child that closed the connections would drop its parent's locks on the file.
         if self._owner.is_current():
             self._views.close()
             self._close_writer()
@@ -233,7 +225,7 @@ class SqliteDatabase:
             note_closed_file(self._owner)
 
     def _retry_while_locked(self, work: Callable[[], T]) -> T:
-        """Run `work` again for as long as it fails because another process has the file."""
+        """Run `work`, and again for as long as another process has the file locked."""
         self._owner.check()
         patience: Patience | None = None
         while True:
@@ -285,7 +277,7 @@ class SqliteDatabase:
             self._identity.close_connection(writer)
 
     def _use_writer(self, work: Callable[[], T]) -> T:
-        """Use the writer's connection, which is looked through at what others have committed."""
+        """Run `work` with the writer's connection to itself, and note the commits of others."""
         with self.foreign_commits.lock:
             try:
                 return work()
@@ -294,9 +286,9 @@ class SqliteDatabase:
 
     def _transact(self, work: Callable[[Transaction], T]) -> T:
         connection = self._open_writer()
-        # What is refused after its commit is in the saved copy all the same: the less the better.
+        # Checked before, too: a commit that is refused after it was made is in the saved copy.
         self._identity.check_when_due()
-        # Before it and not after: whoever waits for the last one has its answer.
+        # The checkpoint comes before the transaction, so that no reply has to wait for it.
         self._checkpoints.step(connection)
         self._changed_rows.begin(connection)
         connection.execute("BEGIN IMMEDIATE")
@@ -329,7 +321,7 @@ class SqliteDatabase:
             self._identity.close_connection(connection)
 
     def _was_committed(self, proof: CommitProof | None, error: apsw.Error) -> bool:
-        """Ask the file whether a transaction is in it whose COMMIT failed half-way."""
+        """Whether the file has a transaction whose COMMIT failed half-way."""
         if proof is None:
             raise UnknownOutcome(f"COMMIT failed and left no event to look for: {error}") from error
         try:
@@ -345,8 +337,8 @@ class SqliteDatabase:
         connection.execute("BEGIN IMMEDIATE")
         try:
             found = connection.execute(_FIND_PROOF, proof.as_parameters()).fetchone() is not None
-            # The failed COMMIT may have left its frames at the end of the log, where a recovery
-            # would take them for committed. Any write goes over them and makes the answer final.
+            # The failed COMMIT may have left frames at the end of the log, which a recovery would
+            # take for committed. Any write overwrites them, and makes the answer final.
             connection.pragma("user_version", connection.pragma("user_version"))
             connection.execute("COMMIT")
         finally:
@@ -364,6 +356,6 @@ class SqliteDatabase:
 
 
 def _roll_back(connection: apsw.Connection) -> None:
-    # After some failures SQLite has already rolled back by itself.
+    # After some errors SQLite has rolled back by itself.
     if connection.in_transaction:
         connection.execute("ROLLBACK")

@@ -1,8 +1,8 @@
 """File identity: whether the file that a SQLite store was opened in is still at its path.
 
-A process can go on writing to a file that was removed or replaced, and SQLite does not tell. So the
-path is looked at after each commit, before anybody hears of it, by three `stat`. No other
-file descriptor is opened for it: to close one would drop the locks of SQLite on the file.
+A process can go on writing to a file that was removed or replaced, and SQLite does not notice. So
+the path is checked after each commit and before its replies, by three calls of `stat`. The file is
+never opened for the check: closing a file descriptor would drop SQLite's locks on the file.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from holdfast.threads import Threads
 
 logger = logging.getLogger("holdfast.store")
 
-# After a copy could not be written, the disk being full above all, it is tried again.
+# The pause before a copy that could not be written, mostly for a full disk, is tried again.
 RETRY_SECONDS = 5.0
-# Whoever removes a whole folder may come to the copy as well: so long it must have been there.
+# The time that a copy must have existed: whoever removes its whole folder may remove the copy too.
 SETTLING_SECONDS = 1.0
 CHECK_SECONDS = 0.05
 _MISSING = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE)
@@ -43,7 +43,7 @@ _FileIds = tuple[int, int, int, int, int, int]
 class FileIdentity:
     """The device and inode of a store's file, of its log and of the log's index.
 
-    It has a connection of its own, which is read only when what is open has to be saved.
+    The class has its own connection, from which the content is saved when the file is gone.
     """
 
     def __init__(self, path: Path, clock: Clock, threads: Threads) -> None:
@@ -58,14 +58,14 @@ class FileIdentity:
         self._copy: Path | None = None
         self._retry_at = self._checked_at = -inf
         self._listeners: list[Callable[[StoreGone], None]] = []
-        # Whether it was found to be gone, which stays so.
+        # Whether the file was found to be gone; it stays so.
         self.lost = False
 
     def begin(self, connect: Callable[[], apsw.Connection]) -> None:
-        """Open the file, and remember which it is."""
+        """Open the file, and remember its device and inode."""
         connection = connect()
         try:
-            # From its first read on, a connection keeps others from removing the log as they leave.
+            # A connection that has read once keeps others from removing the log when they close.
             connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
         except BaseException:
             connection.close()
@@ -84,13 +84,13 @@ class FileIdentity:
             self._raise_gone()
 
     def check_when_due(self) -> None:
-        """The same, unless somebody has looked just now: a look gives the interpreter away."""
+        """Check, unless the last check was just now: `stat` hands over the interpreter's lock."""
         since = self._clock.monotonic() - self._checked_at
         if self.lost or not 0 < since < CHECK_SECONDS:
             self.check()
 
     def verify_connection(self, connection: apsw.Connection) -> None:
-        """Refuse a connection that was just opened, and has another file than the others."""
+        """Refuse a new connection that has opened another file than the first one."""
         moved = ctypes.c_int(0)
         connection.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
         if moved.value or self._known is None:
@@ -98,7 +98,7 @@ class FileIdentity:
         self.check()
 
     def on_gone(self, callback: Callable[[StoreGone], None]) -> Callable[[], None]:
-        """Call back once what was in the file is saved: whoever hears of it may end the process."""
+        """Call `callback` when the file is gone and its content saved: the process may end then."""
         with self._lock:
             gone = self._copy is not None
             if not gone:
@@ -113,7 +113,7 @@ class FileIdentity:
         return remove
 
     def close(self) -> None:
-        """Let go of the file; of one that is gone only once its copy is sure to stay."""
+        """Close the connection; if the file is gone, only once its copy is sure to stay."""
         if self._connection is None:
             return
         with suppress(StoreGone):
@@ -123,24 +123,24 @@ class FileIdentity:
         self.close_connection(self._connection)
 
     def close_connection(self, connection: apsw.Connection) -> None:
-        """Without a checkpoint where the file is gone: others may have it with another log."""
+        """Close a connection, without a checkpoint if the file is gone: it may have another log."""
         if self.lost:
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.close()
 
     def _read_ids(self) -> _FileIds | None:
-        """What has the names now; None where one of them has nothing."""
+        """The devices and inodes at the three paths; None where one of them has no file."""
         file, log, index = self._files
         try:
-            # Before every answer, so quickly.
+            # Called before every reply: `os.stat` is the fastest way.
             one, two, three = os.stat(file), os.stat(log), os.stat(index)  # noqa: PTH116
         except OSError as error:
-            # Whoever may not look into the folder any more cannot tell.
+            # Without the right to read the folder, nothing is known about the file.
             return None if error.errno in _MISSING else self._known
         return (one.st_ino, one.st_dev, two.st_ino, two.st_dev, three.st_ino, three.st_dev)
 
     def _raise_gone(self) -> None:
-        # First: what is acknowledged was committed before it, and so is in the copy.
+        # Set before the copy is written: what was acknowledged was committed before, and is in it.
         self.lost = True
         with self._lock:
             self._save()
@@ -176,7 +176,7 @@ class FileIdentity:
         logger.error("%s", self._message)
 
     def _guard_copy(self, source: apsw.Connection) -> None:
-        """Write the copy again where somebody removes it who is still removing the folder."""
+        """Write the copy again if it is removed by somebody who is removing the whole folder."""
         with self._lock:
             self._retry_at = -inf
             self._save()

@@ -1,4 +1,4 @@
-"""What others have committed to a SQLite file, as the connection sees it that writes here."""
+"""Foreign commits: those of other connections to a SQLite file than the writer's."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class CommitsSeen:
-    """Who has committed since the last look: other connections, and the one that writes here.
+    """The commits since the last look: of other connections, and of the writer's own.
 
-    Of one that is `writing` it is not told before it has ended, and nobody else can write.
+    While the writer is `writing`, nobody else can write, and its commit is told by a later look.
     """
 
     others: bool = False
@@ -25,10 +25,10 @@ class CommitsSeen:
 
 
 class ForeignCommits:
-    """Tells the commits of others from those of the one connection that writes for this process.
+    """Tells the commits of other connections from those of the writer's connection.
 
-    To any other connection of the process both look the same. Whoever uses the writer's has the
-    lock meanwhile, so a look never waits for a transaction, which notes itself what came before it.
+    Only the writer's connection can tell them apart. Whoever uses that connection holds the lock,
+    and a look does not wait for it: a transaction notes itself what was committed before it.
     """
 
     def __init__(self, lock: Lock) -> None:
@@ -41,13 +41,16 @@ class ForeignCommits:
         self._begun = False
 
     def begin_transaction(self, connection: apsw.Connection) -> None:
-        """In a transaction that nobody else can write beside: what has come before it."""
+        """Note, at the start of a write transaction, what others have committed before it."""
         self._begun = True
         if connection.data_version() != self._version:
             self._others = True
 
     def end_transaction(self, connection: apsw.Connection | None) -> None:
-        """After a transaction, or on a new connection, which cannot tell what came before it."""
+        """Note what was committed, after a transaction or on a new connection.
+
+        A new connection cannot tell what was committed before it, so that counts as foreign.
+        """
         begun, self._begun = self._begun, False
         if connection is None:
             self._connection = None
@@ -55,9 +58,9 @@ class ForeignCommits:
         if connection is not self._connection:
             self._connection, self._changes, self._others = connection, 0, True
         elif not begun:
-            # One that could not begin has seen all the same what was committed before it.
+            # A transaction that could not begin has seen the commits before it all the same.
             self._others |= connection.data_version() != self._version
-        # It counts the connection's own commits too, and so is read after each of them.
+        # The data version counts the connection's own commits too, so it is read after each.
         self._version = connection.data_version()
         changes = connection.total_changes()
         if changes != self._changes:
@@ -77,11 +80,11 @@ class ForeignCommits:
 
     def _read(self, connection: apsw.Connection) -> None:
         try:
-            # Any read has the connection find out what is new; this one reads nothing besides.
+            # Any read brings the data version up to date; this one reads nothing else.
             connection.execute("PRAGMA data_version").fetchall()
             version = connection.data_version()
         except apsw.Error:
-            # Busy while the file is recovered or checkpointed away; the next look will tell.
+            # The file is busy while it is recovered or checkpointed; the next look will tell.
             logger.debug("cannot look at the data version", exc_info=True)
             return
         if version != self._version:

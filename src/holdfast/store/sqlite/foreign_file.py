@@ -1,7 +1,4 @@
-"""A SQLite file that another program wrote, read whole and never written to.
-
-Files of older programs.
-"""
+"""Foreign files: SQLite files of older programs, whose tables are read whole and never written."""
 
 from __future__ import annotations
 
@@ -24,9 +21,9 @@ Row = dict[str, Any]
 def read_foreign_tables(
     source: Path, wanted: Mapping[str, Collection[str]], optional: Collection[str] = ()
 ) -> dict[str, list[Row]]:
-    """The rows of some tables as they stand at one moment; each must have the columns wanted.
+    """The rows of the `wanted` tables at one moment; each table must have the columns wanted.
 
-    Their names are in lower case. A table that is `optional` may be missing, and is then empty.
+    The names of tables are in lower case. An `optional` table may be missing, and is then empty.
     """
     tables: dict[str, list[Row]] = {}
     try:

@@ -1,4 +1,4 @@
-"""A saved copy: all that a SQLite store held whose file is gone, beside its old place."""
+"""Saved copies: the content of a SQLite store whose file is gone, beside its old path."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from holdfast.store.database import IDENTITIES_FILE
 from holdfast.store.sqlite.backup import write_copy
 
 FOLDER_MODE = 0o700
-# Whoever has the store in a folder of others may find anything under that name.
+# In a folder that others can write, the name may lead anywhere: no links, no waiting for a pipe.
 _OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LARGEST_IDENTITIES = 65_536
 
 
 def read_identities(store: Path) -> bytes:
-    """What tells whose home the folder of a store is; made again without, it would be refused."""
+    """The file that tells whose the folder of a store is; a new folder without it is refused."""
     try:
         with os.fdopen(os.open(store.parent / IDENTITIES_FILE, _OPEN_FLAGS), "rb") as file:
             return file.read(_LARGEST_IDENTITIES) or b""
@@ -34,10 +34,10 @@ def read_identities(store: Path) -> bytes:
 
 
 def save_copy(source: apsw.Connection, store: Path, identities: bytes = b"") -> Path:
-    """Write what a connection still reads to a new file, and give its name.
+    """Write what a connection still reads to a new file, and return its path.
 
-    It is beside the store's old place, in a folder that is made again where it is gone too; else
-    in the nearest folder above, else where temporary files are.
+    The file is in the store's folder, which is made again if it is gone too; else in the nearest
+    folder above; else in the folder for temporary files.
     """
     problems: list[str] = []
     for folder in _folders_to_try(store.parent):
@@ -50,7 +50,7 @@ def save_copy(source: apsw.Connection, store: Path, identities: bytes = b"") -> 
 
 
 def refuse_lost_store(store: Path) -> None:
-    """Refuse to begin an empty store in the place of one that is gone, and was saved."""
+    """Refuse to make an empty store at the path of a store that is gone and has a saved copy."""
     if store.exists():
         return
     copies = sorted(store.parent.glob(f"{escape(store.name)}.saved-*.db"))
@@ -64,12 +64,12 @@ def refuse_lost_store(store: Path) -> None:
 
 
 def describe_restore(copy: Path, store: Path) -> str:
-    """The command that brings back what was saved, as it can be typed anywhere."""
+    """The shell command that restores a saved copy."""
     return f"holdfast db restore {quote(str(copy))} --db {quote(str(store))}"
 
 
 def save_copy_again(source: apsw.Connection, copy: Path, identities: bytes = b"") -> None:
-    """Write a saved copy once more, which somebody has removed with its folder."""
+    """Write a saved copy again after somebody has removed it with its folder."""
     try:
         _make_folder(copy.parent, identities)
         write_copy(source, copy)
@@ -87,7 +87,7 @@ def _make_folder(folder: Path, identities: bytes) -> None:
     if folder.exists():
         return
     folder.mkdir(mode=FOLDER_MODE, parents=True)
-    # It holds the store's secret, and no longer what had kept the folder out of version control.
+    # The copy has the store's secret, and the file that ignored the folder in git is gone.
     with suppress(OSError):
         (folder / ".gitignore").write_text("*\n", encoding="utf-8")
         if identities:
@@ -99,7 +99,7 @@ def _save_in(folder: Path, source: apsw.Connection, store: str) -> Path:
     for target in (folder / name for name in _copy_names(store)):
         if target.exists():
             continue
-        # Another process of this store saves its own at the same moment.
+        # Another process of this store may save its copy under the same name at this moment.
         with suppress(FileExistsError):
             write_copy(source, target)
             return target

@@ -1,7 +1,4 @@
-"""The tables of a store in a SQLite file.
-
-The tables of a SQLite file, which stays as it is: no WAL, no schema.
-"""
+"""The tables of a SQLite file: as plain rows, and their names in a file that may be no store."""
 
 from __future__ import annotations
 
@@ -18,20 +15,22 @@ from holdfast.store.tables import MIGRATION_TABLE, TABLE_PREFIX, Values
 _NAMES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND substr(name, 1, ?) = ?"
 _COLUMNS = "SELECT name FROM pragma_table_info(?) ORDER BY cid"
 _REFERENCES = 'SELECT DISTINCT "table" FROM pragma_foreign_key_list(?)'
-# One that was never given a number has no row among the counters yet.
+# A table that has never numbered a row has no row in sqlite_sequence.
 _COUNTER = """
 SELECT COALESCE((SELECT seq FROM sqlite_sequence WHERE name = made.name), 0)
 FROM sqlite_master AS made WHERE made.name = ? AND made.sql LIKE '%AUTOINCREMENT%'
 """
 _FORGET_COUNTER = "DELETE FROM sqlite_sequence WHERE name = ?"
 _SET_COUNTER = "INSERT INTO sqlite_sequence (seq, name) VALUES (?, ?)"
-# What refers to what is looked at when the transaction ends.
+# Foreign keys are checked when the transaction ends.
 _DEFER_CHECKS = "PRAGMA defer_foreign_keys = ON"
+BUSY_MILLISECONDS = 5_000
+_TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table'"
 
 
 @contextmanager
 def translate_sqlite_errors() -> Iterator[None]:
-    """What SQLite refuses, in words."""
+    """Turn errors of SQLite into `StoreError`."""
     try:
         yield
     except apsw.Error as error:
@@ -48,7 +47,7 @@ class SqliteTables:
         return {str(row[0]) for row in found} - {MIGRATION_TABLE}
 
     def order_by_references(self) -> list[str]:
-        """The tables, each behind those that its rows refer to."""
+        """The tables in an order in which each comes after the tables that its rows refer to."""
         needs = {
             name: {str(row[0]) for row in self._read(_REFERENCES, name)} for name in self.names()
         }
@@ -96,14 +95,10 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-BUSY_MILLISECONDS = 5_000
-_TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table'"
-
-
 def read_table_names(path: Path) -> Collection[str] | None:
-    """Its tables; nothing where it cannot be read: to open it as a store says why."""
+    """The names of a file's tables, or None if it cannot be read; the file is not changed."""
     try:
-        # Not opened for reading alone, which could leave a log and its index behind.
+        # Opened for writing, because opening for reading alone can leave a log and index behind.
         flags = apsw.SQLITE_OPEN_READWRITE
         with closing(apsw.Connection(str(path), flags=flags)) as connection:
             connection.set_busy_timeout(BUSY_MILLISECONDS)

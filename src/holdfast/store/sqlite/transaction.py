@@ -1,4 +1,4 @@
-"""Named queries inside one SQLite transaction."""
+"""A SQLite transaction: named statements, and the events of their changes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ LAST_EVENT = "SELECT entity, version, at, type FROM holdfast_event WHERE seq = l
 
 @dataclass(frozen=True, kw_only=True)
 class Catalogue:
-    """The queries, and the names of their result's columns as far as they are known."""
+    """The queries, and the names of their results' columns as far as they are known."""
 
     queries: Mapping[str, Query]
     columns: dict[str, tuple[str, ...]]
@@ -103,7 +103,7 @@ class SqliteTransaction:
         self._rows(require_plain(self._catalogue.queries[query]), rows, parameters)
 
     def check(self) -> None:
-        """Refuse to be committed after an error, which SQLite would do and PostgreSQL would not."""
+        """Refuse a commit after an error: SQLite would commit, and PostgreSQL would not."""
         if self._failed:
             raise StoreError("SQLite: rolled back a transaction that went on after an error")
 
@@ -131,7 +131,7 @@ class SqliteTransaction:
             return bulk_changes.run_bulk_change(self._connection, bulk_change, given)
         except (apsw.Error, StoreError):
             self._failed = True
-            # Whatever is missing there, the next transaction prepares it again.
+            # The next transaction makes the triggers again, if they were missing.
             self._changed_rows.forget()
             raise
 
@@ -145,7 +145,7 @@ class SqliteTransaction:
 
     def _run(self, query: Query, text: str, bound: apsw.Bindings) -> list[Row]:
         cursor = self._connection.execute(text, bound)
-        # Whoever upgrades the store while this process goes on adds columns to whole rows.
+        # An upgrade while this process goes on may add columns to `*`.
         names = None if query.returns_all_columns else self._catalogue.columns.get(query.name)
         return self._record_and_name(
             query, names or self._learn_names(query, cursor), cursor.fetchall()
@@ -165,14 +165,14 @@ class SqliteTransaction:
     def _record_and_name(
         self, query: Query, names: tuple[str, ...], found: list[tuple[object, ...]]
     ) -> list[Row]:
-        """The rows by name; of a transition, with their events written."""
+        """The rows with the names of their columns; the events of a transition are written."""
         if query.changes is not None and found:
-            # What a transition returns begins with what its event holds.
+            # A row that a transition returns begins with the columns of its event.
             self._record_events([row[:EVENT_WIDTH] for row in found])
         return [dict(zip(names, row, strict=True)) for row in found]
 
     def _record_events(self, events: list[tuple[object, ...]]) -> None:
-        """Write events, many with one statement: each costs the interpreter's lock once."""
+        """Write events, many by one statement: each statement hands over the interpreter's lock."""
         place = 0
         for count, text in EVENT_INSERTS.items():
             while len(events) - place >= count:
@@ -184,7 +184,7 @@ class SqliteTransaction:
         try:
             names = tuple(column[0] for column in cursor.get_description())
         except apsw.ExecutionCompleteError:
-            # Without a row SQLite no longer says what its columns were.
+            # A statement that gave no row no longer has a description of its columns.
             return ()
         self._catalogue.columns[query.name] = names
         return names

@@ -1,4 +1,7 @@
-"""Rows of many columns, bound value by value: SQLite takes a JSON array apart anew for each."""
+"""Wide rows, apart from transactions because one is bound value by value, and not as JSON.
+
+SQLite would parse the JSON of a row again for each of its columns.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,19 @@ from itertools import chain
 from holdfast.store.sql_text.macros import WIDE_ROWS
 from holdfast.store.sql_text.queries import Query, Rows
 
-# Few texts, so that each is prepared once and kept.
+# The rows of one statement: few sizes, so that each statement is prepared once and kept.
 ROWS_AT_ONCE = (64, 8, 1)
 _NAME = re.compile(r"'(?:[^']|'')*'|:([a-z_]\w*)")
 
 
 class WideQuery:
-    """A query that is run a part of its rows at a time, in one transaction."""
+    """A query whose rows are bound value by value, some rows at a time."""
 
     def __init__(self, query: Query) -> None:
         self._before, self._after = query.text.split(WIDE_ROWS)
         self._columns = [column.name for column in query.columns]
         named = list(dict.fromkeys(_names(self._before)))
-        # By their places, because values without names have no others.
+        # Parameters are bound by their order, since the values of rows have no names.
         self._first = named
         self._last = [name for name in dict.fromkeys(_names(self._after)) if name not in named]
         self._texts = {count: self._write(count) for count in ROWS_AT_ONCE}
