@@ -1,6 +1,7 @@
-"""The engine as a consumer: carries out the commands, and takes the results, that a bus brings.
+"""The command consumer: the loop in which an engine consumes commands and results from a bus.
 
-Whose a Redis is: of two stores that hear on one, each would be given a part of what comes.
+A Redis belongs to one store: of two stores that consume from it, each would get a part of what is
+published.
 """
 
 from __future__ import annotations
@@ -20,13 +21,19 @@ from holdfast.bus.periodic_loop import PeriodicLoop
 from holdfast.engine.engine import Engine
 
 logger = logging.getLogger(__name__)
-
-# How often it is asked again: a Redis may be lost with the name on it, or given free.
+# The pause between two checks of the owner: a Redis may lose the name, or somebody may delete it.
 OWNER_CHECK_SECONDS = 30.0
+# Programs that consume commands themselves use the group `engine`, with other handlers.
+GROUP = "holdfast"
+CONSUMED_CHANNELS = (Channel.COMMANDS, Channel.RESULTS)
+_TTL = 15.0
+# The time without a message after which the consumer is closed: an open one looks at each commit of
+# others, and has leases to renew.
+IDLE_SECONDS = 10.0
 
 
 class BusOwnership:
-    """Whether a bus is this store's to hear: its own always is, a Redis is the first one's."""
+    """The ownership of a bus: the bus in a store is that store's, a Redis the first store's."""
 
     def __init__(self, engine: Engine, bus: ExecutionBus) -> None:
         self._engine = engine
@@ -56,19 +63,12 @@ class BusOwnership:
             )
 
 
-# Programs that hear by themselves are of the group `engine`, with other handlers.
-GROUP = "holdfast"
-CONSUMED_CHANNELS = (Channel.COMMANDS, Channel.RESULTS)
-_TTL = 15.0
-# A consumer looks at each commit of others, and has leases to keep: not where nothing comes.
-IDLE_SECONDS = 10.0
-
-
 class CommandConsumer(PeriodicLoop):
-    """Start one with each process: those of one machine take turns, machines share the work.
+    """The consumer of one channel; each process starts one, and they share the partitions.
 
-    A bus that is away is tried again and again, and keeps nobody from starting. What was published
-    before anybody heard is not carried out.
+    Processes of one machine have the same name as consumers, so one of them has the machine's
+    share. A bus that is away is tried again and again, and keeps no process from starting. Messages
+    that were published before the first consumer subscribed are not carried out.
     """
 
     waits_in_step = True
@@ -92,11 +92,11 @@ class CommandConsumer(PeriodicLoop):
 
     @property
     def is_consuming(self) -> bool:
-        """Whether it has a share of what comes; where nothing has come for long, it only looks."""
+        """Whether a consumer is open; after a time without messages it is closed."""
         return self._consumer is not None
 
     def step(self, wait: float = 0.0) -> int:
-        """Do what has come; how much that was."""
+        """Handle the messages that have come; the result is their number."""
         if not self._ownership.is_owner():
             self._close_consumer()
         elif self._consumer is None and self._has_messages():
@@ -114,14 +114,14 @@ class CommandConsumer(PeriodicLoop):
 
     def _has_messages(self) -> bool:
         if not self._subscribed:
-            # By itself first: a bus that is away leaves nothing open behind it.
+            # Subscribed before the consumer is made: a bus that is away then leaves nothing open.
             subscribe(self._engine, self._bus, self._subscription)
             self._subscribed = True
-        # Beside the store one waits on the wire, and costs the store nothing.
+        # A consumer of an external bus waits there, and costs the store nothing.
         return self._bus.is_external or self._bus.lag(self._subscription) > 0 or self._has_failed()
 
     def _has_failed(self) -> bool:
-        """Whether something is to be tried again, now or later."""
+        """Whether a message waits to be tried again, now or later."""
         names = [f"{GROUP}/{each.name}" for each in (UNREADABLE_HANDLER, *self._handlers)]
         channel = self._subscription.channel.value
         return bool(
@@ -143,7 +143,7 @@ class CommandConsumer(PeriodicLoop):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _UnknownMessages(Handler):
-    """Gets what none of the others wants."""
+    """The handler of all messages whose type no other handler takes."""
 
     known: frozenset[str]
 

@@ -1,6 +1,6 @@
-"""What the engine does with messages: commands carried out, and results reported, each once.
+"""The engine's handlers of messages: commands, results, and claims by those who have only the bus.
 
-Claims by message: who has nothing but the bus asks for a task, and hears of it there.
+Each message takes effect once.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from holdfast.model.workflow.graph import Workflow, read_workflow
 logger = logging.getLogger(__name__)
 
 ACTOR = "bus"
+CLAIM, CLAIMED, REFUSED = "task.claim", "task.claimed", "task.refused"
 
 Payload = Mapping[str, Any]
 CommandFunction = Callable[[JoinedTransaction, str, Payload], TransitionResult]
@@ -40,7 +41,7 @@ T = TypeVar("T")
 
 
 def command_handler(engine: Engine) -> Handler:
-    """For `workflow.commands`: starts, cancels, retries, decisions of people, signals."""
+    """The handler for `workflow.commands`: starts, cancels, retries, decisions, signals."""
     commands = {**_RUN_COMMANDS, **_TASK_COMMANDS}
 
     def handle(envelope: Envelope, connection: object, *, patient: bool = True) -> None:
@@ -59,15 +60,15 @@ def command_handler(engine: Engine) -> Handler:
         types=frozenset({"run.start", *commands}),
         steers=True,
         at_last=_park_refused(partial(handle, patient=False)),
-        # Runs that are new have nothing in common; what is there already is steered one by one.
+        # New runs have nothing in common and start together; other commands go one by one.
         apart=lambda envelope: envelope.message_id if envelope.type == "run.start" else None,
     )
 
 
 def result_handler(engine: Engine, bus: RedisBus | None = None) -> Handler:
-    """For `agent.results`: what agents tell of their attempts, fenced by the token of each.
+    """The handler for `agent.results`: reports of attempts, each fenced by its attempt's token.
 
-    With a `bus` whoever names a `reply_to` is answered there.
+    With a `bus`, senders that name a `reply_to` get a reply there.
     """
     replies = None if bus is None else Replies(engine, bus)
 
@@ -95,11 +96,11 @@ def result_handler(engine: Engine, bus: RedisBus | None = None) -> Handler:
 
 
 class EarlyCommand(Exception):
-    """A command is for a version of its run or task that has not come yet: it is tried again."""
+    """A command expects a version of its run or task that has not come yet: it is tried again."""
 
 
 def _is_expected(engine: Engine, envelope: Envelope, connection: object, *, patient: bool) -> bool:
-    """Whether a command is for the version there is; the row is held still until the commit."""
+    """Whether a command expects the current version; the row is locked until the commit."""
     expected = _read_payload(envelope).get("expected_version")
     target = _find_target(envelope)
     if expected is None or target is None:
@@ -125,7 +126,7 @@ def _find_target(envelope: Envelope) -> str | None:
 
 
 def _park_refused(handle: Callable[[T, object], object]) -> Callable[[T, object], object]:
-    """Leave what can never be accepted to people, without trying it again."""
+    """Park a message that can never be accepted, for a person to see, without another try."""
 
     def handle_or_park(told: T, connection: object) -> object:
         try:
@@ -142,7 +143,7 @@ def _start_runs(engine: Engine, envelopes: Sequence[Envelope], connection: objec
         started = []
         for envelope in envelopes:
             payload = _read_payload(envelope)
-            # Whatever it says: an object, or a list, is refused where it is read.
+            # Any JSON can be here; anything but a text is refused when it is read.
             named = json.dumps([payload.get("workflow"), payload.get("version")])
             if named not in known:
                 known[named] = _find_workflow(engine, payload, connection)
@@ -163,7 +164,7 @@ def _new_run(envelope: Envelope, payload: Payload, workflow: Workflow) -> NewRun
 
 
 def _find_workflow(engine: Engine, payload: Payload, connection: object) -> Workflow:
-    """The newest version of the workflow that is named, or the one that is asked for."""
+    """The newest version of the workflow that the payload names, or the version it asks for."""
     name = payload.get("workflow")
     if not isinstance(name, str):
         raise InvalidInput("workflow", "must be the name of a workflow that the store knows")
@@ -196,7 +197,7 @@ def _check_result(envelope: Envelope, identifier: str, answer: TransitionResult)
     if answer.reason is Refusal.NOT_FOUND:
         raise NotFound(identifier)
     if not answer.ok:
-        # An answer, and no failure: what is late or decided already stays as it is.
+        # A refusal is an answer, and no failure: what is late, or decided already, stays so.
         logger.info("%s %s was refused: %s", envelope.type, envelope.message_id, answer.reason)
 
 
@@ -269,11 +270,9 @@ _REPORTS: dict[str, ReportFunction] = {
     ),
 }
 
-CLAIM, CLAIMED, REFUSED = "task.claim", "task.claimed", "task.refused"
-
 
 def claim_handler(engine: Engine, bus: RedisBus) -> Handler:
-    """For `workflow.commands`: claims a task by its id, and answers where the claim says."""
+    """The handler for `task.claim` on `workflow.commands`; its reply goes where the claim says."""
     replies = Replies(engine, bus)
 
     def handle(envelopes: Sequence[Envelope], connection: object) -> object:
@@ -308,7 +307,7 @@ def _submit_claim(joined: JoinedTransaction, envelope: Envelope) -> Future[list[
         agents=payload.get("agents", [envelope.agent or "default"]),
         tags=payload.get("tags", ()),
         lease=payload.get("lease_seconds"),
-        # Who was not answered asks again for the same task, and is given the same.
+        # A sender that got no reply asks again with this request, and is given the same attempt.
         request=digest("bus", worker, envelope.task_id, request),
     )
 

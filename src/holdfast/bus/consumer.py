@@ -1,4 +1,4 @@
-"""A consumer of a group: takes its share of the partitions, and does each message once."""
+"""Consumers: each takes its share of a group's partitions, and handles each message once."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ RETRY = RetryPolicy(max_attempts=5, backoff=1.0, backoff_max=60.0)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ConsumerOptions:
-    """How a consumer goes about it.
+    """The options of a consumer.
 
     - `name`: stays the same from one start to the next; the group, the host and `slot` unless given
-    - `batch`: how many messages of a partition are done at once at most
-    - `retry`: how often a message is tried before it is parked, and how long it waits in between
-    - `ttl`: after how many seconds of silence others take its partitions
+    - `batch`: the most messages of a partition that are handled at once
+    - `retry`: the tries of a message before it is parked, and the waits between them
+    - `ttl`: the seconds of silence after which others take its partitions
     """
 
     name: str | None = None
@@ -82,16 +82,16 @@ class Consumer(PeriodicLoop):
         subscribe(engine, bus, subscription)
 
     def take_share(self) -> tuple[int, ...]:
-        """The partitions that are this consumer's, those included that it takes only now."""
+        """Take this consumer's share of the partitions, and return all that it has now."""
         return self._partition_leases.update_share(self._bus.partitions)
 
     def step(self, wait: float = 0.0) -> int:
-        """Look once at what there is to do; how much was done."""
+        """Handle the messages there are now; the result is their number."""
         held = self.take_share()
         if not held:
             self._stopped.wait(wait)
             return 0
-        # Nothing is settled until this is over: after an error all of it is taken up again.
+        # Empty until the step is over: after an error all partitions are recovered again.
         settled, self._settled_partitions = self._settled_partitions, frozenset()
         share = PartitionShare(subscription=self._subscription, consumer=self.name, partitions=held)
         done = self._recover_new_partitions(share, settled)
@@ -104,7 +104,7 @@ class Consumer(PeriodicLoop):
         return done
 
     def _recover_new_partitions(self, share: PartitionShare, settled: frozenset[int]) -> int:
-        """First what others, or this one before it was restarted, had in their hands."""
+        """Handle messages of new partitions that were delivered before and never acknowledged."""
         new = tuple(each for each in share.partitions if each not in settled)
         done = 0
         while new and (

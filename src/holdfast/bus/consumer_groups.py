@@ -1,4 +1,4 @@
-"""Which groups there are, remembered in the store where a bus could forget them."""
+"""Consumer groups and relays: those the store knows, even if an external bus has lost them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from holdfast.engine.engine import Engine
 
 RELAY_PREFIX = "relay/"
 EXTERNAL_PREFIX = "elsewhere/{"
-# In place of a channel: where those stood who are forgotten.
+# Stands in place of a channel, for the positions of relays that were forgotten.
 FORGOTTEN_CHANNEL = "forgotten"
 
 
 def subscribe(engine: Engine, bus: ExecutionBus, subscription: Subscription) -> None:
-    """Make a group; from now on nothing is trimmed that it has not acknowledged."""
+    """Make a group; from now on nothing is removed that the group has not acknowledged."""
     bus.subscribe(subscription)
     if bus.is_external:
         named = _position_key(bus, subscription)
@@ -22,9 +22,9 @@ def subscribe(engine: Engine, bus: ExecutionBus, subscription: Subscription) -> 
 
 
 def forget(engine: Engine, bus: ExecutionBus, subscription: Subscription) -> None:
-    """End a group, so that nothing is kept for it any more, nor what it failed on.
+    """End a group: nothing is kept for it any more, and its failed messages are removed.
 
-    That is not told apart by buses: a group that is on another one too keeps it.
+    Failed messages are not kept by bus: those of a group that is on another bus too stay.
     """
     if bus.is_external:
         _run_statement(engine, "remove_positions", **_position_key(bus, subscription))
@@ -42,8 +42,8 @@ def forget(engine: Engine, bus: ExecutionBus, subscription: Subscription) -> Non
 def forget_relay(engine: Engine, name: str) -> bool:
     """End a relay, `relay/NAME`, that never runs again; False while it runs, or if there is none.
 
-    With the last one go the groups on Redis that nobody tells of events any more. One that comes
-    back after all, as when only its Redis was away, goes on where it stood.
+    With the last relay, the groups on Redis end, which get no events any more. A relay that comes
+    back after all, as when only its Redis was away, goes on at its old position.
     """
     with engine.database.begin() as connection:
         tx = engine.database.join(connection)
@@ -55,19 +55,19 @@ def forget_relay(engine: Engine, name: str) -> bool:
 
 
 def list_relays(engine: Engine) -> list[str]:
-    """The relays that have ever published the events of a store, as `relay/NAME`."""
+    """The relays that have published the events of a store and were not forgotten: `relay/NAME`."""
     return [
         each for each in _list_consumers(engine, Channel.EVENTS) if each.startswith(RELAY_PREFIX)
     ]
 
 
 def group_of(handler: str) -> str:
-    """Whose handler it is: `GROUP/NAME`."""
+    """The group of a handler, whose whole name is `GROUP/NAME`."""
     return handler.rpartition("/")[0]
 
 
 def list_external_groups(engine: Engine, bus: ExecutionBus, channel: Channel) -> list[str]:
-    """The groups that a bus beside the store must have before anything of it is trimmed."""
+    """The groups that an external bus must have before anything is removed from it."""
     named = [each for each in _list_consumers(engine, channel) if each.startswith(bus.key_prefix)]
     return [each.removeprefix(bus.key_prefix) for each in named]
 
@@ -78,7 +78,7 @@ def _list_consumers(engine: Engine, channel: Channel) -> list[str]:
 
 
 def _group_of_consumer(name: str) -> str:
-    """Whose position it is, on whatever bus."""
+    """The group of a position's name, which may have the prefix of a bus."""
     return name.partition("}/")[2] if name.startswith(EXTERNAL_PREFIX) else name
 
 

@@ -1,8 +1,6 @@
-"""The form of everything that travels on a bus, and the edge that refuses any other.
+"""Envelopes: the form of every message on a bus, its checks, and its JSON Schema.
 
-The JSON Schema of an envelope, for whoever writes or reads one in another language.
-
-What stands in for a message that cannot be read, so that somebody sees it.
+A message that cannot be read is replaced by an envelope that says so, for a person to see.
 """
 
 from __future__ import annotations
@@ -42,6 +40,8 @@ from holdfast.settings import MEBIBYTE
 
 MAX_PAYLOAD = MEBIBYTE
 REQUIRED = ("message_id", "trace_id", "type", "created_at")
+UNREADABLE = "bus.unreadable"
+_SHOWN_CHARACTERS = 10_000
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -66,12 +66,12 @@ class Envelope(ReadableRecord):
 
     @property
     def about(self) -> str:
-        """What it keeps its order with: its run, or else its task, or else nothing but itself."""
+        """The matter whose messages keep their order: a run, a task, a correlation, or itself."""
         return self.run_id or self.task_id or self.correlation_id or self.message_id
 
     @property
     def trace(self) -> Trace:
-        """What a run or task that this asks for is started with."""
+        """The trace of a run or task that is started because of this message."""
         return Trace(
             trace_id=self.trace_id,
             causation_id=self.message_id,
@@ -81,7 +81,7 @@ class Envelope(ReadableRecord):
     def follow(
         self, kind: str, payload: object, *, created_at: int, message_id: str | None = None
     ) -> Envelope:
-        """The message that this one causes: in its trace, about the same, the same each time."""
+        """A message caused by this one: in the same trace, and with the same id each time."""
         known = message_id or derive_message_id(self.message_id, kind)
         return replace(
             self,
@@ -95,7 +95,7 @@ class Envelope(ReadableRecord):
         )
 
     def as_json(self) -> dict[str, Any]:
-        """As it travels: what it does not say is left out, its time is a text."""
+        """The message as JSON: without empty fields, and its time as a text."""
         said = zip(_NAMES, _values(self), strict=True)
         told = {name: value for name, value in said if value is not None}
         told["created_at"] = describe_moment(self.created_at)
@@ -108,7 +108,7 @@ _values = attrgetter(*_NAMES)
 
 
 def encode_envelope(envelope: Envelope) -> str:
-    """The text of an envelope that was made of what the store has checked already."""
+    """The text of an envelope whose fields were checked by the store already."""
     return _encode(envelope.as_json())
 
 
@@ -126,7 +126,7 @@ def write_envelope(envelope: Envelope) -> str:
 
 
 def read_envelope(given: object) -> Envelope:
-    """Make an envelope of JSON, as a text or read already; fields of no meaning here are let go."""
+    """Make an envelope of JSON, as a text or read already; unknown fields are dropped."""
     told = _read_object(given)
     if missing := [name for name in REQUIRED if told.get(name) is None]:
         more = f", and so is {' and '.join(missing[1:])}" if missing[1:] else ""
@@ -143,7 +143,7 @@ def read_envelope(given: object) -> Envelope:
 
 
 def _is_harmless(given: object) -> bool:
-    """Whether a text was read that can hold nothing that a store would refuse."""
+    """Whether a text can be seen to have nothing that a store would refuse."""
     if not isinstance(given, str) or len(given) > MAX_PAYLOAD // 4 or "\\u" in given:
         return False
     return given.isprintable() and given.count("[") + given.count("{") < MAX_DEPTH
@@ -174,7 +174,7 @@ def _read_moment(field: str, value: object) -> int:
     try:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is not None:
-            # In UTC, as it is written again: beyond the first year and the last there is no text.
+            # UTC, because it is written in UTC: some moments have no year there.
             return (moment.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)
     except (ValueError, OverflowError):
         pass
@@ -195,7 +195,7 @@ def _read_step(field: str, value: object) -> str:
 
 _decode = json.JSONDecoder(parse_constant=_finite, parse_float=_finite).decode
 
-# What has such a shape needs no further look, and nearly everything has.
+# A value of such a form needs no other check, and nearly every value has it.
 _KEY = re.compile(f"[!-~](?:[ -~]{{0,{MAX_NAME - 2}}}[!-~])?").fullmatch
 _WORD = re.compile(f"[a-z0-9_][a-z0-9_.-]{{0,{MAX_NAME - 1}}}").fullmatch
 _TRACE = re.compile("[1-9a-f][0-9a-f]{31}").fullmatch
@@ -260,12 +260,8 @@ def _hexadecimal(shape: str, description: str) -> dict[str, Any]:
     }
 
 
-UNREADABLE = "bus.unreadable"
-_SHOWN_CHARACTERS = 10_000
-
-
 def read_entry(text: str | None, entry_id: str) -> Envelope:
-    """The message at a place of a stream; one that is none says why in its payload."""
+    """The message in an entry of a stream; if it cannot be read, one that says why."""
     try:
         return read_envelope(text)
     except InvalidInput as error:

@@ -1,6 +1,6 @@
-"""What the store holds of a channel, read in order, and no commit skipped that comes late.
+"""The log of a channel in the store: pages of messages, and no late commit is skipped.
 
-Events as they travel: every id is made of the event's own key, and none is kept.
+The ids of events are derived from their own keys, and are not stored.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from holdfast.model.event import read_event_data
 from holdfast.model.trace import derive_span_id, derive_trace_id
 from holdfast.store.database import Database, Row, Transaction
 
+# A reader with more holes reads nothing new until the open transactions have ended.
+MOST_HOLES = 1_000
+
 _trace_of = lru_cache(maxsize=10_000)(derive_trace_id)
 
 
@@ -23,7 +26,7 @@ def event_id(entity: str, version: int) -> str:
 
 
 def make_envelope(row: Row) -> Envelope:
-    """The event of one row: in the trace of its run, or of its task where that has no run."""
+    """The event of one row, in the trace of its run, or of its task if there is no run."""
     entity, run_id, version = row["entity"], row["run_id"], row["version"]
     root = run_id or entity
     message_id = event_id(entity, version)
@@ -52,7 +55,7 @@ def make_envelope(row: Row) -> Envelope:
 
 
 def _find_cause(row: Row) -> str | None:
-    """The change before it; of what is new its run's start; of a run whatever asked for that."""
+    """The event before this one; of a new task its run's start; of a run what asked for it."""
     entity, run_id, version = row["entity"], row["run_id"], row["version"]
     if version > 1:
         return event_id(entity, version - 1)
@@ -60,10 +63,6 @@ def _find_cause(row: Row) -> str | None:
         return event_id(run_id, 1)
     cause: str | None = row["causation_id"]
     return cause
-
-
-# A reader that has passed by more of them waits for the transactions that owe them.
-MOST_HOLES = 1_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

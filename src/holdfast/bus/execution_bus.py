@@ -1,6 +1,6 @@
-"""The port of the durable bus: at least once, in order for each run, to each group.
+"""The port of the execution bus, its channels, and the partitions of their messages.
 
-The channels of the execution bus, and how their messages are divided among partitions.
+Each group gets each message at least once, and the messages of a run in their order.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from holdfast.errors import InvalidInput
 from holdfast.model.text import clean_name
 
 SLOTS = 32
+PARTITIONS = 4
+# The names of positions that belong to no group on the bus in the store begin so.
+RESERVED = ("elsewhere/", "relay/")
 
 
 class Channel(StrEnum):
@@ -26,7 +29,7 @@ class Channel(StrEnum):
 
 
 COMMAND_CHANNELS = (Channel.COMMANDS, Channel.TASKS)
-# On the channel of events are those of the store, and nobody else's.
+# On `workflow.events` only the events of the store are published.
 EVENT_CHANNELS = (Channel.RESULTS,)
 
 
@@ -39,7 +42,7 @@ def read_channel(name: object) -> Channel:
 
 
 def slot_of(about: str) -> int:
-    """The same for all that keeps its order together, in whatever language it is reckoned."""
+    """The slot of a matter, whose messages keep their order; computed alike in every language."""
     return zlib.crc32(about.encode()) % SLOTS
 
 
@@ -47,14 +50,9 @@ def slots_of(partition: int, partitions: int) -> list[int]:
     return list(range(partition, SLOTS, partitions))
 
 
-PARTITIONS = 4
-# What the positions are called of those who are no groups of the bus in the store.
-RESERVED = ("elsewhere/", "relay/")
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Subscription:
-    """A group on a channel; a new one is given what is there already, unless told otherwise."""
+    """A group on a channel; a new group gets the existing messages too, unless `from_now`."""
 
     channel: Channel
     group: str
@@ -66,7 +64,7 @@ class Subscription:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PartitionShare:
-    """A consumer of a group, by a name that it keeps, and the partitions that are its alone."""
+    """The share of a consumer in the partitions of a group; no other consumer has those."""
 
     subscription: Subscription
     consumer: str
@@ -75,7 +73,7 @@ class PartitionShare:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MessageBatch:
-    """Messages in their order; nothing of them comes again once the batch is acknowledged."""
+    """Messages in their order, which are not delivered again once the batch is acknowledged."""
 
     share: PartitionShare
     envelopes: tuple[Envelope, ...]
@@ -84,7 +82,7 @@ class MessageBatch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Health:
-    """Whether a bus answers, and how soon, in seconds."""
+    """Whether a bus answers, and its latency in seconds."""
 
     ok: bool
     latency: float
@@ -92,9 +90,9 @@ class Health:
 
 
 class ExecutionBus(ABC):
-    # Whether it can be lost while the store is not.
+    # Whether the bus is outside of the store, and can be lost while the store is not.
     is_external = False
-    # What the names begin with that the store keeps of it: a group may be on several buses.
+    # The prefix of the names that the store has for this bus: a group may be on several buses.
     key_prefix = ""
 
     def __init__(self, partitions: int) -> None:
@@ -103,7 +101,7 @@ class ExecutionBus(ABC):
         self.partitions = partitions
 
     def _refuse_partitions(self, kept: int) -> None:
-        """Refuse to divide anew what others have divided: messages would be passed by."""
+        """Refuse another number of partitions than the bus has: messages would be skipped."""
         if kept != self.partitions:
             reason = f"there are {kept} already, and this bus was opened with {self.partitions}"
             raise InvalidInput("partitions", f"{reason}; open it with partitions={kept}")
@@ -114,13 +112,13 @@ class ExecutionBus(ABC):
     def publish_command(
         self, channel: Channel, *envelopes: Envelope, connection: object = None
     ) -> None:
-        """Ask for something: of the engine on `workflow.commands`, of agents on `agent.tasks`."""
+        """Publish commands: for the engine on `workflow.commands`, for agents on `agent.tasks`."""
         self._publish_on(COMMAND_CHANNELS, channel, envelopes, connection)
 
     def publish_event(
         self, channel: Channel, *envelopes: Envelope, connection: object = None
     ) -> None:
-        """Tell what happened; agents tell their results on `agent.results`."""
+        """Publish what happened: agents publish their results on `agent.results`."""
         self._publish_on(EVENT_CHANNELS, channel, envelopes, connection)
 
     def _publish_on(
@@ -143,55 +141,55 @@ class ExecutionBus(ABC):
 
     @abstractmethod
     def subscribe(self, subscription: Subscription) -> None:
-        """Make the group, unless it is there."""
+        """Make the group if it does not exist."""
 
     @abstractmethod
     def forget(self, subscription: Subscription) -> None:
-        """Remove the group, so that nothing is kept for it any more."""
+        """Remove the group; nothing is kept for it any more."""
 
     @abstractmethod
     def fetch(self, share: PartitionShare, *, count: int, wait: float = 0.0) -> list[MessageBatch]:
-        """The next messages of the seat's partitions; when there are none, wait for some."""
+        """The next messages of the share's partitions; if there are none, wait for some."""
 
     @abstractmethod
     def recover(self, share: PartitionShare, *, count: int) -> list[MessageBatch]:
-        """What was delivered in the seat's partitions to whomever, and never acknowledged.
+        """Messages of the share's partitions that were delivered and never acknowledged.
 
-        Called until it gives nothing when partitions are new to a seat, before `fetch`.
+        A consumer calls this for new partitions, before `fetch`, until there are no more.
         """
 
     @abstractmethod
     def acknowledge(self, batch: MessageBatch) -> bool:
-        """Whether it was this seat's to acknowledge; what is not acknowledged comes again."""
+        """Acknowledge a batch; False if another consumer has its partitions, and it comes again."""
 
     @abstractmethod
     def rewind(self, subscription: Subscription, since: int) -> None:
-        """Have the group given again whatever is kept since a moment, in microseconds.
+        """Deliver again all messages that are kept since a moment, in microseconds.
 
-        What it was not given yet still comes, however old.
+        Messages that were not delivered yet still come, however old they are.
         """
 
     @abstractmethod
     def lag(self, subscription: Subscription) -> int:
-        """How many messages the group has not acknowledged yet."""
+        """The number of messages that the group has not acknowledged yet."""
 
     @abstractmethod
     def groups(self, channel: Channel) -> list[str]:
-        """The groups that there are on a channel."""
+        """The groups on a channel."""
 
     @abstractmethod
     def latest(self, channel: Channel, count: int) -> list[Envelope]:
-        """The newest messages that are kept of a channel, the last of them last."""
+        """The newest messages of a channel that are kept, the newest last."""
 
     @abstractmethod
     def oldest(self, channel: Channel) -> int | None:
-        """When the oldest message came that is kept here and not in the store."""
+        """The time of the oldest message that is kept on the bus and not in the store."""
 
     @abstractmethod
     def trim(self, channel: Channel, *, groups: Sequence[str] = (), before: int = 0) -> int:
-        """Remove what every group has acknowledged; nothing while one of `groups` is missing.
+        """Remove messages that all groups have acknowledged, unless one of `groups` is missing.
 
-        Where a bus keeps the time of each message, only what came `before` that is removed.
+        A bus that has the time of each message removes only those that came `before`.
         """
 
     @abstractmethod

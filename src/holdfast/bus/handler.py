@@ -1,7 +1,4 @@
-"""What is done with messages, and what stands for those that nobody could do anything with.
-
-One message for one handler, and which of them share a transaction.
-"""
+"""Handlers of messages, the deliveries of messages to handlers, and those of one transaction."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from holdfast.errors import InvalidInput
 
 Handle = Callable[[Envelope, Any], object]
 HandleAll = Callable[[Sequence[Envelope], Any], object]
+_SHOWN_CHARACTERS = 2_000
 
 
 def _own_key(envelope: Envelope) -> str | None:
@@ -23,21 +21,22 @@ def _own_key(envelope: Envelope) -> str | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Handler:
-    """A function that gets a message and the connection of the transaction that it is part of.
+    """A function that gets a message and the connection of the transaction that handles it.
 
-    What it does there, and nothing else, is done once. Without `types` it gets every message. What
-    it returns, if it can be called, is called after the commit, unless the process ends in between.
+    What the function does in that transaction takes effect once. Without `types` it gets every
+    message. If it returns a function, that is called after the commit, unless the process ends
+    before.
 
-    With `handle_all` in place of `handle` it gets, in their order, the messages that are done in
-    one transaction, and does them with as few statements as it can. If it fails, it is given fewer,
-    until the one that it fails on is found. With both, `handle` gets what comes alone.
+    `handle_all`, in place of `handle`, gets the messages of one transaction in their order, and can
+    handle them with few statements. If it fails, it gets fewer messages, until the message on which
+    it fails is found. With both, `handle` gets messages that come alone.
 
-    One that `steers` runs and tasks has each message in a transaction alone, so that rows are
-    locked in the one order, and workers are told of it. With `handle_all` it has several there, at
-    most `most` of them: no two for which `apart` gives the same, and alone whatever it gives
-    nothing for.
+    A handler that `steers` runs and tasks has each message in a transaction of its own, so that
+    rows are locked in the one order; workers get a hint after it. With `handle_all` it has several
+    messages in one, at most `most` of them: no two for which `apart` gives the same key, and a
+    message for which it gives None alone.
 
-    `at_last` stands in for `handle` at the last try of a message, after which what fails is parked.
+    `at_last` replaces `handle` at the last try of a message; if that fails, the message is parked.
     """
 
     name: str
@@ -59,7 +58,7 @@ class Handler:
     def do(
         self, envelopes: Sequence[Envelope], connection: object, *, last: bool = False
     ) -> object:
-        """Handle several, which is one where each is handled by itself."""
+        """Handle messages; there is one only, unless the handler has `handle_all`."""
         if last and self.at_last is not None and len(envelopes) == 1:
             return self.at_last(envelopes[0], connection)
         if self.handle is not None and len(envelopes) == 1:
@@ -70,7 +69,7 @@ class Handler:
 
 
 class Park(Exception):
-    """Raised by a handler that no retry would help: the message is parked at once."""
+    """Raised by a handler when no retry would help: the message is parked at once."""
 
 
 def refuse_unreadable(envelope: Envelope, _: object) -> None:
@@ -81,12 +80,10 @@ UNREADABLE_HANDLER = Handler(
     name="unreadable", handle=refuse_unreadable, types=frozenset({UNREADABLE})
 )
 
-_SHOWN_CHARACTERS = 2_000
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Delivery:
-    """One message for one handler, and before all that comes later to it about the same."""
+    """One message for one handler; deliveries of one matter to a handler keep their order."""
 
     envelope: Envelope
     handler: Handler
@@ -103,14 +100,14 @@ class Delivery:
     def make_row(
         self, *, failed: int = 0, wait: int = 0, error: str | None = None
     ) -> tuple[Any, ...]:
-        """The row of it that waits in the store."""
+        """The row of this delivery in the store, where it waits."""
         envelope = self.envelope
         slot, text = slot_of(envelope.about), write_envelope(envelope)
         return (self.name, envelope.message_id, envelope.about, slot, text, failed, wait, error)
 
 
 class HandlerFailed(Exception):
-    """What a handler failed with, on the one message at a place, or on one of several."""
+    """The error of a handler: on the message at `place`, or on one of several if that is None."""
 
     def __init__(self, place: int | None, error: Exception) -> None:
         super().__init__(f"{type(error).__name__}: {error}")
@@ -123,11 +120,11 @@ class HandlerFailed(Exception):
 
 
 class TransactionEnded(Exception):
-    """A handler ended the transaction that its messages are part of, or broke it and went on."""
+    """A handler ended the transaction of its messages, or went on after an error in it."""
 
 
 def count_in_transaction(deliveries: Sequence[Delivery]) -> int:
-    """How many of the first jobs are done in one transaction."""
+    """The number of deliveries, from the first on, that one transaction handles."""
     first = deliveries[0].handler
     if not first.steers:
         steering = (place for place, delivery in enumerate(deliveries) if delivery.handler.steers)
@@ -146,7 +143,7 @@ def count_in_transaction(deliveries: Sequence[Delivery]) -> int:
 def group_deliveries(
     deliveries: Sequence[tuple[int, Delivery]],
 ) -> list[list[tuple[int, Delivery]]]:
-    """Put together, with their places, those that their handler is given at once."""
+    """Group deliveries, with their places, that a handler gets in one call."""
     gathered: dict[object, list[tuple[int, Delivery]]] = {}
     for place, delivery in deliveries:
         key = place if delivery.handler.handle_all is None else delivery.name

@@ -1,4 +1,4 @@
-"""What makes each message's effect happen once: its claim, and the effect, in one transaction."""
+"""The inbox of a group: the claim of a message and its effect in one transaction, so both once."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ logger = logging.getLogger(__name__)
 
 
 class Inbox:
-    """The handlers of one group in one thread. `take` returns when each message is done or kept.
+    """The handlers of one group in one thread; after `handle_once` each message is done or kept.
 
-    `keep` is called between transactions, so that a long batch costs nobody their partitions.
+    `renew_leases` is called between transactions, so that no partition is lost in a long batch.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Inbox:
             self._handlers[name] = each
 
     def handle_once(self, envelopes: Sequence[Envelope]) -> None:
-        # What comes twice at once is one, and breaks no set up.
+        # A message that comes twice in a batch is handled once, and parts no group of deliveries.
         once: dict[str, Envelope] = {}
         for envelope in envelopes:
             once.setdefault(envelope.message_id, envelope)
@@ -76,7 +76,10 @@ class Inbox:
             self._renew_leases()
 
     def _handle_some(self, deliveries: list[Delivery]) -> list[Delivery]:
-        """Do all of them at once, or those before one that fails, and give back what is left."""
+        """Handle deliveries in one transaction; after a failure, those before it, and keep it.
+
+        The result is the deliveries that are left to handle.
+        """
         try:
             self._handle_in_transaction(deliveries)
         except HandlerFailed as failure:
@@ -115,7 +118,7 @@ class Inbox:
         self._call_after_commit(deliveries[0], after)
 
     def retry_due(self, slots: Iterable[int], *, count: int = 100) -> int:
-        """Do what is due of what had failed, or had waited for that; how many were tried."""
+        """Handle kept deliveries that are due: failed ones, and those behind them; their number."""
         rows = self._engine.database.view(
             lambda tx: tx.read(
                 "due_deliveries",
@@ -218,7 +221,7 @@ class Inbox:
         return after
 
     def _call_after_commit(self, delivery: Delivery, after: Iterable[object]) -> None:
-        """What comes after a commit: it stands, whatever becomes of that."""
+        """Send a hint, and call what the handlers returned; an error does not undo the commit."""
         if delivery.handler.steers:
             self._engine.notifier.notify()
         for each in after:

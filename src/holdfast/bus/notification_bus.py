@@ -1,4 +1,4 @@
-"""The port of the bus for what is good to know: told to whoever listens now, and kept by nobody."""
+"""The port of the notification bus: messages go to those who listen now, and are not kept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.threads import Threads
 
 logger = logging.getLogger(__name__)
 
-# As much as PostgreSQL carries, less what is put around it.
+# The limit of NOTIFY in PostgreSQL, less the sender and the topic.
 MOST_BYTES = 7_000
 
 Callback = Callable[[str, Any], object]
@@ -28,25 +28,25 @@ class Topic(StrEnum):
 
 
 class NotificationBus(ABC):
-    """What is published may reach nobody, and nothing may depend on it."""
+    """A bus whose messages may reach nobody; nothing may depend on one."""
 
     def __init__(self, threads: Threads) -> None:
         self._sender = f"{socket.gethostname()}-{os.getpid()}-{id(self)}"
-        # Set while it hears what other processes publish.
+        # Set while messages of other processes are received.
         self.listening = threads.event()
         self._lock = threads.lock()
-        # Replaced, never changed, so that telling can walk it without the lock.
+        # The dictionary is replaced, never changed, so that it is walked without the lock.
         self._callbacks: dict[object, tuple[str, Callback]] = {}
 
     def publish(self, topic: str, message: object) -> bool:
-        """Tell this process at once and others soon; whether it left for the others."""
+        """Publish in this process at once, and in others soon; False if it could not be sent."""
         clean_name("topic", topic)
         text = encode_json("message", message, limit=MOST_BYTES)
         self._call_subscribers(topic, text)
         return self._send(f"{self._sender} {topic} {text}")
 
     def subscribe(self, topic: str, callback: Callback) -> Callable[[], None]:
-        """Call back with topic and message, from any thread, until what is returned is called."""
+        """Call `callback` with topic and message, from any thread; the result ends that."""
         key = object()
         with self._lock:
             self._callbacks = {**self._callbacks, key: (clean_name("topic", topic), callback)}
@@ -59,7 +59,7 @@ class NotificationBus(ABC):
         return unsubscribe
 
     def _receive(self, text: str) -> None:
-        """Pass on what came from elsewhere; what cannot be read is nobody's message."""
+        """Give a message of another process to the subscribers; ignore what cannot be read."""
         try:
             sender, topic, message = text.split(" ", 2)
             json.loads(message)
@@ -79,11 +79,11 @@ class NotificationBus(ABC):
 
     @abstractmethod
     def _send(self, text: str) -> bool:
-        """Whether it left for other processes; never an error."""
+        """Send a text to other processes; False if that failed, and never an error."""
 
     @abstractmethod
     def start(self) -> None:
-        """Listen to other processes from now on."""
+        """Begin to listen to other processes."""
 
     @abstractmethod
     def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Offers of ready tasks on `agent.tasks`: without a token, for whoever claims one by its id."""
+"""Offers of ready tasks on `agent.tasks`: without a token, for workers to claim a task by id."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from holdfast.store.database import Row
 logger = logging.getLogger(__name__)
 
 OFFERED = "task.offered"
-# While the others of a set are claimed, the leases of the first run already.
+# Few, because the first leases of a group run while the last tasks are claimed.
 CLAIMED_AT_ONCE = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OfferOptions:
-    """What is offered, and how often.
+    """The tasks that are offered, and how often.
 
-    - `agents`: whose tasks
-    - `count`: how many at once at most, the first in the order in which they would be claimed
-    - `again`: after how many seconds a task that nobody has claimed is offered again
-    - `ttl`: after how many seconds of silence another process goes on
+    - `agents`: the agents whose tasks are offered
+    - `count`: the most tasks that are on offer at once: the first that would be claimed
+    - `again`: the seconds after which a task that nobody has claimed is offered again
+    - `ttl`: the seconds of silence after which another process goes on
     """
 
     agents: Sequence[str]
@@ -44,7 +44,7 @@ class OfferOptions:
 
 
 class Offers(PeriodicLoop):
-    """Start one with each process: the one that holds the lease offers, the others wait."""
+    """The loop of offers; each process starts one, and the one that holds the lease offers."""
 
     rest_after_step = 0.05
 
@@ -61,7 +61,7 @@ class Offers(PeriodicLoop):
         self._offered: set[str] = set()
 
     def step(self, wait: float = 0.0) -> int:  # noqa: ARG002 - it does not wait by itself
-        """Offer what is ready and was not offered lately; how many tasks."""
+        """Offer the ready tasks that were not offered lately; the result is their number."""
         if not self._leader_lease.is_leader():
             return 0
         found = self._engine.database.view(
@@ -84,16 +84,16 @@ class Offers(PeriodicLoop):
         return len(new)
 
     def _forget_offered(self) -> None:
-        """Offer all of it anew, after whoever had the turn before."""
+        """Forget what was offered: a new leader offers all ready tasks."""
         self._offered = set()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claimant:
-    """A worker that takes what it is offered: claimed with the message, delivered after that.
+    """A worker that claims the tasks it is offered, and is given each after its claim's commit.
 
-    What is claimed and never delivered, because the process ended, goes to another when its lease
-    runs out.
+    A task that was claimed and not delivered, because the process ended, is claimed again when its
+    lease has run out.
     """
 
     engine: Engine

@@ -1,4 +1,4 @@
-"""Messages that a handler failed on too often: seen, replayed after the fix, or dropped."""
+"""Parked messages: those on which a handler failed too often, to be seen, replayed or dropped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAGE = 100
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Kept(ReadableRecord):
-    """A message that waits: to be tried again at `due_at`, for a person, or behind another."""
+    """A message that waits: for another try at `due_at`, for a person, or behind another."""
 
     arrival: int
     handler: str
@@ -31,7 +31,7 @@ class Kept(ReadableRecord):
 
     @property
     def state(self) -> str:
-        """What it waits for: a person, a consumer since one has said so, its time, or another."""
+        """The state of a waiting message: parked, behind another, retrying, or replayed."""
         if self.parked_at is not None:
             return "parked"
         if self.error is None:
@@ -44,9 +44,9 @@ class Parked:
         self._engine = engine
 
     def list(self, *, parked: bool = True, after: int = 0, limit: int = PAGE) -> list[Kept]:
-        """Those that are parked, or were replayed and not tried yet, in the order they came.
+        """The messages that are parked, or were replayed and not tried yet, in the order they came.
 
-        With `parked=False` all that wait.
+        With `parked=False`, all messages that wait.
         """
         rows = self._engine.database.view(
             lambda tx: tx.read("list_deliveries", parked=parked, passed=after, count=limit)
@@ -54,19 +54,19 @@ class Parked:
         return [_read_kept(row) for row in rows]
 
     def count(self) -> dict[tuple[str, str], tuple[int, int]]:
-        """By channel and handler, how many wait, and how many of those are parked."""
+        """The numbers of waiting and of parked messages, by channel and handler."""
         rows = self._engine.database.view(lambda tx: tx.read("count_deliveries"))
         return {(row["channel"], row["handler"]): (row["waiting"], row["parked"]) for row in rows}
 
     def replay(self, handler: str, message_id: str) -> TransitionResult:
-        """Have it tried again, as often as at first; what waits behind it follows."""
+        """Have a message tried again, as often as at first; the messages behind it follow."""
         with self._engine.database.begin() as connection:
             tx = self._engine.database.join(connection)
             found = tx.write("replay_parked", handler=handler, message_id=message_id)
         return _make_result(found)
 
     def drop(self, handler: str, message_id: str) -> TransitionResult:
-        """Give it up for good, should it come again too; what waits behind it follows."""
+        """Drop a message for good, even if it comes again; the messages behind it follow."""
         with self._engine.database.begin() as connection:
             tx = self._engine.database.join(connection)
             found = tx.write("drop_parked", handler=handler, message_id=message_id)

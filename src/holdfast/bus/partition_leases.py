@@ -1,4 +1,4 @@
-"""Which partitions of a group are a consumer's: its share, by leases that end by themselves."""
+"""Partition leases: the share of a consumer in the partitions of its group."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _LOOKS_PER_TTL = 3
 
 
 class PartitionLeases:
-    """Shares the partitions of a group out among those who are there, evenly.
+    """The leases of one consumer, which divide the partitions of a group evenly among its members.
 
-    A consumer that is gone is missed after `ttl` seconds, and its partitions go to the others.
+    The leases of a consumer that is gone end after `ttl` seconds, and others take its partitions.
     """
 
     def __init__(
@@ -33,24 +33,24 @@ class PartitionLeases:
         self._renewed_at: float | None = None
 
     def update_share(self, partitions: int) -> tuple[int, ...]:
-        """The partitions that are this consumer's now; asked as often as one likes."""
+        """The partitions of this consumer; the leases are looked at three times per `ttl`."""
         if self._renew_when_due() and self._acquire(f"member/{self._consumer}"):
             self._balance_share(partitions)
         return self._held_partitions()
 
     def renew_when_due(self) -> None:
-        """Renew what is held, in the middle of long work: nothing is taken or given meanwhile."""
+        """Renew the leases during long work, if that is due; the share does not grow."""
         if self._renewed_at is not None:
             self._renew_when_due()
 
     def close(self) -> None:
-        """Give back what others may have at once."""
+        """Release all leases, which others may have at once."""
         for name in list(self._tokens):
             self._release(name)
         self._renewed_at = None
 
     def _renew_when_due(self) -> bool:
-        """Whether it was time to renew, and that is done."""
+        """Renew the leases if that is due; True if it was."""
         now = self._engine.clock.monotonic()
         due = self._renewed_at is None or now - self._renewed_at >= self._ttl / _LOOKS_PER_TTL
         if due:
@@ -100,7 +100,7 @@ class PartitionLeases:
 
 
 def list_members(engine: Engine, subscription: Subscription, *, key_prefix: str = "") -> list[str]:
-    """The consumers of a group that live."""
+    """The live consumers of a group."""
     found = _list_live(engine, _make_key_prefix(subscription, key_prefix), "member/")
     return sorted(each.removeprefix("member/") for each in found)
 

@@ -1,7 +1,4 @@
-"""What is done again and again, in a thread or step by step, until it is closed.
-
-One of many: who holds a named lease does the work, and another within seconds of its end.
-"""
+"""Periodic loops, which step in a thread until they are closed, and the lease of their leader."""
 
 from __future__ import annotations
 
@@ -17,11 +14,15 @@ from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError
 from holdfast.threads import RunningThread
 
+logger = logging.getLogger(__name__)
+
 _LOOKS_PER_TTL = 3
+_SHORTEST, _OFTEN, _LONGEST = 0.01, 0.02, 0.5
+_LONGEST_TROUBLE = 2.0
 
 
 class LeaderLease:
-    """Asks for the lease, or renews it, as often as is needed; `begun` is called when it is new."""
+    """A lease that makes one of many loops the leader; `on_begin` is called with each new lease."""
 
     def __init__(
         self, engine: Engine, key: str, *, ttl: float, on_begin: Callable[[], None]
@@ -34,7 +35,7 @@ class LeaderLease:
         self._asked: float | None = None
 
     def is_leader(self) -> bool:
-        """Whether it is this one's turn."""
+        """Whether this loop is the leader; the lease is asked for, or renewed, when that is due."""
         now = self._engine.clock.monotonic()
         if self._asked is None or now - self._asked >= self._ttl / _LOOKS_PER_TTL:
             self._asked = now
@@ -42,7 +43,7 @@ class LeaderLease:
         return self._token is not None
 
     def step_down(self) -> None:
-        """Let whoever can go on; it may be this one, with a fresh look."""
+        """Release the lease, so that another loop, or this one again, becomes the leader."""
         token, self._token, self._asked = self._token, None, None
         if token is not None:
             self._engine.leases.release(self._key, token)
@@ -58,24 +59,18 @@ class LeaderLease:
 
 
 def _describe_process() -> str:
-    """Who holds a turn, for whoever asks: nothing is told from the name."""
+    """The owner's name of a lease, which is only shown."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-logger = logging.getLogger(__name__)
-
-_SHORTEST, _OFTEN, _LONGEST = 0.01, 0.02, 0.5
-_LONGEST_TROUBLE = 2.0
-
-
 class PeriodicLoop(ABC):
-    """`with` it, a thread steps until the end of the block; a test or a program may step itself."""
+    """A loop that steps in a thread until the end of a `with` block, or when `step` is called."""
 
-    # Whether a step that finds nothing to do waits by itself.
+    # Whether a step waits by itself when there is nothing to do.
     waits_in_step = False
-    # How long it rests after each step, so that what comes meanwhile is one step.
+    # The seconds of rest after each step, so that what comes meanwhile is done in one step.
     rest_after_step = 0.0
-    # For how long after something was done it looks often, where nothing tells it of more.
+    # The seconds of frequent steps after one that did something, where no hint tells of more.
     alert_seconds = 0.0
 
     def __init__(self, engine: Engine, name: str, leader_lease: LeaderLease | None = None) -> None:
@@ -87,17 +82,17 @@ class PeriodicLoop(ABC):
         self._thread: RunningThread | None = None
         self._lease = leader_lease
         self._trouble: str | None = None
-        # What is given back in the end, so that others may have it at once.
+        # Leases and connections that are given back at the end.
         self._closing = ExitStack()
         if leader_lease is not None:
             self._closing.callback(leader_lease.step_down)
 
     @abstractmethod
     def step(self, wait: float = 0.0) -> int:
-        """Look once at what there is to do; how much was done."""
+        """Do what there is to do now; the result is how much that was."""
 
     def drain(self) -> int:
-        """Step until there is nothing left that could be done now."""
+        """Step until nothing is left to do."""
         total = 0
         while done := self.step():
             total += done
@@ -107,7 +102,7 @@ class PeriodicLoop(ABC):
         self._thread = self._engine.threads.start(f"holdfast-{self._name}"[:60], self._run)
 
     def close(self) -> None:
-        """End after the step under way, and let others go on at once."""
+        """End after the current step, and release the lease."""
         self._stopped.set()
         self._hinted.set()
         self._unsubscribe()
@@ -129,7 +124,7 @@ class PeriodicLoop(ABC):
             self._hinted.clear()
             try:
                 done = self.step(pause)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the next round may go
+            except Exception as error:  # noqa: BLE001 - after any error the next step may go well
                 self._log_trouble(error)
                 self._recover(delay)
                 delay = min(_LONGEST_TROUBLE, delay * 2)
@@ -147,7 +142,7 @@ class PeriodicLoop(ABC):
             pause = _SHORTEST if done else min(longest, pause * 2)
 
     def _log_trouble(self, error: Exception) -> None:
-        """Say of one trouble once that it is there; of what nobody foresaw, where it came from."""
+        """Log each trouble once while it lasts; an unforeseen error with its traceback."""
         told, self._trouble = self._trouble, str(error)
         if told == self._trouble:
             return

@@ -1,4 +1,4 @@
-"""How far a reader of a growing table has come, whatever is committed late before that."""
+"""Positions: how far a reader of a growing table has come, with the holes it has passed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Horizon:
-    """What a snapshot tells: the oldest transaction still under way, and the next there will be."""
+    """The numbers of the oldest open transaction and of the next transaction, at one snapshot."""
 
     oldest: int
     next: int
@@ -17,9 +17,9 @@ class Horizon:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hole:
-    """Numbers that were missing when later ones were there: they come late, or not at all.
+    """Numbers that were missing when later ones were read: they come late, or not at all.
 
-    Whoever was given one of them is a transaction older than `until`.
+    The transactions that were given these numbers are older than `until`.
     """
 
     low: int
@@ -29,14 +29,14 @@ class Hole:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Position:
-    """Everything up to `passed` was read, but for what comes late in the holes."""
+    """Everything up to `passed` was read, except numbers in the holes, which may come late."""
 
     passed: int = 0
     holes: tuple[Hole, ...] = ()
 
     @property
     def floor(self) -> int:
-        """Whatever is read from here on has a greater number."""
+        """A number below all numbers that are read from here on."""
         return min([self.passed, *(hole.low - 1 for hole in self.holes)])
 
     @property
@@ -44,12 +44,12 @@ class Position:
         return [(hole.low, hole.high) for hole in self.holes]
 
     def move(self, found: Sequence[int], horizon: Horizon) -> Position:
-        """The position after the numbers `found`, in order, which one snapshot showed from here."""
+        """The position after the numbers `found`, which one snapshot showed in their order."""
         newer = [number for number in found if number > self.passed]
         late = [number for number in found if number <= self.passed]
         left = [part for hole in self.holes for part in _split(hole, late)]
         left += _gaps(self.passed, newer, horizon.next)
-        # A hole noticed on a server whose transactions have another count is noticed anew.
+        # After a restore the server may count transactions anew, so no bound is above its count.
         known = [replace(hole, until=min(hole.until, horizon.next)) for hole in left]
         return Position(
             passed=newer[-1] if newer else self.passed,
@@ -61,7 +61,7 @@ class Position:
 
 
 def read_position(passed: int, holes: str) -> Position:
-    """A position as it is kept; of a reader that was rewound, without what it comes to anyway."""
+    """A position from the store, without the holes after `passed`, which a rewound reader has."""
     told = json.loads(holes)
     return Position(
         passed=passed,

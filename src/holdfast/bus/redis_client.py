@@ -1,4 +1,4 @@
-"""How Redis is reached: one client, its errors told as Holdfast's own."""
+"""The client for Redis, apart from the buses because leases use it too, and its errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TIMEOUT = 10.0
 
 def connect(url: str) -> Any:  # noqa: ANN401 - the client's own types are those of coroutines too
     try:
-        import redis  # noqa: PLC0415 - only who uses Redis has it
+        import redis  # noqa: PLC0415 - installed only for Redis
     except ImportError as error:
         message = "Redis needs its client: type pip install '.[redis]' in a clone of Holdfast"
         raise HoldfastError(message) from error
@@ -21,21 +21,21 @@ def connect(url: str) -> Any:  # noqa: ANN401 - the client's own types are those
         return redis.Redis.from_url(
             url,
             decode_responses=True,
-            # Whatever anybody wrote there can be read, and refused by its place.
+            # Any bytes can be read, and a message that is no text is then refused by itself.
             encoding_errors="surrogateescape",
             socket_timeout=_TIMEOUT,
             health_check_interval=15,
         )
     except ValueError as error:
-        # Its own message may quote the URL, and with it a password.
+        # The client's own message may quote the URL, and with it a password.
         reason = "is no URL of a Redis; write redis://HOST:PORT/0, rediss://… or unix://…"
         raise InvalidInput("bus", reason) from error
 
 
 @contextmanager
 def translate_redis_errors() -> Iterator[None]:
-    """Say in words of our own that Redis is away, or that it refuses: it is full, or not for us."""
-    import redis  # noqa: PLC0415 - only who uses Redis has it
+    """Turn the client's errors into `BusUnreachable`: Redis is away, or refuses the command."""
+    import redis  # noqa: PLC0415 - installed only for Redis
 
     try:
         yield

@@ -1,4 +1,4 @@
-"""Named leases on Redis, for what lives there and not beside a store."""
+"""Named leases on Redis, for programs without a store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SECRET = 16
 
 
 class RedisLeases:
-    """Locks that end by themselves, as those of a store; a flush frees them, the fence grows."""
+    """Leases that end by themselves, as in a store; a flush frees them, and fences still grow."""
 
     def __init__(
         self, url: str, *, prefix: str = PREFIX, randomness: Randomness | None = None
@@ -29,7 +29,7 @@ class RedisLeases:
         self._script = self._client.register_script(script)
 
     def acquire(self, key: str, owner: str, *, ttl: float) -> NamedLease | None:
-        """Take a lease that nobody holds; None when somebody does."""
+        """Take a lease that nobody holds; None if somebody holds it."""
         secret = self._randomness.token_bytes(_SECRET).hex()
         name = clean_name("owner", owner)
         given = self._run_script(key, "acquire", name, secret, positive_microseconds("ttl", ttl))
@@ -45,7 +45,7 @@ class RedisLeases:
         return self._change_lease(key, "renew", token, positive_microseconds("ttl", ttl))
 
     def release(self, key: str, token: str) -> TransitionResult:
-        """Give a lease back; nobody else's can be freed with its token."""
+        """Release a lease; its token releases no lease of anybody else."""
         return self._change_lease(key, "release", token)
 
     def close(self) -> None:

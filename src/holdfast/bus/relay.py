@@ -1,6 +1,6 @@
-"""Publishes the events of a store on Redis: in order, none skipped, and again what Redis lost.
+"""The relay, which publishes the events of a store on Redis: in order, and again what Redis lost.
 
-What of a store's events was sent, and what acknowledged: two positions, no mark on any row.
+Two positions say how far the events were sent and acknowledged; no row of an event is changed.
 """
 
 from __future__ import annotations
@@ -19,11 +19,15 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.input.validation import number
 from holdfast.model.text import clean_name
 
+logger = logging.getLogger(__name__)
+
 SENT, ACKNOWLEDGED = 0, 1
+# The pause between two notes of the position: events after the last note may be published twice.
+_NOTE_SECONDS = 0.1
 
 
 class Outbox:
-    """The positions of one relay, as they were when it last looked or moved them itself."""
+    """The positions of one relay, as it last read or moved them."""
 
     def __init__(self, engine: Engine, name: str) -> None:
         self._engine = engine
@@ -40,7 +44,7 @@ class Outbox:
         return self._known[ACKNOWLEDGED][0].passed
 
     def read_positions(self) -> None:
-        """Read them from the store, where another relay may have moved them."""
+        """Read the positions from the store, where another relay may have moved them."""
         with self._kept_connection.begin() as connection:
             tx = self._engine.database.join(connection)
             rows = [(SENT,), (ACKNOWLEDGED,)]
@@ -58,7 +62,7 @@ class Outbox:
         return self._move(ACKNOWLEDGED, Position(passed=number))
 
     def _move(self, place: int, position: Position) -> bool:
-        """Whether nobody else has moved it since."""
+        """Move a position; False if another relay has moved it since it was read."""
         version = self._known[place][1]
         with self._kept_connection.begin() as connection:
             moved = self._engine.database.join(connection).write(
@@ -76,20 +80,14 @@ class Outbox:
         self._kept_connection.close()
 
 
-logger = logging.getLogger(__name__)
-
-# How often it notes how far it came: what is not noted when it dies is published twice.
-_NOTE_SECONDS = 0.1
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RelayOptions:
-    """How a relay goes about it.
+    """The options of a relay.
 
-    - `name`: of the place it publishes to; all relays to one place have the same
-    - `batch`: how many events are published at once at most
-    - `ttl`: after how many seconds of silence another relay goes on
-    - `upkeep`: how often what all groups have acknowledged is removed, in seconds
+    - `name`: the name of the place to publish to; all relays to one place have the same name
+    - `batch`: the most events that are published at once
+    - `ttl`: the seconds of silence after which another relay goes on
+    - `upkeep`: the seconds between two removals of events that all groups have acknowledged
     """
 
     name: str = "redis"
@@ -102,10 +100,10 @@ class RelayOptions:
 
 
 class Relay(PeriodicLoop):
-    """Start one with each process: the one that holds the lease publishes, the others wait."""
+    """The relay of a store; each process starts one, and the one that holds the lease publishes."""
 
     rest_after_step = 0.005
-    # Another process that writes events but makes nothing ready sends no hint.
+    # Another process sends no hint for events that make no task ready.
     alert_seconds = 1.0
 
     def __init__(self, engine: Engine, bus: RedisBus, options: RelayOptions | None = None) -> None:
@@ -118,16 +116,16 @@ class Relay(PeriodicLoop):
         )
         super().__init__(engine, "relay", self._leader_lease)
         self._closing.callback(self._outbox.close)
-        # A hint tells of new work, and not of every event.
+        # Commits of this process are watched too: not every event has a hint.
         self._closing.callback(engine.on_commit(self._hinted.set))
         self._closing.callback(self._note_sent)
         self._upkeep_at: float | None = None
-        # What is published beyond what is noted, and when something was noted last.
+        # The position that is published and not noted yet, and the time of the last note.
         self._ahead: Position | None = None
         self._noted_at: float | None = None
 
     def step(self, wait: float = 0.0) -> int:  # noqa: ARG002 - it does not wait by itself
-        """Publish the next events, if it is this relay's turn; how many."""
+        """Publish the next events, if this relay is the leader; the result is their number."""
         if not self._leader_lease.is_leader():
             return 0
         position = self._ahead or self._outbox.sent
@@ -144,7 +142,7 @@ class Relay(PeriodicLoop):
         return len(page.envelopes)
 
     def drain(self) -> int:
-        """Publish all there is, and note it."""
+        """Publish all events there are, and note the position."""
         done = super().drain()
         self._note_sent()
         return done
@@ -158,7 +156,7 @@ class Relay(PeriodicLoop):
         return self._noted_at is None or now - self._noted_at >= _NOTE_SECONDS
 
     def _note_sent(self) -> bool:
-        """Note how far it came, unless another relay has gone on meanwhile."""
+        """Note the published position; False if another relay has gone on meanwhile."""
         ahead, self._ahead = self._ahead, None
         if ahead is None or ahead == self._outbox.sent:
             return True
@@ -174,7 +172,7 @@ class Relay(PeriodicLoop):
         return self._bus.relay(self._engine.store, texts, passed)
 
     def _begin_again(self) -> int:
-        """Take up from what every group had acknowledged; consumers do nothing twice."""
+        """Begin again after the events that all groups had acknowledged, since Redis lost some."""
         self._ahead = None
         since = self._outbox.acknowledged
         if self._outbox.sent.passed > since:
@@ -193,13 +191,14 @@ class Relay(PeriodicLoop):
         return due
 
     def _remove_acknowledged(self) -> None:
-        """Remove what all have acknowledged, and remember how far that is."""
+        """Remove the events that all groups have acknowledged, and note how far that is."""
         groups = list_external_groups(self._engine, self._bus, Channel.EVENTS)
         self._bus.trim(Channel.EVENTS, groups=groups)
         least = self._bus.least_kept(self._engine.store)
         sent = self._outbox.sent
         acknowledged = sent.floor if least is None else least
         nothing = MessagePage(envelopes=(), position=sent)
-        # Asked afterwards: of an empty Redis nothing is acknowledged when all of it was lost.
+        # The empty send checks afterwards that Redis has lost nothing: else it would look as if all
+        # events were acknowledged.
         if acknowledged > self._outbox.acknowledged and self._send(sent, nothing):
             self._outbox.mark_acknowledged(acknowledged)

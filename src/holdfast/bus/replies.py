@@ -1,4 +1,4 @@
-"""Answers to those who have nothing but the bus: each hears them on a stream of its own."""
+"""Replies to senders that have nothing but the bus, each on a stream of its own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ANSWERED = "attempt.answered"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MessageReply:
-    """What a message is answered, as a message that follows it."""
+    """The reply to a message, which is sent as a message that follows it."""
 
     to: Envelope
     type: str
@@ -26,14 +26,14 @@ class MessageReply:
 
 
 class Replies:
-    """Sends answers after the commit that they tell of; one that is lost is asked for again."""
+    """Sends replies after the commit; a sender whose reply is lost asks again."""
 
     def __init__(self, engine: Engine, bus: RedisBus) -> None:
         self._engine = engine
         self._bus = bus
 
     def reply_after_commit(self, replies: Sequence[MessageReply]) -> object:
-        """What is to be done after the commit; whom to tell is read before, and may be refused."""
+        """The function that sends replies after the commit; each `reply_to` is checked before."""
         wanted = [(name, each) for each in replies if (name := reply_to(each.to)) is not None]
         return partial(self._send, wanted) if wanted else None
 
@@ -48,14 +48,14 @@ class Replies:
 
 
 def reply_to(envelope: Envelope) -> str | None:
-    """The name under which whoever sent a message wants to hear of it."""
+    """The name of the stream on which the sender of a message expects its reply."""
     payload = envelope.payload
     name = payload.get("reply_to") if isinstance(payload, dict) else None
     return None if name is None else clean_name("payload.reply_to", name)
 
 
 def make_report_reply(envelope: Envelope, answer: TransitionResult) -> MessageReply:
-    """What becomes of a report: whether it was taken, and if not, why."""
+    """The reply to a report: whether it was taken, and if not, why."""
     told = {"ok": answer.ok, "repeated": answer.repeated}
     reason = {} if answer.reason is None else {"reason": answer.reason.value}
     return MessageReply(to=envelope, type=ANSWERED, payload={**told, **reason})

@@ -1,4 +1,4 @@
-"""Removes what was kept long enough: messages, the notes that they were done, and ended runs."""
+"""Retention: the removal of messages, notes of handled messages, and runs that ended long ago."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ WEEK = 7 * 86_400.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RetentionOptions:
-    """How long things are kept, in seconds.
+    """The times for which things are kept, in seconds.
 
-    - `keep`: messages that all have acknowledged, and notes of messages that were done
-    - `runs`: runs that have ended, and tasks without one, with all their events
-    - `every`: the time between two looks
-    - `count`: how many notes are removed in one transaction
-    - `ttl`: after how many seconds of silence another process goes on
+    - `keep`: messages that all groups have acknowledged, and notes of handled messages
+    - `runs`: runs that have ended, and tasks without a run, with all their events
+    - `every`: the time between two removals
+    - `count`: the most notes that are removed in one transaction
+    - `ttl`: the seconds of silence after which another process goes on
     """
 
     keep: float = WEEK
@@ -40,7 +40,7 @@ class RetentionOptions:
 
 
 class Retention(PeriodicLoop):
-    """Start one with each process: the one that holds the lease removes, the others wait."""
+    """The loop of removals; each process starts one, and the one that holds the lease removes."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Retention(PeriodicLoop):
         self._removed_pages: Iterator[Removed] | None = None
 
     def step(self, wait: float = 0.0) -> int:  # noqa: ARG002 - it does not wait by itself
-        """Remove what is due, some at a time; how much that was."""
+        """Remove what is due, some at a time; the result is how much was removed."""
         if not self._leader_lease.is_leader() or not self._is_due():
             return 0
         before = self._engine.now() - round(self._options.keep * MICROSECONDS)
@@ -80,7 +80,7 @@ class Retention(PeriodicLoop):
         self._removed_pages = None
 
     def _remove(self, before: int) -> int:
-        """Remove the next page of which anything can go; nothing behind the last one."""
+        """Remove the next page that has anything to remove; 0 after the last page."""
         if self._removed_pages is None:
             removals = self._engine.removals
             self._removed_pages = chain.from_iterable(removals.walk(kind, before) for kind in KINDS)
@@ -99,7 +99,7 @@ class Retention(PeriodicLoop):
         return bus.trim(channel, groups=groups, before=before)
 
     def _oldest(self) -> list[int]:
-        """When the oldest messages were sent that somebody may still be given."""
+        """The times of the oldest messages that may still be delivered."""
         kept = [bus.oldest(channel) for bus in self._buses for channel in Channel]
         rows = self._engine.database.view(lambda tx: tx.read("oldest_unread"))
         return [moment for moment in (*kept, rows[0]["at"]) if moment is not None]

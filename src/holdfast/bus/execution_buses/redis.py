@@ -1,4 +1,4 @@
-"""The execution bus on Redis Streams, of Redis 6.2 and later: a stream for each partition."""
+"""The execution bus on Redis Streams, for Redis 6.2 and later: a stream for each partition."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from holdfast.errors import BusUnreachable, InvalidInput
 from holdfast.model.text import clean_name
 
 PREFIX = "holdfast"
-# How long one read may wait: well below what the client takes for a lost server.
+# The seconds that one read waits at most: well below the client's timeout.
 LONGEST_WAIT = 5.0
 PAGE = 1_000
 MOST_REPLIES, REPLIES_KEPT = 1_000, 3_600
@@ -47,7 +47,7 @@ class RedisBus(ExecutionBus):
     ) -> None:
         super().__init__(partitions)
         self._prefix = clean_name("prefix", prefix)
-        # In braces, which are in no name: a prefix and a group may hold slashes.
+        # In braces, which no name contains: a prefix and a group may contain slashes.
         self.key_prefix = f"elsewhere/{{{prefix}}}/"
         self._clock = clock or SystemClock()
         self._client = connect(url)
@@ -60,7 +60,7 @@ class RedisBus(ExecutionBus):
         return f"{{{self._prefix}}}:store"
 
     def stream(self, channel: Channel, partition: int | str) -> str:
-        # In braces, so that a cluster keeps all of them where one script reaches them.
+        # In braces, so that a cluster keeps all streams on one node, for one script.
         return f"{{{self._prefix}}}:{channel.value}:{partition}"
 
     def _publish(
@@ -82,7 +82,7 @@ class RedisBus(ExecutionBus):
         self._create(subscription, "$" if subscription.from_now else "0")
 
     def _create(self, subscription: Subscription, start: str) -> None:
-        # At one moment in all of them: what comes from now on is nowhere passed by.
+        # In all streams at one moment, so that no later message is skipped.
         with translate_redis_errors(), self._client.pipeline(transaction=True) as pipeline:
             self._check_partitions()
             for stream in self._streams(subscription.channel):
@@ -118,7 +118,7 @@ class RedisBus(ExecutionBus):
         return batches
 
     def _claim_pending(self, share: PartitionShare, stream: str, count: int) -> Entries:
-        """The first of what is pending, from now on with this seat."""
+        """The first pending entries of a stream, which are this consumer's from now on."""
         group, start = share.subscription.group, "0-0"
         while True:
             start, found, *_ = self._with_group(
@@ -134,7 +134,7 @@ class RedisBus(ExecutionBus):
                 return entries
 
     def _acknowledge_deleted(self, share: PartitionShare, stream: str, there: set[str]) -> None:
-        """Acknowledge what somebody deleted: Redis 6.2 gives it as nothing, for ever."""
+        """Acknowledge entries that were deleted: Redis 6.2 gives them as None, again and again."""
         group = share.subscription.group
         with translate_redis_errors():
             for each in self._client.xpending_range(stream, group, "-", "+", PAGE, share.consumer):
@@ -169,7 +169,7 @@ class RedisBus(ExecutionBus):
             )
 
     def _rewind_stream(self, stream: str, group: str, before: str) -> None:
-        """Never ahead: what the group has not been given would be passed by."""
+        """Move a group back, and never ahead, which would skip entries."""
         for each in self._client.xinfo_groups(stream):
             if each["name"] == group and _parse_entry_id(
                 str(each["last-delivered-id"])
@@ -187,7 +187,7 @@ class RedisBus(ExecutionBus):
             )
 
     def _count_behind(self, stream: str, group: dict[str, Any]) -> int:
-        """What is pending and what was not delivered; only Redis 7 has counted the latter."""
+        """The number of pending and undelivered entries; only Redis 7 counts the latter itself."""
         if group.get("lag") is not None:
             return int(group["pending"]) + int(group["lag"])
         count, after = 0, str(group["last-delivered-id"])
@@ -215,7 +215,7 @@ class RedisBus(ExecutionBus):
         return [envelope for _, envelope in sorted(found, key=lambda each: each[0])[-count:]]
 
     def oldest(self, channel: Channel) -> int | None:
-        # The events are in the store, where the relay notes what was acknowledged.
+        # Events are in the store too, where the relay notes what was acknowledged.
         if channel is Channel.EVENTS:
             return None
         with translate_redis_errors():
@@ -224,7 +224,7 @@ class RedisBus(ExecutionBus):
             (_parse_entry_id(found[0][0])[0] * 1000 for found in firsts if found), default=None
         )
 
-    def trim(self, channel: Channel, *, groups: Sequence[str] = (), before: int = 0) -> int:  # noqa: ARG002 - what all are done with has no use
+    def trim(self, channel: Channel, *, groups: Sequence[str] = (), before: int = 0) -> int:  # noqa: ARG002 - acknowledged entries have no use
         with translate_redis_errors():
             return sum(
                 int(self._trim_script(keys=[stream], args=list(groups)))
@@ -232,9 +232,9 @@ class RedisBus(ExecutionBus):
             )
 
     def reply(self, replies: Sequence[tuple[str, Envelope]]) -> None:
-        """Answer those who named where they hear of it: a stream that nobody reads goes by itself.
+        """Send replies to the streams that their receivers named; an unread stream expires.
 
-        For one reader each, so that what is secret is told to nobody else.
+        Each stream has one reader, so that secrets in a reply reach nobody else.
         """
         with translate_redis_errors(), self._client.pipeline(transaction=False) as pipeline:
             for name, envelope in replies:
@@ -244,11 +244,11 @@ class RedisBus(ExecutionBus):
             pipeline.execute()
 
     def relay_key(self, store: str) -> str:
-        """Where it is noted how far the events of a store are published."""
+        """The key that says how far the events of a store are published."""
         return self.stream(Channel.EVENTS, f"relayed:{store}")
 
     def begin_relay(self, store: str, passed: int) -> None:
-        """Note that everything up to a number is published, and nothing after it."""
+        """Note that all events up to a number are published, and none after it."""
         with translate_redis_errors():
             self._check_partitions()
             self._client.delete(self.relay_key(store))
@@ -257,10 +257,10 @@ class RedisBus(ExecutionBus):
     def relay(
         self, store: str, texts: Sequence[tuple[Envelope, str]], passed: tuple[int, int, int]
     ) -> bool:
-        """Publish the events of a store; False, and nothing published, when some before are lost.
+        """Publish events of a store; False, and nothing published, if Redis lost earlier ones.
 
-        `passed` is how far the store knows it published, how far it is with these, and the number
-        above which all that may still come is.
+        `passed` has three numbers: up to which the store knows events to be published, up to which
+        they are with these, and above which all events are that may still come.
         """
         keys = [self.relay_key(store), *self._streams(Channel.EVENTS)]
         pairs = [each for envelope, text in texts for each in (self.partition_of(envelope), text)]
@@ -268,7 +268,7 @@ class RedisBus(ExecutionBus):
             return bool(self._publish_script(keys=keys, args=[store, *passed, *pairs]))
 
     def least_kept(self, store: str) -> int | None:
-        """The number above which all events of a store are that are still kept for somebody."""
+        """The number above which all events of a store are that Redis still keeps."""
         with translate_redis_errors():
             firsts = [
                 self._read_first_number(store, each) for each in self._streams(Channel.EVENTS)
@@ -276,18 +276,21 @@ class RedisBus(ExecutionBus):
         return min((each for each in firsts if each is not None), default=None)
 
     def _read_first_number(self, store: str, stream: str) -> int | None:
-        """Of the first event of a store: another, or the same before a restore, counts its own."""
+        """The number before the first event of a store in a stream; None if there is none.
+
+        Events of another store, or of the same before a restore, have other numbers.
+        """
         page: Entries = ()
         for count in (1, PAGE):
             page = self._client.xrange(stream, "-", "+", count)
             for _, fields in page:
                 if fields.get("store", store) == store:
                     return int(fields.get("after", 0))
-        # Behind so many of others it is not looked for: then nothing more is acknowledged.
+        # Behind a whole page of other events it is not looked for, and nothing is acknowledged.
         return 0 if len(page) == PAGE else None
 
     def owner(self, store: str) -> str:
-        """The store whose commands and results these are: the one that asked first."""
+        """The store that owns this Redis: the first one that asked."""
         with translate_redis_errors():
             self._client.set(self.owner_key, store, nx=True)
             return str(self._client.get(self.owner_key) or store)
@@ -320,14 +323,14 @@ class RedisBus(ExecutionBus):
         return [each for each in self._streams(channel) if self._client.exists(each)]
 
     def _with_group(self, subscription: Subscription, ask: Any) -> Any:  # noqa: ANN401 - the client's
-        """Ask, and make the group again when Redis has lost it: from all that is there now."""
-        import redis  # noqa: PLC0415 - only who uses Redis has it
+        """Call `ask`; if Redis has lost the group, make it again, from all entries, and retry."""
+        import redis  # noqa: PLC0415 - installed only for Redis
 
         with translate_redis_errors():
             try:
                 return ask()
             except redis.ResponseError as error:
-                # A command that was blocked while its stream went away is told so otherwise.
+                # A command that was blocked while its stream was removed gets another message.
                 if not str(error).startswith(
                     ("NOGROUP", "UNBLOCKED", "ERR The XGROUP", "ERR no such key")
                 ):

@@ -1,4 +1,4 @@
-"""The execution bus in the store itself: the events are their own stream, and nothing is copied."""
+"""The execution bus in the store itself: events are read from their table, none are copied."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from holdfast.store.database import Transaction
 
 T = TypeVar("T")
 
-# Hints are rarer than events: whoever wants the rest soon looks for it.
+# Hints are rarer than events, so a waiting consumer looks again after this many seconds.
 LOOK_SECONDS = 0.02
-# Among how many of the newest numbers those are looked for that are given and not committed yet.
+# Numbers that were given and are not committed yet are looked for among the newest of this many.
 NEWEST_NUMBERS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Receipt:
-    """Where each partition stood when it was read, by its version, and where it will stand."""
+    """The versions of the partitions' positions when they were read, and their next position."""
 
     versions: tuple[tuple[int, int], ...]
     position: Position
 
 
 class SqlBus(ExecutionBus):
-    """Needs nothing but the store; each group keeps a position for each partition.
+    """The bus that needs nothing but the store; each group has a position for each partition.
 
-    Who waits for a message looks for it after `look` seconds at the latest, told of it or not.
+    A consumer that waits for a message looks again after `look` seconds, with or without a hint.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class SqlBus(ExecutionBus):
         self._write(begin)
 
     def _newest_position(self, channel: Channel) -> Position:
-        """Behind all that is there, and before what has a number already and is not committed."""
+        """The position after all committed messages, with holes for those not committed yet."""
         newest = self._database.view(lambda tx: tx.read("newest_number"))[0]
         number = newest["event" if channel is Channel.EVENTS else "message"]
         before = Position(passed=max(0, number - NEWEST_NUMBERS))
@@ -116,7 +116,7 @@ class SqlBus(ExecutionBus):
             positions = self._positions(share.subscription)
         held = [(*positions[each], each) for each in share.partitions if each in positions]
         held.sort(key=lambda each: (each[0].passed, each[0].ranges, each[2]))
-        # Those that stand at the same place, as all of one consumer do, are read at once.
+        # Partitions at the same position, as those of one consumer mostly are, are read at once.
         return [
             batch
             for position, members in groupby(held, key=lambda each: each[0])
@@ -148,7 +148,7 @@ class SqlBus(ExecutionBus):
         return batch
 
     def recover(self, share: PartitionShare, *, count: int) -> list[MessageBatch]:  # noqa: ARG002 - nothing to claim
-        """Nothing: what was not acknowledged is what `fetch` gives."""
+        """Nothing: `fetch` gives everything that was not acknowledged."""
         return []
 
     def acknowledge(self, batch: MessageBatch) -> bool:
@@ -234,7 +234,7 @@ class SqlBus(ExecutionBus):
         }
 
     def _write(self, work: Callable[[Transaction], T]) -> T:
-        """Write what does no harm when it is written twice, as it is after a lost connection."""
+        """Write something that may be written twice, as happens after a lost connection."""
         with self._lock:
             return self._kept_connection.run(
                 lambda connection: work(self._database.join(connection))

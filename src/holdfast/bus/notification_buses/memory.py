@@ -1,4 +1,4 @@
-"""Notifications inside one process."""
+"""Notifications inside one process: the implementation of the port without any other process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notifications over the PostgreSQL that holds the store."""
+"""Notifications over the PostgreSQL that holds the store, apart from other buses by its driver."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHANNEL = "holdfast_notes"
 
 
 class PostgresqlNotificationBus(NotificationBus):
-    """NOTIFY takes a lock of the whole server at each commit: for hundreds a second, not more."""
+    """For hundreds of messages a second at most: NOTIFY takes a lock of the whole server."""
 
     def __init__(self, engine: Engine) -> None:
         if not is_postgresql(engine.settings.url):
