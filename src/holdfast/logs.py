@@ -57,5 +57,5 @@ def _find_fields(record: logging.LogRecord) -> LogFields:
 
 def _trace_id() -> str | None:
     known = find_tracer()
-    place = None if known is None else known.current()
-    return None if place is None else place.trace_id
+    identity = None if known is None else known.current()
+    return None if identity is None else identity.trace_id

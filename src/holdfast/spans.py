@@ -74,7 +74,7 @@ class OpenTelemetryTracer:
         self._provider.shutdown()
 
     def _begin(self, span: Span, start: int | None = None) -> trace.Span:
-        before = _wanted.set(span.place)
+        before = _wanted.set(span.identity)
         try:
             return self._tracer.start_span(
                 span.name,
@@ -87,14 +87,14 @@ class OpenTelemetryTracer:
 
     def _context_above(self, span: Span) -> Context:
         """What a span is below; whether a trace is sampled is the same in every process."""
-        place = span.place
-        if place.parent_id is None:
+        identity = span.identity
+        if identity.parent_id is None:
             return Context()
-        number = int(place.trace_id, 16)
+        number = int(identity.trace_id, 16)
         decided = self._provider.sampler.should_sample(Context(), number, span.name).decision
         sampled = decided is Decision.RECORD_AND_SAMPLE
         flags = TraceFlags.SAMPLED if sampled else TraceFlags.DEFAULT
-        above = SpanContext(number, int(place.parent_id, 16), True, TraceFlags(flags))  # noqa: FBT003 - from elsewhere
+        above = SpanContext(number, int(identity.parent_id, 16), True, TraceFlags(flags))  # noqa: FBT003 - from elsewhere
         return trace.set_span_in_context(NonRecordingSpan(above), Context())
 
 

@@ -1,4 +1,4 @@
-"""Spans for OpenTelemetry where the standard OTEL_* variables ask for them; else nothing at all."""
+"""Tracing: the port for spans, and the OpenTelemetry tracer where OTEL_* variables ask for one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = logging.getLogger("holdfast.tracing")
 
 @dataclass(frozen=True, kw_only=True)
 class SpanIdentity:
-    """Where a span belongs, in the digits of W3C; one without a `span_id` is given one."""
+    """The ids of a span, as W3C writes them; a span without a `span_id` is given one."""
 
     trace_id: str
     span_id: str | None = None
@@ -30,38 +30,38 @@ class SpanIdentity:
 @dataclass(frozen=True, kw_only=True)
 class Span:
     name: str
-    place: SpanIdentity
+    identity: SpanIdentity
     attributes: Mapping[str, str | int] = field(default_factory=dict)
 
 
 class ActiveSpan(Protocol):
-    """A span under way."""
+    """A span that has begun and not ended."""
 
     def fail(self, reason: str) -> None: ...
 
 
 class Tracer(Protocol):
     def current(self) -> SpanIdentity | None:
-        """The span that whoever asks is in."""
+        """The span that surrounds the caller, if there is one."""
 
     def record(self, span: Span, start: int, end: int) -> None:
-        """Tell of what is over: from one moment to another, in microseconds."""
+        """Report a span that is over; its `start` and `end` are microseconds."""
 
     def within(self, span: Span) -> AbstractContextManager[ActiveSpan]:
-        """Be in a span until the end of the block."""
+        """Open a span that lasts until the end of the block."""
 
 
 def read_traceparent(text: str) -> SpanIdentity | None:
-    """The place that a `traceparent` names, for a span below it."""
+    """The identity for a span below the one that a `traceparent` names."""
     found = _HEADER.fullmatch(text)
     return None if found is None else SpanIdentity(trace_id=found[1], parent_id=found[2])
 
 
 def write_traceparent() -> str | None:
-    """The `traceparent` of the span that this is in, where there is one."""
+    """The `traceparent` of the span that surrounds the caller, if there is one."""
     known = find_tracer()
-    place = None if known is None else known.current()
-    return None if place is None else f"00-{place.trace_id}-{place.span_id}-01"
+    identity = None if known is None else known.current()
+    return None if identity is None else f"00-{identity.trace_id}-{identity.span_id}-01"
 
 
 def is_tracing_wanted(environment: Mapping[str, str]) -> bool:
@@ -73,7 +73,7 @@ def is_tracing_wanted(environment: Mapping[str, str]) -> bool:
 
 @lru_cache(maxsize=1)
 def find_tracer() -> Tracer | None:
-    """The tracer of this process, or None while nobody wants to hear of anything."""
+    """The tracer of this process, or None where no OTEL_* variable asks for traces."""
     if not is_tracing_wanted(os.environ):
         return None
     if find_spec("opentelemetry") is None:
@@ -82,7 +82,7 @@ def find_tracer() -> Tracer | None:
             "pip install '.[otel]' in a clone of Holdfast"
         )
         return None
-    # It takes longer to import than most commands take.
+    # Imported here, because the import takes longer than most commands take.
     from holdfast.spans import make_tracer  # noqa: PLC0415
 
     return make_tracer()

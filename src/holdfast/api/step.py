@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, Protocol, TypedDict
 
 from holdfast.api.options import StepOptions
 from holdfast.api.signature import Signature
@@ -15,9 +15,6 @@ from holdfast.model.workflow.graph import OnFailure
 from holdfast.model.workflow.reference import Reference
 from holdfast.model.workflow.step import Step, collect_needs, output_steps
 from holdfast.model.workflow.template import parse_template
-
-if TYPE_CHECKING:
-    from holdfast.api.workflow_body import WorkflowBody
 
 FILLED_PARAMETERS = ("item", "feedback", "subject", "attempt")
 _NO_VERDICT = (bool, int, float, str, type(None))
@@ -35,6 +32,16 @@ class FlowOptions(TypedDict, total=False):
     parallel: int
 
 
+class LoopBody(Protocol):
+    """The steps inside a loop, or of a whole workflow."""
+
+    members: dict[str, StepDeclaration]
+
+    def build_steps(self) -> tuple[tuple[Step, ...], set[str]]: ...
+
+    def mark_unaccepted(self, names: Iterable[str], verifier: str) -> None: ...
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StepDeclaration:
     """`wanted` names what it needs, beside it or around it; `sources` fill its parameters.
@@ -48,7 +55,7 @@ class StepDeclaration:
     options: StepOptions = field(default_factory=StepOptions)
     signature: Signature | None = None
     sources: dict[str, Reference] = field(default_factory=dict)
-    body: WorkflowBody | None = None
+    body: LoopBody | None = None
     call: WorkflowCall | None = None
     may_be_rejected_by: frozenset[str] = frozenset()
 
@@ -181,7 +188,7 @@ def _find_blank_output(
     return None
 
 
-def find_unaccepted(verifier: StepDeclaration, body: WorkflowBody) -> set[str]:
+def find_unaccepted(verifier: StepDeclaration, body: LoopBody) -> set[str]:
     """What gives nothing when a verifier gives up: what it judges, and what stands between."""
     subject = verifier.flow_options.get("verifies")
     if subject is None or not verifier.skips_on_failure:

@@ -71,25 +71,23 @@ class WorkflowBody:
         refuse_unknown("option", options, (*STEP_OPTIONS, *_FLOW_OPTIONS))
         rest = {name: value for name, value in options.items() if name not in _FLOW_OPTIONS}
         chosen = read_step_options(rest, self._retry)
-        course = self._read_flow_options(options)
+        flow = self._read_flow_options(options)
 
         def add(decorated: Callable[P, T]) -> Callable[P, T]:
             if not hasattr(decorated, "__name__"):
                 reason = f"step {decorated!r} has no name of its own; put it into a function"
                 raise InvalidDefinition(self.name, [reason])
             signature = Signature(decorated, FILLED_PARAMETERS)
-            self._check_filled(signature, course)
+            self._check_filled(signature, flow)
             sources = {
                 name: self._read_reference(name, each) for name, each in signature.needed.items()
             }
-            wanted = self._resolve_needs(
-                needs, [str(each.step) for each in sources.values()], course
-            )
+            wanted = self._resolve_needs(needs, [str(each.step) for each in sources.values()], flow)
             self._add(
                 StepDeclaration(
                     name=signature.name,
                     needed_steps=wanted,
-                    flow_options=course,
+                    flow_options=flow,
                     options=chosen,
                     signature=signature,
                     sources=sources,
@@ -119,12 +117,12 @@ class WorkflowBody:
         if listed.parts == ("input",):
             reason = f"loop {name!r}: over: the whole input is no list; name a part of it"
             raise InvalidDefinition(self.name, [reason])
-        course = FlowOptions(for_each=listed, parallel=parallel, when=self._read_condition(when))
+        flow = FlowOptions(for_each=listed, parallel=parallel, when=self._read_condition(when))
         # Over a step's list it needs that step, as a parameter does that stands for its output.
         sources = [] if listed.step is None else [listed.step]
         made = Loop(_check_name(name), self._retry, self)
-        wanted = self._resolve_needs(needs, sources, course)
-        self._add(StepDeclaration(name=name, needed_steps=wanted, flow_options=course, body=made))
+        wanted = self._resolve_needs(needs, sources, flow)
+        self._add(StepDeclaration(name=name, needed_steps=wanted, flow_options=flow, body=made))
         return made
 
     def approval(
@@ -142,12 +140,12 @@ class WorkflowBody:
         it needs the steps that it names too.
         `hf.approve(run.task(name))` lets the run go on, `hf.reject(run.task(name), why)` fails it.
         """
-        course = FlowOptions(
+        flow = FlowOptions(
             approval=clean_text("question", question), when=self._read_condition(when)
         )
         named = [each.step for each in parse_template("question", question).references if each.step]
-        wanted = tuple(dict.fromkeys((*self._resolve_needs(needs, [], course), *named)))
-        self._add(StepDeclaration(name=_check_name(name), needed_steps=wanted, flow_options=course))
+        wanted = tuple(dict.fromkeys((*self._resolve_needs(needs, [], flow), *named)))
+        self._add(StepDeclaration(name=_check_name(name), needed_steps=wanted, flow_options=flow))
         return name
 
     def run(
@@ -168,12 +166,12 @@ class WorkflowBody:
         """
         refuse_unknown("option", options, ("when", "on_failure"))
         call = WorkflowCall(callee=check_callee(workflow), given=self._read_call_input(input))
-        course = self._read_flow_options(options)
+        flow = self._read_flow_options(options)
         sources = [each.step for each in call.references if each.step is not None]
-        wanted = self._resolve_needs(needs, sources, course)
+        wanted = self._resolve_needs(needs, sources, flow)
         self._add(
             StepDeclaration(
-                name=_check_name(name), needed_steps=wanted, flow_options=course, call=call
+                name=_check_name(name), needed_steps=wanted, flow_options=flow, call=call
             )
         )
         return name
@@ -207,37 +205,37 @@ class WorkflowBody:
         if member.name in self.known:
             raise InvalidDefinition(self.name, [f"step {member.name!r} is defined twice"])
         self.members[member.name] = self.known[member.name] = member
-        self._doubt(find_unaccepted(member, self), member.name)
+        self.mark_unaccepted(find_unaccepted(member, self), member.name)
         self._forget_graph()
 
-    def _doubt(self, names: Iterable[str], verifier: str) -> None:
-        """Note what may never be accepted, with all that stands in it."""
+    def mark_unaccepted(self, names: Iterable[str], verifier: str) -> None:
+        """Note that a verifier may give up on these steps, and on all steps inside them."""
         for name in names:
             judged = self.members[name]
             if judged.body is not None:
-                judged.body._doubt(judged.body.members, verifier)  # noqa: SLF001 - of the same kind
-            unsure = judged.may_be_rejected_by | {verifier}
-            self.members[name] = self.known[name] = replace(judged, may_be_rejected_by=unsure)
+                judged.body.mark_unaccepted(judged.body.members, verifier)
+            rejected_by = judged.may_be_rejected_by | {verifier}
+            self.members[name] = self.known[name] = replace(judged, may_be_rejected_by=rejected_by)
 
     def _forget_graph(self) -> None:
         if self._around is not None:
             self._around._forget_graph()  # noqa: SLF001 - a body of the same kind
 
     def _read_flow_options(self, options: Mapping[str, Any]) -> FlowOptions:
-        course = FlowOptions(when=self._read_condition(options.get("when")))
+        flow = FlowOptions(when=self._read_condition(options.get("when")))
         if "on_failure" in options:
-            course["on_failure"] = read_on_failure(options["on_failure"], self._name_of_step)
+            flow["on_failure"] = read_on_failure(options["on_failure"], self._name_of_step)
         if options.get("verifies") is not None:
-            course["verifies"] = self._name_of_step(options["verifies"])
+            flow["verifies"] = self._name_of_step(options["verifies"])
         if "max_rounds" in options:
-            if "verifies" not in course:
+            if "verifies" not in flow:
                 reason = "counts a verifier's rounds; say verifies= too, or goto(…, max_rounds=…)"
                 raise InvalidInput("max_rounds", reason)
-            course["max_rounds"] = check_count("max_rounds", options["max_rounds"])
-        return course
+            flow["max_rounds"] = check_count("max_rounds", options["max_rounds"])
+        return flow
 
     def _resolve_needs(
-        self, needs: Needed | Sequence[Needed] | None, sources: Sequence[str], course: FlowOptions
+        self, needs: Needed | Sequence[Needed] | None, sources: Sequence[str], flow: FlowOptions
     ) -> tuple[str, ...]:
         wanted = [*sources, *(self._name_of_step(each) for each in _as_list(needs))]
         if needs is None:
@@ -245,7 +243,7 @@ class WorkflowBody:
             # A gate holds for all that is written after it, whatever else they take.
             gates = [each.name for each in self.members.values() if "approval" in each.flow_options]
             wanted += gates[-1:]
-        condition = course.get("when")
+        condition = flow.get("when")
         if condition is not None and condition.step is not None:
             wanted.append(condition.step)
         return tuple(dict.fromkeys(wanted))
@@ -279,11 +277,11 @@ class WorkflowBody:
             reason = f"needs {shown!r}, which is in the loop {loop!r}; need the loop itself"
         raise InvalidDefinition(self.name, [reason])
 
-    def _check_filled(self, signature: Signature, course: FlowOptions) -> None:
+    def _check_filled(self, signature: Signature, flow: FlowOptions) -> None:
         mistakes = []
         if "item" in signature.filled and self._around is None:
             mistakes.append("'item': there is an item only in a loop; put @loop.step above it")
-        if "subject" in signature.filled and "verifies" not in course:
+        if "subject" in signature.filled and "verifies" not in flow:
             mistakes.append("'subject': it is what a verifier judges; say verifies=…")
         if mistakes:
             raise InvalidDefinition(signature.name, [f"parameter {each}" for each in mistakes])

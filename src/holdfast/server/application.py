@@ -39,11 +39,11 @@ class Traced:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         known = find_tracer()
         given = None if known is None or scope["type"] != "http" else _given(scope)
-        place = None if given is None else read_traceparent(given)
-        if known is None or place is None:
+        identity = None if given is None else read_traceparent(given)
+        if known is None or identity is None:
             await self._app(scope, receive, send)
             return
-        span = Span(name=f"{scope['method']} {scope['path']}", place=place)
+        span = Span(name=f"{scope['method']} {scope['path']}", identity=identity)
         with known.within(span):
             await self._app(scope, receive, send)
 

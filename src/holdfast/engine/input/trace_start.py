@@ -58,11 +58,13 @@ class StartTrace:
         given = derive_trace_id(created.id) if trace is None else trace.trace_id
         above = self._above
         inside = above is not None and above.trace_id == given
-        place = SpanIdentity(
+        identity = SpanIdentity(
             trace_id=given,
             span_id=derive_start_span(created.id),
             parent_id=above.span_id if above is not None and inside else None,
         )
         kind = "run" if created.id.startswith("r_") else "task"
-        span = Span(name=f"start {name}", place=place, attributes={f"holdfast.{kind}": created.id})
+        span = Span(
+            name=f"start {name}", identity=identity, attributes={f"holdfast.{kind}": created.id}
+        )
         self._tracer.record(span, self._began, CLOCK.now())

@@ -50,10 +50,12 @@ class AttemptSpan:
     @contextmanager
     def within(self) -> Iterator[None]:
         assignment = self._assignment
-        place = SpanIdentity(trace_id=self._trace_id, parent_id=derive_span_id(assignment.task_id))
+        identity = SpanIdentity(
+            trace_id=self._trace_id, parent_id=derive_span_id(assignment.task_id)
+        )
         number = assignment.attempt
         name = f"attempt {number} of {assignment.name}"
-        with self._tracer.within(self._span(name, place, attempt=number)) as self._entered:
+        with self._tracer.within(self._span(name, identity, attempt=number)) as self._entered:
             yield
 
     def fail(self, reason: str) -> None:
@@ -64,15 +66,15 @@ class AttemptSpan:
         if self._task is None:
             return
         assignment = self._assignment
-        place = SpanIdentity(
+        identity = SpanIdentity(
             trace_id=self._trace_id,
             span_id=derive_span_id(assignment.task_id),
             parent_id=derive_start_span(assignment.run_id or assignment.task_id),
         )
-        span = self._span(assignment.name, place, status=status)
+        span = self._span(assignment.name, identity, status=status)
         self._tracer.record(span, self._task.created_at, CLOCK.now())
 
-    def _span(self, name: str, place: SpanIdentity, **more: str | int) -> Span:
+    def _span(self, name: str, identity: SpanIdentity, **more: str | int) -> Span:
         assignment = self._assignment
         values: dict[str, str | int | None] = {
             "task": assignment.task_id,
@@ -82,7 +84,7 @@ class AttemptSpan:
             **more,
         }
         present = {f"holdfast.{key}": value for key, value in values.items() if value is not None}
-        return Span(name=name, place=place, attributes=present)
+        return Span(name=name, identity=identity, attributes=present)
 
 
 def trace_attempt(

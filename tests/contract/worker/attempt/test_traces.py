@@ -59,7 +59,7 @@ def test_a_task_and_its_attempts_are_below_what_asked_for_it(
                 raise ValueError("a stone")
             return deep
 
-        with collected.tracer.within(Span(name="asks", place=SpanIdentity(trace_id=TRACE))):
+        with collected.tracer.within(Span(name="asks", identity=SpanIdentity(trace_id=TRACE))):
             asked = dig.enqueue(3)
         with hf.worker():
             assert asked.result() == 3
