@@ -34,7 +34,7 @@ class Collected:
 def collected(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collected]:
     made = Collected()
     for module in (tracing, starts, attempts):
-        monkeypatch.setattr(module, "tracer", lambda: made.tracer)
+        monkeypatch.setattr(module, "find_tracer", lambda: made.tracer)
     yield made
     made.tracer.close()
 
