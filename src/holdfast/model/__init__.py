@@ -1,1 +1,24 @@
-"""What things are: pure values, the transition table and the graph, with no I/O at all."""
+"""The model: statuses, tasks, runs, graphs and events as pure values, with no I/O.
+
+Imports: schedule → hook, run → event → task → workflow, trace, effect, frozen_record → rest.
+
+- `budget` the limits of what a run may cost, and the usage that attempts report
+- `effect` the record of a named side effect, and the wake condition of a suspended task
+- `event` the record of one transition, and the state that follows from events
+- `frozen_record` the base of records that people read, and a fast way to make one
+- `hook` hooks, and the ends of runs and tasks that hooks follow
+- `json_schema` the part of JSON Schema that inputs and outputs are checked against
+- `result` results of operations, and the reasons for a refusal
+- `retry` the retry policy of a task
+- `run` runs, and the JSON record of a whole run
+- `schedule` schedules, and the ticks of cron expressions in a time zone
+- `status` statuses, holds, and the tables of allowed transitions
+- `task` tasks, assignments, attempts and leases
+- `text` checks of text and JSON that a store keeps
+- `token` tokens of attempts, and access tokens of a server
+- `trace` W3C trace and span ids
+- `units` durations, moments and sizes as people write them
+- `verdict` verdicts of verifiers, and feedback
+- `worker` workers as the store knows them
+- `workflow` the definition of a workflow: its graph, its steps and their templates
+"""

@@ -1,6 +1,6 @@
-"""What a run may cost at most, what it has used of that, and both in words.
+"""Budgets: the limits of what a run may cost, the usage of a run, and checks of reported usage.
 
-What an attempt says that it used: any JSON, of which the numbers of a mapping are added up.
+An attempt reports its usage as any JSON; the numbers of a mapping are added up.
 """
 
 from __future__ import annotations
@@ -10,15 +10,18 @@ from typing import TypeGuard
 
 from holdfast.errors import InvalidInput
 
-# Of a dollar. Money is counted in whole numbers, because sums of fractions drift.
+# Millionths of a dollar. Money is counted in whole numbers, because sums of fractions drift.
 MILLIONTHS = 1_000_000
 MAX_USD = 1_000_000_000
 BUDGET_CODE = "budget"
+# The most dollars, tokens or other units that one number may report: sums of them stay exact.
+MAX_AMOUNT = 1_000_000_000_000
+SHOWN_CHARACTERS = 60
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Budget:
-    """What a run may cost at most: money in all and for one attempt, and attempts in all."""
+    """The limits of a run: dollars in all, dollars for one attempt, and attempts in all."""
 
     usd: float | None = None
     usd_per_attempt: float | None = None
@@ -27,7 +30,7 @@ class Budget:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BudgetUsage:
-    """What a run has used so far: dollars as its attempts told them, and attempts."""
+    """The usage of a run so far: the dollars that its attempts reported, and its attempts."""
 
     usd: float = 0.0
     attempts: int = 0
@@ -47,14 +50,14 @@ def to_dollars(millionths: int) -> float:
 
 
 def describe_usd(usd: float) -> str:
-    """$5, $1.12, $0.004."""
+    """Dollars as people read them: $5, $1.12, $0.004."""
     if round(usd, 2) == 0 and usd:
         return f"${usd:.6f}".rstrip("0")
     return f"${usd:.2f}".removesuffix(".00")
 
 
 def describe_usage(budget: Budget, used: BudgetUsage) -> str:
-    """How much of each of its limits a run has used: $1.12 of $5, 7 of 40 attempts."""
+    """The usage of a run beside each of its limits: $1.12 of $5, 7 of 40 attempts."""
     told = []
     if budget.usd is not None:
         told.append(f"{describe_usd(used.usd)} of {describe_usd(budget.usd)}")
@@ -70,22 +73,17 @@ def describe_raise(run_id: str, budget: Budget, used: BudgetUsage) -> str:
     return f'hf.runs.resume("{run_id}", {", ".join(named)})' if named else ""
 
 
-# Of dollars, tokens or whatever else; so that no sum of them leaves what numbers can tell.
-MAX_AMOUNT = 1_000_000_000_000
-SHOWN_CHARACTERS = 60
-
-
 def is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_amount(value: object) -> TypeGuard[int | float]:
-    """Whether it is a number that somebody can have used."""
+    """Whether a value is a number that an attempt can have used."""
     return is_number(value) and 0 <= value <= MAX_AMOUNT
 
 
 def check_usage(usage: object) -> None:
-    """Raises `InvalidInput` with the name of a number that nobody can have used."""
+    """Raise `InvalidInput` with the name of a number that no attempt can have used."""
     if not isinstance(usage, dict):
         return
     for name, value in usage.items():

@@ -1,6 +1,6 @@
-"""What a task remembers of a named side effect.
+"""Effects: the record of a named side effect, and the wake condition of a suspended task.
 
-What a suspended task waits for besides a time, as one text of the store.
+The store keeps the signals and children that a suspended task waits for as one text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from holdfast.model.status import Status
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EffectRecord:
-    """Whether the attempt may act, and what is remembered under the name it gave."""
+    """The answer to an attempt that names an effect, and the value kept under that name."""
 
     answer: TransitionResult
     value: Any = None
@@ -24,7 +24,7 @@ class EffectRecord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WakeCondition:
-    """What a suspended task waits for: whatever comes first of a time, signals, its children."""
+    """The first of a time, signals, or the end of its children wakes a suspended task."""
 
     until: int | None = None
     target: str | None = None
@@ -34,6 +34,8 @@ class WakeCondition:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Child:
+    """A child of a waiting task, as it ended."""
+
     id: str
     status: Status
     output: Any = None
@@ -41,12 +43,12 @@ class Child:
 
 
 CHILDREN = "children"
-# PostgreSQL has no room for more in its index. Whoever waits for more hears the rest later.
+# PostgreSQL has no room for more in its index. Names that do not fit are heard later.
 MAX_AWAITED_TEXT = 2_000
 
 
 class AwaitedSignals(NamedTuple):
-    """Signals to a run or task, and whether the children are waited for as well."""
+    """Signals to a run or task, and whether the task waits for its children as well."""
 
     target: str
     signals: tuple[str, ...]
@@ -54,7 +56,10 @@ class AwaitedSignals(NamedTuple):
 
 
 def write_awaited(target: str, signals: Collection[str], *, children: bool) -> str | None:
-    """`children`, `r_1 go`, or `r_1 ,go,stop,*children`; no name has a comma or a star in it."""
+    """The text of the store: `children`, `r_1 go`, or `r_1 ,go,stop,*children`.
+
+    No name of a signal has a comma or a star in it.
+    """
     if not signals:
         return CHILDREN if children else None
     names = sorted(set(signals))

@@ -1,7 +1,4 @@
-"""The record of one transition, and the fold that gives a row back from its events.
-
-The attempts of a task, read off its events: who had it, when, and how it ended.
-"""
+"""Events: the record of one transition, and the rows and attempts that follow from events."""
 
 from __future__ import annotations
 
@@ -13,6 +10,7 @@ from typing import Any
 from holdfast.model.frozen_record import ReadableRecord
 from holdfast.model.task import Attempt
 
+# Fields of a row that the data of an event sets, where the data names them.
 TASK_FIELDS = (
     "blocked",
     "holds",
@@ -32,6 +30,7 @@ TASK_FIELDS = (
 )
 RUN_FIELDS = ("holds", "budget_usd", "budget_attempts", "deadline")
 
+# The outcome of an attempt, by the type of the event that ended the attempt.
 OUTCOMES = {
     "task.done": "completed",
     "task.failed": "failed",
@@ -65,7 +64,7 @@ class Event(ReadableRecord):
 
 
 def fold_events(events: Iterable[Event]) -> dict[str, Any]:
-    """Everything the events of one run or task say about its row, in order of version."""
+    """The fields of a row, from the events of one run or task in order of version."""
     state: dict[str, Any] = {}
     for event in events:
         folded = RUN_FIELDS if event.task_id is None else TASK_FIELDS
@@ -83,7 +82,7 @@ def fold_events(events: Iterable[Event]) -> dict[str, Any]:
 
 
 def read_outcome(event_type: str | None, data: dict[str, Any]) -> str | None:
-    """How the attempt ended that an event took out of running."""
+    """The outcome of the attempt that an event took out of `running`."""
     if "outcome" in data:
         return str(data["outcome"])
     if event_type == "task.failed" and "lost" in data:
@@ -97,6 +96,7 @@ def read_event_data(text: str | None) -> dict[str, Any]:
 
 
 def read_attempts(events: Iterable[Event]) -> list[Attempt]:
+    """The attempts of a task, from its events."""
     attempts: dict[int, Attempt] = {}
     for event in events:
         if event.task_id is None:
@@ -123,7 +123,7 @@ def read_attempts(events: Iterable[Event]) -> list[Attempt]:
 def add_stops(
     attempts: Iterable[Attempt], stops: Mapping[int, tuple[int, int, int]]
 ) -> list[Attempt]:
-    """Attempts with what was stopped with them: when, how many processes, how many not."""
+    """The attempts with their stops: the time, the processes stopped and the processes left."""
     return [
         _add_stop(each, *stops[each.number]) if each.number in stops else each for each in attempts
     ]

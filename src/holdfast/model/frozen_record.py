@@ -1,7 +1,4 @@
-"""How records look where people print them: times as dates, holds and statuses by name.
-
-Frozen records, made at once where they are made by the thousand.
-"""
+"""Frozen records: the base of records that people read, and a fast way to make one."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ _MOMENTS = frozenset({"at", "scheduled_for", "held_until"})
 
 
 class ReadableRecord:
-    """A record that is read by people as much as by programs; what it does not say is None."""
+    """A record whose repr shows times as dates, holds and statuses by name, without Nones."""
 
     __slots__ = ()
 
@@ -43,7 +40,7 @@ def _describe_field(name: str, value: Any) -> str:  # noqa: ANN401 - whatever a 
 
 
 def describe_moment(microseconds: int) -> str:
-    """A moment as a date and a time in UTC; one that no calendar has, as the number it is."""
+    """A moment as a date and a time in UTC; a moment that no calendar has, as its number."""
     try:
         moment = _EPOCH + timedelta(microseconds=microseconds)
     except OverflowError:
@@ -55,10 +52,11 @@ T = TypeVar("T")
 
 
 def make_record(kind: type[T], values: dict[str, Any]) -> T:
-    """A frozen dataclass with these fields, and the plain defaults of its class for the others.
+    """A frozen dataclass with these fields; the other fields have the plain defaults of the class.
 
-    Its own `__init__` goes around its lock once for each field, and takes many times as long for
-    a wide one. It must have no slots. The values are its own from then on.
+    The `__init__` of a frozen dataclass sets each field through `object.__setattr__`, which takes
+    many times as long for a wide record. The class must have no slots. The record keeps `values`
+    itself: the caller must not change them later.
     """
     record = object.__new__(kind)
     object.__setattr__(record, "__dict__", values)

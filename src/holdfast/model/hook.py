@@ -1,4 +1,4 @@
-"""What follows an end: a hook as it is asked for, as it stands, and the event it is called for."""
+"""Hooks, as a program asks for them and as the store knows them, and the ends that they follow."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ RUN_ENDS = ("run.completed", "run.failed", "run.cancelled")
 TASK_ENDS = ("task.done", "task.failed", "task.cancelled")
 ENDS = (*RUN_ENDS, *TASK_ENDS)
 
-# With a blank, which no name has: no step or function of a program can be taken for a hook.
+# No name contains a blank, so no step or function of a program is taken for a hook.
 HOOK_PREFIX = "hook "
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewHook:
-    """What a program asks for; `about` is the one workflow or task whose ends are meant."""
+    """A hook that a program asks for; `about` names the one workflow or task that it follows."""
 
     name: str
     events: tuple[str, ...]
@@ -37,7 +37,7 @@ class NewHook:
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Hook(ReadableRecord):
-    """A hook as the store knows it; one with a `problem` is passed over by this program."""
+    """A hook as the store knows it; this program skips a hook with a `problem`."""
 
     name: str
     events: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Hook(ReadableRecord):
 class Ended(ReadableRecord):
     """The recorded end of a run, with its workflow, or of a lone task, with its function.
 
-    It has no `seq`, which is the store's own: what ended, and the version, name the event.
+    It has no `seq`, which belongs to the store: the run or task and its version name the event.
     """
 
     type: str
@@ -78,7 +78,7 @@ class Ended(ReadableRecord):
 
 
 def check_ends(events: Collection[str]) -> None:
-    """Refuse what is no end, and none at all."""
+    """Refuse an empty list, and an event that is not the end of a run or task."""
     for event in events:
         if event not in ENDS:
             raise InvalidInput("events", f"{event!r} is no end; one of {', '.join(ENDS)} is")
@@ -87,12 +87,12 @@ def check_ends(events: Collection[str]) -> None:
 
 
 def hook_step(name: str) -> str:
-    """The step of every task that a hook makes: the mark by which they are known."""
+    """The step of every task that a hook makes: the tasks of hooks are known by it."""
     return HOOK_PREFIX + name
 
 
 def hook_name(step: str | None) -> str | None:
-    """The hook that made a task of this step, if one did."""
+    """The name of the hook that made a task of this step, or None."""
     if step is None or not step.startswith(HOOK_PREFIX):
         return None
     return step.removeprefix(HOOK_PREFIX)

@@ -1,4 +1,4 @@
-"""What a value must look like: a part of JSON Schema that is quick to check, and cannot hang."""
+"""JSON Schema: the part of it that is quick to check and cannot hang."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 from holdfast.errors import InvalidInput
 
 Schema = Mapping[str, Any]
-# From the value as a whole down to a part of it: written out only where something does not fit.
+# The way from the whole value to a part of it; written as text only where something does not fit.
 ValuePath = str | tuple["ValuePath", str | int]
 Misfit = tuple[ValuePath, str]
-# The scalars of each enum that was met while one value is checked, by the identity of the enum.
+# The scalars of each enum met during the check of one value, by the identity of the enum.
 EnumScalars = dict[int, frozenset[tuple[bool, object]]]
 MAX_MISFITS = 10
 _SCALARS = (str, int, float, type(None))
@@ -22,7 +22,7 @@ ANNOTATIONS = frozenset({"title", "description", "default", "examples", "format"
 
 
 def find_misfits(schema: Schema, value: object, path: str = "it") -> list[str]:
-    """What is wrong with a value, each with its place; the first few of it."""
+    """The first few reasons why a value does not fit, each with the path of the wrong part."""
     found = islice(_find_misfits(schema, value, path, {}), MAX_MISFITS)
     return [f"{_describe_path(where)} {reason}" for where, reason in found]
 
@@ -78,7 +78,7 @@ def _has_type(schema: Schema, value: object) -> bool:
 
 
 def _needs_check(schema: Schema, value: object) -> bool:
-    """Whether there is more to say of a part than that its type is right, which is all of most."""
+    """Whether a part needs more than the check of its type, which is all that most parts need."""
     return len(schema) > 1 or "type" not in schema or not _has_type(schema, value)
 
 
@@ -98,7 +98,7 @@ def _is_listed(allowed: list[Any], value: object, listed: EnumScalars) -> bool:
 
 
 def _scalar(value: object) -> tuple[bool, object]:
-    """Two of these are equal where `same` says so of their values."""
+    """A key of a scalar: two keys are equal exactly where `is_equal_json` is true of the values."""
     return isinstance(value, bool), value
 
 
@@ -220,7 +220,7 @@ def is_equal_json(one: object, other: object) -> bool:
 
 
 def fill_defaults(schema: Schema, value: Any) -> Any:  # noqa: ANN401 - JSON is any value
-    """A value with the defaults of what it leaves out, and null for what may be null."""
+    """The value with defaults, or nulls where null is allowed, for fields that it leaves out."""
     if isinstance(value, list) and "items" in schema:
         return [fill_defaults(schema["items"], inner) for inner in value]
     if not isinstance(value, dict) or "properties" not in schema:
@@ -237,9 +237,9 @@ def fill_defaults(schema: Schema, value: Any) -> Any:  # noqa: ANN401 - JSON is 
 
 
 def check_input(schema: Schema, given: Any) -> Any:  # noqa: ANN401 - JSON is any value
-    """The input of a run with its defaults; what does not fit is refused by the name of its field.
+    """The input of a run with its defaults; a value that does not fit is refused by its field.
 
-    Nothing at all stands for an input without fields.
+    None stands for an input without fields.
     """
     filled = fill_defaults(schema, {} if given is None else given)
     found = list(islice(_find_misfits(schema, filled, "input", {}), MAX_MISFITS))
@@ -250,7 +250,7 @@ def check_input(schema: Schema, given: Any) -> Any:  # noqa: ANN401 - JSON is an
 
 
 def map_paths(schema: Schema, value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401
-    """A value whose paths, by its schema, are changed: who starts a run makes them absolute."""
+    """The value with each path changed; the schema says which texts are paths."""
     if isinstance(value, str) and schema.get("format") == "path":
         return change(value)
     if isinstance(value, list) and "items" in schema:
@@ -265,9 +265,9 @@ def map_paths(schema: Schema, value: Any, change: Callable[[str], str]) -> Any: 
 
 
 def find_subschema(schema: Schema | None, path: tuple[str, ...]) -> Schema | None:
-    """What is declared at the end of a path; None where nothing is said of it.
+    """The schema at the end of a path; None where nothing is declared there.
 
-    Raises `KeyError` with the names that are there where the path leads to nothing.
+    A path that leads to nothing raises `KeyError` with the wrong part and the names that exist.
     """
     for part in path:
         if schema is None:
@@ -290,6 +290,6 @@ def _find_part(schema: Schema, part: str) -> Schema | None:
 
 
 def describe_kind(value: object) -> str:
-    """The kind of a value, as it is told to people."""
+    """The kind of a value in words for people."""
     named = (words for check, words in TYPES.values() if check(value))
     return next(named, str(value) if isinstance(value, float) else type(value).__name__)

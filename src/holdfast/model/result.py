@@ -1,4 +1,4 @@
-"""What an operation answers: that it happened, or why it did not."""
+"""Results of operations, and the reasons for a refusal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Refusal(StrEnum):
-    """Why a transition changed nothing; the stable codes of the command line and HTTP."""
+    """The reason why a transition changed nothing; a stable code of the command line and HTTP."""
 
     NOT_FOUND = "not_found"
     INVALID_TRANSITION = "invalid_transition"
@@ -26,16 +26,17 @@ class Refusal(StrEnum):
     HELD = "held"
 
 
-# Only who has the token of an attempt can have said so, or whom it was passed on to.
+# Only a holder of the attempt's token can have given the attempt back.
 GIVEN_BACK = "the attempt was given back before"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TransitionResult:
-    """`ok` when it happened, `repeated` when it had happened before; else why not.
+    """The result of a transition: `ok` when it happened, else the `reason` why not.
 
-    What is refused and `repeated` was asked for what is so already.
-    The `detail` says it in words; of a failure, what the step's plan for it made of it.
+    `repeated` says that the transition had happened before; a refusal that is `repeated` asked
+    for a state that already holds. The `detail` says the result in words; the detail of a failure
+    says what the step's `on_failure` did.
     """
 
     ok: bool
@@ -50,13 +51,15 @@ class TransitionResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AdvanceResult:
+    """Whether an advance of a run unblocked tasks, and whether the run has completed."""
+
     advanced: bool
     completed: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Expectation:
-    """Whether a run or task is at the version that was expected; `early` when that may yet come."""
+    """Whether a run or task is at the expected version; `early` when that may still come."""
 
     met: bool
     version: int

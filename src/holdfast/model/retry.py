@@ -1,4 +1,4 @@
-"""How often a task is tried, and how long it waits between two tries."""
+"""Retry policy: the number of attempts of a task, and the delay between two attempts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_SECONDS = 10 * 366 * 86_400
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RetryPolicy:
-    """Two budgets per generation: reported failures, and attempts that vanished."""
+    """Two budgets per generation: attempts that failed, and attempts that vanished."""
 
     max_attempts: int = 3
     max_lost: int = 5

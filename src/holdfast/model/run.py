@@ -1,7 +1,4 @@
-"""One execution of one workflow version.
-
-All that the store knows of one run at one moment, and the one JSON text of it.
-"""
+"""Runs: a run as a caller asks for it, a run as the store knows it, and the JSON record of one."""
 
 from __future__ import annotations
 
@@ -20,10 +17,10 @@ from holdfast.model.workflow.graph import Workflow
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewRun:
-    """A run as it is asked for: which workflow, with what input, under which key.
+    """A run as a caller asks for it: its workflow, its input and its key.
 
-    With a `trace` its events belong to that; otherwise they have a trace of their own.
-    It has as many seconds as its `deadline` says, or else its workflow's, from its start on.
+    Its events belong to the `trace`, or to a trace of their own without one. The run fails when
+    it has not ended `deadline` seconds after its start; without one, its workflow's deadline holds.
     """
 
     workflow: Workflow
@@ -36,7 +33,7 @@ class NewRun:
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Run(ReadableRecord):
-    """A run as it stands; times are microseconds since 1970."""
+    """A run as the store knows it; times are microseconds since 1970."""
 
     id: str
     workflow: str
@@ -52,10 +49,10 @@ class Run(ReadableRecord):
     generation: int
     created_at: int
     finished_at: int | None
-    # Of one that was called: the task that did, and the run at the top of them all.
+    # Of a called run: the task that called it, and the run at the top of the chain of calls.
     parent_id: str | None = None
     root_id: str | None = None
-    # With what was added to it since it began; and when the run fails if it has not ended.
+    # The budget includes what was added since the start; the run fails at its deadline.
     budget: Budget | None = None
     deadline: int | None = None
 
@@ -74,7 +71,7 @@ class CreateResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunRecord:
-    """`called` are the records of all that its steps have called, near or far."""
+    """A run with its tasks and events; `called` holds the records of the runs that it called."""
 
     run: Run
     tasks: tuple[Task, ...]

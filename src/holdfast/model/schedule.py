@@ -1,4 +1,4 @@
-"""When a schedule is due: cron in a time zone, and what becomes of the ticks that were missed."""
+"""Schedules: cron expressions in a time zone, their ticks, and the rule for missed ticks."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from holdfast.model.run import NewRun
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_text
 
-# Of the keys and the actor of what ticks start.
+# The prefix of the keys, and of the actor, of the tasks and runs that ticks start.
 SCHEDULE_PREFIX = "schedule:"
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
-# What an engine that is busy or just starting is late by is not missed.
+# A tick is not missed when a busy or starting engine is late by no more than this.
 GRACE = 60 * SECOND
-# How many ticks of one schedule are fired in one transaction.
+# The most ticks of one schedule that one transaction fires.
 TICKS_AT_ONCE = 100
 MAX_CRON = 200
 
@@ -34,7 +34,7 @@ _FORM = 'write minute, hour, day, month and weekday, as in "0 9 * * 1-5"'
 
 
 class MissedTicks(StrEnum):
-    """What is fired for ticks that nobody was there for: nothing, the newest alone, or each."""
+    """The ticks that are fired after a time without an engine: none, the newest alone, or all."""
 
     SKIP = "skip"
     ONE = "one"
@@ -43,7 +43,7 @@ class MissedTicks(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewSchedule:
-    """A schedule to be kept: what it `starts` at each tick, and the `run` it goes with, if any."""
+    """A schedule as a caller asks for it; with a `run`, the schedule ends when that run ends."""
 
     name: str
     cron: str
@@ -55,9 +55,9 @@ class NewSchedule:
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Schedule(ReadableRecord):
-    """A schedule as it stands: it starts runs of a workflow, or tasks of a function.
+    """A schedule as the store knows it: it starts runs of a workflow, or tasks of a function.
 
-    Times are microseconds since 1970. What only a newer release can read is told as it is kept.
+    Times are microseconds since 1970. A value that only a newer release can read stays as it is.
     """
 
     name: str
@@ -76,20 +76,20 @@ class Schedule(ReadableRecord):
 
     @property
     def paused(self) -> bool:
-        """Whether no tick of it will come until it is resumed."""
+        """Whether the schedule has no tick until it is resumed."""
         return self.next_at is None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DueTicks:
-    """The ticks to fire now, oldest first, and the tick to wait for next, if one is to come."""
+    """The ticks to fire now, oldest first, and the next tick to wait for, if there is one."""
 
     ticks: tuple[int, ...]
     next_at: int | None
 
 
 def check_cron(cron: object, zone: object) -> tuple[str, str]:
-    """Refuse a cron expression or a time zone that cannot be read."""
+    """The cron expression and the time zone, cleaned; refuses either where it cannot be read."""
     text = clean_text("cron", cron, limit=MAX_CRON)
     zone_name = clean_text("zone", zone, limit=MAX_CRON)
     _read_zone(zone_name)
@@ -98,7 +98,7 @@ def check_cron(cron: object, zone: object) -> tuple[str, str]:
 
 
 def first_tick_after(cron: str, zone: str, moment: int) -> int:
-    """The first tick after a moment; a cron that never fires is refused."""
+    """The first tick after a moment; refuses a cron expression that never fires."""
     found = next_tick_after(cron, zone, moment)
     if found is None:
         reason = f"{cron!r} never fires: no day of the next 50 years fits; {_FORM}"
@@ -120,7 +120,7 @@ def ticks_after(cron: str, zone: str, moment: int) -> Iterator[int]:
 
 
 def due_ticks(cron: str, zone: str, missed: MissedTicks, expected: int, now: int) -> DueTicks:
-    """What a schedule does at `now` when the tick it waited for, `expected`, is due."""
+    """The ticks that a schedule fires at `now`, when the tick `expected` is due."""
     if missed is MissedTicks.ALL:
         return _all_due(cron, zone, expected, now)
     newest = _newest_due(cron, zone, expected, now)
@@ -129,7 +129,7 @@ def due_ticks(cron: str, zone: str, missed: MissedTicks, expected: int, now: int
 
 
 def format_tick(moment: int) -> str:
-    """A tick in ISO 8601, as it stands in the key of what it started."""
+    """A tick in ISO 8601, as the keys of the tasks and runs that it starts have it."""
     return _to_datetime(moment).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -147,7 +147,7 @@ def _all_due(cron: str, zone: str, expected: int, now: int) -> DueTicks:
 
 
 def _newest_due(cron: str, zone: str, expected: int, now: int) -> int:
-    """The last tick that is due, by halving: a year of seconds is not walked through."""
+    """The last tick that is due, found by halving: a year of ticks each second is never walked."""
     newest, high, middle = expected, now, expected
     while high - newest >= SECOND:
         tick = next_tick_after(cron, zone, middle)
@@ -160,25 +160,25 @@ def _newest_due(cron: str, zone: str, expected: int, now: int) -> int:
 
 
 def _next_tick(cron: str, where: ZoneInfo, moment: int) -> int | None:
-    # cronsim keeps to times of day for five fields alone, hence they are put on the clock here.
+    # cronsim handles times of day for cron expressions of five fields alone, so this file does.
     find = _next_time_of_day if _is_time_of_day(cron) else _next_on_the_wall
     return find(cron, where, moment)
 
 
 def _is_time_of_day(cron: str) -> bool:
-    """Whether none of the seconds, if there are any, the minutes and the hours has a `*`."""
+    """Whether the seconds (if given), the minutes and the hours have no `*`."""
     return not any("*" in field for field in cron.split()[:-3])
 
 
 def _next_time_of_day(cron: str, where: ZoneInfo, moment: int) -> int | None:
     on_the_wall = _to_datetime(moment).astimezone(where).replace(tzinfo=None, fold=0)
     found = (_first_moment_of(tick, where) for tick in _simulate(cron, on_the_wall))
-    # In the second pass of an hour that comes twice, the wall shows a time of its first again.
+    # In an hour that comes twice, the second pass shows times that the first pass showed.
     return next((tick for tick in found if tick > moment), None)
 
 
 def _first_moment_of(on_the_wall: datetime, where: ZoneInfo) -> int:
-    """When a time of day is: the first time that it comes, or when the clocks have passed it by."""
+    """The first moment of a local time; for a time that clocks skip, the moment of the change."""
     moment = _to_microseconds(on_the_wall.replace(tzinfo=where))
     if _to_datetime(moment).astimezone(where).replace(tzinfo=None, fold=0) == on_the_wall:
         return moment
@@ -186,9 +186,9 @@ def _first_moment_of(on_the_wall: datetime, where: ZoneInfo) -> int:
 
 
 def _next_on_the_wall(cron: str, where: ZoneInfo, moment: int) -> int | None:
-    """By the clock on the wall, from each change of it to the next.
+    """The next tick by local time, searched from each change of the clocks to the next.
 
-    Left to itself cronsim jumps by whole hours, past ticks when a clock changes by half an hour.
+    Alone, cronsim jumps by whole hours and misses ticks where the clocks change by half an hour.
     """
     begin = start = moment
     while True:
@@ -204,7 +204,7 @@ def _next_on_the_wall(cron: str, where: ZoneInfo, moment: int) -> int | None:
 
 
 def _first_change(where: ZoneInfo, begin: int, end: int) -> int | None:
-    """The first moment up to `end` at which the clocks differ from those at `begin`."""
+    """The first moment up to `end` at which the offset to UTC differs from that at `begin`."""
     offset, low = _offset(where, begin), begin
     while low < end:
         high = min(low + DAY, end)
@@ -243,7 +243,7 @@ def _simulate(cron: str, start: datetime) -> CronSim:
 
 
 def _fits_another_month(cron: str, start: datetime) -> bool:
-    """Whether each field can be read, and only the day is in none of the months."""
+    """Whether each field can be read, and only the day fits none of the named months."""
     *before, month, weekday = cron.split() if len(cron.split()) > 1 else (cron, "", "")
     other = " ".join((*before, "*", weekday))
     return _can_be_read(other, start) and _can_be_read(f"0 0 1 {month} *", start)

@@ -1,4 +1,4 @@
-"""Where a task or a run stands in its life, and every move it may make."""
+"""Statuses: the states of tasks and runs, holds, and the tables of allowed transitions."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ RUN_TERMINAL = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCE
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Transition:
-    """One allowed move; `new_generation` says that it starts a new generation."""
+    """One allowed transition; `new_generation` says that it starts a new generation."""
 
     source: str
     target: str

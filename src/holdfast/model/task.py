@@ -1,4 +1,4 @@
-"""A task as it is asked for, as it stands, and as a worker receives it."""
+"""Tasks: a task as a caller asks for it, as the store knows it, and as a worker receives it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class NewTask:
 
     `scheduled_for` is a datetime with a time zone, the same as text in ISO 8601, a number of
     microseconds since 1970, or a duration from now by the database's clock: "2s" or a timedelta.
-    With `plan` it is being planned from the start: it is worked on by children, which are created
-    with it as their `parent`; a `part` is only taken by a plan. Without a `position` it is the last
-    of a plan, else at 0; of two at one place the older comes first. With a `trace` its events
-    belong to that.
+    With `plan` the task is being planned from the start: its children do the work, and are created
+    with it as their `parent`. A `part` must have a plan as its parent. Without a `position` the
+    task is the last of its plan, or at 0 outside of a plan; of two tasks at one position the older
+    comes first. The events of the task belong to the `trace`, where one is given.
     """
 
     title: str
@@ -51,7 +51,7 @@ class NewTask:
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Lease(ReadableRecord):
-    """Who works on a task, and until when unless renewed."""
+    """The worker that has a task, and the time at which its lease ends unless it is renewed."""
 
     owner: str
     expires_at: int
@@ -59,7 +59,7 @@ class Lease(ReadableRecord):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Task(ReadableRecord):
-    """A task as it stands; times are microseconds since 1970, `state` is what a person sees."""
+    """A task as the store knows it; times are microseconds since 1970, `state` is for people."""
 
     id: str
     kind: TaskKind
@@ -108,21 +108,21 @@ class Task(ReadableRecord):
     max_rounds: int = 1
     feedback: Any = None
     question: Any = None
-    # The workflow whose run stands for it: while it waits, `waits_for` is that run.
+    # The workflow that the task calls; while the task waits for the run, `waits_for` is its id.
     calls: str | None = None
-    # When hold `limit` lifts by itself: its own, or that of its agent.
+    # The time at which the hold `limit` ends: of the task itself, or of its agent.
     held_until: int | None = None
-    # Of a group that is looked at while it is open.
+    # Counts of a group that is not done.
     children: int | None = None
     children_done: int | None = None
-    # Whether its verifier is the one that runs, or is next.
+    # Whether the verifier of the task runs, or comes next.
     verifying: bool = False
-    # Of one without a run: whether something that it needs has failed or was cancelled.
+    # Of a task without a run: whether a task that it needs has failed or was cancelled.
     need_lost: bool = False
 
     @property
     def state(self) -> str:
-        """What a person sees; derived, never stored."""
+        """The state that people see; derived, never stored."""
         phase = self.planning_phase if self.status is Status.IDLE else PlanningPhase.NONE
         if self.status is not Status.QUEUED and phase is not PlanningPhase.FINALIZED:
             return self._state_of_status if phase is PlanningPhase.NONE else "planning"
@@ -154,7 +154,7 @@ class Task(ReadableRecord):
 
 
 class AssignmentSource(Protocol):
-    """Where the fields of assignments are read that nobody has asked for yet."""
+    """The port through which an assignment reads its fields when they are first used."""
 
     def read_field(self, row: Mapping[str, Any], name: str) -> Any: ...  # noqa: ANN401 - JSON
 
@@ -169,9 +169,9 @@ _READ_ON_DEMAND = frozenset(
 class Assignment(ReadableRecord):
     """One lease of one task, with the token that every write under it must carry.
 
-    `item` is the value of the nearest loop's item, `feedback` what was said of the work so far:
-    of the task, or of the loop or item it is part of. A worker in the program itself reads its
-    `task` when it is first asked for, as that stands by then; anybody else is given it as claimed.
+    `item` is the value of the item of the nearest loop; `feedback` is about the work so far: about
+    the task, or about the loop or item that it is part of. A worker in the program itself reads
+    `task` at its first use, in its state by then; other workers get the task as it was claimed.
     """
 
     task_id: str
@@ -183,15 +183,15 @@ class Assignment(ReadableRecord):
     timeout: float | None = None
     workflow: str | None = None
     workflow_version: str | None = None
-    # Whether it carries out a step of a workflow, and not a call of a task function.
+    # Whether the task carries out a step of a workflow, and not a call of a task function.
     is_step: bool = False
-    # What it may use, in dollars, where the budget of its run says so.
+    # The dollars that the attempt may use, where the budget of its run limits them.
     usd_per_attempt: float | None = None
-    # The rest is read when it is first asked for: most steps want little of it.
+    # Fields after the token are read at their first use: most steps use few of them.
     token: str = field(repr=False)
-    # Not shown, because to show it may be to ask the store for it.
+    # The repr leaves the task out, because reading it may be a query.
     task: Task = field(repr=False)
-    # Its step, or its title where it has none.
+    # The step of the task, or its title where it has no step.
     name: str
     epoch: int
     payload: Any
@@ -199,7 +199,7 @@ class Assignment(ReadableRecord):
     item: Any
     needs: dict[str, Any]
     feedback: Any
-    # What was said of the task itself.
+    # Feedback about the task itself.
     own_feedback: Any
     work: StepWork | None = None
     source: AssignmentSource = field(repr=False, compare=False)
@@ -214,13 +214,13 @@ class Assignment(ReadableRecord):
             return value
 
     def fields(self) -> Mapping[str, Any]:
-        """The task as the store gave it, for who has no use for a record of it."""
+        """The fields of the task as the store gave them, for callers that need no record."""
         found: Mapping[str, Any] = self.source.read_field(self.row, "fields")
         return found
 
     @property
     def payload_with_context(self) -> Any:  # noqa: ANN401 - JSON is any value
-        """What the step works on, as a worker elsewhere is given it: with what is around it."""
+        """The payload for a worker elsewhere, with the input, item, feedback and outputs."""
         around = {
             "input": self.input,
             "item": self.item,
@@ -240,7 +240,7 @@ class Assignment(ReadableRecord):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Renewal:
-    """One lease to be kept, and how far its work has come."""
+    """One lease to renew, with the progress and the usage of its attempt."""
 
     task_id: str
     token: str = field(repr=False)
@@ -250,7 +250,7 @@ class Renewal:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Completion:
-    """What one attempt gives when it has come to its end well."""
+    """The output of one attempt that succeeded."""
 
     task_id: str
     token: str = field(repr=False)
@@ -260,10 +260,10 @@ class Completion:
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Attempt(ReadableRecord):
-    """The kept record of one lease: who had it and how it ended.
+    """The record of one lease: its owner, and the outcome of its attempt.
 
-    `stopped_at` is when nothing of its command ran any more, where that had to be ended: `stopped`
-    counts the processes, `left` those that could not be ended.
+    Where the command of the attempt had to be ended, `stopped_at` is the time at which that was
+    done, `stopped` counts the processes that were ended, and `left` those that could not be.
     """
 
     task_id: str

@@ -1,4 +1,4 @@
-"""Refuses text and JSON that a store could not keep, naming the field."""
+"""Text: checks of text, names and JSON that a store keeps; an error names the field."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_DEPTH = 100
 MAX_NAME = 200
 MAX_TEXT = 10_000
 
-# Whether it goes in circles is known by then: such a value has no end to its depth.
+# No check for circles: `_check_value` has refused them already, because their depth never ends.
 _encode = json.JSONEncoder(
     ensure_ascii=False,
     check_circular=False,
@@ -49,7 +49,7 @@ def clean_name(field: str, value: object) -> str:
 
 def clean_key(field: str, value: object) -> str:
     text = clean_text(field, value, limit=MAX_NAME)
-    # What is printable has no control characters, and asking that takes no time.
+    # Printable text has no control characters, and `isprintable` is fast.
     control = not text.isprintable() and any(ord(character) < ord(" ") for character in text)
     if not text or text != text.strip() or control:
         raise InvalidInput(field, "must be non-empty, without control characters or outer blanks")
@@ -106,7 +106,7 @@ def _check_nested(
 
 
 def digest(*texts: str) -> str:
-    """A short name of some content; equal content, equal digest."""
+    """A short name of some content; equal contents have equal digests."""
     content = hashlib.sha256()
     for text in texts:
         content.update(text.encode())

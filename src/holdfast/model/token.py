@@ -1,6 +1,6 @@
-"""The secret of one attempt: any server that knows the store's secret can make it again.
+"""Tokens: the secret of one attempt, and the access tokens of a server.
 
-What a bearer token of the server may do, and until when.
+Each process that knows the secret of the store can make the token of an attempt again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 _TOKEN = re.compile(r"([1-9][0-9]{0,9})\.([0-9a-f]{32})\Z")
-# Wherever they stand in a text.
+# Finds the tokens of attempts inside a text.
 TOKEN_PATTERN = re.compile(r"\b[1-9][0-9]{0,9}\.[0-9a-f]{32}\b")
 
 
@@ -23,7 +23,7 @@ def make_token(secret: bytes, task_id: str, attempt: int) -> str:
 
 
 def read_fence(secret: bytes, task_id: str, token: str) -> int | None:
-    """The attempt a token speaks for, or None when it is not this task's token at all."""
+    """The attempt of a token, or None when it is no token of this task."""
     match = _TOKEN.match(token)
     if match is None:
         return None
@@ -42,12 +42,12 @@ def _mac(secret: bytes, task_id: str, attempt: int) -> str:
 
 @lru_cache(maxsize=10)
 def _keyed_mac(secret: bytes) -> hmac.HMAC:
-    """Half the work of every token of a store, done once."""
+    """The keyed part of every token of a store: half of the work, done once."""
     return hmac.new(secret, digestmod="sha256")
 
 
 class Role(StrEnum):
-    """Each may do what its name says: look, steer, work on what it leased, or everything."""
+    """A viewer looks, an operator steers, a worker works on what it leased, an admin may do all."""
 
     VIEWER = "viewer"
     OPERATOR = "operator"
@@ -57,7 +57,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AccessToken:
-    """A token as the store knows it; with `agents`, a worker may serve these alone."""
+    """An access token as the store knows it; with `agents`, its workers may serve these alone."""
 
     name: str
     role: Role
@@ -67,7 +67,7 @@ class AccessToken:
     revoked_at: int | None
 
     def refusal(self, agents: Sequence[str] | None) -> str | None:
-        """Why some agents may not be served with it; None where they may."""
+        """The reason why these agents may not be served with this token, or None."""
         outside = [] if self.agents is None else sorted({*(agents or ())} - {*self.agents})
         if not outside:
             return None
@@ -76,5 +76,5 @@ class AccessToken:
 
 
 def digest_secret(secret: str) -> str:
-    """What is kept of a token: it is random and long, so that nobody finds it from this."""
+    """The digest that the store keeps of a token; tokens are random and too long to be guessed."""
     return hashlib.sha256(secret.encode(errors="replace")).hexdigest()

@@ -1,4 +1,4 @@
-"""W3C trace and span ids: given from outside, or made of what they are about."""
+"""Traces: W3C trace and span ids, given from outside or derived from the ids of tasks and runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SPAN_ID = "[0-9a-f]{16}"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trace:
-    """What a run or a lone task goes on with from whoever asked for it."""
+    """The trace, and the messages behind it, that a run or a lone task continues."""
 
     trace_id: str
     causation_id: str | None = None
@@ -23,7 +23,7 @@ class Trace:
 
 
 def derive_trace_id(root: str) -> str:
-    """The trace of a run or a lone task that nobody gave one."""
+    """The trace id of a run or a lone task that was started without a trace."""
     return _digest("trace", root)[:32]
 
 
@@ -32,12 +32,12 @@ def derive_span_id(message_id: str) -> str:
 
 
 def derive_start_span(root: str) -> str:
-    """The span in which a run or a lone task was asked for."""
+    """The span in which a run or a lone task was started."""
     return derive_span_id(f"start {root}")
 
 
 def derive_message_id(cause: str, kind: str) -> str:
-    """The id of what follows a message: whoever handles that twice sends the same twice."""
+    """The id of a message that follows from a cause; the same cause always gives the same id."""
     return f"{kind}:{_digest('message', f'{cause} {kind}')[:32]}"
 
 

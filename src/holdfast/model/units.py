@@ -1,6 +1,7 @@
-"""Durations and moments as people write them: 90, "1h30m"; a datetime, its text, "2s" from now.
+"""Units: durations, moments and sizes as people write them.
 
-Sizes as people write them: 2GB, 500MB, or a number of bytes.
+A duration is 90 or "1h30m"; a moment is a datetime, its text, or a duration from now such as "2s";
+a size is "2GB", "500MB" or a number of bytes.
 """
 
 from __future__ import annotations
@@ -17,9 +18,12 @@ _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 _MICROSECOND = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# A number of seconds or milliseconds, taken for microseconds, is long before this.
+# Seconds or milliseconds that were passed as microseconds are long before this moment.
 _EARLIEST = (datetime(2001, 1, 1, tzinfo=UTC) - _EPOCH) // _MICROSECOND
 _LATEST = 2**53
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(B|KB|MB|GB|TB)?", re.IGNORECASE)
+_BYTES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_MAX_SIZE = 2**53
 _FORMS = (
     "pass a datetime with a time zone, or its text such as '2030-01-31T09:00+01:00', microseconds "
     "since 1970, or a duration from now such as '2s' or a timedelta"
@@ -41,7 +45,7 @@ def parse_duration(field: str, value: object) -> float:
 
 
 def describe_duration(microseconds: int) -> str:
-    """2h, 1h 30m, 45s; parts of a second only where there is nothing longer."""
+    """A duration in words: 2h, 1h 30m, 45s; fractions only of a duration below one second."""
     whole = timedelta(microseconds=microseconds).total_seconds()
     if 0 < whole < 1:
         return f"{whole:g}s"
@@ -52,7 +56,7 @@ def describe_duration(microseconds: int) -> str:
 
 
 def parse_moment(field: str, value: object, now: Callable[[], int]) -> int:
-    """Microseconds since 1970; a duration counts from `now`, which is then asked."""
+    """Microseconds since 1970; a duration counts from `now()`, which is called only then."""
     told = read_datetime(value) if isinstance(value, str) else value
     if isinstance(told, datetime):
         if told.utcoffset() is None:
@@ -67,7 +71,7 @@ def parse_moment(field: str, value: object, now: Callable[[], int]) -> int:
 
 
 def read_datetime(text: str) -> datetime | None:
-    """The datetime of a text in ISO 8601, where it is one."""
+    """The datetime of a text in ISO 8601, or None for another text."""
     try:
         return datetime.fromisoformat(text.strip())
     except ValueError:
@@ -94,13 +98,8 @@ def _check_range(field: str, moment: int) -> int:
     return moment
 
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(B|KB|MB|GB|TB)?", re.IGNORECASE)
-_BYTES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_MAX_SIZE = 2**53
-
-
 def parse_size(field: str, value: object) -> int:
-    """A number of bytes, from one or from a text with a unit."""
+    """The bytes of a size, from a number or from a text with a unit."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_SIZE:
         return value
     match = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None

@@ -1,7 +1,4 @@
-"""What a verifier says of the work it was shown.
-
-What was said of work so far, as those who do it again are told.
-"""
+"""Verdicts of verifiers, and the feedback that is passed on when work is done again."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from holdfast.errors import InvalidInput
 ACCEPT: Final = "accept"
 REJECT: Final = "reject"
 
-# What a verifier has to give that declares nothing else.
+# The output schema of a verifier that declares no outputs of its own.
 VERDICT_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {
@@ -33,7 +30,7 @@ VERDICT_SCHEMA: Final[Mapping[str, Any]] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """`items` names the places of a loop's items that are meant, counted from 0; none means all."""
+    """A verdict; `items` are the places of the loop items it rejects, from 0; none means all."""
 
     verdict: Literal["accept", "reject"]
     feedback: Any = None
@@ -58,7 +55,7 @@ class Verdict:
 
 
 def read_verdict(output: object) -> Verdict | None:
-    """The verdict in an output, or None where there is none to be found."""
+    """The verdict in an output, or None where the output has none."""
     if not isinstance(output, dict) or output.get("verdict") not in {ACCEPT, REJECT}:
         return None
     items = output.get("items")
@@ -70,7 +67,7 @@ def read_verdict(output: object) -> Verdict | None:
 
 
 def find_items_mistake(items: object, total: int | None = None) -> str | None:
-    """Why `items` are not places of a loop's items; its `total`, where it is known."""
+    """The reason why `items` are not places of the items of a loop with `total` items, or None."""
     if not isinstance(items, Sequence) or isinstance(items, str):
         return f"{items!r} is no list of places, such as [0, 2]"
     for place in items:
@@ -82,12 +79,12 @@ def find_items_mistake(items: object, total: int | None = None) -> str | None:
 
 
 def first_feedback(said: Iterable[str | None]) -> str | None:
-    """The first of what was kept as JSON that says something: null says nothing."""
+    """The first of some JSON texts of feedback that is neither missing nor null."""
     return next((each for each in said if each is not None and each != "null"), None)
 
 
 def describe_feedback(feedback: object) -> object:
-    """What was said; the error of a step that went back, in words as a verifier's are."""
+    """The feedback; the error of a step that went back is turned into words."""
     match feedback:
         case {"type": str(), "message": str(), "traceback": list()}:
             return errors.describe_error(feedback)

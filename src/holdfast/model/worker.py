@@ -1,4 +1,4 @@
-"""A worker as the store knows it: what it offers, and since when it has not been heard of."""
+"""Workers as the store knows them; apart from `task`, because a worker is no part of a task."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ EVICT = "evict"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LiveWorker:
-    """A worker that said so lately; `told` is `drain` or `evict` once somebody wants it to go.
+    """A worker that was seen lately; `told` is `drain` or `evict` once it was asked to go.
 
-    `process` is which process it is, `pausing` why it claims nothing just now.
+    `process` identifies its process; `pausing` is the reason why it claims nothing at the moment.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What a graph's steps give to the workflows that they call, against what those declare."""
+"""Call checks: the inputs that steps give to the workflows they call, against their schemas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _VARIABLE = "{{"
 
 
 def find_bad_calls(steps: tuple[Step, ...], schemas: Mapping[str, Schema | None]) -> Iterator[Flaw]:
-    """What can be told before anything runs; `schemas` are the inputs of the known workflows."""
+    """Flaws that are known before a run; `schemas` are the inputs of the known workflows."""
     for step in all_steps(steps):
         schema = schemas.get(step.calls or "")
         if step.work is not None and schema is not None:
@@ -47,7 +47,7 @@ def _bad_input(step: Step, given: Any, schema: Schema) -> Iterator[Flaw]:  # noq
 
 
 def _bad_value(step: Step, name: str, value: Any, schema: Schema) -> Iterator[Flaw]:  # noqa: ANN401
-    """Of a value that is known by now; what is made from variables is looked at at its start."""
+    """Flaws of a literal value; a value with variables is checked when the called run starts."""
     if not _has_variables(value):
         for reason in json_schema.find_misfits(schema, value, f"input.{name}"):
             yield Flaw(message=f"step {step.id!r}: {reason}", step=step, field=f"input.{name}")

@@ -1,7 +1,4 @@
-"""What a step of a workflow file has its worker do; in an assignment its texts are rendered.
-
-What a workflow file says of the whole workflow, besides its steps.
-"""
+"""Declarations of a workflow file: the work of a step, and the settings of the whole workflow."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from holdfast.model.budget import Budget
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HttpCall:
-    """One request; `body` is JSON, whose texts are templates too."""
+    """One HTTP request; `body` is JSON, whose texts are templates too."""
 
     url: str
     method: str = "POST"
@@ -24,14 +21,15 @@ class HttpCall:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepWork:
-    """At most one of `command`, `http` and `workflow`; with none of them its agent is external.
+    """The work of a step: a command, an HTTP call, a called workflow, or an external task.
 
-    `outputs` is the JSON Schema of what the step declares to give, `env` the variables that its
-    command gets besides those of Holdfast, `input` what the run of a `workflow` is started with:
-    of its `version`, or of the newest that the store knows by then.
+    At most one of `command`, `http` and `workflow` is set; with none of them its agent is external.
+    `outputs` is the JSON Schema of the output that the step declares, `env` the variables that its
+    command gets besides those of Holdfast, `input` the input of the run of the called `workflow`,
+    which has this `version`, or the newest version that the store knows at that time.
 
-    `later` is there in an assignment alone: the texts, by their places (`prompt`, `command.1`,
-    `env.TOKEN`), in which something is left for the worker, in pieces: `finish_work` joins them.
+    Only an assignment has `later`: the texts, by their fields (`prompt`, `command.1`, `env.TOKEN`),
+    in which a part is left for the worker. They are kept in pieces, which `finish_work` joins.
     """
 
     prompt: str | None = None
@@ -47,16 +45,16 @@ class StepWork:
 
     @property
     def external(self) -> bool:
-        """Whether there is nothing that a worker of Holdfast's own could run."""
+        """Whether there is no work that a worker of Holdfast itself could run."""
         return self.command is None and self.http is None and self.workflow is None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkflowDeclarations:
-    """A workflow that has this was read from a file: its texts are templates.
+    """The declarations of a workflow that was read from a file, whose texts are templates.
 
-    `input` is the JSON Schema of what a run is started with, `env` the names of the variables that
-    texts may take from the worker's environment, `agents` what the file says of each.
+    `input` is the JSON Schema of the input of a run, `env` the names of the variables that texts
+    may take from the worker's environment, `agents` the settings of each agent.
     """
 
     input: Mapping[str, Any] | None = None

@@ -1,4 +1,4 @@
-"""One thing that is wrong with a graph: where, what, and what was probably meant."""
+"""Flaws of a graph, with hints; apart from the checks, because all of them import it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from holdfast.model.workflow.step import Step
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Flaw:
-    """`named` is the very word that is wrong, of a `field` of a step; `known` were right there.
+    """One flaw: `named` is the wrong word in a `field` of a step, `known` are the right words.
 
-    Where a part of that word is wrong, it is the `guess`. The hint is looked for when it is asked
-    for, because that takes long among many names.
+    Where only a part of that word is wrong, the part is the `guess`. The hint is computed at its
+    first use, because the search among many names takes long.
     """
 
     message: str
@@ -39,6 +39,6 @@ class Flaw:
 
 
 def suggest(name: str, known: Collection[str]) -> str:
-    """What somebody who wrote a name probably meant."""
+    """A question with the known name nearest to a wrong one; empty where none is near."""
     near = difflib.get_close_matches(name, sorted(known), n=1)
     return f"did you mean {near[0]!r}?" if near else ""

@@ -1,4 +1,4 @@
-"""The definition of a workflow: steps and what each needs, checked whole before it is used."""
+"""Workflow graphs: one immutable version of a named workflow, checked whole before its use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdfast.model.workflow.step_template import find_references, needs_later_v
 
 __all__ = ["MAX_PRIORITY", "MAX_STEPS", "Concurrency", "OnFailure", "Step", "Workflow"]
 
-# How deep workflows may call each other.
+# The greatest depth of workflows that call each other.
 MAX_CALL_DEPTH = 8
 Definition = tuple[str, str, str]
 
@@ -31,9 +31,9 @@ class Workflow:
     steps: tuple[Step, ...]
     concurrency: Concurrency | None = None
     declared: WorkflowDeclarations | None = None
-    # What its steps call, as far as that was known when it was made.
+    # The workflows that its steps call, as far as they were known when this one was made.
     called: tuple[Workflow, ...] = field(default=(), compare=False, repr=False)
-    # Seconds that a run has from its start on, unless its start says otherwise.
+    # Seconds from the start of a run to its deadline, unless the start sets another one.
     deadline: float | None = None
 
     @classmethod
@@ -70,19 +70,19 @@ class Workflow:
 
     @property
     def with_called_workflows(self) -> tuple[Workflow, ...]:
-        """Itself and what its steps call, near or far, as far as that is known."""
+        """The workflow and the known workflows that it calls, directly or through others."""
         return (self, *(each for flow in self.called for each in flow.with_called_workflows))
 
     @cached_property
     def definitions(self) -> frozenset[Definition]:
-        """Name, version and text of what its steps call, near or far."""
+        """Name, version and text of each workflow that it calls, directly or through others."""
         return frozenset(
             (flow.name, flow.version, flow.definition) for flow in self.with_called_workflows[1:]
         )
 
     @cached_property
     def called_by_name(self) -> frozenset[str]:
-        """The workflows that its steps call, near or far, in whichever version is the newest."""
+        """Names of the workflows that it calls by name alone, directly or through others."""
         own = {
             step.work.workflow
             for step in all_steps(self.steps)
@@ -93,7 +93,7 @@ class Workflow:
 
     @cached_property
     def named_inputs(self) -> tuple[tuple[str, Reference], ...]:
-        """What the texts of its steps take from the input, with the step that does."""
+        """The references of its steps' texts to the input, each with the id of its step."""
         return tuple(
             (step.id, reference)
             for step in all_steps(self.steps)
@@ -103,7 +103,7 @@ class Workflow:
 
     @cached_property
     def steps_known_at_start(self) -> tuple[Step, ...]:
-        """The steps whose texts are made of what is known when a run starts."""
+        """The steps whose texts can be rendered when a run starts."""
         return tuple(
             step
             for step in all_steps(self.steps)
@@ -116,5 +116,5 @@ class Workflow:
 
 
 def read_workflow(definition: str) -> Workflow:
-    """The workflow that a definition describes."""
+    """The workflow that the text of a definition describes."""
     return Workflow(**graph_text.read_graph_text(definition))

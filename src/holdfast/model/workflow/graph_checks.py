@@ -1,4 +1,4 @@
-"""Everything that can be wrong with a graph, found before it is used."""
+"""Graph checks: the flaws of a graph, all of them found before the graph is used."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def find_flaws(
     concurrency: Concurrency | None,
     declared: WorkflowDeclarations | None = None,
 ) -> list[Flaw]:
-    """Every flaw of a graph; of its fields first, because the rest builds on them."""
+    """Every flaw of a graph; where fields have wrong types, only these flaws."""
     flaws = _bad_fields(steps)
     if not isinstance(concurrency, Concurrency | None):
         flaws.append(Flaw(message="its concurrency must be a Concurrency"))
@@ -54,7 +54,7 @@ def find_flaws(
 
 
 def _bad_fields(steps: object) -> list[Flaw]:
-    """Fields of a wrong type: nothing else can be said before they are right."""
+    """Flaws of fields with a wrong type, without which no other check can run."""
     if not isinstance(steps, tuple) or not all(isinstance(step, Step) for step in steps):
         return [Flaw(message="its steps must be a tuple of Step")]
     flaws = [
@@ -126,7 +126,7 @@ def _bad_bodies(steps: tuple[Step, ...], outer: tuple[str, ...]) -> list[Flaw]:
     """Flaws in how the steps of one body refer to each other, and of the bodies inside it."""
     names = [step.id for step in steps]
     flaws = [*_bad_needs(steps), *_bad_names(steps)]
-    # Where two have one name, nobody knows which of them is needed.
+    # Where two steps have one name, a need on that name is ambiguous.
     if len({*names}) == len(names):
         flaws += [*_cycles(steps), *_bad_detours(steps)]
     known = frozenset((*outer, *names))
@@ -142,7 +142,7 @@ def _bad_bodies(steps: tuple[Step, ...], outer: tuple[str, ...]) -> list[Flaw]:
 
 
 def _bad_names(steps: tuple[Step, ...]) -> list[Flaw]:
-    """Steps that verify or go back to what is not beside them."""
+    """Flaws of steps that verify, or go back to, a step that is not in their body."""
     beside = {step.id for step in steps}
     flaws = []
     for step in steps:
@@ -167,7 +167,7 @@ def _bad_names(steps: tuple[Step, ...]) -> list[Flaw]:
 
 
 def _bad_subjects(steps: tuple[Step, ...]) -> list[Flaw]:
-    """What no verifier can send back, or two would judge without hearing of each other."""
+    """Flaws of verified steps: approvals, verifiers, and steps with more than one verifier."""
     named = {step.id: step for step in steps}
     flaws = []
     for name, count in Counter(step.verifies for step in steps).items():
@@ -188,7 +188,7 @@ def _bad_subjects(steps: tuple[Step, ...]) -> list[Flaw]:
 
 
 def _bad_detours(steps: tuple[Step, ...]) -> list[Flaw]:
-    """A step can go back only to what it needs, near or far."""
+    """Flaws of steps that go back to a step that they do not need, directly or through others."""
     upstream = Upstream(steps)
     return [
         _flaw(step, "on_failure", f" goes back to {target!r}, which it does not need", target)
@@ -229,7 +229,7 @@ def _bad_needs(steps: tuple[Step, ...]) -> list[Flaw]:
 
 
 def _cycles(steps: tuple[Step, ...]) -> list[Flaw]:
-    """Every circle of needs, each step in one at most; who needs itself is told elsewhere."""
+    """Flaws of circular needs, each step in one circle at most; `_bad_needs` finds self-needs."""
     circling = Upstream(steps).steps_in_cycles
     waiting = {name: needs - {name} for name, needs in circling.items()}
     named = {step.id: step for step in steps}
@@ -246,7 +246,7 @@ def _cycles(steps: tuple[Step, ...]) -> list[Flaw]:
 
 
 def _one_cycle(waiting: dict[str, set[str]]) -> list[str]:
-    """The first circle there is; whatever is met on the way and leads to none is taken out."""
+    """The first circle; steps that lead to no circle are removed from `waiting` on the way."""
     path: list[str] = []
     met: dict[str, int] = {}
     while waiting:

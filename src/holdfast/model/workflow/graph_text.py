@@ -1,4 +1,4 @@
-"""A workflow's graph as one text, which its version is the hash of, and back."""
+"""Graph text: a workflow as one text, whose hash is the version, and the way back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.model.workflow.step import Concurrency, OnFailure, Step
 
 
 class WorkflowFields(Protocol):
-    """A workflow, as far as it is written down."""
+    """The fields of a workflow that its text contains."""
 
     @property
     def name(self) -> str: ...
@@ -91,7 +91,7 @@ def _describe(step: Step) -> dict[str, object]:
 
 
 def _describe_work(work: StepWork) -> dict[str, object]:
-    """Without what it does not say, so that another field later changes no version."""
+    """The work without its empty fields, so that a field added later changes no version."""
     said = {each.name: getattr(work, each.name) for each in fields(StepWork)}
     if work.http is not None:
         said["http"] = _without_empty(asdict(work.http))

@@ -1,4 +1,4 @@
-"""Where a value comes from: the input, a step's output, or the item of a loop."""
+"""References: paths to a value in the input, in the output of a step, or in the item of a loop."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any, Self
 from holdfast.errors import InvalidInput
 
 MOST_NAMED = 20
-# Python reads no number of thousands of digits, and no list is so long.
+# Python refuses to read numbers of thousands of digits, and no list is so long.
 MAX_DIGITS = 18
 ROOTS = ("input", "steps", "item")
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_:/@+-]*")
 
 
 class Unresolved(LookupError):
-    """A reference leads to nothing; says how far it led."""
+    """A reference that leads to nothing; the message says how far it led."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Reference:
 
     @property
     def is_whole_output(self) -> bool:
-        """Whether it is all that a step gave."""
+        """Whether the reference is to the whole output of a step."""
         return self.parts[0] == "steps" and len(self.parts) == len(("steps", "name"))
 
     def resolve(self, variables: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON is any value

@@ -1,4 +1,4 @@
-"""What a run of a workflow file is started with: its input checked and filled, its key told."""
+"""Run input: the input of a run with its defaults, checked, and the concurrency key of the run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.model.workflow.template import Variables
 
 
 def fill_input(workflow: Workflow, given: object) -> Any:  # noqa: ANN401 - JSON is any value
-    """The input with its defaults; refused by the field that does not fit, or is not there."""
+    """The input with its defaults; a field that does not fit or is missing is refused."""
     declared = workflow.declared
     filled = given if declared is None else _fill_declared(declared, given)
     for step, reference in workflow.named_inputs:
@@ -28,7 +28,7 @@ def fill_input(workflow: Workflow, given: object) -> Any:  # noqa: ANN401 - JSON
 
 
 def check_texts(workflow: Workflow, variables: Variables) -> None:
-    """Refuse an input that a step's texts cannot be made of: no worker could be given them."""
+    """Refuse an input from which the texts of a step cannot be rendered."""
     told = {**variables, "feedback": "", "attempt": 0}
     for step in workflow.steps_known_at_start:
         try:
@@ -46,7 +46,7 @@ def _fill_declared(declared: WorkflowDeclarations, given: object) -> Any:  # noq
 
 
 def make_paths_absolute(workflow: Workflow, given: object, folder: str) -> Any:  # noqa: ANN401 - JSON
-    """An input with its defaults, and its paths as they are from a folder."""
+    """The input with its defaults, and its paths made absolute from a folder."""
     filled = fill_input(workflow, given)
     declared = workflow.declared
     if declared is None or declared.input is None:
@@ -55,7 +55,7 @@ def make_paths_absolute(workflow: Workflow, given: object, folder: str) -> Any: 
 
 
 def render_run_key(workflow: Workflow, given: object) -> str | None:
-    """The concurrency key of a run."""
+    """The concurrency key of a run, or None where the workflow has none."""
     limit = workflow.concurrency
     if limit is None or workflow.declared is None:
         return None if limit is None else limit.key

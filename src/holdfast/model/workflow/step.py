@@ -1,7 +1,4 @@
-"""One step of a workflow, as it is written down.
-
-Which steps of a body come before which, for all of them at once.
-"""
+"""Steps: a step of a workflow as it is defined, and the order that the needs of steps give."""
 
 from __future__ import annotations
 
@@ -36,7 +33,7 @@ class Concurrency:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OnFailure:
-    """What becomes of a step that has failed for good; `goto` names the step to begin again at."""
+    """The action after a step failed for good; `goto` begins again at the named step."""
 
     action: FailureAction = "fail"
     step: str | None = None
@@ -45,6 +42,8 @@ class OnFailure:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
+    """A step of a workflow: work, an approval, a call of a workflow, or a loop with its steps."""
+
     id: str
     needs: tuple[str, ...] = ()
     agent: str = "default"
@@ -61,13 +60,13 @@ class Step:
     for_each: Reference | None = None
     parallel: int = 1
     steps: tuple[Step, ...] = ()
-    # Of a workflow file: what its worker is to do. Its texts are templates then.
+    # The work of a step of a workflow file; the texts of such a step are templates.
     work: StepWork | None = None
     title: str | None = None
 
     @property
     def calls(self) -> str | None:
-        """The workflow whose run stands for it."""
+        """The workflow that the step calls, if it calls one."""
         return None if self.work is None else self.work.workflow
 
     @property
@@ -78,16 +77,16 @@ class Step:
 
 
 def all_steps(steps: tuple[Step, ...]) -> Iterator[Step]:
-    """The steps and all those in their bodies."""
+    """The steps, and all steps inside their bodies."""
     for step in steps:
         yield step
         yield from all_steps(step.steps)
 
 
 def effective_needs(steps: tuple[Step, ...]) -> dict[str, tuple[str, ...]]:
-    """What each step of one body needs: of a verified step, whoever verifies it.
+    """The needs of each step of one body, where a need on a verified step is one on its verifier.
 
-    The verifier itself, and the steps it builds on, need the verified step as it is.
+    The verifier itself, and the steps that the verifier needs, still need the verified step.
     """
     needs = {step.id: _own_needs(step) for step in steps}
     judges: dict[str, list[str]] = {}
@@ -112,12 +111,12 @@ def effective_needs(steps: tuple[Step, ...]) -> dict[str, tuple[str, ...]]:
 def _verifiers_to_wait_for(
     name: str, judges: list[str], upstream: dict[str, set[str]]
 ) -> list[str]:
-    """The verifiers that a step has to wait for: not itself, and none that waits for it."""
+    """The verifiers that a step waits for: not itself, and none that waits for the step."""
     return [judge for judge in judges if judge != name and name not in upstream[judge]]
 
 
 def collect_needs(needs: dict[str, tuple[str, ...]], name: str) -> set[str]:
-    """Everything that a step needs, near or far."""
+    """All steps that a step needs, directly or through others."""
     found: set[str] = set()
     waiting = list(needs[name])
     while waiting:
@@ -129,9 +128,9 @@ def collect_needs(needs: dict[str, tuple[str, ...]], name: str) -> set[str]:
 
 
 def output_steps(steps: tuple[Step, ...]) -> frozenset[str]:
-    """The steps of a body whose outputs are its output: the last ones, verifiers aside.
+    """The steps whose outputs are the output of their body: those that no other step needs.
 
-    Whoever needs a verifier needs what that one needs.
+    Verifiers do not count; a need on a verifier counts as a need on the steps that it needs.
     """
     linked = effective_needs(steps)
     judges = {step.id for step in steps if step.verifies is not None}
@@ -152,7 +151,7 @@ def _own_needs(step: Step) -> tuple[str, ...]:
 
 
 class Upstream:
-    """A bit for each step that another needs, near or far; of steps in a circle, all."""
+    """The steps before each step of a body, as a bit mask; a step in a circle has all bits set."""
 
     def __init__(self, steps: tuple[Step, ...]) -> None:
         self.needs = {name: set(needs) for name, needs in effective_needs(steps).items()}
@@ -180,7 +179,7 @@ class Upstream:
 
     @property
     def steps_in_cycles(self) -> dict[str, set[str]]:
-        """The steps that cannot be put in an order, and which of each other they need."""
+        """The steps that have no order, each with those of them that it needs."""
         left = self.needs.keys() - self._before.keys()
         return {name: self.needs[name] & left for name in self.needs if name in left}
 

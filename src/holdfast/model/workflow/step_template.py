@@ -1,4 +1,4 @@
-"""The texts of a step, and the same with every variable in them replaced."""
+"""Step templates: the texts of a step, and the same texts with every variable replaced."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from holdfast.model.workflow.template import (
 )
 
 _LONGEST_DOT_SEGMENT = len("%2e%2e")
-# Far more than the arguments of a command can be.
+# Far more than the operating system allows for the arguments of a command.
 MAX_FINISHED = 4 * MAX_RENDERED
 _LATER_ROOTS = frozenset({"steps", "item", "subject"})
 
 
 def find_texts(step: Step) -> list[tuple[str, str]]:
-    """Every text of a step that may hold variables, with its place."""
+    """Every text of a step that may hold variables, each with its field."""
     found: list[tuple[str, str]] = []
     if step.title is not None:
         found.append(("title" if step.for_each is None else "items.title", step.title))
@@ -49,21 +49,21 @@ def find_texts(step: Step) -> list[tuple[str, str]]:
 
 
 def find_references(step: Step) -> list[Reference]:
-    """Every variable that the texts of a step name."""
+    """The references of all variables in the texts of a step."""
     return [
         each for field, text in find_texts(step) for each in parse_template(field, text).references
     ]
 
 
 def needs_later_values(step: Step) -> bool:
-    """Whether its texts name what is known, or turns out to be missing, only when it may start."""
+    """Whether texts of the step name values that are not known before the step may start."""
     return step.work is not None and any(
         each.root in _LATER_ROOTS for each in find_references(step)
     )
 
 
 def steps_in_texts(step: Step) -> frozenset[str]:
-    """The steps whose outputs its texts are made from."""
+    """The steps whose outputs the texts of a step name."""
     found = find_references(step)
     named = {each.step for each in found if each.step is not None}
     if step.verifies is not None and any(each.root == "subject" for each in found):
@@ -72,13 +72,13 @@ def steps_in_texts(step: Step) -> frozenset[str]:
 
 
 def secrets_in_texts(steps: Iterable[Step]) -> frozenset[str]:
-    """The names of the secrets that the texts of some steps ask for."""
+    """The names of the secrets in the texts of some steps."""
     found = [each for step in steps for each in find_references(step)]
     return frozenset(".".join(each.parts[1:]) for each in found if each.root == "secret")
 
 
 def render_work(work: StepWork, variables: Variables) -> StepWork:
-    """The work as a worker gets it; raises `Unresolved` where a variable leads to nothing."""
+    """The work for a worker, rendered; raises `Unresolved` where a variable leads to nothing."""
     later: dict[str, tuple[str, ...]] = {}
     length = TextLength()
 
@@ -99,7 +99,7 @@ def render_work(work: StepWork, variables: Variables) -> StepWork:
 
 
 def _check_url(template: Template, rendered: str, variables: Variables) -> None:
-    """A value inside of a URL is one part of its path, and never a way out of it."""
+    """Refuse a value that adds a part `.` or `..` to the path of a URL."""
     if _count_dot_segments(rendered) > _count_dot_segments(
         template.text(variables, lambda _: "value").text
     ):
@@ -115,7 +115,7 @@ def _count_dot_segments(url: str) -> int:
 
 
 def try_rendering(step: Step, variables: Variables) -> None:
-    """Raise `Unresolved` when the work or the concurrency key of a step cannot be told."""
+    """Raise `Unresolved` when the work or the concurrency key of a step cannot be rendered."""
     if step.work is not None:
         render_work(step.work, variables)
     if step.concurrency is not None:
@@ -123,10 +123,11 @@ def try_rendering(step: Step, variables: Variables) -> None:
 
 
 def finish_work(work: StepWork, look_up: Callable[[str, str], str]) -> StepWork:
-    """What is left to the worker, filled in: `look_up("env", "HOME")`, `look_up("prompt", "")`.
+    """The work with the worker's own values: `look_up("env", "HOME")`, `look_up("prompt", "")`.
 
-    Only what the workflow itself wrote is replaced: a value that looks like a variable stays text.
-    Raises `Unresolved` where all of it together would be too long: a prompt may stand in it often.
+    Only variables that the workflow itself wrote are replaced: a value that looks like a variable
+    stays text. Raises `Unresolved` where the texts together would be too long, because a long
+    prompt may stand in them many times.
     """
     length = TextLength(most=MAX_FINISHED)
 
@@ -148,7 +149,7 @@ def _split(path: str) -> tuple[str, str]:
 def _change_texts(
     work: StepWork, text: Callable[[str, str], str], inner: Callable[[str, str], Any]
 ) -> StepWork:
-    """The work with each text changed; `inner` are those inside of JSON, and may become values."""
+    """The work with each text changed; `inner` changes texts inside JSON, and may give values."""
     http = work.http
     return replace(
         work,
@@ -180,7 +181,7 @@ def _change_inner(field: str, value: Any, change: Callable[[str, str], Any]) -> 
 
 
 def render_title(step: Step, variables: Variables) -> str | None:
-    """What people read of a task, where the step says it; raises `Unresolved`."""
+    """The title of a task, where its step has one; raises `Unresolved`."""
     said = step.approval if step.title is None else step.title
     if said is None or (step.title is None and step.work is None):
         return said
@@ -188,7 +189,7 @@ def render_title(step: Step, variables: Variables) -> str | None:
 
 
 def render_key(text: str, variables: Variables) -> str:
-    """A concurrency key; one that is too long or holds control characters goes by its digest."""
+    """A concurrency key; the digest stands for a key that is too long or has control characters."""
     rendered = parse_template("concurrency.key", text).text(variables).text
     try:
         return clean_key("concurrency.key", rendered)

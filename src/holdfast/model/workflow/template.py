@@ -1,4 +1,4 @@
-"""Texts with variables in them: `{{ path }}`, and nothing that decides, repeats or calls."""
+"""Templates: texts with variables `{{ path }}`, and no conditions, loops or calls."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from holdfast.errors import InvalidInput
 from holdfast.model.workflow.reference import Reference, Unresolved
 from holdfast.settings import MEBIBYTE
 
-# What the worker alone knows: it stays in a rendered text until the worker fills it in.
+# Only the worker knows these values: the variables stay in a rendered text until it fills them in.
 WORKER_ROOTS = ("env", "secret", "prompt")
 ROOTS = ("input", "run", "steps", "item", "subject", "feedback", "attempt", *WORKER_ROOTS)
 RUN_FIELDS = ("id", "workflow", "key", "branch")
 MAX_VARIABLES = 100
-# Of all texts of a step together: they are made while others wait.
+# The most characters of all texts of a step together: others wait while they are rendered.
 MAX_RENDERED = MEBIBYTE
 
 _VARIABLE = re.compile(
@@ -28,7 +28,7 @@ _SHOWN = 30
 
 
 class SkippedOutput:
-    """What stands for the output of a step that was skipped: whatever is asked of it is null."""
+    """The output of a skipped step: each reference into it gives null."""
 
     def __repr__(self) -> str:
         return "SKIPPED"
@@ -40,7 +40,7 @@ Variables = Mapping[str, Any]
 
 @dataclass(slots=True)
 class TextLength:
-    """How many characters there may be together, and how many there are."""
+    """The characters of some texts together, and the most that they may have."""
 
     most: int = MAX_RENDERED
     taken: int = 0
@@ -54,10 +54,10 @@ class TextLength:
 
 @dataclass(frozen=True, slots=True)
 class RenderedText:
-    """A rendered text; `segments` are there where the worker still has something to fill in.
+    """A rendered text; it has `segments` where the worker still has values to fill in.
 
-    Every second one of them is then the path of what belongs there, and no value was ever looked
-    at for variables.
+    Every second segment is then the path of such a value. Rendered values themselves are never
+    searched for variables.
     """
 
     text: str
@@ -66,7 +66,7 @@ class RenderedText:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InvalidVariable:
-    """What is no variable, and stands where one is wanted."""
+    """Text between braces that is no variable, and the reason."""
 
     written: str
     reason: str
@@ -83,7 +83,7 @@ class Template:
         return tuple(part for part in self.parts if isinstance(part, Reference))
 
     def value(self, variables: Variables, length: TextLength | None = None) -> Any:  # noqa: ANN401 - JSON is any value
-        """What it stands for: exactly one variable keeps its type, anything else is text."""
+        """The value: a template of exactly one variable keeps the type, any other gives text."""
         length = length or TextLength()
         if len(self.parts) == 1 and isinstance(self.parts[0], Reference):
             found = resolve_reference(self.parts[0], variables)
@@ -97,7 +97,7 @@ class Template:
         inside: Callable[[str], str] = str,
         length: TextLength | None = None,
     ) -> RenderedText:
-        """The text; `inside` changes each value that does not stand at its very beginning."""
+        """The text; `inside` changes each value that is not at the very beginning."""
         length = length or TextLength()
         segments: list[list[str]] = [[]]
         shown: list[str] = []
@@ -120,7 +120,7 @@ class Template:
 
 
 def parse_template(field: str, text: str) -> Template:
-    """The template that a text is; what it says wrongly is refused."""
+    """The template of a text; refuses a text with an invalid variable."""
     try:
         return _parse_cached(text)
     except InvalidInput as error:
@@ -145,7 +145,7 @@ def _parse_cached(text: str) -> Template:
 
 
 def scan_template(text: str) -> Iterator[str | Reference | InvalidVariable]:
-    """What a text is made of, in its order, also behind what is wrong in it."""
+    """The parts of a text in order; the scan goes on after an invalid variable."""
     end = 0
     while (start := text.find("{{", end)) >= 0:
         yield text[end:start]
@@ -177,7 +177,7 @@ def _no_variable(text: str, start: int, close: int) -> InvalidVariable:
 
 
 def resolve_reference(reference: Reference, variables: Variables) -> Any:  # noqa: ANN401 - JSON is any value
-    """The value of a variable; of a step that was skipped, null."""
+    """The value of a variable; null for the output of a skipped step."""
     if reference.root not in variables:
         raise Unresolved(f"there is no {reference.root} here")
     if reference.step is not None and variables["steps"].get(reference.step) is SKIPPED:

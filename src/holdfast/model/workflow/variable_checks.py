@@ -1,4 +1,4 @@
-"""Variables that a graph's texts name, against what will be known when they are rendered."""
+"""Variable checks: the variables in the texts of a graph, against the values known by then."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from holdfast.model.workflow.template import (
 _EARLY = ("input", "run", "item")
 _KNOWN = (*_EARLY, "steps")
 _ALL = (*_KNOWN, "subject", "feedback", "attempt")
-# Which variables a text may name, by the beginning of its place.
+# The variables that a text may name, by the beginning of its field.
 ALLOWED = {
     "run.concurrency.key": ("input",),
     "concurrency.key": _EARLY,
@@ -50,7 +50,7 @@ MOST_NAMED = 10
 def find_bad_texts(
     steps: tuple[Step, ...], concurrency: Concurrency | None, declared: WorkflowDeclarations | None
 ) -> list[Flaw]:
-    """What is wrong with the texts of a graph, and with the lists and conditions of a file."""
+    """Flaws in the texts of a graph, and in the lists and conditions of a workflow file."""
     flaws: list[Flaw] = []
     view = _View(declared=declared)
     if declared is not None and concurrency is not None:
@@ -88,12 +88,13 @@ def _condition_and_list(step: Step) -> tuple[tuple[str, Reference], ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class _View:
-    """What a text can see: what the workflow declares, the steps done before it, its item."""
+    """The values that a text can name: declared inputs, steps done before its step, the item."""
 
     declared: WorkflowDeclarations | None
     step: Step | None = None
-    # Every step of the bodies around, and, for each of these, where in it this stands.
+    # Every step of the bodies around the text.
     known: dict[str, Step] = field(default_factory=dict)
+    # The order of each of these bodies, and the step of it that holds the text.
     before: tuple[tuple[Upstream, str], ...] = ()
     in_loop: bool = False
     item: Schema | None = None
@@ -116,7 +117,7 @@ class _View:
             yield from self.check_reference(field, reference)
 
     def _check_each_variable(self, field: str, text: str) -> list[Flaw]:
-        """What is wrong with each variable of a text by itself, and with what is none."""
+        """Flaws of each variable of a text by itself, and of text in braces that is none."""
         flaws: list[Flaw] = []
         for part in islice(scan_template(text), 2 * MAX_VARIABLES):
             if isinstance(part, InvalidVariable):
@@ -167,7 +168,7 @@ class _View:
             yield self._flaw(field, f"{reference} is no list by its declaration", reference)
 
     def _declared_schema(self, reference: Reference) -> Schema | None:
-        """What is declared of a variable; raises `KeyError` where it leads to nothing."""
+        """The declared schema of a variable; raises `KeyError` where it leads to nothing."""
         parts = reference.parts
         match reference.root:
             case "input" if self.declared is not None:
