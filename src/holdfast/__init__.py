@@ -1,21 +1,29 @@
 """Holdfast runs pipelines of agents and long jobs so that no step runs out of order or twice.
 
-The layers, each knowing only those below it:
+The layers, from the top to the bottom; imports go down only:
 
-- `cli`      the command `holdfast`
-- `mcp`      the service as tools of agents, by role
-- `server`   HTTP: one gate, thin routes over the service, long polls, a stream of events
-- `importing` takes over what older programs left: `import_tasks`, `import_runs`; import it by name
-- `api`      functions become tasks and steps: `Holdfast`, `needs`, handles; `api.public` is what
-  `holdfast` itself gives
-- `service`  the one door of every front end: addresses, views, pages, reports
-- `worker`   pulls tasks under leases and runs them: `Worker`, `Context`
-- `bus`      messages: `Consumer`, `SqlBus`, `RedisBus`, `Relay`, notifications; import it by name
-- `engine`   the one writer of state: tasks, runs, the worker's protocol, `why`, `doctor`
-- `definition` reads workflow files into graphs, with a place for each mistake
-- `store`    SQL and nothing else: two drivers, migrations, group commit, hints
-- `model`    what things are: statuses, transitions, graphs, events; pure
-- `errors`, `clock`, `ids`, `logs`, `randomness`, `settings`, `spans`, `threads`, `tracing`
+- `__main__` the command `holdfast` as `python -m holdfast`
+- `cli` the command line
+- `server` HTTP: authentication, routes over the service, long polls, a stream of events
+- `mcp` the service as tools for agents, by role
+- `importing` imports from the databases of older programs; import this package by its name
+- `api` Python functions as tasks and steps: `Holdfast`, `needs`, handles; all names in `public`
+- `service` the commands and queries that every front end uses
+- `worker` the worker, which pulls tasks under leases and runs them: `Worker`, `Context`
+- `bus` messages and notifications over SQL or Redis; import this package by its name
+- `engine` the only writer of state: tasks, runs, the protocol of workers, `why`, `doctor`
+- `definition` workflow files, read into graphs with the position of each mistake
+- `store` SQL for SQLite and PostgreSQL: statements, transactions, migrations, group commit, hints
+- `model` statuses, transitions, graphs and events as pure values
+- `clock` the port for time
+- `ids` ids of tasks and runs, ordered by time
+- `logs` log lines as JSON, each with its run, task and attempt
+- `randomness` the port for randomness
+- `settings` settings of one store and of one project
+- `spans` the tracer for OpenTelemetry
+- `threads` the port for threads, locks and waiting
+- `tracing` the port for spans
+- `errors` the tree of all errors
 """
 
 import importlib as _importlib
@@ -26,7 +34,7 @@ if _typing.TYPE_CHECKING:
     from holdfast.api.public import __all__ as __all__
 
 
-def _bring() -> dict[str, object]:
+def _load_public() -> dict[str, object]:
     public = vars(_importlib.import_module("holdfast.api.public"))
     given = {name: public[name] for name in ("__all__", *public["__all__"])}
     globals().update(given)
@@ -34,9 +42,9 @@ def _bring() -> dict[str, object]:
 
 
 def __getattr__(name: str) -> object:
-    # Not before it is wanted: the command line would wait for what only programs use.
+    # Imported at the first use: the command line does not wait for what only programs use.
     if not name.startswith("_") or name == "__all__":
-        given = _bring()
+        given = _load_public()
         if name in given:
             return given[name]
     message = f"module {__name__!r} has no attribute {name!r}"
@@ -44,5 +52,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    _bring()
+    _load_public()
     return sorted(globals())

@@ -1,4 +1,4 @@
-"""`python -m holdfast` is the command `holdfast`."""
+"""The command `holdfast` as `python -m holdfast`; Python requires a module of this name."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Time as a port: the wall clock, a clock that counts suspend, and a hand-moved one."""
+"""Clock: the port for time, the clock of the system, and a clock that tests move by hand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MICROSECONDS = 1_000_000
 class Clock(Protocol):
     @property
     def manual(self) -> bool:
-        """Whether the database has to be told the time before each statement."""
+        """Whether the time must be passed to the database before each statement."""
 
     def now(self) -> int:
         """Microseconds since the epoch, by the wall clock."""
@@ -43,7 +43,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """Moves only when told to; whoever sleeps on it moves it."""
+    """A clock that moves only by `advance`, `set` and `sleep`."""
 
     manual = True
 

@@ -1,13 +1,13 @@
-"""Every error Holdfast raises, on one screen.
+"""Errors: every error that Holdfast raises, on one screen.
 
 A refused transition is not an error: it is a `TransitionResult` with a reason.
 
 HoldfastError
 ├── InvalidInput          what a caller passed cannot be accepted; names the field
-│   ├── InvalidNow        the same, because of how something stands that it names
-│   ├── TooMuchKept       an attempt or its run has as many effects and artifacts as it may
+│   ├── InvalidNow        the same, because of the present status of something that it names
+│   ├── TooMuchKept       an attempt or its run has as many effects and artifacts as it may have
 │   └── InvalidDefinition a workflow's graph cannot run; names every mistake
-│       └── InvalidFile   the same of a file, each mistake with its place
+│       └── InvalidFile   the same of a file, each mistake with its position
 │           ├── InvalidWorkflowFile  of a workflow file
 │           └── InvalidProjectFile   of the settings in holdfast.yaml
 ├── NotFound              no run or task has that id, no schedule that name
@@ -20,7 +20,7 @@ HoldfastError
     ├── StoreGone         the store's file was removed or replaced while it was open
     ├── StoreUnreachable  the database does not answer
     ├── StoreUnwritable   no room, or no leave, to write the database or a file beside it
-    ├── UnknownOutcome    a COMMIT whose fate the database could not tell
+    ├── UnknownOutcome    a COMMIT whose outcome the database could not tell
     ├── NotTrusted        a home or its settings may be another's; says how to trust it
     ├── SchemaTooNew      the schema was made by a newer Holdfast
     ├── SchemaDamaged     an applied migration is not the one in the code
@@ -41,8 +41,8 @@ class HoldfastError(Exception):
     """The root of every error Holdfast raises on purpose."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        # An error takes what its message is made of, and would be given the message again: whoever
-        # waits for another process, as a pool of them does, could not read what was raised there.
+        # Pickle would call the class with the message, but the class takes parts of the message:
+        # without this a pool of processes could not read an error that one of them raised.
         return _remake_error, (type(self), self.args), self.__dict__
 
 
@@ -51,7 +51,7 @@ def _remake_error(kind: type[HoldfastError], args: tuple[object, ...]) -> Holdfa
 
 
 class InvalidInput(HoldfastError):
-    """What a caller passed cannot be accepted: `field` names it, `reason` says why."""
+    """A caller passed something that cannot be accepted: `field` names it, `reason` says why."""
 
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(f"{field}: {reason}")
@@ -60,7 +60,7 @@ class InvalidInput(HoldfastError):
 
 
 class InvalidNow(InvalidInput):
-    """What was passed would be accepted if what it names did not stand at `status`."""
+    """A caller passed something that is refused only because of the present `status` it names."""
 
     def __init__(self, field: str, reason: str, status: str) -> None:
         super().__init__(field, reason)
@@ -90,12 +90,12 @@ class Mistake:
     source: str = ""
 
     def told(self) -> dict[str, int | str]:
-        """For programs: the place, what is wrong, and the hint, which may be empty."""
+        """The mistake for programs: its position, its message, and its hint, which may be empty."""
         position: dict[str, int | str] = {"line": self.line, "column": self.column}
         return position | {"message": self.message, "hint": self.hint}
 
     def shown(self, name: str) -> str:
-        """For people: the place, what is wrong, the line with a caret under it, and the hint."""
+        """The mistake for people: position, message, the line with a caret under it, and hint."""
         long = len(self.source) > SHOWN_WIDTH
         start = max(0, self.column - 1 - SHOWN_WIDTH // 2) if long else 0
         line = self.source[start : start + SHOWN_WIDTH]
@@ -107,7 +107,7 @@ class Mistake:
 
 
 class InvalidFile(InvalidDefinition):
-    """A file cannot be used; `found` has every mistake, each with its place."""
+    """A file cannot be used; `found` has every mistake, each with its position."""
 
     def __init__(self, name: str, found: Sequence[Mistake]) -> None:
         hints = [f"; {each.hint}" if each.hint else "" for each in found]
@@ -125,7 +125,7 @@ class InvalidFile(InvalidDefinition):
 
 
 class InvalidWorkflowFile(InvalidFile):
-    """A workflow file cannot be used; `found` has every mistake, each with its place."""
+    """A workflow file cannot be used; `found` has every mistake, each with its position."""
 
 
 class InvalidProjectFile(InvalidFile):
@@ -151,7 +151,7 @@ _ANOTHER_BODY = (
 
 
 class KeyConflict(HoldfastError):
-    """The key stands for something else already; `existing` is the id of what it stands for."""
+    """The key belongs to another task or run already; `existing` is the id of that one."""
 
     def __init__(
         self, key: str, existing: str, advice: str = _ANOTHER_BODY, *, kind: str = "key"
@@ -162,7 +162,7 @@ class KeyConflict(HoldfastError):
 
 
 class TaskFailed(HoldfastError):
-    """The awaited task or run ended without a result: its `status`, its `error`, and the `step`."""
+    """The awaited task or run ended without a result; `step` is where it failed, if known."""
 
     def __init__(
         self, identifier: str, status: str, error: object, step: str | None = None
@@ -182,7 +182,7 @@ def summarize_error(error: object) -> str:
 
 
 def describe_error(error: object) -> str:
-    """The error of an attempt: its type and its message, or the last word of its verifier."""
+    """The error of an attempt: its type and its message, or the last feedback of its verifier."""
     match error:
         case {"type": kind, "message": message} | {"code": kind, "message": message}:
             return f"{kind}: {message}" if message else str(kind)
@@ -194,7 +194,7 @@ def describe_error(error: object) -> str:
 
 
 def _to_text(value: object) -> str:
-    """Text as it is, and anything else as the JSON that it was said in."""
+    """Text as it is, and any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
@@ -207,7 +207,7 @@ class WrongThread(HoldfastError):
 
 
 class BusUnreachable(HoldfastError):
-    """The bus does not answer; what was published may or may not be there: publish it again."""
+    """The bus does not answer; a published message may or may not be there: publish it again."""
 
 
 class StoreError(HoldfastError):
@@ -217,32 +217,32 @@ class StoreError(HoldfastError):
 class StoreGone(StoreError):
     """The file of a SQLite store was removed or replaced while it was open; open it anew.
 
-    Nothing more is acknowledged. `saved` is the file with all that was, None where none could be
+    Nothing more is acknowledged. `saved` is a file with all the data, None where no file could be
     written.
     """
 
-    def __init__(self, told: str, saved: Path | None = None) -> None:
-        super().__init__(told)
+    def __init__(self, message: str, saved: Path | None = None) -> None:
+        super().__init__(message)
         self.saved = saved
 
 
 class StoreUnreachable(StoreError):
-    """The database does not answer; what was asked has not happened."""
+    """The database does not answer; the operation has not happened."""
 
 
 class StoreBusy(StoreUnreachable):
-    """Others held the database for longer than a caller waits; ask again."""
+    """Other transactions held the database for longer than a caller waits; ask again."""
 
 
 class StoreUnwritable(StoreError):
-    """The database, or a file beside it, cannot be written; what was asked has not happened."""
+    """The database, or a file beside it, cannot be written; the operation has not happened."""
 
     def __init__(self, path: object, reason: object) -> None:
         super().__init__(f"{path} cannot be written: {reason}; make room there, and ask again")
 
 
 class UnknownOutcome(StoreError):
-    """A commit whose fate the database could not tell: look before you ask again."""
+    """A commit whose outcome the database could not tell: look before you ask again."""
 
 
 class NotTrusted(StoreError):

@@ -1,4 +1,4 @@
-"""Time-ordered ids: a prefix, ten characters of milliseconds, ten of chance."""
+"""Ids of tasks and runs: a prefix, ten characters of milliseconds and ten random ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WorkerName = NewType("WorkerName", str)
 
 
 class Identified(Protocol):
-    """What has the id of a task or run: a handle, or the record of one."""
+    """A handle or a record, with the id of a task or run."""
 
     @property
     def id(self) -> str: ...
@@ -27,7 +27,7 @@ class Identified(Protocol):
 AnyId = str | Identified
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-# Bytes of chance for one millisecond, and for how many it is drawn.
+# The random bytes for one millisecond, and the milliseconds that one draw serves.
 CHANCE_BYTES, DRAWS_AT_ONCE = 7, 64
 # The bits of an id's last four characters.
 LOW_BITS = 20
@@ -40,13 +40,13 @@ _SHAPE = re.compile(rf"[rt]_[0-7][{ALPHABET}]{{19}}")
 
 
 class TaskIdSource(Protocol):
-    """Where the ids of tasks come from."""
+    """A source of ids of tasks."""
 
     def task(self) -> TaskId: ...
 
 
 class DrawnIds:
-    """Ids that were drawn at once: each by itself costs a lock, and often a call of the system."""
+    """Ids that were drawn together: a draw costs a lock, and often a call of the system."""
 
     def __init__(self, drawn: Iterable[TaskId]) -> None:
         self._drawn = iter(drawn)
@@ -82,7 +82,7 @@ class Ids:
         return self._next("s_", 1)[0]
 
     def draw_task_ids(self, count: int) -> DrawnIds:
-        """As many ids of tasks, for one who makes them one by one."""
+        """A source of `count` ids of tasks, for a caller that makes tasks one by one."""
         return DrawnIds(self.tasks(count))
 
     def _next(self, prefix: str, count: int) -> list[str]:
@@ -95,7 +95,7 @@ class Ids:
             time = self._time
         if count == 1 or first >> LOW_BITS != last >> LOW_BITS:
             return [prefix + time + _encode(chance) for chance in range(first, last + 1)]
-        # All but their ends is the same.
+        # The ids differ only in their last four characters.
         head, pairs = prefix + time + _encode(first)[:-4], _PAIRS
         return [
             head + pairs[chance >> 10 & 1023] + pairs[chance & 1023]
@@ -103,7 +103,7 @@ class Ids:
         ]
 
     def _begin_millisecond(self, millisecond: int) -> None:
-        # A child of a fork is not to go on with what its parent drew.
+        # A forked child must not use what its parent drew.
         if not self._chances or fork_generation() != self._process:
             self._chances = self._draw_chances()
         self._process = fork_generation()
@@ -112,9 +112,9 @@ class Ids:
         self._chance = self._chances.pop()
 
     def _draw_chances(self) -> list[int]:
-        """Chance for so many milliseconds: to ask the system for each gives up the interpreter."""
+        """Random numbers for many milliseconds: a call of the system gives up the interpreter."""
         drawn = self._randomness.token_bytes(CHANCE_BYTES * DRAWS_AT_ONCE)
-        # 49 bits of the 50: however many follow within one millisecond, they cannot run out.
+        # 49 of the 50 bits: the ids that follow within one millisecond cannot run out.
         return [
             int.from_bytes(drawn[place : place + CHANCE_BYTES], "big") >> 7
             for place in range(0, len(drawn), CHANCE_BYTES)
@@ -133,12 +133,12 @@ def _encode(value: int) -> str:
 
 
 def first_id(prefix: str, moment: int) -> str:
-    """What the ids of a kind that were made before a moment, in microseconds, are less than."""
+    """The bound below which all ids with a prefix are that were made before a moment."""
     return prefix + _encode(max(0, moment // 1000))
 
 
 def id_of(what: Any) -> Any:  # noqa: ANN401 - what is no id is refused where it is read
-    """The id of a handle, of a task or a run; an id is its own."""
+    """The id of a handle, a task or a run; an id is returned as it is."""
     return what if isinstance(what, str) else getattr(what, "id", what)
 
 

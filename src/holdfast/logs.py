@@ -1,4 +1,4 @@
-"""What is logged as lines of JSON, each with the run, task and attempt that it is about."""
+"""Logs: log lines as JSON, each with the run, task and attempt that it is about."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ LogFields = Mapping[str, str | int | None]
 class Subject(Protocol):
     @property
     def about(self) -> LogFields:
-        """What a line of the log says of it."""
+        """The fields of a log line about the subject."""
 
 
 _subject: ContextVar[Subject | None] = ContextVar("holdfast_log_subject", default=None)
 
 
 def set_log_subject(subject: Subject) -> None:
-    """Have all that is logged in this context, from now on, be about something."""
+    """Make a subject the one of all later log lines in this context."""
     _subject.set(subject)
 
 
@@ -45,7 +45,7 @@ class JsonLogFormatter(logging.Formatter):
 
 
 def _find_fields(record: logging.LogRecord) -> LogFields:
-    """What a record is about: something that it names, or else what it was logged in."""
+    """The fields of the first argument with a subject, or else of the subject of the context."""
     named = record.args if isinstance(record.args, tuple) else ()
     for each in named:
         about = getattr(each, "about", None)

@@ -1,4 +1,4 @@
-"""Randomness as a port, so that a seed can stand in for the operating system."""
+"""Randomness: a port, so that a seed can stand in for the operating system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every knob of one store and its engine, with its default; durations are seconds."""
+"""Settings of one store and of one project, each with its default; durations are seconds."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ LEAST_DISK = 2_000_000_000
 DAY = 86_400.0
 COUNTS = ((1, 2**31 - 1), f"1 and {2**31 - 1}")
 SECONDS = ((0.000_001, 10 * 366 * 86_400.0), "a microsecond and ten years")
-# A store that is busy answers hardly sooner, and every lease would run out.
+# A busy store hardly answers sooner, and every lease would run out.
 LEAST_RENEWAL = 0.02
-# So that a lease holds when some renewals come late.
+# Renewals in the time of one lease, so that it holds when some renewals come late.
 RENEWALS = 5
 
 
@@ -67,7 +67,7 @@ class Settings:
             if isinstance(each.default, int) and not isinstance(value, int):
                 raise InvalidInput(each.name, f"must be a whole number, not {value}")
             (least, most), words = COUNTS if isinstance(each.default, int) else SECONDS
-            # Written so that it is not true of what is no number.
+            # `not least <= value` is true of NaN too, so NaN is refused.
             if not least <= value <= most:
                 raise InvalidInput(each.name, f"must be between {words}, not {value}")
         if self.renewal < LEAST_RENEWAL:
@@ -78,7 +78,7 @@ class Settings:
             raise InvalidInput("renewal", reason)
 
 
-# What the environment may say, for the page that lists it; a test holds it against the sources.
+# The variables of the environment, for the page that lists them; a test compares the sources.
 VARIABLES = {
     "HOLDFAST_DB": "the store, before what `holdfast.yaml` says",
     "HOLDFAST_HOME": "the folder that is used instead of `.holdfast`",
@@ -91,7 +91,7 @@ VARIABLES = {
     "HOLDFAST_LOG_JSON": "1 has `serve`, `up` and `worker` log lines of JSON",
     "HOLDFAST_SECRETS": "the file of a worker's secrets",
 }
-# What a command finds set that a worker runs.
+# The variables that a worker sets for its commands.
 COMMAND_VARIABLES = {
     "HOLDFAST_TASK": "its task",
     "HOLDFAST_RUN": "its run",
@@ -111,7 +111,7 @@ COMMAND_VARIABLES = {
 
 @dataclass(frozen=True, kw_only=True)
 class KeepTimes:
-    """How long what has ended is kept."""
+    """The times for which worktrees, logs and ended runs are kept."""
 
     worktrees: float = 3 * DAY
     logs: float = 14 * DAY
@@ -120,7 +120,7 @@ class KeepTimes:
 
 @dataclass(frozen=True, kw_only=True)
 class ProjectSettings:
-    """What the `holdfast.yaml` of a `folder` says, for the command line and its workers.
+    """The settings in the `holdfast.yaml` of a `folder`, for the command line and its workers.
 
     - `database`: the store, a path of it from that folder
     - `functions`, `agents`: how many steps a worker runs at once, of a program and without one

@@ -1,4 +1,4 @@
-"""Spans by the SDK of OpenTelemetry; imported only where traces are wanted."""
+"""Spans: the tracer for the SDK of OpenTelemetry; imported only where traces are wanted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, Status, StatusCod
 from holdfast.tracing import Span, SpanIdentity
 
 NANOSECONDS = 1_000
-# The ids of the span that is made next, where they are known before.
+# The ids of the next span, where they are known before the span begins.
 _wanted: ContextVar[SpanIdentity | None] = ContextVar("holdfast_wanted_span", default=None)
 
 
@@ -44,7 +44,7 @@ class _ActiveSpan:
 
 
 class OpenTelemetryTracer:
-    """Sends spans to an exporter in the background; what is left is sent when the process ends."""
+    """A tracer that sends spans in the background, and the rest when the process ends."""
 
     def __init__(self, exporter: SpanExporter) -> None:
         named = {} if "OTEL_SERVICE_NAME" in os.environ else {"service.name": "holdfast"}
@@ -86,7 +86,7 @@ class OpenTelemetryTracer:
             _wanted.reset(before)
 
     def _context_above(self, span: Span) -> Context:
-        """What a span is below; whether a trace is sampled is the same in every process."""
+        """The context above a span; the sampler decides alike for a trace in every process."""
         identity = span.identity
         if identity.parent_id is None:
             return Context()
@@ -99,5 +99,5 @@ class OpenTelemetryTracer:
 
 
 def make_tracer() -> OpenTelemetryTracer:
-    """To wherever the OTEL_* variables say."""
+    """The tracer that exports to the address in the OTEL_* variables."""
     return OpenTelemetryTracer(OTLPSpanExporter())

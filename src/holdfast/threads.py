@@ -1,6 +1,6 @@
-"""Threads, locks and waiting as a port, so that a simulator can decide who runs next.
+"""Threads: a port for threads, locks and waiting, so that a simulator can decide which runs next.
 
-Which process this is, told by the forks on the way to it: to ask the system takes longer.
+The number of forks before this process tells processes apart, faster than the system could.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from contextlib import AbstractContextManager
 from math import inf
 from typing import Protocol
 
-# How long a thread that computes may keep the interpreter from one that wants it: Python's own
-# default, and as long as a thread that comes back from the store should have to wait.
+# Seconds for which a computing thread may keep the interpreter from others: the default of Python,
+# and the interval of Holdfast, for which a thread that comes back from the store waits.
 DEFAULT_SWITCH_INTERVAL = 0.005
 SWITCH_INTERVAL = 0.0005
 
@@ -51,7 +51,7 @@ class Condition(AbstractContextManager[bool, None], Protocol):
 
 
 class Flag:
-    """Something that comes true once and that nobody waits for: cheaper than an event."""
+    """A flag that is set once and that no thread waits for: cheaper than an event."""
 
     __slots__ = ("_set",)
 
@@ -76,16 +76,16 @@ class Threads(Protocol):
 
 
 def is_program_ending() -> bool:
-    """Whether the interpreter is shutting down, and refuses threads and executors to everyone."""
-    # The flag comes first, before the executors are joined; the rest is public but later.
+    """Whether the interpreter is shutting down, and refuses new threads and executors."""
+    # `_SHUTTING_DOWN` is set before the executors are joined; the public sign comes later.
     begun: bool | None = getattr(threading, "_SHUTTING_DOWN", None)
     return not threading.main_thread().is_alive() if begun is None else begun
 
 
 def shorten_switch_interval() -> None:
-    """Let no thread that computes keep the writer waiting at each of its statements.
+    """Keep computing threads from delaying the writer at each of its statements.
 
-    What the program itself has chosen stands.
+    An interval that the program itself has chosen stands.
     """
     if sys.getswitchinterval() == DEFAULT_SWITCH_INTERVAL:
         sys.setswitchinterval(SWITCH_INTERVAL)
@@ -93,7 +93,7 @@ def shorten_switch_interval() -> None:
 
 class SystemThreads:
     def start(self, name: str, target: Callable[[], None]) -> RunningThread:
-        # Daemons: a loop that hangs in a driver must not keep a finished program alive.
+        # Daemon threads: a loop that hangs in a driver must not keep a finished program alive.
         thread = threading.Thread(name=name, target=target, daemon=True)
         thread.start()
         return thread
@@ -109,10 +109,10 @@ class SystemThreads:
 
 
 class PollingLoop:
-    """A thread that looks again and again: after each pause, or sooner when it is kicked.
+    """A thread that calls `look` again after each pause, or sooner after `kick`.
 
-    `look` does what is due now and gives the pause in seconds, or None to end. However often it is
-    kicked, it lets the seconds of `rest` pass between two looks.
+    `look` does what is due and returns the pause in seconds, or None to end the thread. At least
+    `rest()` seconds pass between two calls, however often `kick` is called.
     """
 
     def __init__(
@@ -169,5 +169,5 @@ os.register_at_fork(after_in_child=_note_fork)
 
 
 def fork_generation() -> int:
-    """A number that no process has in common with those it was forked from."""
+    """A number that differs between a process and all processes that it was forked from."""
     return _generation
