@@ -1,1 +1,20 @@
-"""Workflow files: YAML or JSON text, read into the graph of the model, with places for mistakes."""
+"""Workflow files and `holdfast.yaml`: YAML or JSON, read with the position of each mistake.
+
+Imports: project_file, workflow_file → steps, text_file → composer, schema, values → lexer, types →
+findings → called_files, diagram, keys, nodes.
+
+- `called_files` workflows in files beside the file that calls them
+- `composer` nodes built from the tokens of a text, within bounds
+- `diagram` the graph of a workflow as lines of plain text
+- `findings` the mistakes found in one file
+- `keys` the table of all keys of a workflow file
+- `lexer` tokens of a YAML or JSON text
+- `nodes` values of a file with their positions
+- `project_file` the settings in `holdfast.yaml`
+- `schema` the table of keys as a JSON Schema, and as a page
+- `steps` the steps of a file, and the settings of their agents
+- `text_file` the text of a file, and the nodes in it
+- `types` types of inputs and outputs, in short forms or JSON Schema
+- `values` values of keys, read by their kinds
+- `workflow_file` a workflow file read into a workflow
+"""

@@ -1,4 +1,4 @@
-"""The workflows that a file calls, where their files stand beside it."""
+"""Called files: the workflows that a file calls, read from the files beside it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ReadWorkflow = Callable[[Path, "CalledFiles"], Workflow]
 
 
 class UncallableWorkflow(Exception):
-    """A file that is there, and cannot be called; `hint` is what to do about it."""
+    """A file that exists but cannot be called; `hint` says what to do."""
 
     def __init__(self, reason: str, hint: str = "") -> None:
         super().__init__(reason)
@@ -23,16 +23,16 @@ class UncallableWorkflow(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class CalledFiles:
-    """Reads each file once; `way` are the files that led here, the first one first."""
+    """The called workflows, each file read once; `files_above` are its callers, outermost first."""
 
     read: ReadWorkflow
     files_above: tuple[Path, ...]
     known: dict[Path, Workflow] = field(default_factory=dict)
-    # By how deep they were called too: what is too deep there may not be elsewhere.
+    # By depth too: a file that is too deep on one way may not be too deep on another.
     failed: dict[tuple[Path, int], UncallableWorkflow] = field(default_factory=dict)
 
     def find(self, name: str) -> Workflow | None:
-        """The workflow of that name; None where no file of that name is there."""
+        """The workflow in the file of that name beside the caller; None without such a file."""
         for suffix in SUFFIXES:
             path = self.files_above[-1].parent / f"{name}{suffix}"
             if path.is_file():

@@ -1,4 +1,4 @@
-"""Builds the values of a file from its pieces, within bounds that no file can talk it out of."""
+"""Composer: builds nodes from the tokens of a file, within fixed bounds of depth and size."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MERGE = "<<"
 
 @dataclass(slots=True)
 class _OpenCollection:
-    """A list or mapping that has begun; of a mapping, the key that waits for its value."""
+    """A list or mapping that has begun; in a mapping, `key` waits for its value."""
 
     token: Token
     nodes: list[FileNode] = field(default_factory=list)
@@ -29,7 +29,7 @@ class _OpenCollection:
 
 
 class Composer:
-    """`repeated` are the second times that a key was met in one mapping, and the first."""
+    """Builds the top node; `repeated` has each key given twice, with its second and first mark."""
 
     def __init__(self) -> None:
         self.repeated: list[tuple[str, Mark, Mark]] = []
@@ -87,7 +87,7 @@ class Composer:
         return found
 
     def _add(self, token: Token, node: FileNode, size: int) -> None:
-        """Put a finished value where it belongs; an alias counts as all that it stands for."""
+        """Add a finished node to what is open; an alias counts as all nodes that it stands for."""
         self._count += size if token.kind == "alias" else 1
         if self._count > MAX_NODES:
             raise UnreadableValue(token.mark, f"more than {MAX_NODES} values; split the workflow")

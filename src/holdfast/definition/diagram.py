@@ -1,4 +1,4 @@
-"""A workflow's graph as lines of plain text: order, joins, loops, verifiers, ways back."""
+"""Diagram: the graph of a workflow as lines of plain text, with joins, loops and verifiers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LONGEST = 60
 
 
 def draw_workflow(workflow: Workflow) -> list[str]:
-    """One line for each step below the name; what is not in the order of the lines says so."""
+    """The name, and a line for each step; a step out of the order of lines says its needs."""
     width = max(len(step.id) for step in all_steps(workflow.steps))
     limit = workflow.concurrency
     shown = "" if limit is None else f"  at most {limit.limit} of {limit.key}"

@@ -1,4 +1,4 @@
-"""The mistakes found so far in one file, and the way from a word to its place."""
+"""Findings: the mistakes found in one file, and the search for the position of a word."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Hint = str | Callable[[], str]
 
 
 class UnreadableValue(Exception):
-    """Something that is not what is wanted at its place: a value, or all the text from there on."""
+    """A value that cannot be read, or text that cannot be read from a mark on."""
 
     def __init__(self, mark: Mark, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -23,7 +23,7 @@ class UnreadableValue(Exception):
 
 
 class Findings:
-    """Hints are looked for last, and for as many mistakes as are told."""
+    """The mistakes of a file; hints are computed at the end, and only for the mistakes shown."""
 
     def __init__(self, name: str, text: str, kind: type[InvalidFile] = InvalidWorkflowFile) -> None:
         self.name = name
@@ -38,7 +38,7 @@ class Findings:
         self._found.append((mark, message, hint))
 
     def make_error(self) -> InvalidFile:
-        """All mistakes in the order of the file, each once."""
+        """The error with all mistakes in the order of the file, each once."""
         unique = {(mark, message): hint for mark, message, hint in reversed(self._found)}
         ordered = sorted(unique.items(), key=lambda each: (each[0][0].line, each[0][0].column))
         shown = [self._mistake(*found, hint) for found, hint in ordered[:MAX_SHOWN]]
@@ -58,7 +58,7 @@ class Findings:
         )
 
     def locate_word(self, node: FileNode, word: str) -> Mark:
-        """Where a word stands inside of a value; where the value begins if it cannot be told."""
+        """The mark of a word inside a node, or that of the node where the word is not found."""
         whole = re.match(r"\w", word) is not None
         written = re.escape(word)
         pattern = re.compile(rf"(?<![\w.-]){written}(?![\w-]|\.\w)" if whole else written)

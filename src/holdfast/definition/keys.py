@@ -1,4 +1,4 @@
-"""Every key of a workflow file, in one table: the reader, the schema and the page follow it."""
+"""Keys of a workflow file, in one table that the reader, the schema and the page follow."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ALL: tuple[StepKind, ...] = ("work", "loop", "approval", "workflow")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Key:
-    """`of` says which steps have it; what is not `there` yet is refused with that word."""
+    """One key; only steps of `step_kinds` have it, and a key that is not `supported` is refused."""
 
     name: str
     kind: ValueKind
@@ -52,6 +52,8 @@ class Key:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
+    """One mapping of a file, with its keys."""
+
     name: str
     about: str
     keys: tuple[Key, ...]

@@ -1,4 +1,4 @@
-"""The pieces of a YAML or JSON text in their order, with their places, and nothing built yet."""
+"""Lexer: the tokens of a YAML or JSON text in order, with their marks."""
 
 from __future__ import annotations
 
@@ -33,16 +33,25 @@ _STARTS: dict[type[yaml.Event], TokenKind] = {
     yaml.MappingStartEvent: "{",
     yaml.MappingEndEvent: "}",
 }
-# Those of JSON, and nothing else: `yes`, `on` and 12:30 are text, as whoever wrote them meant it.
+# The words of JSON and no others: `yes`, `on` and 12:30 are text, as their author meant them.
 _PLAIN: dict[str, bool | None] = {"": None, "~": None, "null": None, "true": True, "false": False}
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
 _FLOAT = re.compile(r"[-+]?[0-9]{1,20}(?:\.[0-9]{1,20})?(?:[eE][-+]?[0-9]{1,2})?")
+_JSON = re.compile(
+    r"""
+      (?P<space>[ \t\r\n]+)
+    | (?P<mark>[\[\]{},:])
+    | (?P<string>"(?:[^"\\\x00-\x1f]|\\.)*")
+    | (?P<word>-?[0-9][0-9.eE+-]*|true|false|null)
+    """,
+    re.VERBOSE,
+)
 _SHOWN = 30
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read_yaml(text: str) -> Iterator[Token]:
-    """The pieces of the one document of a YAML text."""
+    """The tokens of the one document of a YAML text."""
     documents = 0
     try:
         for event in yaml.parse(text, Loader=_LOADER):
@@ -77,7 +86,7 @@ def _node_token(event: Any, mark: Mark, end: int) -> Token:  # noqa: ANN401 - th
 
 
 def _plain_value(text: str) -> str | float | bool | None:
-    """What a word without quotes stands for."""
+    """The value of a word without quotes."""
     if text in _PLAIN:
         return _PLAIN[text]
     if _INTEGER.fullmatch(text):
@@ -108,19 +117,8 @@ def _mark_at(text: str, position: int) -> Mark:
     return Mark(before.count("\n") + 1, position - before.rfind("\n"))
 
 
-_JSON = re.compile(
-    r"""
-      (?P<space>[ \t\r\n]+)
-    | (?P<mark>[\[\]{},:])
-    | (?P<string>"(?:[^"\\\x00-\x1f]|\\.)*")
-    | (?P<word>-?[0-9][0-9.eE+-]*|true|false|null)
-    """,
-    re.VERBOSE,
-)
-
-
 def read_json(text: str) -> Iterator[Token]:
-    """The pieces of a JSON text; commas and colons are checked by the standard library first."""
+    """The tokens of a JSON text; the standard library checks commas and colons first."""
     try:
         json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
@@ -128,7 +126,7 @@ def read_json(text: str) -> Iterator[Token]:
             Mark(error.lineno, error.colno), f"this is not JSON: {error.msg}"
         ) from None
     except (RecursionError, ValueError):
-        # Too deep or a number too long for that; whoever builds from the pieces says where.
+        # Nested too deep, or a number too long for `json`: the composer reports these with a mark.
         pass
     line, start = 1, 0
     for found in _JSON.finditer(text):

@@ -1,4 +1,4 @@
-"""A file as values that know where they stand."""
+"""Nodes: the values of a file with their positions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A place in a text, counted from 1."""
+    """A line and a column of a text, counted from 1."""
 
     line: int
     column: int
@@ -17,8 +17,10 @@ class Mark:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileNode:
+    """A value of a file, with the mark where it begins."""
+
     mark: Mark
-    # The last line of it, to find words inside of it.
+    # The last line of the value: words inside it are searched up to there.
     end: int
 
 
@@ -43,7 +45,7 @@ class Fields(FileNode):
 
 
 def plain_value(node: FileNode) -> Any:  # noqa: ANN401 - JSON is any value
-    """The value alone, as JSON has it."""
+    """The value of a node as JSON, without marks."""
     if isinstance(node, Fields):
         return {name: plain_value(inner) for name, inner in node.nodes.items()}
     if isinstance(node, Items):
@@ -52,7 +54,7 @@ def plain_value(node: FileNode) -> Any:  # noqa: ANN401 - JSON is any value
 
 
 def describe_node(node: FileNode) -> str:
-    """The kind of a value, as it is told to people."""
+    """The kind of a node in words for people."""
     if isinstance(node, Fields):
         return "a mapping"
     if isinstance(node, Items):

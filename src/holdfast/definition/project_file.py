@@ -1,4 +1,4 @@
-"""Reads `holdfast.yaml`, the settings of a project: all of its mistakes at once, or all it says."""
+"""Project file: reads `holdfast.yaml` into the settings of a project, or into all its mistakes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAME = "holdfast.yaml"
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """A key for the page that lists them, and the variable of the environment that wins over it."""
+    """A setting for the page of settings, and the environment variable that overrides it."""
 
     name: str
     about: str
@@ -96,7 +96,7 @@ SETTINGS = (
 
 
 def read_project_file(path: Path) -> ProjectSettings:
-    """The settings of a project; `InvalidProjectFile` tells every mistake and where."""
+    """The settings of a project; `InvalidProjectFile` has every mistake with its position."""
     return read_project_text(
         read_text(path, InvalidProjectFile), name=str(path), folder=path.parent
     )

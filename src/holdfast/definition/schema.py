@@ -1,4 +1,4 @@
-"""The table of keys as a JSON Schema for editors, and as a page for people."""
+"""Schema: the table of keys as a JSON Schema for editors, and as a page for people."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ KINDS: dict[ValueKind, tuple[Schema, str]] = {
 
 
 def make_schema() -> Schema:
-    """What an editor checks a workflow file against while it is written."""
+    """The JSON Schema of a workflow file, for editors."""
     parts = {
         section.name: _section_schema(section) for section in SECTIONS if section is not WORKFLOW
     }
@@ -109,7 +109,7 @@ def _key_schema(key: Key) -> Schema:
 
 
 def make_key_tables() -> str:
-    """The same as tables, one for each part of a file."""
+    """The keys as tables, one for each section of a file."""
     return "\n".join(_table(section) for section in SECTIONS)
 
 

@@ -1,4 +1,4 @@
-"""The steps of a file: what each says, what its agent says for it, and where it was said."""
+"""Steps of a file: their own values, the values of their agents, and the nodes of both."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ _WORDS = {
 
 @dataclass(kw_only=True)
 class AgentSections:
+    """The values and the nodes of the sections below `agents:`, by the names of the agents."""
+
     values: dict[str, dict[str, Any]] = field(default_factory=dict)
     nodes: dict[str, Fields] = field(default_factory=dict)
 
@@ -65,7 +67,7 @@ class AgentSections:
 
 
 class StepReader:
-    """Reads the steps of every body, and remembers where each stands."""
+    """Reads the steps of every body, and keeps the node of each step."""
 
     def __init__(
         self, agents: AgentSections, findings: Findings, called_files: CalledFiles | None = None
@@ -74,7 +76,7 @@ class StepReader:
         self._findings = findings
         self._called_files = called_files
         self.called: dict[str, Workflow] = {}
-        # By what each step is, because two may have one name by mistake.
+        # By the identity of a step, because two steps may have one name by mistake.
         self._fields_by_step: dict[int, Fields] = {}
 
     def fields_of_step(self, step: Step) -> Fields:
@@ -114,7 +116,7 @@ class StepReader:
         return self._read_work(node, said, common)
 
     def _read_call(self, node: Fields, said: dict[str, Any]) -> StepWork:
-        """What it calls: in the version of the file beside this one, if there is such a file."""
+        """The called workflow, in the version of the file beside this one, if there is one."""
         name = said.get("workflow", "?")
         try:
             found = None if self._called_files is None else self._called_files.find(name)
@@ -173,7 +175,7 @@ class StepReader:
                 self._findings.add(mark, f"{_WORDS[kind]} has no {name!r}")
 
     def _check_work_keys(self, node: Fields, agent: dict[str, Any]) -> None:
-        """One thing is to be done, and somebody has to be there to do it."""
+        """Refuse a step with more than one kind of work, or with none."""
         chosen = [name for name in _WORK_KEYS if name in node.nodes]
         if "command" in agent and chosen:
             chosen.insert(0, "agent")

@@ -1,4 +1,4 @@
-"""The text of a file within bounds, and the values in it that know where they stand."""
+"""Text file: the text of a file within bounds, and the nodes in it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_BYTES = MEBIBYTE
 
 
 def read_text(path: Path, kind: type[InvalidFile] = InvalidWorkflowFile) -> str:
-    """What a file says; one that is too long, or no UTF-8, is a mistake of that kind."""
+    """The text of a file; a file that is too long, or no UTF-8, raises an error of that kind."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
@@ -34,7 +34,7 @@ def read_text(path: Path, kind: type[InvalidFile] = InvalidWorkflowFile) -> str:
 
 
 def read_nodes(text: str, findings: Findings) -> FileNode | None:
-    """The values of a text; one whose name ends in `.json` is JSON, any other YAML."""
+    """The top node of a text; a text whose name ends in `.json` is JSON, any other YAML."""
     composer = Composer()
     read = read_json if findings.name.endswith(".json") else read_yaml
     top = None
@@ -59,5 +59,5 @@ def make_length_error(name: str, kind: type[InvalidFile] = InvalidWorkflowFile) 
 def make_single_error(
     name: str, mark: Mark, message: str, kind: type[InvalidFile] = InvalidWorkflowFile
 ) -> InvalidFile:
-    """One mistake, and no more."""
+    """The error with a single mistake."""
     return kind(name, [Mistake(line=mark.line, column=mark.column, message=message)])

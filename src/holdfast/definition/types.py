@@ -1,4 +1,4 @@
-"""The types of inputs and outputs: short forms such as `[string]`, or JSON Schema."""
+"""Types of inputs and outputs: short forms such as `[string]`, or JSON Schema."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _may_be_left_out(node: FileNode, schema: Schema) -> bool:
 
 
 class _SchemaReader:
-    """JSON Schema as far as it is checked; what is not is refused rather than passed over."""
+    """Reads the part of JSON Schema that is checked; refuses keywords that are not."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
@@ -130,7 +130,7 @@ class _SchemaReader:
         return {}
 
     def _word(self, node: FileNode) -> str | None:
-        """One of several types; null needs no quotes."""
+        """One type in a list of types; null needs no quotes."""
         if isinstance(node, Scalar) and node.value is None:
             return "null"
         kind = self._inner(node).get("type")

@@ -1,4 +1,4 @@
-"""Reads the values of keys by their kinds; what cannot be read is a finding, and left out."""
+"""Values of keys, read by their kinds; a value that cannot be read is left out as a finding."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from holdfast.model.workflow.reference import Reference
 from holdfast.model.workflow.step import Concurrency, OnFailure
 
 MAX_NAME = 100
-# No dots or slashes: a name is part of addresses and of paths.
+# Names have no dots or slashes, because they are parts of addresses and of paths.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 RESERVED_PREFIX = "HOLDFAST_"
-# A URL may begin with a variable, of which nothing is known yet.
+# A URL may begin with a variable, whose value is not known yet.
 URLS = ("http://", "https://", "{{")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def read_section(section: Section, node: FileNode, findings: Findings) -> dict[str, Any]:
-    """The values of a mapping's keys by their names; unknown keys are told with what is near."""
+    """The values of a mapping by their keys; an unknown key is a finding with a hint."""
     if not isinstance(node, Fields):
         what = f"{section.name} must be a mapping, not {describe_node(node)}"
         findings.add(node.mark, what)
@@ -116,7 +116,7 @@ def _command(node: FileNode, _: Findings) -> tuple[str, ...]:
 
 
 def _argument(node: FileNode) -> str:
-    """Numbers are written without quotes in a command line, and mean their own text."""
+    """An argument of a command line; a number without quotes stands for its text."""
     if isinstance(node, Scalar) and isinstance(node.value, str):
         return node.value
     if isinstance(node, Scalar) and isinstance(node.value, int | float):
@@ -133,7 +133,7 @@ def _templates(node: FileNode, _: Findings) -> dict[str, str]:
 
 
 def _variables(node: FileNode, findings: Findings) -> dict[str, str]:
-    """Variables of an environment; those that begin with HOLDFAST_ are not the file's to set."""
+    """Variables of an environment; a file may not set those that begin with HOLDFAST_."""
     said = _templates(node, findings)
     for name in said:
         if not _VARIABLE.fullmatch(name) or name.startswith(RESERVED_PREFIX):

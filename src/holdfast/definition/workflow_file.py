@@ -1,4 +1,4 @@
-"""Reads a workflow file: all of its mistakes at once, or the workflow."""
+"""Workflow file: reads a YAML or JSON file into a workflow, or into all its mistakes at once."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from holdfast.model.workflow.step import Step
 
 
 def read_workflow_file(path: str | Path) -> Workflow:
-    """The workflow of a YAML or JSON file; `InvalidWorkflowFile` tells every mistake and where.
+    """The workflow of a YAML or JSON file; `InvalidWorkflowFile` has all mistakes and positions.
 
-    What its steps call is read too, where a file of that name stands beside it.
+    A workflow that its steps call is read too, where a file of that name is beside it.
     """
     file = Path(path)
     return _read_file(file, CalledFiles(read=_read_file, files_above=(file,)))
@@ -45,7 +45,7 @@ def _read_file(path: Path, called_files: CalledFiles) -> Workflow:
 def read_workflow_text(
     text: str, *, name: str = "workflow", called_files: CalledFiles | None = None
 ) -> Workflow:
-    """The workflow of a text; one whose name ends in `.json` is JSON, any other YAML."""
+    """The workflow of a text; a text whose name ends in `.json` is JSON, any other YAML."""
     if len(text) > MAX_BYTES or len(text.encode(errors="replace")) > MAX_BYTES:
         raise make_length_error(name)
     findings = Findings(name, text)
@@ -68,7 +68,7 @@ class _WorkflowReader:
     def workflow(self) -> Workflow:
         steps = self._steps.read(self._top.nodes["steps"]) if "steps" in self._top.nodes else ()
         concurrency, declared = self._values.get("concurrency"), self._declared()
-        # Without steps that can be read there is nothing more to be said.
+        # A file with mistakes and no readable steps has no graph to check.
         if steps or not self._findings:
             for flaw in (*find_flaws(steps, concurrency, declared), *self._bad_calls(steps)):
                 self._findings.add(self._locate(flaw), flaw.message, partial(getattr, flaw, "hint"))
@@ -104,7 +104,7 @@ class _WorkflowReader:
         )
 
     def _locate(self, flaw: Flaw) -> Mark:
-        """Where a flaw of the graph was written: its word, its key, its step, or the file."""
+        """The mark of a flaw of the graph: of its word, its key, its step, or the file."""
         around = self._top if flaw.step is None else self._steps.fields_of_step(flaw.step)
         node = self._node_at(around, (flaw.field or "").removeprefix("run.").removeprefix("items."))
         if node is None:
@@ -112,7 +112,7 @@ class _WorkflowReader:
         return node.mark if flaw.named is None else self._findings.locate_word(node, flaw.named)
 
     def _node_at(self, around: Fields, field: str) -> FileNode | None:
-        """The value that stands at a place such as `env.TOKEN` or `command.1`."""
+        """The node of a field such as `env.TOKEN` or `command.1`."""
         key, _, rest = field.partition(".")
         if key == "command" and "run" in around.nodes:
             key = "run"

@@ -1,4 +1,14 @@
-"""Takes over what programs of an older shape left in their SQLite files."""
+"""Imports from the SQLite files of older programs: their tasks, and their runs.
+
+Imports: runs, tasks → import_writer, loops → report, rows.
+
+- `import_writer` the imported rows passed to the engine, and the report of the result
+- `loops` the steps of an older run in order, with a step for each story of a loop
+- `report` reports of imports: rows that were made, left out, or need a look
+- `rows` values of an older file, checked one by one
+- `runs` imports of the tables of runs, steps and stories
+- `tasks` imports of a table of tasks
+"""
 
 from holdfast.importing.report import ImportReport, Moved, Remark
 from holdfast.importing.runs import import_runs

@@ -1,4 +1,4 @@
-"""Hands what was read to the engine, and reports what has become of it."""
+"""Import writer: passes the rows that were read to the engine, and reports the result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CHANGED = (
 
 
 def check_target(source: object, into: object) -> Path:
-    """Refuse what is no file's path and no Holdfast, before anything is read."""
+    """The path of the source; refuses, before any read, a source or target of a wrong type."""
     if not isinstance(into, Holdfast):
         reason = f"is a {type(into).__name__}; pass a Holdfast: Holdfast('sqlite:///holdfast.db')"
         raise InvalidInput("into", reason)
@@ -74,7 +74,7 @@ def take_over_trees(
 
 
 def take_over_runs(into: Holdfast, runs: Sequence[PastRun], was: Mapping[str, str]) -> ImportReport:
-    """`was` says how each run stood, and each step by run and name, as in `run/step`."""
+    """Import the runs; `was` has the old status of each run, and of each step as `run/step`."""
     replies = _take_over(into, runs)
 
     def read(tx: Transaction) -> list[Moved]:
@@ -92,7 +92,7 @@ def _moved(tx: Transaction, old: str, run: CreateResult, was: Mapping[str, str])
     yield Moved(old=old, was=was[old], id=run.id, became=status, created=run.created)
     for task in map(read_task, tx.read("run_tasks", run_id=run.id)):
         name = f"{old}/{task.step}"
-        # What a step has made here since was never there.
+        # Tasks that a step has made since the import have no old status.
         if name in was:
             state = task.state
             yield Moved(old=name, was=was[name], id=task.id, became=state, created=run.created)

@@ -1,4 +1,4 @@
-"""The steps of one older run in a row; a loop becomes a step for each of its stories."""
+"""Loops: the steps of an older run in a row, where a loop becomes a step for each story."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ OPEN_VERIFIER = ("pending", "running")
 
 
 class Contradiction(Exception):
-    """A run that no pipeline could have come to."""
+    """A run in a state that no pipeline could have reached."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImportedStep:
-    """One step of the row, with the status it had there and the one it gets."""
+    """One step of the row, with its old status and its status here."""
 
     name: str
     was: str
@@ -60,7 +60,7 @@ def read_config(loop: Row) -> dict[str, Any]:
 
 
 def describe_missing_verifier(steps: Sequence[Row]) -> str | None:
-    """That open loops have their stories verified by a step that is not there."""
+    """A remark on open loops whose verifying step is missing; None where there is none."""
     told = [
         f"{loop['step_id']} has each story verified by {_verifier_id(read_config(loop))!r}, and no "
         "step behind it is that: its stories go on unverified"
@@ -77,9 +77,9 @@ def _loops(steps: Sequence[Row]) -> list[Row]:
 
 
 def _find_loop(stories: Sequence[Row], steps: Sequence[Row]) -> Row:
-    """The loop that goes through the stories: they are the run's, so the first takes them all.
+    """The loop over the stories, which belong to the run: the first loop takes them all.
 
-    What another, behind it, would do with them that is not done yet nobody can tell.
+    The file does not say which stories belong to a second loop, so that one must be done.
     """
     loops, story = _loops(steps), stories[0]
     if not loops:
@@ -96,7 +96,7 @@ def _find_loop(stories: Sequence[Row], steps: Sequence[Row]) -> Row:
 
 
 def _find_verifier(loop: Row, steps: Sequence[Row]) -> Row | None:
-    """The step that looks at each story on its own, if there is one."""
+    """The step that verifies each story by itself, if there is one."""
     config = read_config(loop)
     if not _verifies_each(config):
         return None
@@ -126,7 +126,7 @@ def _expand_loop(loop: Row, verifier: Row | None, stories: Sequence[Row]) -> Ite
 
 
 def _story_statuses(loop: Row, stories: Sequence[Row]) -> list[str]:
-    """A story that is open stays so; a loop that failed did so at the first that is not done."""
+    """The statuses of the stories; a failed loop failed at its first story that is not done."""
     statuses = [story["status"] for story in stories]
     unfinished = [place for place, status in enumerate(statuses) if status != "done"]
     if loop["status"] == "done" and unfinished:
@@ -138,9 +138,10 @@ def _story_statuses(loop: Row, stories: Sequence[Row]) -> list[str]:
 
 
 def _find_unverified(loop: Row, verifier: Row | None, stories: Sequence[Row]) -> Row | None:
-    """The story that was called done before anybody had looked at it: the last, if any.
+    """The story that was set to done before its verification: the last one done, if any.
 
-    So it is while its verifier is open or has failed, and between the two, when nothing is open.
+    There is one while the verifier is open or has failed, and while the loop runs with no story
+    at work.
     """
     done = [story for story in stories if story["status"] == "done"]
     if verifier is None or not done:

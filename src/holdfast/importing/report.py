@@ -1,4 +1,4 @@
-"""What an import made of each row, what it left out, and why."""
+"""Reports of imports: the public result of an import, apart from the modules that make it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Moved:
-    """A row of the older file and what stands for it here; `id` is None once that was deleted."""
+    """A row of the older file and its task or run here; `id` is None once that was deleted."""
 
     old: str
     was: str
@@ -19,7 +19,7 @@ class Moved:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Remark:
-    """Something about one row that its owner has to know."""
+    """A remark about one row for the owner of the file."""
 
     old: str
     reason: str
@@ -27,7 +27,7 @@ class Remark:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImportReport:
-    """`moved` is what is here now, `left_out` what is not, `remarks` what to look at by hand."""
+    """The rows that are here now, the rows that were left out, and remarks to look at by hand."""
 
     moved: tuple[Moved, ...]
     left_out: tuple[Remark, ...] = ()
@@ -35,12 +35,12 @@ class ImportReport:
 
     @property
     def created(self) -> int:
-        """How many rows this import made; those that were here before it left alone."""
+        """The number of rows that this import made; it left rows alone that were here before."""
         return sum(each.created for each in self.moved)
 
     @property
     def counts(self) -> dict[tuple[str, str], int]:
-        """How many rows of each status there have which state here."""
+        """The number of rows by their old status and their state here."""
         return dict(sorted(Counter((each.was, each.became) for each in self.moved).items()))
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""The values of an older file, checked one by one; every mistake is kept with its place."""
+"""Rows: the values of an older file, checked one by one; every mistake is kept with its row."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Row = dict[str, Any]
 
 
 class ImportMistakes:
-    """Collects what is wrong with a file, to refuse it once and whole."""
+    """The mistakes in one table, collected to refuse the file with all of them."""
 
     def __init__(self, table: str) -> None:
         self._table = table
@@ -48,7 +48,7 @@ class ImportMistakes:
         return 0
 
     def moment(self, row: object, column: str, value: object) -> datetime | None:
-        """A time as text; one without a zone is in UTC, as those programs wrote it."""
+        """A time as text; without a zone it is in UTC, as the older programs wrote it."""
         if value is None:
             return None
         try:
@@ -73,17 +73,17 @@ class ImportMistakes:
 
 
 def sort_key(value: object) -> tuple[int, float, str]:
-    """The order that SQLite gives to values: nothing, numbers, text."""
+    """A sort key in the order of SQLite: null, numbers, text."""
     if value is None:
         return (0, 0, "")
     return (1, value, "") if isinstance(value, int | float) else (2, 0, str(value))
 
 
 def row_as_json(row: Row) -> Row:
-    """A row as JSON can hold it."""
+    """A row with its bytes as hexadecimal text, which JSON can hold."""
     return {name: value.hex() if isinstance(value, bytes) else value for name, value in row.items()}
 
 
 def digest_rows(rows: Iterable[Row]) -> str:
-    """The digest of what a unit is made from, to tell whether it is still the same."""
+    """The digest of the rows behind a run or tree, which changes with any of them."""
     return digest(json.dumps([row_as_json(row) for row in rows], sort_keys=True))

@@ -1,4 +1,4 @@
-"""Tables of runs and steps become runs of a workflow whose steps follow each other."""
+"""Imports of runs: tables of runs and steps become runs of workflows with steps in a row."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _age_key(row: Row) -> tuple[object, ...]:
 def _group_by_run(
     mistakes: ImportMistakes, tables: Mapping[str, Sequence[Row]], table: str
 ) -> dict[object, list[Row]]:
-    """What belongs to each run, in its order; two of one place have none."""
+    """The rows of each run in order; two rows with the same index are a mistake."""
     column = INDEXES[table]
     runs = {row["id"] for row in tables["runs"]}
     found: dict[object, list[Row]] = {}
@@ -152,7 +152,7 @@ def _is_config(loop: Row) -> bool:
 def _check_run_status(
     run: OldRun, links: list[ImportedStep], remarks: list[Remark]
 ) -> list[ImportedStep]:
-    """What the run says of itself must be what its steps say."""
+    """The steps of a run, checked against its status; a contradiction raises `Contradiction`."""
     unfinished = [place for place, link in enumerate(links) if link.status is not Status.DONE]
     if not links:
         raise Contradiction("it has no steps")
@@ -186,9 +186,10 @@ def _make_past_run(run: OldRun, links: Sequence[ImportedStep], key: str) -> Past
 
 
 def _chain_tasks(links: Sequence[ImportedStep]) -> Iterator[PastTask]:
-    """Each behind the one before it and behind the last that is not done; what ran too early, late.
+    """The tasks: each needs the step before it and the last unfinished step before that.
 
-    A step that is done may stand before one that is not: whatever comes after both waits.
+    A need of a step that ended although the need was not done is kept as a late need. A done step
+    may come after an unfinished one: the steps after both need both.
     """
     before: ImportedStep | None = None
     unfinished: ImportedStep | None = None

@@ -1,4 +1,4 @@
-"""One table of tasks with one status for everything becomes tasks, needs and plans."""
+"""Imports of tasks: a table of tasks with one status each becomes tasks, needs and plans."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from holdfast.model.task import NewTask
 from holdfast.store.sqlite.foreign_file import read_foreign_tables
 
 COLUMNS = ("id", "status", "parent_task_id", "sort_order", "created_at")
-# Its worker knows nothing of leases here: what ran there begins again.
+# The worker of the older program has no lease here, so running tasks begin again.
 STATUSES = {
     "manual": Status.IDLE,
     "draft": Status.IDLE,
@@ -58,7 +58,7 @@ class OldTask:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImportOptions:
-    """What the caller chose for every task that comes over."""
+    """The options of the caller for every imported task."""
 
     name: str
     agent: str
@@ -117,7 +117,7 @@ def _read_task(mistakes: ImportMistakes, number: int, row: Row) -> OldTask:
 
 
 def _find_cyclic(parents: dict[str, str | None]) -> Iterator[str]:
-    """Those from whom no way up leads to a task without a parent."""
+    """The tasks from which no chain of parents leads to a task without a parent."""
     good: set[str | None] = {None}
     for name in parents:
         path: dict[str, None] = {}
@@ -132,7 +132,7 @@ def _find_cyclic(parents: dict[str, str | None]) -> Iterator[str]:
 
 
 class TaskForest:
-    """How the tasks of a file belong together; `remarks` grow as trees are made."""
+    """The tasks of a file as trees; `remarks` grow while trees are made."""
 
     def __init__(self, tasks: Sequence[OldTask], chosen: ImportOptions) -> None:
         self.tasks = tasks
@@ -156,10 +156,10 @@ class TaskForest:
         return PastTree(tasks=tuple(past), body=digest_rows(rows))
 
     def _chain(self, siblings: Sequence[OldTask]) -> Iterator[PastTask]:
-        """Who waits is behind the sibling before it, and behind all before it that are not done.
+        """The siblings: a waiting task needs the one before it, and all unfinished ones before it.
 
-        Whoever else came into the queue did so by itself: it keeps to the one before it only if
-        that is done, so that doing that one again has it wait.
+        Another queued task came into the queue by itself: it needs the sibling before it only
+        where that is done, so that it waits when the sibling is done again.
         """
         before: OldTask | None = None
         unfinished: list[OldTask] = []
@@ -167,7 +167,7 @@ class TaskForest:
             needs: list[OldTask] = []
             if task.status == "waiting":
                 needs = [*unfinished, *_if_done(before)]
-                # It stands for all that it waits for.
+                # Later siblings need this task, and through it all that it waits for.
                 unfinished = []
                 self._remark_idle(task, needs)
             elif STATUSES[task.status] is not Status.IDLE:
@@ -204,7 +204,7 @@ class TaskForest:
         )
 
     def _phase(self, task: OldTask) -> PlanningPhase:
-        """Whoever ended as its children did was their plan, though its status no longer says."""
+        """The planning phase; a task that ended as its children did was their plan."""
         below = {child.status for child in self._children.get(task.id, [])}
         match task.status:
             case "planning":
@@ -241,7 +241,7 @@ def _if_done(before: OldTask | None) -> list[OldTask]:
 
 
 def _result(task: OldTask, status: Status, *, plan: bool) -> Any:  # noqa: ANN401 - JSON is any value
-    """What it gave, or its error; nothing for a plan that said none, which has its children's."""
+    """The output or the error; None for a plan without one, which has those of its children."""
     if status not in TERMINAL:
         return None
     told = task.row.get("result")
