@@ -1,1 +1,22 @@
-"""The Python face of Holdfast: functions become tasks and steps, calls become handles."""
+"""The Python API: functions as tasks and steps, workflows, and handles on tasks and runs.
+
+Imports: public → holdfast → function_registry → hook → workflow → workflow_body → run_inputs →
+plan, step → task, workflow_call → start → archive, handle, options, signature.
+
+- `archive` the hook that writes a JSON file for each run that ends
+- `function_registry` the functions of a program, and how a worker calls them
+- `handle` handles on tasks and runs, and their results
+- `holdfast` the class `Holdfast`: one store, the functions of a program, and its workers
+- `hook` functions that follow the ends of runs and tasks
+- `options` options of tasks and steps, read from decorators
+- `plan` handles on plans, whose tasks are their children
+- `public` the public names of the package `holdfast`
+- `run_inputs` the inputs of a run, checked against the steps that take them
+- `signature` parameters and results of a function, and their JSON
+- `start` the base of tasks and workflows that can be scheduled and started
+- `step` the declaration of one step of a workflow
+- `task` task functions, made by `@hf.task`
+- `workflow` workflows written in Python or read from a file
+- `workflow_body` the steps of a workflow or a loop, as they are declared
+- `workflow_call` steps that call another workflow
+"""

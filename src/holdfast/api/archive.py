@@ -1,4 +1,4 @@
-"""The archive: one file for each run and generation that has ended, there whole or not at all."""
+"""Archive: a JSON file for each ended run and generation, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Archive:
                 raise InvalidInput("directory", reason)
 
     def write(self, ctx: Context, event: Ended) -> str | None:
-        """Write the run as it ended; the answer is the file, or None where the run has gone on.
+        """Write the run as it ended; returns the file, or None where the run has gone on.
 
-        A run that a step called is part of the file of the run that is on top of both.
+        A called run is part of the file of the run at the top of the chain of calls.
         """
         record = self._engine().runs.record(str(event.run_id))
         if record.run.parent_id is not None:
@@ -43,16 +43,16 @@ class Archive:
             return None
         self._directory.mkdir(parents=True, exist_ok=True)
         target = self._directory / f"{event.run_id}.{event.generation}.json"
-        # With the task in it, because another archive may write the same run here at this moment.
+        # The task is in the name, because another archive may write the same run here now.
         own = f".{target.name}.{ctx.task_id}"
-        aside = self._directory / f"{own}.{ctx.attempt}"
+        temporary = self._directory / f"{own}.{ctx.attempt}"
         ctx.guard()
-        _write(aside, record.to_json())
+        _write(temporary, record.to_json())
         ctx.guard()
-        aside.replace(target)
+        temporary.replace(target)
         _sync(self._directory)
-        for left in self._directory.glob(f"{own}.*"):
-            left.unlink(missing_ok=True)
+        for leftover in self._directory.glob(f"{own}.*"):
+            leftover.unlink(missing_ok=True)
         return str(target)
 
 

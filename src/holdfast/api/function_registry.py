@@ -1,4 +1,4 @@
-"""Which function of this program carries out a task, and with which arguments."""
+"""Function registry: the functions of a program, and the arguments they are called with."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 
 class NoVerdict(HoldfastError):
-    """A verifier gave something else than a verdict: its attempt has failed, and is tried again."""
+    """A verifier returned something other than a verdict: its attempt fails and is tried again."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FunctionBinding:
-    """How a function is called: what fills its parameters, what becomes of its result."""
+    """The way to call a function: how its arguments are gathered and its result is encoded."""
 
     function: Callable[..., object]
     context: str | None
@@ -45,6 +45,8 @@ class FunctionBinding:
 
 
 class FunctionRegistry:
+    """The task functions, workflows and hooks of one `Holdfast`."""
+
     def __init__(self, engine: Callable[[], Engine]) -> None:
         self._engine = engine
         self._bindings: dict[tuple[str | None, str | None], FunctionBinding] = {}
@@ -56,7 +58,7 @@ class FunctionRegistry:
         return self._signature(workflow, step) is not None
 
     def decode(self, name: str | None, output: Any) -> Any:  # noqa: ANN401 - what it returns
-        """What a call of a task function gave, from its JSON; of one unknown here, the JSON."""
+        """The result of a task function, from its JSON; the JSON for a function unknown here."""
         known = self.tasks.get(str(name))
         return output if known is None else known.decode("return", output)
 
@@ -82,7 +84,7 @@ class FunctionRegistry:
     def _prepare(
         self, workflow: str | None, step: str | None, signature: Signature
     ) -> FunctionBinding:
-        """All that calls of one function have in common."""
+        """The binding that all calls of one function share."""
         encode: Callable[[object], object] = partial(signature.encode, "return")
         gather: Callable[[Assignment], dict[str, Any]]
         if (hook := hook_name(step)) is not None:
@@ -141,7 +143,7 @@ class FunctionRegistry:
         self, member: StepDeclaration, signature: Signature, assignment: Assignment
     ) -> dict[str, Any]:
         feedback = assignment.feedback
-        # Only an earlier attempt can have asked.
+        # Only a task with an earlier attempt can have asked a question.
         if "feedback" in signature.filled and assignment.attempt > 1:
             feedback = feedback_before(self._engine().work.effects(assignment.task_id), feedback)
         values = _filled_values(member, assignment, feedback)
@@ -149,7 +151,7 @@ class FunctionRegistry:
         for name, parameter in signature.filled.items():
             if name not in values:
                 raise _unknown_function(f"{member.name} wants its {name}, which its run lacks")
-            # Nothing was said yet: what the function itself says of that stands.
+            # Without feedback the default of the function stands.
             if name != "feedback" or feedback is not None or parameter.default is parameter.empty:
                 arguments[name] = signature.decode(name, values[name])
         return arguments
@@ -202,7 +204,7 @@ def _find_output(
 
 
 def _find_part(name: str, reference: Reference, output: object) -> object:
-    """The part of an output that a path leads to; of a step that was skipped, nothing."""
+    """The part of an output that a path leads to; None for a skipped step."""
     if output is None or reference.is_whole_output:
         return output
     try:
@@ -226,7 +228,7 @@ def _filled_values(
 
 
 def make_executors(engine: Engine, functions: FunctionRegistry) -> Executors:
-    """What a worker on a store of its own runs; its commands reach that store through it."""
+    """The executors of a worker on a store; its commands reach the store through the worker."""
 
     def carrier(state: StateDirectory) -> CallForwarder:
         # Imported here: most programs have no commands.

@@ -1,4 +1,4 @@
-"""A handle on a task or a run: its id now, its result when it has one."""
+"""Handles on tasks and runs: the id at once, the result when there is one."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from holdfast.store.deadlocks import has_open_transaction, is_inside_transaction
 
 T = TypeVar("T")
 Row = dict[str, Any]
-# What a step gave, by its name, from its JSON; of a loop, the list of what its items gave.
+# Decodes the output of a step, by the name of the step; of a loop, the list of its items' outputs.
 Decode = Callable[[str, Any], Any]
 
 
 class PendingResult(Generic[T]):
     """`handle.result(timeout)` waits, `await handle.result.aio(timeout)` does not block.
 
-    Who waits reads the row, and not the thread that wrote it: a type may run code of its own.
+    The thread that waits decodes the row, not the thread that wrote it: a type may run any code.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class PendingResult(Generic[T]):
         return self._read(row)
 
     def aio(self, timeout: float | str | None = None) -> Coroutine[Any, Any, T]:
-        """The same for a coroutine, which goes on with others meanwhile: await it."""
+        """The result for a coroutine: await it, and other coroutines run meanwhile."""
         return name_coroutine(self._aio(timeout), "result")
 
     async def _aio(self, timeout: float | str | None) -> T:  # noqa: ASYNC109 - one signature
@@ -89,7 +89,7 @@ class PendingResult(Generic[T]):
 
 
 class Handle(Generic[T]):
-    """What `enqueue` and `start` give back: the `id` of a task or run, and its `result`.
+    """The handle that `enqueue` and `start` return: the `id` of a task or run, and its `result`.
 
     `created` is false where the key had made the task or run before.
     """
@@ -105,7 +105,7 @@ class Handle(Generic[T]):
     ) -> None:
         self._engine = engine
         self._read = read
-        # What was looked for before it was made, and so is no news of it.
+        # Outcomes seen before the task or run was made cannot be of it.
         self._since = since if created else None
         self.id = identifier
         self.created = created
@@ -144,7 +144,7 @@ class RunHandle(Handle[Any]):
         """A handle on one task: `run.task("plan")`, `run.task("build.2.implement")`.
 
         Items count from 1: `build.2` is the second item, `build` the whole loop.
-        `NotFound` says which steps there are, or when a task will be made that is to come.
+        `NotFound` says which steps exist, or when a task that does not exist yet will be made.
         """
         found = self._engine.runs.task(self.id, address)
         return Handle(self._engine, found.id, partial(self._read_result_of, found), created=False)
@@ -157,14 +157,14 @@ class RunHandle(Handle[Any]):
 
 
 def read_task_result(row: Row) -> Any:  # noqa: ANN401 - JSON is any value
-    """What an ended task gave, as JSON."""
+    """The output of an ended task, as JSON; raises `TaskFailed` where it has none."""
     if row["status"] != Status.DONE:
         raise make_failure(row)
     return None if row["output"] is None else json.loads(row["output"])
 
 
 def read_run_result(engine: Engine, row: Row, decode: Decode) -> Any:  # noqa: ANN401 - what its last steps return
-    """What an ended run gave: the output of its last step, or of its last steps by name."""
+    """The result of an ended run: the output of its last step, or of its last steps by name."""
     if row["status"] != RunStatus.COMPLETED:
         raise make_failure(row, engine.runs.failed_at(row["id"]))
     outputs = engine.runs.outputs(row["id"])
@@ -173,7 +173,7 @@ def read_run_result(engine: Engine, row: Row, decode: Decode) -> Any:  # noqa: A
 
 
 def make_failure(row: Row, step: str | None = None) -> TaskFailed:
-    """What to raise for a row that ended without a result."""
+    """The error for a row that ended without a result."""
     error = None if row["error"] is None else json.loads(row["error"])
     return TaskFailed(row["id"], row["status"], error, step)
 

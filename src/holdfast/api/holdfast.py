@@ -1,7 +1,4 @@
-"""`Holdfast`: one store, the functions of this program, and the workers that run them.
-
-What people say to runs and tasks: signals, approvals, answers.
-"""
+"""The class `Holdfast`: one store, the functions of this program, and the workers that run them."""
 
 from __future__ import annotations
 
@@ -61,9 +58,12 @@ from holdfast.threads import fork_generation
 from holdfast.worker.pool.worker import Worker
 from holdfast.worker.pool.worker_options import WorkerOptions
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 
 class PeopleOperations(ABC):
-    """The part of a `Holdfast` that people speak through."""
+    """The operations for people: signals, approvals, rejections and answers."""
 
     @property
     @abstractmethod
@@ -103,17 +103,13 @@ class PeopleOperations(ABC):
         return self.engine.tasks.answer.submit(task, answer, actor=actor)
 
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
 @dataclass(kw_only=True)
 class ProcessState:
-    """What is open in one process; a forked child starts with nothing."""
+    """The engine and the workers that are open in one process; a forked child starts with none."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     engine: Engine | None = None
-    # One that nobody uses and that has no thread is nobody's to stop.
+    # Weak, because a worker that is unused and has no thread need not be stopped.
     workers: WeakSet[Worker] = field(default_factory=WeakSet)
 
 
@@ -158,10 +154,10 @@ class Holdfast(PeopleOperations):
 
     @property
     def _process_state(self) -> ProcessState:
-        # What a forked child inherits stays in its place: to let go of it would close the
-        # connections of its parent.
+        # A forked child keeps the state that it inherits: dropping that would close the connections
+        # of its parent.
         state = self._states_by_process.get(fork_generation())
-        # One step, so that no two threads begin two lives.
+        # `setdefault` is atomic, so that two threads never make two states.
         return (
             self._states_by_process.setdefault(fork_generation(), ProcessState())
             if state is None
@@ -341,7 +337,7 @@ class Holdfast(PeopleOperations):
         `InvalidWorkflowFile` tells every mistake in it and where. Its steps are for workers that
         serve its agents; to start it, none of them need be there.
         """
-        # Not with the others: whoever reads no files need not wait for what reads them.
+        # Imported here, so that programs without workflow files do not wait for the reader.
         from holdfast.definition.workflow_file import read_workflow_file  # noqa: PLC0415
 
         return WorkflowFile(lambda: self.engine, read_workflow_file(Path(path)))
@@ -367,7 +363,7 @@ class Holdfast(PeopleOperations):
             known = clean_name("hook", name or function_name(decorated))
             made = define_hook(known, decorated, watched, options, self._retry)
             state = self._process_state
-            # Who opens the store holds the lock until it knows every hook that is there.
+            # The thread that opens the store holds the lock until all hooks are registered.
             with state.lock:
                 if known in self._functions.hooks:
                     raise InvalidDefinition(known, ["is already a hook of this Holdfast"])
@@ -384,7 +380,7 @@ class Holdfast(PeopleOperations):
             with declare_wait("hf.on(…)", self.on):
                 opened.hooks.register([hook.definition])
         except BaseException:
-            # So that it can be said again.
+            # Forgotten, so that the caller can add the hook again.
             with self._process_state.lock:
                 self._functions.hooks.pop(hook.definition.name, None)
             raise

@@ -1,4 +1,4 @@
-"""A function that follows the end of a run or of a lone task, once for each end."""
+"""Hooks: functions that follow the end of a run or of a lone task, once for each end."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from holdfast.model.text import clean_name
 
 @dataclass(frozen=True, kw_only=True)
 class HookFunction:
-    """A hook of this program: what the store is told of it, and what a worker calls."""
+    """A hook of this program: its definition for the store, and the function for a worker."""
 
     definition: NewHook
     signature: Signature
 
     @property
     def parameter(self) -> str:
-        """The one that takes the event."""
+        """The name of the parameter that takes the event."""
         return next(iter(self.signature.inputs))
 
 
 @dataclass(frozen=True, kw_only=True)
 class WatchedEnds:
-    """Which ends a hook is for: their names, and the workflow or task if it is for one alone."""
+    """The ends that a hook follows: their names, and the one workflow or task, if it is for one."""
 
     events: tuple[str, ...]
     workflow: WorkflowBuilder | str | None = None
@@ -91,7 +91,7 @@ def define_hook(
 
 
 def _takes_event(hint: Any) -> bool:  # noqa: ANN401 - whatever somebody annotated
-    """Whether what is annotated can be an event; of what is no plain class, nobody knows."""
+    """Whether an annotation accepts an event; an annotation that is no plain class may."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return _takes_event(inner[0])

@@ -1,7 +1,4 @@
-"""The options of a task or a step, as a decorator takes them.
-
-What becomes of a step that has failed for good, as a decorator says it.
-"""
+"""Options of tasks and steps, read from the arguments of decorators."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ def refuse_unknown(what: str, given: Iterable[str], known: Collection[str]) -> N
 
 
 def check_count(field: str, value: object) -> int:
-    """Refuse what is no whole number from 1 on, where it is written."""
+    """The whole number from 1 on that was given; refuses any other value."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidInput(field, f"must be a whole number, not {type(value).__name__}")
     if not 1 <= value <= MAX_COUNT:
@@ -57,7 +54,7 @@ def check_task_function(field: str, name: object, known: Collection[str]) -> Non
 
 
 def suggest_name(name: str, known: Collection[str]) -> str:
-    """A hint at the known name that was probably meant, if there is one."""
+    """A hint with the known name that was probably meant; empty where none is near."""
     near = difflib.get_close_matches(name, known, n=1)
     return f"; did you mean {near[0]}?" if near else ""
 
@@ -71,13 +68,13 @@ def read_settings(given: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in given.items()
     }
     if "lease" in read:
-        # Whoever says how long a lease is need not say how often it is renewed.
+        # A lease without a renewal gets one that fits it.
         read.setdefault("renewal", min(Settings.renewal, read["lease"] / RENEWALS))
     return read
 
 
 def default_retry(settings: Settings) -> RetryPolicy:
-    """What holds for a task or step that says nothing else."""
+    """The retry policy of a task or step without options of its own."""
     return RetryPolicy(**{name: getattr(settings, name) for name in (*_COUNTS, *_WAITS)})
 
 
@@ -112,7 +109,7 @@ def read_concurrency(given: Concurrency | Sequence[Any] | str | None) -> Concurr
 
 
 def read_seconds(field: str, given: object) -> float | None:
-    """How long something may take, if that is limited at all."""
+    """The seconds of a duration that may be absent."""
     if given is None:
         return None
     seconds = parse_duration(field, given)
@@ -134,6 +131,8 @@ def _retry(given: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Goto:
+    """The step to begin again at, as `goto` was called."""
+
     step: Any
     max_rounds: int = 1
 

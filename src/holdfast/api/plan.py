@@ -1,4 +1,4 @@
-"""A plan: a task that is worked on by its children, one after another or as a graph."""
+"""Plans: handles on tasks whose children do the work, one after another or as a graph."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdfast.model.result import TransitionResult
 from holdfast.model.status import PlanningPhase, Status
 from holdfast.model.task import Task
 
-# What a call of a task function gave, by its name, from its JSON.
+# Decodes the output of a task function, by its name.
 Decode = Callable[[str | None, Any], Any]
 
 
@@ -84,7 +84,7 @@ class Plan(Handle[list[Any]]):
         return None
 
     def _read_children(self, plan_id: str, outputs: list[Any]) -> list[Any]:
-        """What a plan gave when it was done; of a child that is gone by now, the plain JSON."""
+        """The results of the children of a plan; plain JSON for a child that is deleted by now."""
         children = self._engine.tasks.children(plan_id)
         results = list(outputs)
         for place, child in _match_children(children, outputs).items():
@@ -97,9 +97,10 @@ class Plan(Handle[list[Any]]):
 
 
 def _match_children(children: list[Task], outputs: list[Any]) -> dict[int, Task]:
-    """Which child has given which of the outputs, as far as that is sure once others were deleted.
+    """The child behind each output, as far as that is certain after other children were deleted.
 
-    They stand in the same order: it is sure where it is the same from the front and from the back.
+    Outputs and children have the same order: a match is certain where the search from the front
+    and the search from the back agree.
     """
     given = [json.dumps(output) for output in outputs]
     first = _match_in_order(children, list(enumerate(given)))

@@ -1,4 +1,4 @@
-"""The whole public API in one place; `holdfast` itself brings it when it is first asked for."""
+"""Public names: the whole public API, which `holdfast` imports at the first use of a name."""
 
 from holdfast.api.handle import Handle, RunHandle
 from holdfast.api.holdfast import Holdfast

@@ -1,4 +1,4 @@
-"""What a run is started with: every input that its steps take, or that a loop goes over."""
+"""Run inputs: every input that the steps of a workflow take, or that a loop goes over."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from holdfast.errors import InvalidInput
 
 
 class RunInputs:
+    """The inputs of a workflow, with the steps that take each of them."""
+
     def __init__(self, workflow: str, members: Iterable[StepDeclaration]) -> None:
         self._workflow = workflow
         self._takers: dict[str, list[Signature]] = {}
@@ -25,7 +27,7 @@ class RunInputs:
             self._read(member)
 
     def find_wrong_inputs(self, step: str, given: object) -> list[str]:
-        """What is wrong with the names of what a step gives to a run."""
+        """The mistakes in the names of the inputs that a calling step gives."""
         needed = [name for name in self._required if name not in self._defaults]
         return find_misnamed_inputs(step, given, self._known, needed)
 
@@ -34,7 +36,7 @@ class RunInputs:
         return next(iter(self._known), None)
 
     def encode(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The JSON form of the inputs, each checked against all that take it."""
+        """The inputs as JSON, each checked against all steps that take it."""
         self._refuse_unknown(given)
         whole = {**self._defaults, **given}
         for name, taker in self._required.items():
@@ -67,7 +69,7 @@ class RunInputs:
 
     @cached_property
     def _defaults(self) -> dict[str, Any]:
-        """What a condition or a list refers to, and a step has a default for."""
+        """Defaults, from steps, of the inputs that a condition or a list refers to."""
         return {
             name: parameter.default
             for name in self._referred
@@ -93,7 +95,7 @@ def to_json(name: str, value: object) -> object:
 
 
 def _check_items(name: str, member: StepDeclaration, encoded: object) -> None:
-    """Refuse at the start what the steps of a loop over this very input would not take."""
+    """Refuse items that the steps of a loop over this input would not take."""
     over = member.flow_options.get("for_each")
     if over is None or member.body is None or over.parts != ("input", name):
         return

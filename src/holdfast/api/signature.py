@@ -1,4 +1,4 @@
-"""What a function takes and gives, and how both travel as JSON."""
+"""Signatures: the parameters and the result of a function, and their form in JSON."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def needs(step: Any, path: str | None = None) -> Any:  # noqa: ANN401 - it stand
 
 
 class Signature:
-    """A function's parameters by what fills them: the context, the input, other steps.
+    """The parameters of a function by their source: the context, the input, other steps.
 
-    Those named in `filled` are the engine's to fill.
+    The engine fills the parameters named in `filled`.
     """
 
     def __init__(self, function: Callable[..., Any], filled: Collection[str] = ()) -> None:
@@ -99,12 +99,12 @@ class Signature:
 
     @cached_property
     def _caller_signature(self) -> inspect.Signature:
-        """What a caller passes, and nothing else."""
+        """The signature with the parameters that a caller passes alone."""
         return inspect.Signature(list(self.inputs.values()))
 
     @cached_property
     def mistakes(self) -> list[str]:
-        """What keeps values of its annotated types from travelling as JSON."""
+        """The annotations whose values have no form in JSON."""
         try:
             named = [name for name in self.hints if name != self.context]
         except NameError as error:
@@ -131,7 +131,7 @@ class Signature:
         return {name: self.encode(name, value) for name, value in bound.items()}
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """What a call passes, in the order of the parameters."""
+        """The arguments of a call, in the order of the parameters."""
         inputs, (places, required) = self.inputs, self._shape
         if not args and not kwargs and not required:
             return {}
@@ -146,7 +146,7 @@ class Signature:
 
     @cached_property
     def _shape(self) -> tuple[list[str], frozenset[str]]:
-        """The inputs that can be passed by their places, and those that must be passed."""
+        """The inputs that can be passed by position, and the names of those that are required."""
         inputs = self.inputs.items()
         places = [name for name, each in inputs if each.kind is each.POSITIONAL_OR_KEYWORD]
         return places, frozenset(name for name, each in inputs if each.default is each.empty)
@@ -179,7 +179,7 @@ class Signature:
         if self.hints.get(name, Any) is Any:
             return value
         try:
-            # The inverse of what `encode` did: a strict type takes a date from JSON only.
+            # From JSON, as `encode` made it: a strict type accepts a date from JSON alone.
             return self._adapter(name).validate_json(json.dumps(value))
         except ValidationError as error:
             raise InvalidInput(name, self._describe_mismatch(name, error)) from error
@@ -213,7 +213,7 @@ class Signature:
 
 
 def _parameters(name: str, function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """What a call can be given; what a partial has given already is nobody's to pass."""
+    """The parameters of a function, without those that a partial has filled by keyword."""
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError) as error:
@@ -223,7 +223,7 @@ def _parameters(name: str, function: Callable[..., Any]) -> dict[str, inspect.Pa
 
 
 def _find_annotated(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Where the annotations stand: of a partial in its function, of an object in its `__call__`."""
+    """The object with the annotations: a partial's function, or the `__call__` of an object."""
     if isinstance(function, partial) and not hasattr(function, "__wrapped__"):
         return _find_annotated(function.func)
     known = inspect.isroutine(function) or isinstance(function, type)
@@ -250,7 +250,7 @@ def _describe_first(error: ValidationError) -> str:
 
 
 def function_name(function: Callable[..., Any]) -> str:
-    """The name of a function, for what it is made."""
+    """The name of a function; refuses a function without one."""
     own = str(getattr(function, "__name__", "<nameless>"))
     if own.startswith("<"):
         raise InvalidInput("task", f"{function!r} has no name of its own; give it one with name=")

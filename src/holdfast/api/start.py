@@ -1,7 +1,4 @@
-"""What starts runs of a workflow, whether it was written in Python or read from a file.
-
-What can be started again and again: at the ticks of a cron expression.
-"""
+"""Start: the bases of tasks and workflows that can be scheduled, and of workflows that start."""
 
 from __future__ import annotations
 
@@ -25,11 +22,13 @@ if TYPE_CHECKING:
 
 
 class Schedulable(ABC):
+    """A task or workflow that a schedule can start at each tick."""
+
     _engine: Callable[[], Engine]
 
     @abstractmethod
     def request(self, /, **given: Any) -> NewTask | NewRun:
-        """What one tick starts."""
+        """The task or run that one tick starts."""
 
     @operation
     def schedule(
@@ -58,6 +57,8 @@ class Schedulable(ABC):
 
 
 class StartableWorkflow(Schedulable):
+    """A workflow of this program, written in Python or read from a file."""
+
     @operation
     def start(
         self,
@@ -88,7 +89,7 @@ class StartableWorkflow(Schedulable):
 
     @abstractmethod
     def request(self, /, **given: Any) -> NewRun:
-        """The run that stands for one start."""
+        """The run of one start with these inputs."""
 
     @abstractmethod
     def read_graph(self) -> Workflow:
@@ -96,12 +97,12 @@ class StartableWorkflow(Schedulable):
 
     @abstractmethod
     def find_wrong_inputs(self, step: str, given: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
-        """What is wrong with what a step of another workflow gives to a run of this one."""
+        """The mistakes in the input that a step of another workflow gives to this one."""
 
     @abstractmethod
     def _first_input(self) -> str:
-        """The name of an input, to show how it is given."""
+        """The name of an input, for an example in an error message."""
 
     @abstractmethod
     def _decode(self, step: str, output: Any) -> Any:  # noqa: ANN401 - what the step returns
-        """What a step gave, from its JSON."""
+        """The output of a step, from its JSON."""

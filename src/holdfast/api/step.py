@@ -1,4 +1,4 @@
-"""One step, loop or approval of a workflow, as its decorator or its call described it."""
+"""Step declarations: a step, loop, approval or call of a workflow, as Python code declares it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NO_VERDICT = (bool, int, float, str, type(None))
 
 
 class FlowOptions(TypedDict, total=False):
-    """When a step runs, what it judges, and what becomes of its failure."""
+    """The options of a step about its condition, its verification and its failure."""
 
     when: Reference | None
     on_failure: OnFailure
@@ -44,9 +44,10 @@ class LoopBody(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StepDeclaration:
-    """`wanted` names what it needs, beside it or around it; `sources` fill its parameters.
+    """A declared step; `needed_steps` are beside it or around it, `sources` fill its parameters.
 
-    `unsure` are the verifiers that may give up on it: what was never accepted gives nothing.
+    The verifiers in `may_be_rejected_by` may give up on the step: work that was never accepted has
+    no output.
     """
 
     name: str
@@ -73,12 +74,12 @@ class StepDeclaration:
     def _work(self) -> StepWork | None:
         if self.call is not None:
             return self.call.work
-        # Work, though nobody does it, is what has a step's texts rendered.
+        # Texts are rendered only for a step with work, even where no worker does it.
         return StepWork() if "{{" in self.flow_options.get("approval", "") else None
 
     @property
     def references(self) -> tuple[Reference, ...]:
-        """Where its condition, its list, its question and what it gives to a workflow come from."""
+        """The references in its condition, its list, its question and its input for a workflow."""
         found = (self.flow_options.get("when"), self.flow_options.get("for_each"))
         asked = parse_template("question", self.flow_options.get("approval", "")).references
         given = () if self.call is None else self.call.references
@@ -94,20 +95,20 @@ class StepDeclaration:
 
     @property
     def skips_on_failure(self) -> bool:
-        """Whether it is skipped when it has failed for good."""
+        """Whether the step is skipped when it has failed for good."""
         failing = self.flow_options.get("on_failure")
         return failing is not None and failing.action == "skip"
 
     @property
     def output_steps(self) -> list[StepDeclaration]:
-        """Of a loop, the steps of its body whose outputs are an item's output."""
+        """The steps of a loop whose outputs are the output of an item."""
         if self.body is None:
             return []
         giving = output_steps(self.body.build_steps()[0])
         return [each for each in self.body.members.values() if each.name in giving]
 
     def decode(self, output: Any) -> Any:  # noqa: ANN401 - what the annotations say
-        """What it gave, from its JSON; a skipped step gave nothing, an approval its note."""
+        """The output of the step, from its JSON: None if skipped, the note of an approval."""
         if self.body is not None and isinstance(output, list):
             giving = self.output_steps
             return [_decode_item(giving, each) for each in output]
@@ -116,7 +117,7 @@ class StepDeclaration:
         return self.signature.decode("return", output)
 
     def mistakes(self, known: dict[str, StepDeclaration]) -> Iterator[str]:
-        """What is wrong with its function; of a function that cannot be read, only that."""
+        """The mistakes in its function; where the signature has mistakes, only these."""
         signature = self.signature
         if self.call is not None:
             yield from self.call.mistakes(self.name)
@@ -148,7 +149,7 @@ def _find_bad_verdict(member: StepDeclaration, signature: Signature) -> Iterator
 def _find_bad_blanks(
     member: StepDeclaration, signature: Signature, known: dict[str, StepDeclaration]
 ) -> Iterator[str]:
-    """Parameters that do not take the None, or the list with one, that may come."""
+    """Mistakes of parameters that do not accept the None, or list with a None, that may come."""
     feedback = signature.filled.get("feedback")
     if feedback and feedback.default is feedback.empty and not signature.accepts("feedback", None):
         yield f"{member.name}: feedback: is None the first time; annotate it with | None"
@@ -171,9 +172,10 @@ def signature_sources(member: StepDeclaration) -> Iterator[tuple[str, Reference]
 def _find_blank_output(
     source: StepDeclaration, member: StepDeclaration | None = None
 ) -> tuple[Any] | None:
-    """What a step gives when it, or the step that gives for its items, was skipped.
+    """The output of a step when it, or the only output step of its items, is skipped.
 
-    Who comes before a verdict, or gives it, sees what is judged.
+    None where the step always has an output. A step before a verdict, and the verifier itself, see
+    the work before it is accepted.
     """
     judged = (
         source.may_be_rejected_by
@@ -189,7 +191,7 @@ def _find_blank_output(
 
 
 def find_unaccepted(verifier: StepDeclaration, body: LoopBody) -> set[str]:
-    """What gives nothing when a verifier gives up: what it judges, and what stands between."""
+    """The steps without an output when a verifier gives up: its subject, and those between."""
     subject = verifier.flow_options.get("verifies")
     if subject is None or not verifier.skips_on_failure:
         return set()

@@ -1,4 +1,4 @@
-"""A single job: a function that can be called as it is, or enqueued."""
+"""Task functions: functions that can be called as they are, or enqueued."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class TaskFunction(Schedulable, Generic[P, R, T]):
-    """Made by `@hf.task`: a call gives `R` as the function does, a worker's result is a `T`."""
+    """Made by `@hf.task`: a call returns `R` as the function does, a worker's result is a `T`."""
 
     def __init__(
         self, engine: Callable[[], Engine], function: Callable[P, R], template: NewTask
@@ -51,7 +51,7 @@ class TaskFunction(Schedulable, Generic[P, R, T]):
 
     @property
     def name(self) -> str:
-        """What workers, schedules and hooks call the function."""
+        """The name of the function for workers, schedules and hooks."""
         return self._template.step or self._template.title
 
     def using(self, **options: Any) -> TaskFunction[P, R, T]:
@@ -67,7 +67,7 @@ class TaskFunction(Schedulable, Generic[P, R, T]):
         return TaskFunction(self._engine, self._function, replace(self._template, **chosen, **own))
 
     def request(self, /, *args: Any, **kwargs: Any) -> NewTask:
-        """The task that stands for one call."""
+        """The task of one call with these arguments."""
         payload = self.signature.bind_call(args, kwargs)
         return make_record(NewTask, {**self._template.__dict__, "payload": payload})
 
@@ -125,7 +125,7 @@ def _check_mapping(call: object) -> Mapping[str, Any]:
 
 
 def _ids_of(given: object) -> Any:  # noqa: ANN401 - what is no id is refused where it is read
-    """The ids of the handles among what was given."""
+    """The given value, with handles replaced by their ids."""
     if isinstance(given, list | tuple | set | frozenset):
         return tuple(id_of(each) for each in given)
     return id_of(given)

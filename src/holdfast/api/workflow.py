@@ -1,7 +1,4 @@
-"""A workflow written in Python: steps in the order they are written, or by what they need.
-
-A workflow that was read from a file: started and scheduled like one of Python functions.
-"""
+"""Workflows, written in Python or read from a file, that can be started and scheduled."""
 
 from __future__ import annotations
 
@@ -47,7 +44,7 @@ class WorkflowBuilder(WorkflowBody, StartableWorkflow):
         self._reading_called = False
 
     def request(self, /, **given: Any) -> NewRun:
-        """The run that stands for one start."""
+        """The run of one start with these inputs."""
         return NewRun(workflow=self.graph, input=self._inputs.encode(given))
 
     @property
@@ -69,7 +66,7 @@ class WorkflowBuilder(WorkflowBody, StartableWorkflow):
         return self._graph
 
     def _called(self) -> tuple[Workflow, ...]:
-        """The workflows of this program that its steps call, as they are by now."""
+        """The workflows of this program that its steps call, in their present versions."""
         if self._reading_called:
             reason = "calls itself, near or far; call a workflow in such a circle by its name"
             raise InvalidDefinition(f"workflow {self.name}", [reason])
@@ -81,11 +78,11 @@ class WorkflowBuilder(WorkflowBody, StartableWorkflow):
         return tuple(found.values())
 
     def read_graph(self) -> Workflow:
-        """The same as `graph`."""
+        """The `graph`."""
         return self.graph
 
     def find_wrong_inputs(self, step: str, given: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
-        """What is wrong with what a step of another workflow gives to a run of this one."""
+        """The mistakes in the input that a step of another workflow gives to this one."""
         yield from self._inputs.find_wrong_inputs(step, given)
 
     @property
@@ -102,15 +99,15 @@ class WorkflowBuilder(WorkflowBody, StartableWorkflow):
         self._calls = [step.call for step in self.known.values() if step.call is not None]
 
     def _decode(self, step: str, output: Any) -> Any:  # noqa: ANN401 - what its function returns
-        # A run keeps the graph it was started with, and so may have steps that are here no longer.
+        # A run keeps the graph of its start, and so may have steps that no longer exist here.
         known = self.known.get(step)
         return output if known is None else known.decode(output)
 
 
 class WorkflowFile(StartableWorkflow):
-    """Made by `hf.workflow_file(path)`; its `graph` is what was read, and stays as it is.
+    """Made by `hf.workflow_file(path)`; its `graph` was read from the file once and never changes.
 
-    Paths in an input are those from the current folder.
+    Paths in an input are relative to the current folder.
     """
 
     def __init__(self, engine: Callable[[], Engine], graph: Workflow) -> None:
@@ -119,21 +116,21 @@ class WorkflowFile(StartableWorkflow):
 
     @property
     def name(self) -> str:
-        """What the workflow is called in its file."""
+        """The name of the workflow in its file."""
         return self.graph.name
 
     def request(self, /, **given: Any) -> NewRun:
-        """The run that stands for one start."""
+        """The run of one start with these inputs."""
         return NewRun(
             workflow=self.graph, input=make_paths_absolute(self.graph, given, str(Path.cwd()))
         )
 
     def read_graph(self) -> Workflow:
-        """The same as `graph`."""
+        """The `graph`."""
         return self.graph
 
     def find_wrong_inputs(self, step: str, given: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
-        """What is wrong with what a step of another workflow gives to a run of this one."""
+        """The mistakes in the input that a step of another workflow gives to this one."""
         declared = None if self.graph.declared is None else self.graph.declared.input
         call = Step(id=step, work=StepWork(workflow=self.name, input=given))
         yield from (flaw.text for flaw in find_bad_calls((call,), {self.name: declared}))

@@ -1,4 +1,4 @@
-"""Steps in the order they are written: those of a workflow, or of each item of a loop."""
+"""Workflow body: the steps of a workflow, or of each item of a loop, in the order of their code."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ T = TypeVar("T")
 
 
 class WorkflowBody:
-    """What can be written in a workflow and in a loop: steps, loops, approvals and workflows."""
+    """The steps, loops, approvals and called workflows of a workflow or a loop."""
 
     def __init__(self, name: str, retry: RetryPolicy, around: WorkflowBody | None = None) -> None:
         self.name = name
         self._retry = retry
         self._around = around
         self.members: dict[str, StepDeclaration] = {}
-        # Of the whole workflow: a name means one step, wherever it stands.
+        # The steps of the whole workflow: a name means one step in all of its bodies.
         self.known: dict[str, StepDeclaration] = {} if around is None else around.known
 
     @overload
@@ -118,7 +118,7 @@ class WorkflowBody:
             reason = f"loop {name!r}: over: the whole input is no list; name a part of it"
             raise InvalidDefinition(self.name, [reason])
         flow = FlowOptions(for_each=listed, parallel=parallel, when=self._read_condition(when))
-        # Over a step's list it needs that step, as a parameter does that stands for its output.
+        # A loop over the list of a step needs that step.
         sources = [] if listed.step is None else [listed.step]
         made = Loop(_check_name(name), self._retry, self)
         wanted = self._resolve_needs(needs, sources, flow)
@@ -133,7 +133,7 @@ class WorkflowBody:
         needs: Needed | Sequence[Needed] | None = None,
         when: Any = None,  # noqa: ANN401
     ) -> str:
-        """Add a place where a person has to say yes; gives its name, for the needs of others.
+        """Add an approval by a person; returns its name, for the needs of other steps.
 
         What is written after it waits for it, unless its own `needs=` says otherwise. The question
         may name variables as in a workflow file, "Merge {{ steps.build.branch }}?", "{{ item }}";
@@ -157,10 +157,10 @@ class WorkflowBody:
         needs: Needed | Sequence[Needed] | None = None,
         **options: Any,
     ) -> str:
-        """Add a step that is a run of another workflow; gives its name, for the needs of others.
+        """Add a step that runs another workflow; returns its name, for the needs of other steps.
 
-        The step waits without a worker until that run has ended, and gives what the run gave. What
-        that is started with is JSON: `needs(step, path)` stands for what a step gave, and texts
+        The step waits without a worker until that run has ended, and its output is that of the
+        run. The `input` is JSON: `needs(step, path)` stands for the output of a step, and texts
         may name variables as in a workflow file: "{{ input.order_id }}", "{{ item }}". Options:
         `when` and `on_failure`, as of `step`.
         """
@@ -177,7 +177,7 @@ class WorkflowBody:
         return name
 
     def _read_call_input(self, value: Any) -> Any:  # noqa: ANN401 - JSON
-        """What a workflow is started with, where texts stand for what is not known yet."""
+        """The input of a called workflow, with templates for values that are not known yet."""
         if isinstance(value, OutputReference):
             return f"{{{{ {self._read_reference('input', value)} }}}}"
         if isinstance(value, Mapping):
@@ -187,9 +187,9 @@ class WorkflowBody:
         return to_json("input", value)
 
     def build_steps(self) -> tuple[tuple[Step, ...], set[str]]:
-        """The steps as a graph knows them, and what they need of the bodies around this one.
+        """The steps for a graph, and the steps of the bodies around this one that they need.
 
-        A need inside a loop on a step around it is a need of the loop.
+        A need of a step in a loop on a step outside of it becomes a need of the loop.
         """
         steps: list[Step] = []
         beyond: set[str] = set()
@@ -240,7 +240,7 @@ class WorkflowBody:
         wanted = [*sources, *(self._name_of_step(each) for each in _as_list(needs))]
         if needs is None:
             wanted += [] if wanted else [*self.members][-1:]
-            # A gate holds for all that is written after it, whatever else they take.
+            # All steps after an approval need it, in addition to the steps whose outputs they take.
             gates = [each.name for each in self.members.values() if "approval" in each.flow_options]
             wanted += gates[-1:]
         condition = flow.get("when")
@@ -252,7 +252,7 @@ class WorkflowBody:
         return None if given is None else self._read_reference("when", given)
 
     def _read_reference(self, field: str, given: object) -> Reference:
-        """Where a value comes from: a step's output, or a text such as "input.stories"."""
+        """The reference for the output of a step, or for a text such as "input.stories"."""
         if isinstance(given, OutputReference):
             path = "" if given.path is None else f".{given.path}"
             return Reference.parse(field, f"steps.{self._name_of_step(given.step)}{path}")

@@ -1,4 +1,4 @@
-"""A step that calls another workflow: which one, and what that is started with."""
+"""Workflow calls: steps that call another workflow, with the input of its run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdfast.model.workflow.template import parse_template
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkflowCall:
-    """One that is called by its name alone is looked for in the store."""
+    """The called workflow, or its name in the store, and the input that is given to its run."""
 
     callee: StartableWorkflow | str
     given: Any
@@ -35,7 +35,7 @@ class WorkflowCall:
 
     @property
     def references(self) -> tuple[Reference, ...]:
-        """What it is started with that is made from the run that calls."""
+        """The references of the input to values of the calling run."""
         found = [parse_template("input", text).references for text in _texts(self.given)]
         return tuple(reference for each in found for reference in each)
 
@@ -45,7 +45,7 @@ class WorkflowCall:
 
 
 def check_callee(callee: object) -> StartableWorkflow | str:
-    """Refuse at once what is neither a workflow nor the name of one."""
+    """The workflow, or the name of one; refuses any other value."""
     if isinstance(callee, str):
         return clean_name("workflow", callee)
     if isinstance(callee, StartableWorkflow):
@@ -57,7 +57,7 @@ def check_callee(callee: object) -> StartableWorkflow | str:
 def find_misnamed_inputs(
     step: str, given: object, known: Collection[str], needed: Collection[str]
 ) -> list[str]:
-    """Inputs that are not known, or needed and not given, of what is given by name."""
+    """Mistakes of inputs by name: those that are not known, and those needed but not given."""
     if not isinstance(given, dict | None):
         return []
     names = {} if given is None else given
