@@ -1,4 +1,4 @@
-"""Retry policy: the number of attempts of a task, and the delay between two attempts."""
+"""Retry policy: the attempts of a task and the delays between them; tasks and steps import it."""
 
 from __future__ import annotations
 
