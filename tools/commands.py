@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.cli.app.command_registry import MODULES, load, shown_argument
+from holdfast.cli.app.command_registry import MODULES, format_argument, load_command_line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class Described:
 
 def every_command() -> list[Described]:
     """In the order that help lists them, whichever module was imported first."""
-    program: Any = load([])
+    program: Any = load_command_line([])
     words = [word for names in MODULES.values() for word in names]
 
     def place(each: Described) -> tuple[bool, int]:
@@ -51,7 +51,7 @@ def _walk(command: Any, name: str) -> Iterator[Described]:  # noqa: ANN401 - Typ
 def _describe(command: Any, name: str) -> Described:  # noqa: ANN401 - Typer's own types
     options = [_option(each) for each in command.params]
     arguments = [
-        shown_argument(each) for each in command.params if each.param_type_name == "argument"
+        format_argument(each) for each in command.params if each.param_type_name == "argument"
     ]
     return Described(
         name=name,
@@ -64,7 +64,7 @@ def _describe(command: Any, name: str) -> Described:  # noqa: ANN401 - Typer's o
 
 def _option(parameter: Any) -> Option:  # noqa: ANN401 - Typer's own types
     if parameter.param_type_name == "argument":
-        return Option(name=shown_argument(parameter), metavar="", help=parameter.help or "")
+        return Option(name=format_argument(parameter), metavar="", help=parameter.help or "")
     flag = getattr(parameter, "is_flag", False)
     metavar = "" if flag else parameter.metavar or ""
     return Option(name=", ".join(parameter.opts), metavar=metavar, help=parameter.help or "")

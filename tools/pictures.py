@@ -20,7 +20,7 @@ from rich.terminal_theme import DIMMED_MONOKAI
 from rich.text import Text
 
 from holdfast import Holdfast
-from holdfast.cli.commands.demo import Accident, working
+from holdfast.cli.commands.demo import WorkerKill, running_workers
 from holdfast.service.project.project import STORE_FILE, StoreLocation
 from holdfast.service.service import Service
 from holdfast.worker.files.homes import HOME
@@ -59,13 +59,13 @@ def take_run(folder: Path) -> tuple[str, str]:
     """A run in which a worker was killed, while another does its step again."""
     place = _place(folder)
     with (
-        working(folder, ("worker-1", "worker-2"), AGENTS) as workers,
+        running_workers(folder, ("worker-1", "worker-2"), AGENTS) as workers,
         Service(place) as service,
         terminal(folder, *RUN) as screen,
     ):
         screen.until("● plan")
         run_id = service.addresses.run("@last")
-        with Accident(service, run_id, workers):
+        with WorkerKill(service, run_id, workers):
             assert screen.ends() == 0
     frames = _REDRAWN.split(screen.raw)
     again = [each for each in frames if "(1 lost)" in each and "└ editing" in each]
@@ -75,7 +75,10 @@ def take_run(folder: Path) -> tuple[str, str]:
 def take_why(folder: Path) -> tuple[str, str]:
     """A step that nobody serves."""
     place = _place(folder)
-    with working(folder, ("worker-1",), ("developer", "planner")), Holdfast(place.url) as hf:
+    with (
+        running_workers(folder, ("worker-1",), ("developer", "planner")),
+        Holdfast(place.url) as hf,
+    ):
         run = hf.workflow_file(folder / "feature.yaml").start(task="Add SSO")
         run.task("plan").result(timeout="1m")
         while not any(task.step == "verify" and not task.blocked for task in hf.runs.tasks(run.id)):

@@ -34,40 +34,40 @@ def _run(given: list[str]) -> int:
     prepare_streams()
     import logging
 
-    from holdfast.cli.app.command_registry import load
-    from holdfast.cli.app.log_output import Plain
+    from holdfast.cli.app.command_registry import load_command_line
+    from holdfast.cli.app.log_output import PlainLogHandler
 
     # A command that shows no log still warns.
-    logging.lastResort = Plain(logging.WARNING)
+    logging.lastResort = PlainLogHandler(logging.WARNING)
 
     chosen_store.set(None)
     called_command.set(None)
     typed_arguments.set(tuple(given))
     json = "--json" in given
     try:
-        ended = load(given)(args=given, prog_name="holdfast", standalone_mode=False)
+        ended = load_command_line(given)(args=given, prog_name="holdfast", standalone_mode=False)
     except SystemExit as left:
         if isinstance(left.__context__, BrokenPipeError):
             raise left.__context__ from None
         ended = left.code
     except HoldfastError as error:
-        from holdfast.cli.app.advice import say_error
+        from holdfast.cli.app.advice import print_error
 
-        return say_error(error, json=json)
+        return print_error(error, json=json)
     except OSError as error:
         if error.filename is None and not isinstance(error, FileNotFoundError):
             raise
-        from holdfast.cli.app.advice import say_error
+        from holdfast.cli.app.advice import print_error
         from holdfast.errors import StoreUnreachable
 
         # Only the folder that this is typed in has no name when it is not there.
         where = error.filename or "the current folder"
         told = StoreUnreachable(f"{where} cannot be used: {error.strerror}")
-        return say_error(told, json=json)
+        return print_error(told, json=json)
     except Exception as mistake:
-        from holdfast.cli.app.usage_errors import Mistake, say_usage
+        from holdfast.cli.app.usage_errors import UsageError, print_usage_error
 
-        if not isinstance(mistake, Mistake):
+        if not isinstance(mistake, UsageError):
             raise
-        return say_usage(mistake, json=json)
+        return print_usage_error(mistake, json=json)
     return ended if isinstance(ended, int) else int(ended is not None)

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 from mcp.server.mcpserver import MCPServer
 
-from holdfast.cli.app.advice import say_error
+from holdfast.cli.app.advice import print_error
 from holdfast.cli.app.session import chosen_store, with_store
-from holdfast.cli.render.formats import error_line
+from holdfast.cli.render.formats import describe_error_line
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError, summarize_error
 from holdfast.mcp.tools import Caller, Toolbox
@@ -52,9 +52,9 @@ def read_command_line(read: Read) -> list[str]:
 
 def _read_errors(read: Read) -> list[str]:
     if isinstance(read, Stored):
-        return [error_line(read.error)]
+        return [describe_error_line(read.error)]
     with redirect_stderr(io.StringIO()) as written:
-        say_error(_error(read), json=False)
+        print_error(_error(read), json=False)
     return written.getvalue().splitlines()
 
 

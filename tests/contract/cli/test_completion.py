@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.app.command_registry import put_together
+from holdfast.cli.app.command_registry import build_command_line
 from holdfast.cli.app.options import complete_id, complete_schedule, complete_workflow
 from holdfast.engine.engine import Engine
 from holdfast.model.schedule import NewSchedule
@@ -37,6 +37,6 @@ def test_without_a_store_nothing_is_offered_and_none_is_made(tmp_path: Path) -> 
 def test_a_shell_can_be_told_how_to_complete(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
     # Otherwise it looks which shell it was started from, and the tests may have been from none.
     monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
-    put_together.cache_clear()
+    build_command_line.cache_clear()
     assert "_HOLDFAST_COMPLETE" in typed.ok("--show-completion", "bash")
-    put_together.cache_clear()
+    build_command_line.cache_clear()

@@ -231,7 +231,7 @@ def test_ctrl_c_while_it_starts_ends_it_without_a_word(
     def interrupt(_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("holdfast.cli.app.command_registry.load", interrupt)
+    monkeypatch.setattr("holdfast.cli.app.command_registry.load_command_line", interrupt)
     said = typed("runs")
     assert (said.code, said.out, said.err) == (130, "", "")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.app.advice import NEEDS_PERSON
-from holdfast.cli.render.live_view import ended
+from holdfast.cli.render.live_view import exit_code_of_run
 from holdfast.engine.engine import Engine
 from holdfast.service.queries.queries import Queries
 from tests.contract.cli.command_line import Typed
@@ -207,9 +207,9 @@ def test_a_run_that_waits_for_its_turn_asks_nothing_of_a_person_yet(
     begin(typed, tmp_path, GATE)
     queries = Queries(engine.database.view, lambda: engine)
     second = begin(typed, tmp_path, GATE)
-    assert ended(queries.run(second)) is None
+    assert exit_code_of_run(queries.run(second)) is None
     typed.ok("pause", second)
-    assert ended(queries.run(second)) == NEEDS_PERSON
+    assert exit_code_of_run(queries.run(second)) == NEEDS_PERSON
 
 
 def test_a_task_that_counts_no_more_says_so_and_names_the_task_in_its_place(

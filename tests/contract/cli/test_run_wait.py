@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from holdfast.cli.app.temporary_workers import Helper
-from holdfast.cli.render.live_view import tell_events, watch
+from holdfast.cli.app.temporary_workers import MissingWorkers
+from holdfast.cli.render.live_view import print_events, watch_run
 from holdfast.clock import SystemClock
 from holdfast.engine.engine import Engine
 from holdfast.model.workflow.graph import Step, Workflow
@@ -102,12 +102,12 @@ def test_a_worker_that_died_is_waited_for_only_until_its_time_is_up(
 def test_a_wait_for_functions_tells_once_that_no_worker_serves_them(
     url: str, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("holdfast.cli.app.temporary_workers.LOOK_FOR_WORKERS_EVERY", 0.0)
+    monkeypatch.setattr("holdfast.cli.app.temporary_workers.CHECK_WORKERS_EVERY", 0.0)
     engine.workers.register("one", agents=["default"])
     poem = Workflow.define("poem", (Step(id="write", agent="poet"),))
-    with Helper(service_on(url, engine), poem) as helper:
-        helper.look()
-        helper.look()
+    with MissingWorkers(service_on(url, engine), poem) as helper:
+        helper.start_missing()
+        helper.start_missing()
         assert helper.command is None
     assert capsys.readouterr().err.count("No worker serves poet.") == 1
 
@@ -125,7 +125,7 @@ def test_between_two_looks_at_a_run_passes_as_long_as_the_first_took(
     ticks = count(step=3.0)
     clock = SimpleNamespace(monotonic=lambda: next(ticks), sleep=sleep)
     monkeypatch.setattr("holdfast.cli.render.live_view.time", clock)
-    assert watch(service_on(url, engine), run.id, quiet=True) == 0
+    assert watch_run(service_on(url, engine), run.id, quiet=True) == 0
     assert slept == [3.0]
 
 
@@ -148,12 +148,12 @@ def test_a_long_history_is_told_to_its_end(
         run.finish(step)
     monkeypatch.setattr("holdfast.cli.render.live_view.PAGE", 2)
     service = service_on(url, engine)
-    last = tell_events(service, service.queries.run(run.id), 0)
+    last = print_events(service, service.queries.run(run.id), 0)
     said = [tuple(line.split()[1:3]) for line in capsys.readouterr().out.splitlines()]
     done = [(step, "done") for step in ("plan", "work", "review")]
     assert [each for each in said if each in done] == done
     assert said[-1] == ("chain", "completed")
-    assert tell_events(service, service.queries.run(run.id), last) == last
+    assert print_events(service, service.queries.run(run.id), last) == last
 
 
 def test_a_run_that_goes_on_without_a_worker_says_how_to_start_one(

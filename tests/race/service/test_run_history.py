@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.render.live_view import watch
+from holdfast.cli.render.live_view import watch_run
 from holdfast.engine.core.operation import CancelRun
 from holdfast.model.task import NewTask
 from holdfast.model.workflow.graph import Step
@@ -145,7 +145,7 @@ def test_a_watcher_of_a_run_is_told_all_of_it_however_long_another_transaction_w
         world.finish("only")
         place = StoreLocation(url=postgres_store_url, home=Path(), may_be_created=True)
         with Service(place, server.engine) as service:
-            assert watch(service, run_id) == 0
+            assert watch_run(service, run_id) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[1:] for line in lines[1:5]] == [
         *(["race", "started"], ["only", "running"], ["only", "done"], ["race", "completed"])

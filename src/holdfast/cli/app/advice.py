@@ -11,11 +11,11 @@ from typing import Any
 from holdfast.cli.app.session import (
     called_command,
     chosen_server,
-    shown_url,
+    format_url,
     typed_arguments,
     with_store,
 )
-from holdfast.cli.app.terminal import escape, note, paint, say_json_line
+from holdfast.cli.app.terminal import escape, paint, print_json_line, print_note
 from holdfast.errors import (
     BusUnreachable,
     HoldfastError,
@@ -61,15 +61,15 @@ _IN_TICKS = re.compile("`(holdfast [^`]+)`")
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
-def say_error(error: HoldfastError, *, json: bool) -> int:
+def print_error(error: HoldfastError, *, json: bool) -> int:
     """Say what went wrong and what to type next; the answer is the exit code."""
     if json:
-        say_json_line({"error": view_error(error)})
+        print_json_line({"error": view_error(error)})
         return exit_code(error)
-    note(f"{paint('error:', 'red')} {escape(tell(error), keep=chr(10))}")
+    print_note(f"{paint('error:', 'red')} {escape(describe_error(error), keep=chr(10))}")
     following = next_command(error)
     if following is not None:
-        note(f"next:  {escape(following)}")
+        print_note(f"next:  {escape(following)}")
     return exit_code(error)
 
 
@@ -81,18 +81,18 @@ def exit_code(error: HoldfastError) -> int:
     return UNREACHABLE if isinstance(error, StoreError | BusUnreachable) else FAILED
 
 
-def tell(error: HoldfastError) -> str:
+def describe_error(error: HoldfastError) -> str:
     if not isinstance(error, Refused):
         return in_commands(str(error), with_store)
     late = error.reason in {"stale_token", "lease_expired"} and _is_id(error.identifier)
     detail = in_commands(error.detail, with_store)
     details = [detail, STOP if late and STOP not in error.detail else ""]
     told = "; ".join(each for each in details if each)
-    what = f"{error.identifier} {_became(error)} ({error.reason})"
+    what = f"{error.identifier} {_describe_status(error)} ({error.reason})"
     return f"{what}: {told}" if told else what
 
 
-def _became(error: Refused) -> str:
+def _describe_status(error: Refused) -> str:
     if error.reason == "invalid_output":
         return "has failed this attempt"
     return "may not act any more" if called_command.get() == "guard" else "is unchanged"
@@ -103,8 +103,8 @@ def view_error(error: HoldfastError) -> dict[str, Any]:
     named = _CAPITAL.sub("_", type(error).__name__).lower()
     view: dict[str, Any] = {
         "code": str(error.reason) if isinstance(error, Refused) else named,
-        "message": tell(error),
-        "next": next_command(error) or _first_named(tell(error)),
+        "message": describe_error(error),
+        "next": next_command(error) or _first_named(describe_error(error)),
     }
     if isinstance(error, InvalidFile):
         view["mistakes"] = [each.told() for each in error.found]
@@ -119,45 +119,45 @@ def _first_named(message: str) -> str | None:
 
 def next_command(error: HoldfastError) -> str | None:
     """What to type next, unless the message says it already."""
-    if isinstance(error, Refused | NotFound) and _asked_elsewhere():
+    if isinstance(error, Refused | NotFound) and _is_on_server():
         return None
     if isinstance(error, Refused):
         if not _is_id(error.identifier):
-            return _after_lease(error.identifier)
+            return _command_after_lease(error.identifier)
         following = _AFTER_REFUSAL.get(error.reason, "holdfast why {id}")
         if error.reason == "cancelled" and error.status != "cancelled":
             # The attempt was, and the task has been taken up again since.
             following = "holdfast show {id}"
         return with_store(following.format(id=error.identifier))
     if isinstance(error, InvalidProjectFile):
-        return f"{_typed()}   (once it is mended)"
+        return f"{_typed_command()}   (once it is mended)"
     if "holdfast " in in_commands(str(error)):
         return None
-    return _after_error(error)
+    return _command_after_error(error)
 
 
-def _asked_elsewhere() -> bool:
+def _is_on_server() -> bool:
     """Whether a server was asked: what looks at a store here would not find it."""
     called = (called_command.get() or "").split(" ")[0]
     return called in {"work", "guard"} and chosen_server() is not None
 
 
-def _after_lease(key: str) -> str | None:
+def _command_after_lease(key: str) -> str | None:
     held = (called_command.get() or "").startswith("lease ")
     return with_store(shlex.join(["holdfast", "lease", "acquire", key])) if held else None
 
 
-def _after_error(error: HoldfastError) -> str | None:
+def _command_after_error(error: HoldfastError) -> str | None:
     called = called_command.get()
     match error:
         case KeyConflict():
             return with_store(f"holdfast show {error.existing}")
         case NotFound():
-            return _typed_with_file(error) or with_store(_where_to_look(error))
+            return _typed_with_file(error) or with_store(_command_that_lists(error))
         case SchemaTooNew():
             return "pip install --upgrade .   (in a newer clone of Holdfast)"
         case StoreError() | BusUnreachable():
-            return _after_store(error)
+            return _command_after_store_error(error)
         case InvalidWorkflowFile():
             check = "workflow validate"
             return None if called == check else f"holdfast {check} {error.field}"
@@ -165,7 +165,7 @@ def _after_error(error: HoldfastError) -> str | None:
             return None if called is None else _typed_with_missing(called, str(error))
 
 
-def _after_store(error: StoreError | BusUnreachable) -> str | None:
+def _command_after_store_error(error: StoreError | BusUnreachable) -> str | None:
     if "malformed" in str(error):
         return with_store("holdfast db restore FILE") + "   (its last backup)"
     away = isinstance(error, StoreUnreachable | StoreUnwritable | BusUnreachable)
@@ -177,15 +177,15 @@ def _typed_with_missing(called: str, told: str) -> str:
     missing = _MISSING.findall(told) if called in {"run", "schedule add"} else []
     if not missing:
         return f"holdfast {called} --help"
-    return " ".join([_typed(), *(f"-i {name}=…" for name in missing)])
+    return " ".join([_typed_command(), *(f"-i {name}=…" for name in missing)])
 
 
-def _typed() -> str:
-    return _as_typed(typed_arguments.get())
+def _typed_command() -> str:
+    return _format_typed(typed_arguments.get())
 
 
-def _as_typed(arguments: Sequence[str]) -> str:
-    return shlex.join(["holdfast", *map(shown_url, arguments)])
+def _format_typed(arguments: Sequence[str]) -> str:
+    return shlex.join(["holdfast", *map(format_url, arguments)])
 
 
 def _typed_with_file(error: NotFound) -> str | None:
@@ -198,10 +198,10 @@ def _typed_with_file(error: NotFound) -> str | None:
     beside = (f"{name}{suffix}" for suffix in (".yaml", ".yml", ".json"))
     found = next((each for each in beside if Path(each).is_file()), None)
     typed = [found if each == name else each for each in typed_arguments.get() if found]
-    return _as_typed(typed) if found in typed else None
+    return _format_typed(typed) if found in typed else None
 
 
-def _where_to_look(error: NotFound) -> str:
+def _command_that_lists(error: NotFound) -> str:
     known = error.identifier.split(" ")[0]
     if " " in error.identifier and _is_id(known):
         return f"holdfast show {known}"

@@ -26,7 +26,7 @@ EPILOG = (
 )
 
 
-class Quick(TyperCommand):
+class PlainCommand(TyperCommand):
     """A command that takes what needs no conversion as it is.
 
     Typer asks pydantic even about text and about what was not given, and to import that takes
@@ -38,7 +38,7 @@ class Quick(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-class QuickGroup(TyperGroup):
+class PlainGroup(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - Typer's own
         _make_plain(self.get_params(ctx))
         return super().parse_args(ctx, args)
@@ -47,20 +47,20 @@ class QuickGroup(TyperGroup):
 def _make_plain(parameters: Sequence[Any]) -> None:
     for each in parameters:
         changes = vars(each)
-        changes["process_value"] = functools.partial(_take, each)
-        changes["display_type_rich"] = functools.partial(_shown_type, each)
+        changes["process_value"] = functools.partial(_convert_value, each)
+        changes["display_type_rich"] = functools.partial(_format_type, each)
         if each.param_type_name == "argument":
-            changes["get_usage_pieces"] = lambda _, each=each: [shown_argument(each)]
+            changes["get_usage_pieces"] = lambda _, each=each: [format_argument(each)]
 
 
-def shown_argument(parameter: Any) -> str:  # noqa: ANN401 - Typer's own
+def format_argument(parameter: Any) -> str:  # noqa: ANN401 - Typer's own
     """An argument as a usage line writes it: `NAME`, `[NAME]`, `NAME...`."""
     name = parameter.metavar or parameter.name.upper()
     many = "" if parameter.nargs == 1 else "..."
     return f"{name}{many}" if parameter.required else f"[{name}]{many}"
 
 
-def _shown_type(parameter: Any, ctx: Any) -> str | None:  # noqa: ANN401, ARG001 - Typer's own
+def _format_type(parameter: Any, ctx: Any) -> str | None:  # noqa: ANN401, ARG001 - Typer's own
     """What follows the name of an option in its help; an argument's name says enough."""
     if parameter.param_type_name == "argument":
         return None
@@ -70,13 +70,13 @@ def _shown_type(parameter: Any, ctx: Any) -> str | None:  # noqa: ANN401, ARG001
 _TYPES = {int: "NUMBER", float: "NUMBER"}
 
 
-def _take(parameter: Any, context: Any, value: Any) -> Any:  # noqa: ANN401 - Typer's own
-    if not is_settled(parameter, value):
+def _convert_value(parameter: Any, context: Any, value: Any) -> Any:  # noqa: ANN401 - Typer's own
+    if not needs_no_conversion(parameter, value):
         return type(parameter).process_value(parameter, context, value)
     return value if parameter.callback is None else parameter.callback(context, parameter, value)
 
 
-def is_settled(parameter: Any, value: Any) -> bool:  # noqa: ANN401 - Typer's own
+def needs_no_conversion(parameter: Any, value: Any) -> bool:  # noqa: ANN401 - Typer's own
     """Whether it is the text that is wanted, or was not given where it need not be."""
     if value is None or value == () or value is parameter.default:
         return not parameter.required
@@ -87,7 +87,7 @@ def is_settled(parameter: Any, value: Any) -> bool:  # noqa: ANN401 - Typer's ow
 
 app = typer.Typer(
     name="holdfast",
-    cls=QuickGroup,
+    cls=PlainGroup,
     help="Run pipelines so that no step runs out of order, runs twice or slips backwards.",
     epilog=EPILOG,
     rich_markup_mode=None,
@@ -108,7 +108,7 @@ def group(name: str, text: str, *, alone: bool = False) -> typer.Typer:
     """Commands behind one word, which `alone` has a command of its own."""
     made = typer.Typer(
         name=name,
-        cls=QuickGroup,
+        cls=PlainGroup,
         help=text,
         rich_markup_mode=None,
         no_args_is_help=not alone,
@@ -124,15 +124,15 @@ def command(
     """Make a function a command; its first line is its help, and what it gives its exit code."""
 
     def register(function: Command) -> Command:
-        made = _with_store(function, name if of is None else f"{of.info.name} {name}")
+        made = _with_store_option(function, name if of is None else f"{of.info.name} {name}")
         text = f"Example: {example}"
-        (of or app).command(name, cls=Quick, epilog=text, context_settings=HELP)(made)
+        (of or app).command(name, cls=PlainCommand, epilog=text, context_settings=HELP)(made)
         return function
 
     return register
 
 
-def _with_store(function: Command, name: str) -> Command:
+def _with_store_option(function: Command, name: str) -> Command:
     taken = inspect.signature(function, eval_str=True)
 
     @functools.wraps(function)
@@ -179,18 +179,18 @@ MODULES = {
 }
 
 
-Program = Callable[..., object]
+CommandLine = Callable[..., object]
 
 
-def load(arguments: Sequence[str]) -> Program:
+def load_command_line(arguments: Sequence[str]) -> CommandLine:
     """The program with the command that is called, or with all of them for help and completion."""
     called = arguments[0] if arguments else ""
     owner = next((module for module, names in MODULES.items() if called in names), None)
-    return put_together(tuple(MODULES) if owner is None else ("report", owner))
+    return build_command_line(tuple(MODULES) if owner is None else ("report", owner))
 
 
 @cache
-def put_together(modules: Sequence[str]) -> Program:
+def build_command_line(modules: Sequence[str]) -> CommandLine:
     """Put together once: Typer would do it again for each line that is typed in a program."""
     for module in modules:
         import_module(f"holdfast.cli.commands.{module}")

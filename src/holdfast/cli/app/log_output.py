@@ -8,7 +8,7 @@ from typing import Annotated, TextIO
 
 import typer
 
-from holdfast.cli.app.terminal import escape, note
+from holdfast.cli.app.terminal import escape, print_note
 
 LogJson = Annotated[
     bool,
@@ -20,18 +20,18 @@ LogJson = Annotated[
 ]
 
 
-class Plain(logging.Handler):
+class PlainLogHandler(logging.Handler):
     """Writes to whatever the error stream is at that moment: a live tree takes its place."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        note(escape(self.format(record), keep="\n\t"))
+        print_note(escape(self.format(record), keep="\n\t"))
 
 
 # What they tell of every call is no news, and may name what nobody should read.
-_LOUD = ("httpcore", "httpx", "mcp", "uvicorn")
+_NOISY_LOGGERS = ("httpcore", "httpx", "mcp", "uvicorn")
 
 
-class Lines(logging.StreamHandler[TextIO]):
+class JsonLogHandler(logging.StreamHandler[TextIO]):
     """Writes JSON, which needs no care for a terminal."""
 
     def __init__(self) -> None:
@@ -42,21 +42,21 @@ class Lines(logging.StreamHandler[TextIO]):
 
 
 def logs_json() -> bool:
-    return any(isinstance(each, Lines) for each in logging.getLogger().handlers)
+    return any(isinstance(each, JsonLogHandler) for each in logging.getLogger().handlers)
 
 
-def announce(text: str) -> None:
+def print_announcement(text: str) -> None:
     """Say what a process is about to do: in its log, where that is read by a program."""
     if logs_json():
         logging.getLogger("holdfast.cli").info(text)
     else:
-        note(text)
+        print_note(text)
 
 
 def show_logs(level: int, *, json: bool = False) -> None:
-    handler: logging.Handler = Lines() if json else Plain()
+    handler: logging.Handler = JsonLogHandler() if json else PlainLogHandler()
     if not json:
         handler.setFormatter(logging.Formatter("%(asctime)s  %(message)s", datefmt="%H:%M:%S"))
     logging.basicConfig(level=level, handlers=[handler], force=True)
-    for name in _LOUD:
+    for name in _NOISY_LOGGERS:
         logging.getLogger(name).setLevel(max(level, logging.WARNING))

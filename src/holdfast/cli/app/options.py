@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.app.session import opened, place
+from holdfast.cli.app.session import open_service, place
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.settings import RENEWALS
 
@@ -21,7 +21,7 @@ def complete_id(incomplete: str) -> list[str]:
     try:
         if not place().exists:
             return []
-        with opened() as service:
+        with open_service() as service:
             found = service.addresses.complete_id(incomplete)
     except HoldfastError:
         return []
@@ -40,7 +40,7 @@ def _complete(query: str, incomplete: str) -> list[str]:
     try:
         if not place().exists:
             return []
-        with opened() as service:
+        with open_service() as service:
             items = getattr(service.queries, query)()["items"]
     except HoldfastError:
         return []
@@ -87,7 +87,7 @@ Agents = Annotated[
     list[str] | None,
     typer.Option("--agent", "-a", help="An agent to serve; repeatable (default: default)."),
 ]
-Hear = Annotated[
+HearCommands = Annotated[
     bool,
     typer.Option("--hear", help="Carry out commands and accept results that arrive on the bus."),
 ]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FORM = "write module:name, as in shop:hf for the hf of shop.py"
 
 
-def load(text: str) -> tuple[ModuleType, Any]:
+def load_object(text: str) -> tuple[ModuleType, Any]:
     """A module and what it has under a name; the current folder is looked in first."""
     module_name, colon, name = text.partition(":")
     dotted = module_name.removesuffix(".py").replace("/", ".").strip(".")
@@ -62,7 +62,7 @@ def load_app(text: str) -> Holdfast:
     """The Holdfast that is meant."""
     from holdfast.api.holdfast import Holdfast
 
-    _, found = load(text)
+    _, found = load_object(text)
     if not isinstance(found, Holdfast):
         reason = f"{text} is a {type(found).__name__}, and not a Holdfast; {FORM}"
         raise InvalidInput("app", reason)
@@ -77,7 +77,7 @@ def load_program(workflow: str, app: str | None) -> Program:
     if app is not None:
         found = load_app(app)
         return Program(holdfast=found, name=app, workflow=_choose(found, workflow))
-    module, found = load(workflow)
+    module, found = load_object(workflow)
     if isinstance(found, Holdfast):
         return Program(holdfast=found, name=workflow, workflow=_choose(found, None))
     if not isinstance(found, WorkflowBuilder):

@@ -25,7 +25,7 @@ chosen_store: ContextVar[str | None] = ContextVar("chosen_store", default=None)
 called_command: ContextVar[str | None] = ContextVar("called_command", default=None)
 typed_arguments: ContextVar[tuple[str, ...]] = ContextVar("typed_arguments", default=())
 INSTALL_SERVER = "type pip install '.[server]' in a clone of Holdfast"
-OF_ENVIRONMENT = '"$HOLDFAST_DB"'
+DB_VARIABLE = '"$HOLDFAST_DB"'
 
 
 def place() -> StoreLocation:
@@ -39,12 +39,12 @@ def chosen_server() -> str | None:
     return None if chosen_store.get() else os.environ.get("HOLDFAST_SERVER") or None
 
 
-def of_attempt() -> bool:
+def is_inside_attempt() -> bool:
     """Whether this is typed in a command that a worker runs, which has an address there."""
     return bool(chosen_server() and os.environ.get("HOLDFAST_ATTEMPT_TOKEN"))
 
 
-def project() -> ProjectSettings:
+def project_settings() -> ProjectSettings:
     """The settings of the project that this is typed in."""
     from holdfast.service.project.project import find_project
 
@@ -64,30 +64,30 @@ def chosen_bus() -> Iterator[str | None]:
 
 
 @contextmanager
-def opened(*, begins: bool = False) -> Iterator[Service]:
+def open_service(*, begins: bool = False) -> Iterator[Service]:
     """The service on the chosen store; a command that `begins` something makes what is missing."""
     found = place()
     if not begins:
         found.require_store()
     found.make_folder()
-    with serving(found) as service:
+    with serve_location(found) as service:
         yield service
 
 
 @contextmanager
-def begun() -> Iterator[Service]:
+def begin_store() -> Iterator[Service]:
     """The same for what a person may type in the wrong folder: a store that is new is named."""
     found = place()
     if not found.exists:
-        from holdfast.cli.app.terminal import note
+        from holdfast.cli.app.terminal import print_note
 
-        note(f"store {shown_url(found.url)}   (new: there was none)")
-    with opened(begins=True) as service:
+        print_note(f"store {format_url(found.url)}   (new: there was none)")
+    with open_service(begins=True) as service:
         yield service
 
 
 @contextmanager
-def serving(found: StoreLocation) -> Iterator[Service]:
+def serve_location(found: StoreLocation) -> Iterator[Service]:
     from holdfast.service.service import Service
 
     with Service(found, actor=actor(), typed=with_store) as service:
@@ -95,7 +95,7 @@ def serving(found: StoreLocation) -> Iterator[Service]:
 
 
 @contextmanager
-def serving_program(found: StoreLocation, program: Holdfast) -> Iterator[Service]:
+def serve_program(found: StoreLocation, program: Holdfast) -> Iterator[Service]:
     """The service on the store of a program that has begun, by the engine of that."""
     from holdfast.service.service import Service
 
@@ -105,7 +105,7 @@ def serving_program(found: StoreLocation, program: Holdfast) -> Iterator[Service
 
 
 @contextmanager
-def upkeep_of(program: Holdfast, keep: KeepTimes, *, hear: bool) -> Iterator[None]:
+def keep_up_store(program: Holdfast, keep: KeepTimes, *, hear: bool) -> Iterator[None]:
     """Have a program take part in the upkeep of its store, and of the bus that was chosen."""
     from holdfast.service.admin.bus import run_bus_duties
 
@@ -132,16 +132,16 @@ def with_store(command: str) -> str:
     import shlex
 
     # What a password was taken from leads nowhere; the environment is where one belongs.
-    whole = shown_url(typed) == typed
-    return f"{command} --db {shlex.quote(typed) if whole else OF_ENVIRONMENT}"
+    whole = format_url(typed) == typed
+    return f"{command} --db {shlex.quote(typed) if whole else DB_VARIABLE}"
 
 
-def shown_url(url: str) -> str:
+def format_url(url: str) -> str:
     """A URL as it may be shown: its passwords are not."""
     place, mark, query = re.sub(r"(://[^:/@]*):[^@/]+@", r"\1:…@", url).partition("?")
-    return place + mark + "&".join(map(_shown_setting, query.split("&")))
+    return place + mark + "&".join(map(_format_setting, query.split("&")))
 
 
-def _shown_setting(setting: str) -> str:
+def _format_setting(setting: str) -> str:
     name = setting.partition("=")[0]
     return f"{name}=…" if unquote(name) in {"password", "sslpassword"} else setting

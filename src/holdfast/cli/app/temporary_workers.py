@@ -17,8 +17,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from holdfast.cli.app.log_output import show_logs
-from holdfast.cli.app.session import project, with_store
-from holdfast.cli.app.terminal import escape, note
+from holdfast.cli.app.session import project_settings, with_store
+from holdfast.cli.app.terminal import escape, print_note
 
 if TYPE_CHECKING:
     from holdfast.api.holdfast import Holdfast
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from holdfast.service.service import Service
     from holdfast.worker.pool.worker import Worker
 
-Handler = Callable[[int, FrameType | None], object]
+SignalHandler = Callable[[int, FrameType | None], object]
 INTERRUPTED = 130
-ENDING = (signal.SIGTERM, signal.SIGHUP)
-LOOK_EVERY = 0.1
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+CHECK_EVERY = 0.1
 
 
-class Beside:
+class TemporaryWorkers:
     """The first Ctrl-C is for whoever watches the run, and lets workers finish what they run.
 
     The second one has them give it back at once. It is taken note of and raises nothing: wherever
@@ -45,7 +45,7 @@ class Beside:
         self._command = command
         self._workers: list[Worker] = []
         self._open = ExitStack()
-        self._heard = threading.Event()
+        self._interrupt = threading.Event()
         self._asking: list[int] = []
 
     @property
@@ -57,21 +57,21 @@ class Beside:
         """Have a worker beside the run until it is left."""
         self._workers.append(worker)
 
-    def look(self) -> None:
+    def start_missing(self) -> None:
         """See whether somebody is missing; asked again and again while the run goes on."""
 
-    def interrupted(self) -> None:
+    def note_interrupts(self) -> None:
         """Take note of Ctrl-C from now on, and raise nothing."""
         if self._workers:
-            self._hear((signal.SIGINT, *self._asking), lambda *_: self._heard.set())
+            self._handle_signals((signal.SIGINT, *self._asking), lambda *_: self._interrupt.set())
 
     def __enter__(self) -> Self:
         # Under nohup a closed terminal is to be ignored, and stays so.
-        self._asking = [each for each in ENDING if signal.getsignal(each) is signal.SIG_DFL]
-        self._hear(self._asking, signal.default_int_handler)
+        self._asking = [each for each in ENDING_SIGNALS if signal.getsignal(each) is signal.SIG_DFL]
+        self._handle_signals(self._asking, signal.default_int_handler)
         return self
 
-    def _hear(self, numbers: Iterable[int], handler: Handler) -> None:
+    def _handle_signals(self, numbers: Iterable[int], handler: SignalHandler) -> None:
         if threading.current_thread() is not threading.main_thread():
             return
         for each in numbers:
@@ -79,23 +79,23 @@ class Beside:
 
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is KeyboardInterrupt:
-            self._give_back()
+            self._stop_at_once()
         stopping = threading.Thread(target=self._stop, name="holdfast-stop", daemon=True)
         stopping.start()
         try:
             while stopping.is_alive():
-                stopping.join(LOOK_EVERY)
-                if self._heard.is_set():
-                    self._give_back()
+                stopping.join(CHECK_EVERY)
+                if self._interrupt.is_set():
+                    self._stop_at_once()
         except KeyboardInterrupt:
-            self._give_back()
+            self._stop_at_once()
         self._open.close()
 
     def _stop(self) -> None:
         for worker in self._workers:
             worker.stop()
 
-    def _give_back(self) -> NoReturn:
+    def _stop_at_once(self) -> NoReturn:
         try:
             for worker in self._workers:
                 worker.give_back()
@@ -105,10 +105,10 @@ class Beside:
 
 
 View = dict[str, Any]
-LOOK_FOR_WORKERS_EVERY = 1.0
+CHECK_WORKERS_EVERY = 1.0
 
 
-class Helper(Beside):
+class MissingWorkers(TemporaryWorkers):
     """Looks who lives, and starts a worker for the steps of a file that nobody serves.
 
     A worker that was killed is taken for alive until its time is up, and one that lives may leave.
@@ -120,7 +120,7 @@ class Helper(Beside):
         self._workflow = workflow
         self._steps = _wanted_steps(workflow)
         self._agents: list[str] = []
-        self._looked: float | None = None
+        self._checked_at: float | None = None
         self._told = False
 
     @property
@@ -128,56 +128,60 @@ class Helper(Beside):
         agents = [f"--agent {agent}" for agent in self._agents]
         return " ".join(["holdfast worker", *agents]) if agents else None
 
-    def look(self) -> None:
+    def start_missing(self) -> None:
         now = time.monotonic()
-        if self._looked is not None and now < self._looked + LOOK_FOR_WORKERS_EVERY:
+        if self._checked_at is not None and now < self._checked_at + CHECK_WORKERS_EVERY:
             return
-        later, self._looked = self._looked is not None, now
-        missing = self._missing()
+        later, self._checked_at = self._checked_at is not None, now
+        missing = self._missing_agents()
         if missing and self._workflow.declared is not None:
             if later:
-                note(f"No worker serves {', '.join(missing)} any more; one beside this run does.")
-            self._begin(missing)
+                print_note(
+                    f"No worker serves {', '.join(missing)} any more; one beside this run does."
+                )
+            self._start_workers(missing)
         elif missing and not self._told:
             self._told = True
             who = f"No worker serves {', '.join(missing)}."
             worker = with_store("holdfast worker module:name")
-            note(f"{who} Its functions are in a program: {worker}")
+            print_note(f"{who} Its functions are in a program: {worker}")
 
-    def _missing(self) -> list[str]:
-        alone = {step.agent for step in _unserved(self._service, self._steps)}
+    def _missing_agents(self) -> list[str]:
+        alone = {step.agent for step in _unserved_steps(self._service, self._steps)}
         return sorted(alone - {*self._agents})
 
-    def _begin(self, agents: list[str]) -> None:
+    def _start_workers(self, agents: list[str]) -> None:
         from holdfast.api.holdfast import Holdfast
 
         holdfast = self._open.enter_context(Holdfast(self._service.location.url))
-        self.add(_start(holdfast, self._workflow, agents))
+        self.add(_start_worker(holdfast, self._workflow, agents))
         self._agents += agents
 
 
 @contextmanager
-def helped(service: Service, workflow: Workflow, program: Program | None) -> Iterator[Beside]:
+def workers_beside_run(
+    service: Service, workflow: Workflow, program: Program | None
+) -> Iterator[TemporaryWorkers]:
     """Who works beside a run, until it is left."""
     # What a step raised is told with its events.
     show_logs(logging.ERROR)
     if program is None:
-        with Helper(service, workflow) as helper:
-            helper.look()
+        with MissingWorkers(service, workflow) as helper:
+            helper.start_missing()
             yield helper
         return
     # Whoever lives: a worker says which agents it serves, and not which functions it has.
-    with Beside(f"holdfast worker {program.name}") as beside:
-        beside.add(_start(program.holdfast, workflow, wanted_agents(workflow)))
+    with TemporaryWorkers(f"holdfast worker {program.name}") as beside:
+        beside.add(_start_worker(program.holdfast, workflow, wanted_agents(workflow)))
         yield beside
 
 
-def _start(holdfast: Holdfast, workflow: Workflow, agents: list[str]) -> Worker:
+def _start_worker(holdfast: Holdfast, workflow: Workflow, agents: list[str]) -> Worker:
     from holdfast.model.workflow.step import all_steps
 
     steps = [step for flow in workflow.with_called_workflows for step in all_steps(flow.steps)]
     tags = sorted({tag for step in steps for tag in step.tags})
-    said = project()
+    said = project_settings()
     options: dict[str, Any] = {"tags": tags, "least_disk": said.least_disk}
     many = said.functions if workflow.declared is None else said.agents
     if many is not None:
@@ -202,7 +206,7 @@ def _wanted_steps(workflow: Workflow) -> list[Step]:
     ]
 
 
-def tell_unserved(service: Service, changed: View, app: str | None = None) -> None:
+def note_unserved_steps(service: Service, changed: View, app: str | None = None) -> None:
     """Say it where a run, or a task of one, waits for a worker that nobody has started."""
     from holdfast.service.queries.wording import PROGRAM, tell_worker
 
@@ -215,16 +219,16 @@ def tell_unserved(service: Service, changed: View, app: str | None = None) -> No
         return
     workflow = service.commands.find_workflow(run["workflow"], run["workflow_version"])
     steps = [step for step in _wanted_steps(workflow) if changed.get("agent") in {None, step.agent}]
-    if alone := _unserved(service, steps):
+    if alone := _unserved_steps(service, steps):
         agents = sorted({step.agent for step in alone})
         tags = sorted({tag for step in alone for tag in step.tags})
         if app is None and workflow.declared is None:
             app = PROGRAM
         command = with_store(tell_worker(agents, tags, app))
-        note(f"No worker serves {escape(', '.join(agents))} now; start one: {command}")
+        print_note(f"No worker serves {escape(', '.join(agents))} now; start one: {command}")
 
 
-def _unserved(service: Service, steps: Sequence[Step]) -> list[Step]:
+def _unserved_steps(service: Service, steps: Sequence[Step]) -> list[Step]:
     """The steps that no live worker would take."""
     live = [each for each in service.queries.workers()["items"] if "told" not in each]
     return [step for step in steps if not any(_serves(each, step) for each in live)]

@@ -25,19 +25,19 @@ STYLES = {
     "cyan": "36",
 }
 # Control characters, and those that turn the direction of what follows or are not seen.
-_UNSEEN = re.compile(
+_INVISIBLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
-_UNSEEN_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_INVISIBLE_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _PAINT = re.compile("\x1b\\[[0-9;]*m")
 
 
 def escape(text: object, keep: str = "") -> str:
     """The text with every character that would act on a terminal written out."""
-    return _UNSEEN.sub(lambda found: _write_out(found[0], keep), str(text))
+    return _INVISIBLE.sub(lambda found: _escape_character(found[0], keep), str(text))
 
 
-def _write_out(character: str, keep: str) -> str:
+def _escape_character(character: str, keep: str) -> str:
     if character in keep:
         return character
     named = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(character)
@@ -50,12 +50,12 @@ def is_terminal(stream: TextIO | None = None) -> bool:
     return chosen.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def colours() -> bool:
+def takes_colours() -> bool:
     return is_terminal() and not os.environ.get("NO_COLOR")
 
 
 def paint(text: str, *styles: str) -> str:
-    if not styles or not text or not colours():
+    if not styles or not text or not takes_colours():
         return text
     codes = ";".join(STYLES[style] for style in styles)
     return f"\x1b[{codes}m{text}\x1b[0m"
@@ -72,7 +72,7 @@ def width_of(text: str) -> int:
     )
 
 
-def columns() -> int | None:
+def terminal_width() -> int | None:
     """How wide the terminal is; what goes elsewhere is not cut."""
     return shutil.get_terminal_size().columns if is_terminal() else None
 
@@ -87,28 +87,28 @@ def cut(text: str, most: int | None) -> str:
     return kept + "…"
 
 
-def say(line: str = "") -> None:
+def print_line(line: str = "") -> None:
     """What the command gives, at once: who reads a pipe may wait for this very line."""
     print(line, flush=True)  # noqa: T201 - it is what a command line does
 
 
-def note(line: str) -> None:
+def print_note(line: str) -> None:
     """Something for the person, beside what the command gives."""
     print(line, file=sys.stderr)  # noqa: T201 - the same
 
 
-def tell_json(value: object, indent: int | None = None) -> str:
+def format_json(value: object, indent: int | None = None) -> str:
     """JSON that a terminal shows as it is: what it would not is escaped in it."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
-    return _UNSEEN_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _INVISIBLE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def say_json(value: object) -> None:
-    say(tell_json(value, indent=2))
+def print_json(value: object) -> None:
+    print_line(format_json(value, indent=2))
 
 
-def say_json_line(value: object) -> None:
-    say(tell_json(value))
+def print_json_line(value: object) -> None:
+    print_line(format_json(value))
 
 
 def prepare_streams() -> None:
@@ -119,7 +119,7 @@ def prepare_streams() -> None:
             reconfigure(errors="backslashreplace")
 
 
-def say_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print rows; empty columns are left out, and the last one is cut at the terminal's edge."""
     kept = [place for place, _ in enumerate(headings) if any(row[place] for row in rows)]
     if not kept:
@@ -128,15 +128,15 @@ def say_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         place: max(width_of(headings[place]), *(width_of(row[place]) for row in rows))
         for place in kept
     }
-    say(_line([(paint(headings[place], "dim"), widths[place]) for place in kept]))
+    print_line(_table_line([(paint(headings[place], "dim"), widths[place]) for place in kept]))
     for row in rows:
-        say(_line([(row[place], widths[place]) for place in kept]))
+        print_line(_table_line([(row[place], widths[place]) for place in kept]))
 
 
-def _line(cells: Sequence[tuple[str, int]]) -> str:
+def _table_line(cells: Sequence[tuple[str, int]]) -> str:
     *first, (last, _) = cells
     begun = "".join(text + " " * (width - width_of(text) + 2) for text, width in first)
-    edge = columns()
+    edge = terminal_width()
     # A coloured text cannot be cut in the middle of its colour; those are short.
     if edge is None or "\x1b" in last:
         return (begun + last).rstrip()

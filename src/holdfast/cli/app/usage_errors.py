@@ -7,35 +7,35 @@ from difflib import get_close_matches
 from typing import Any, Protocol, runtime_checkable
 
 from holdfast.cli.app.session import typed_arguments
-from holdfast.cli.app.terminal import escape, note, paint, say_json_line
+from holdfast.cli.app.terminal import escape, paint, print_json_line, print_note
 
 BAD_INPUT = 2
 # As many commands as are worth naming.
-FEW = 3
-_EVERYWHERE = frozenset({"--db", "--dry-run", "--help", "--json"})
+MOST_COMMANDS_NAMED = 3
+_COMMON_OPTIONS = frozenset({"--db", "--dry-run", "--help", "--json"})
 # What other programs call what a command here does.
-_ELSEWHERE = {"watch": "; `holdfast show --follow` watches a run"}
+_OTHER_COMMANDS = {"watch": "; `holdfast show --follow` watches a run"}
 
 
 @runtime_checkable
-class Mistake(Protocol):
+class UsageError(Protocol):
     """What Typer says of a line that it cannot read."""
 
     @property
     def format_message(self) -> Callable[[], str]: ...
 
 
-def say_usage(mistake: Mistake, *, json: bool) -> int:
+def print_usage_error(mistake: UsageError, *, json: bool) -> int:
     called = _called(getattr(mistake, "ctx", None))
     if type(mistake).__name__ == "NoArgsIsHelpError" and not json:
-        note(mistake.format_message())
+        print_note(mistake.format_message())
         return BAD_INPUT
-    told, following = tell_usage(mistake, called), f"{called} --help"
+    told, following = describe_usage_error(mistake, called), f"{called} --help"
     if json:
-        say_json_line({"error": {"code": "usage", "message": told, "next": following}})
+        print_json_line({"error": {"code": "usage", "message": told, "next": following}})
         return BAD_INPUT
-    note(f"{paint('error:', 'red')} {escape(told)}")
-    note(f"next:  {escape(following)}")
+    print_note(f"{paint('error:', 'red')} {escape(told)}")
+    print_note(f"next:  {escape(following)}")
     return BAD_INPUT
 
 
@@ -47,20 +47,21 @@ def _called(context: Any) -> str:  # noqa: ANN401 - Typer's own
     return " ".join(["holdfast", *(each for each in first if not each.startswith("-"))])
 
 
-def tell_usage(mistake: Mistake, called: str) -> str:
+def describe_usage_error(mistake: UsageError, called: str) -> str:
     option = getattr(mistake, "option_name", None)
     if option is not None and hasattr(mistake, "possibilities"):
         own = _own_options(getattr(mistake, "ctx", None))
-        return f"{option}: is not an option of {called}{_meant(option, mistake.possibilities, own)}"
+        suggestion = _suggest_option(option, mistake.possibilities, own)
+        return f"{option}: is not an option of {called}{suggestion}"
     parameter = getattr(mistake, "param", None)
     if parameter is not None:
-        return f"{_place(parameter)}: {_reason(mistake)}"
+        return f"{_describe_parameter(parameter)}: {_reason(mistake)}"
     told = mistake.format_message().rstrip(".")
-    said = next((how for word, how in _ELSEWHERE.items() if told.endswith(f"'{word}'")), "")
+    said = next((how for word, how in _OTHER_COMMANDS.items() if told.endswith(f"'{word}'")), "")
     return f"{told[:1].lower()}{told[1:]}{said}"
 
 
-def _place(parameter: Any) -> str:  # noqa: ANN401 - Typer's own
+def _describe_parameter(parameter: Any) -> str:  # noqa: ANN401 - Typer's own
     """An option by its long name, an argument as the help writes it."""
     if parameter.param_type_name == "option":
         return str(max(parameter.opts, key=len))
@@ -81,18 +82,18 @@ def _reason(mistake: Any) -> str:  # noqa: ANN401 - Typer's own
 def _own_options(context: Any) -> list[str]:  # noqa: ANN401 - Typer's own
     """The options by which a command differs from others."""
     params = [] if context is None else context.command.params
-    options = [_place(each) for each in params if each.param_type_name == "option"]
-    return [each for each in options if each not in _EVERYWHERE]
+    options = [_describe_parameter(each) for each in params if each.param_type_name == "option"]
+    return [each for each in options if each not in _COMMON_OPTIONS]
 
 
-def _meant(option: str, possibilities: Sequence[str] | None, own: Sequence[str]) -> str:
+def _suggest_option(option: str, possibilities: Sequence[str] | None, own: Sequence[str]) -> str:
     """The commands that have such an option, if they are few, or what it may be a slip of.
 
     Where a command has few options of its own, another one of them may be what is meant.
     """
-    owners = _owners(option)
-    if 0 < len(owners) <= FEW:
-        instead = f", which has {', '.join(own)}" if 0 < len(own) <= FEW else ""
+    owners = _commands_with_option(option)
+    if 0 < len(owners) <= MOST_COMMANDS_NAMED:
+        instead = f", which has {', '.join(own)}" if 0 < len(own) <= MOST_COMMANDS_NAMED else ""
         return f"{instead}; {', '.join(owners)} {'has' if len(owners) == 1 else 'have'} one"
     # Without the dashes, which would make any two short names alike; of a short one none are told.
     names = {each.lstrip("-"): each for each in possibilities or ()}
@@ -100,9 +101,9 @@ def _meant(option: str, possibilities: Sequence[str] | None, own: Sequence[str])
     return f"; did you mean {' or '.join(close)}?" if close else ""
 
 
-def _owners(option: str) -> list[str]:
+def _commands_with_option(option: str) -> list[str]:
     """Every command with this very option."""
-    from holdfast.cli.app.command_registry import MODULES, put_together
+    from holdfast.cli.app.command_registry import MODULES, build_command_line
 
     def walk(command: Any, name: str) -> Iterator[str]:  # noqa: ANN401 - Typer's own
         if any(option in each.opts for each in command.params):
@@ -110,4 +111,4 @@ def _owners(option: str) -> list[str]:
         for below, each in getattr(command, "commands", {}).items():
             yield from walk(each, f"{name} {below}")
 
-    return list(walk(put_together(tuple(MODULES)), "holdfast"))
+    return list(walk(build_command_line(tuple(MODULES)), "holdfast"))

@@ -11,9 +11,9 @@ import typer
 
 from holdfast.cli.app.command_registry import Store, command, group
 from holdfast.cli.app.options import Json, Limit
-from holdfast.cli.app.session import chosen_bus, chosen_store, opened, shown_url, with_store
-from holdfast.cli.app.terminal import escape, note, paint, say, say_json, say_table
-from holdfast.cli.render.formats import count, one_line
+from holdfast.cli.app.session import chosen_bus, chosen_store, format_url, open_service, with_store
+from holdfast.cli.app.terminal import escape, paint, print_json, print_line, print_note, print_table
+from holdfast.cli.render.formats import format_count, one_line
 from holdfast.errors import BusUnreachable
 
 if TYPE_CHECKING:
@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 
 bus = group("bus", "Show relays, groups, lag and waiting messages.", alone=True)
 
-Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="A channel, e.g. workflow.events.")]
-Group = Annotated[str, typer.Argument(metavar="GROUP", help="A consumer group.")]
-Handler = Annotated[
+ChannelName = Annotated[
+    str, typer.Argument(metavar="CHANNEL", help="A channel, e.g. workflow.events.")
+]
+GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="A consumer group.")]
+HandlerName = Annotated[
     str, typer.Argument(metavar="HANDLER", help="GROUP/NAME, as `bus parked` lists it.")
 ]
 MessageId = Annotated[
@@ -35,10 +37,10 @@ MessageId = Annotated[
 def _buses() -> Iterator[BusAdmin]:
     with chosen_bus() as url:
         try:
-            with opened() as service, service.bus(url) as buses:
+            with open_service() as service, service.bus(url) as buses:
                 yield buses
         except BusUnreachable as error:
-            where = f"HOLDFAST_BUS is {shown_url(url or '')}"
+            where = f"HOLDFAST_BUS is {format_url(url or '')}"
             fix = "start that server or mend the variable; without it the bus is in the store"
             raise BusUnreachable(f"{error} {where}: {fix}") from error
 
@@ -51,23 +53,23 @@ def show_bus(context: typer.Context, db: Store = None, json: Json = False) -> No
     with _buses() as buses:
         told = buses.status()
         if told["ok"] and json:
-            say_json(told)
+            print_json(told)
         elif not json:
-            _say_status(told)
+            _print_status(told)
         if not told["ok"]:
             raise BusUnreachable(told["detail"])
 
 
-def _say_status(told: dict[str, Any]) -> None:
+def _print_status(told: dict[str, Any]) -> None:
     where = "Redis" if told["bus"] == "redis" else "the store"
-    say(f"messages are in {where}, which {'answers' if told['ok'] else 'does not answer'}")
+    print_line(f"messages are in {where}, which {'answers' if told['ok'] else 'does not answer'}")
     wanted = {"retention", *told["relays"], *({"relay/redis"} if told["bus"] == "redis" else ())}
     for duty in sorted(wanted | told["duties"].keys()):
         nobody = f"nobody: {with_store('holdfast worker')} does it"
         holder = told["duties"].get(duty, nobody)
-        say(f"{escape(duty)}  {escape(holder)}")
+        print_line(f"{escape(duty)}  {escape(holder)}")
     if told["items"]:
-        _say_groups(told)
+        _print_groups(told)
 
 
 @command("groups", of=bus, example="holdfast bus groups")
@@ -76,62 +78,62 @@ def groups(json: Json = False) -> None:
     with _buses() as buses:
         page = buses.groups()
     if json:
-        say_json(page)
+        print_json(page)
     elif page["items"]:
-        _say_groups(page)
+        _print_groups(page)
     else:
-        note("No groups. A program makes one: holdfast.bus.Consumer(…)")
+        print_note("No groups. A program makes one: holdfast.bus.Consumer(…)")
 
 
-def _say_groups(page: dict[str, Any]) -> None:
+def _print_groups(page: dict[str, Any]) -> None:
     rows = [
         [each["channel"], escape(each["group"])]
         + [str(each[name]) for name in ("lag", "waiting", "parked")]
         for each in page["items"]
     ]
-    say_table(("CHANNEL", "GROUP", "LAG", "WAITING", "PARKED"), rows)
+    print_table(("CHANNEL", "GROUP", "LAG", "WAITING", "PARKED"), rows)
 
 
 @command("lag", of=bus, example="holdfast bus lag workflow.events accounting")
-def lag(channel: Channel, name: Group, json: Json = False) -> None:
+def lag(channel: ChannelName, name: GroupName, json: Json = False) -> None:
     """Print how many messages a group has not acknowledged."""
     with _buses() as buses:
         told = buses.lag(channel, name)
     if json:
-        say_json(told)
+        print_json(told)
         return
-    say(str(told["lag"]))
+    print_line(str(told["lag"]))
     _note_waiting(told, "of this group")
 
 
 @command("forget", of=bus, example="holdfast bus forget workflow.events accounting")
-def forget_group(channel: Channel, name: Group, json: Json = False) -> None:
+def forget_group(channel: ChannelName, name: GroupName, json: Json = False) -> None:
     """Remove a group (or relay/NAME) whose service is gone; nothing more is kept for it."""
     with _buses() as buses:
         told = buses.forget(channel, name)
-    say_json(told) if json else say(f"{escape(name)} is forgotten")
+    print_json(told) if json else print_line(f"{escape(name)} is forgotten")
 
 
 @command("tail", of=bus, example="holdfast bus tail workflow.events -n 20")
-def tail(channel: Channel = "workflow.events", limit: Limit = 20, json: Json = False) -> None:
+def tail(channel: ChannelName = "workflow.events", limit: Limit = 20, json: Json = False) -> None:
     """Print the latest messages of a channel, newest last."""
     with _buses() as buses:
         page = buses.tail(channel, limit)
     if json:
-        say_json(page)
+        print_json(page)
         return
     for each in page["items"]:
         about = each.get("task_id") or each.get("run_id") or ""
         said = f"{each['created_at']}  {each['type']}  {about}  {each['message_id']}"
-        say(escape(said))
+        print_line(escape(said))
     _note_waiting(page, "of this channel")
 
 
 def _note_waiting(told: dict[str, Any], whose: str) -> None:
     if told["waiting"]:
-        waiting = f"{count(told['waiting'], 'message')} {whose} in the store"
+        waiting = f"{format_count(told['waiting'], 'message')} {whose} in the store"
         listed = with_store("holdfast bus parked --all")
-        note(f"{waiting}, {told['parked']} of them parked: {listed}")
+        print_note(f"{waiting}, {told['parked']} of them parked: {listed}")
 
 
 _ENVELOPE = (
@@ -153,19 +155,21 @@ def publish(
     with _buses() as buses:
         told = buses.publish(channel, sys.stdin.read())
     if json:
-        say_json(told)
+        print_json(told)
         return
-    say(f"{escape(told['message_id'])} is on {escape(channel)}")
+    print_line(f"{escape(told['message_id'])} is on {escape(channel)}")
     if not told["groups"]:
         from holdfast.service.queries.wording import in_commands
 
-        note(f"No group reads {channel}. {in_commands(_READERS[channel], with_store)}")
+        print_note(f"No group reads {channel}. {in_commands(_READERS[channel], with_store)}")
 
 
-_HEARD = "`holdfast up --hear`, with the same HOLDFAST_BUS or none, hears what comes from then on."
+_HEARING = (
+    "`holdfast up --hear`, with the same HOLDFAST_BUS or none, hears what comes from then on."
+)
 _READERS = {
-    "workflow.commands": _HEARD,
-    "agent.results": _HEARD,
+    "workflow.commands": _HEARING,
+    "agent.results": _HEARING,
     "agent.tasks": "It waits for the first; agents have theirs: holdfast.bus.Claimant(…)",
 }
 
@@ -182,17 +186,17 @@ def parked(
     json: Json = False,
 ) -> None:
     """List messages parked after too many failures, and those replayed since."""
-    with opened() as service:
+    with open_service() as service:
         page = service.parked_messages.page(everything=everything, limit=limit)
     if json:
-        say_json(page)
+        print_json(page)
     elif page["items"]:
         headings = ("HANDLER", "MESSAGE", "ABOUT", "TRIES", "", "ERROR")
-        say_table(headings, [_row(each) for each in page["items"]])
+        print_table(headings, [_row(each) for each in page["items"]])
         replay = with_store("holdfast bus replay HANDLER MESSAGE")
-        note(f"`{replay}` after the fix, or `{with_store('holdfast bus drop …')}`")
+        print_note(f"`{replay}` after the fix, or `{with_store('holdfast bus drop …')}`")
     else:
-        note("Nothing is parked.")
+        print_note("Nothing is parked.")
 
 
 def _row(each: dict[str, Any]) -> list[str]:
@@ -211,18 +215,18 @@ _STATES = {
 
 
 @command("replay", of=bus, example="holdfast bus replay accounting/note_end t_01….3")
-def replay(handler: Handler, message: MessageId, json: Json = False) -> None:
+def replay(handler: HandlerName, message: MessageId, json: Json = False) -> None:
     """Retry a parked message; those waiting behind it follow."""
-    with opened() as service:
+    with open_service() as service:
         told = service.parked_messages.replay(handler, message)
-    say_json(told) if json else say(
+    print_json(told) if json else print_line(
         f"{escape(message)} is tried again by the next consumer of {escape(handler)}"
     )
 
 
 @command("drop", of=bus, example="holdfast bus drop accounting/note_end t_01….3")
-def drop(handler: Handler, message: MessageId, json: Json = False) -> None:
+def drop(handler: HandlerName, message: MessageId, json: Json = False) -> None:
     """Drop a parked message for good; those waiting behind it follow."""
-    with opened() as service:
+    with open_service() as service:
         told = service.parked_messages.drop(handler, message)
-    say_json(told) if json else say(f"{escape(message)} is dropped")
+    print_json(told) if json else print_line(f"{escape(message)} is dropped")

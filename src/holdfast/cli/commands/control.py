@@ -10,10 +10,10 @@ import typer
 
 from holdfast.cli.app.command_registry import command
 from holdfast.cli.app.options import Address, Addresses, AnyAddresses, DryRun, Json, read_value
-from holdfast.cli.app.session import opened, with_store
-from holdfast.cli.app.terminal import escape, note, paint, say, say_json
-from holdfast.cli.render.formats import coloured, count
-from holdfast.cli.render.preview import preview_each, say_preview
+from holdfast.cli.app.session import open_service, with_store
+from holdfast.cli.app.terminal import escape, paint, print_json, print_line, print_note
+from holdfast.cli.render.formats import format_count, format_state
+from holdfast.cli.render.preview import preview_each, print_preview
 from holdfast.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ CHOICES = 10
 @command("cancel", example="holdfast cancel @last --dry-run")
 def cancel(addresses: Addresses, dry_run: DryRun = False, json: Json = False) -> int:
     """Cancel runs or tasks, with everything open in them."""
-    return _each("cancel", addresses, dry_run=dry_run, json=json)
+    return _change_each("cancel", addresses, dry_run=dry_run, json=json)
 
 
 @command("retry", example="holdfast retry @last --from test")
@@ -47,7 +47,7 @@ def retry(
     json: Json = False,
 ) -> int:
     """Retry what failed or was cancelled, with fresh budgets."""
-    with opened() as service:
+    with open_service() as service:
         found = service.addresses.find(address)
         if step is not None and (again or found.startswith("t_")):
             raise InvalidInput("from", "is for a run; of a task, --again does it and what needs it")
@@ -60,16 +60,16 @@ def retry(
                 else service.previews.preview("retry", found, step=step)
             )
             how = " --again" if again else "" if step is None else f" --from {step}"
-            say_preview(preview, "retry", f"{found}{how}", json=json)
+            print_preview(preview, "retry", f"{found}{how}", json=json)
             return 0
         change = service.commands.reopen if again else partial(service.commands.retry, step=step)
-        return _take_up(service, found, change, json=json)
+        return _reopen_each(service, found, change, json=json)
 
 
 @command("pause", example="holdfast pause @last")
 def pause(addresses: Addresses, dry_run: DryRun = False, json: Json = False) -> int:
     """Let running steps finish, and start nothing new."""
-    return _each("pause", addresses, dry_run=dry_run, json=json)
+    return _change_each("pause", addresses, dry_run=dry_run, json=json)
 
 
 @command("resume", example="holdfast resume @last --add-usd 5")
@@ -97,7 +97,7 @@ def resume(
         raise InvalidInput("id", "is missing: name a run or a task, or --agent NAME")
     added = {"add_usd": add_usd, "add_attempts": add_attempts}
     more = {name: value for name, value in added.items() if value is not None}
-    return _each("resume", addresses, dry_run=dry_run, json=json, **more)
+    return _change_each("resume", addresses, dry_run=dry_run, json=json, **more)
 
 
 @command("approve", example='holdfast approve @last:approve --note "looks good"')
@@ -109,9 +109,9 @@ def approve(
     json: Json = False,
 ) -> None:
     """Approve what waits for approval."""
-    with opened() as service:
-        asked = _asked(service, address, "approve")
-        say_changed(service, service.commands.approve(asked, text), json=json)
+    with open_service() as service:
+        asked = _find_one_asking(service, address, "approve")
+        print_changed(service, service.commands.approve(asked, text), json=json)
 
 
 @command("reject", example='holdfast reject @last:approve --reason "not yet"')
@@ -121,9 +121,9 @@ def reject(
     json: Json = False,
 ) -> None:
     """Reject what waits for approval; it fails."""
-    with opened() as service:
-        asked = _asked(service, address, "reject")
-        say_changed(service, service.commands.reject(asked, reason), json=json)
+    with open_service() as service:
+        asked = _find_one_asking(service, address, "reject")
+        print_changed(service, service.commands.reject(asked, reason), json=json)
 
 
 @command("answer", example='holdfast answer @last:plan "use the new API"')
@@ -133,21 +133,21 @@ def answer(
     json: Json = False,
 ) -> None:
     """Answer a step's question; the step goes on with the answer."""
-    with opened() as service:
-        asked = _asked(service, address, "approve")
-        say_changed(service, service.commands.answer(asked, read_value(text)), json=json)
+    with open_service() as service:
+        asked = _find_one_asking(service, address, "approve")
+        print_changed(service, service.commands.answer(asked, read_value(text)), json=json)
 
 
-def _asked(service: Service, address: str, verb: str) -> str:
+def _find_one_asking(service: Service, address: str, verb: str) -> str:
     """The task that is meant; where several of a run wait, what to type for each is told."""
-    from holdfast.cli.render.step_status import tell_waiting, what_to_say
+    from holdfast.cli.render.step_status import advise_answer, describe_waiting
 
     found = service.addresses.find(address)
     waiting = [] if found.startswith("t_") else service.queries.tasks_for_people(run=found)
     if len(waiting) <= 1:
         return service.commands.find_task_for_person(found)
     choices = [
-        f"  {with_store(what_to_say(task, verb))}   {tell_waiting(task)}"
+        f"  {with_store(advise_answer(task, verb))}   {describe_waiting(task)}"
         for task in waiting[:CHOICES]
     ]
     more = len(waiting) - CHOICES
@@ -157,16 +157,16 @@ def _asked(service: Service, address: str, verb: str) -> str:
 
 
 @command("continue", example='holdfast continue @last:implement "also update the docs"')
-def go_on(
+def continue_task(
     address: Address,
     message: Annotated[str, typer.Argument(metavar="MESSAGE", help="The message: text or JSON.")],
     json: Json = False,
 ) -> int:
     """Re-open a finished task with a follow-up message."""
-    with opened() as service:
+    with open_service() as service:
         found = service.addresses.task(address)
         follow_up = partial(service.commands.follow_up, message=read_value(message))
-        return _take_up(service, found, follow_up, json=json)
+        return _reopen_each(service, found, follow_up, json=json)
 
 
 @command("signal", example='holdfast signal @last courier.arrived \'{"at": "noon"}\'')
@@ -180,14 +180,14 @@ def signal(
     json: Json = False,
 ) -> None:
     """Send a signal that a step waits for."""
-    with opened() as service:
+    with open_service() as service:
         found = service.addresses.find(address)
         value = None if payload is None else read_value(payload)
         sent = service.commands.signal(found, name, value, key)
     if json:
-        say_json(sent)
+        print_json(sent)
         return
-    say(f"{found} got {escape(name)}" + (" before" if sent["repeated"] else ""))
+    print_line(f"{found} got {escape(name)}" + (" before" if sent["repeated"] else ""))
     if not sent.get("waited_for", True):
         from holdfast.cli.render.side_effects import note_unheard
 
@@ -195,49 +195,52 @@ def signal(
         note_unheard(found, name, sent["awaited"], more + ([] if key is None else ["--key", key]))
 
 
-def _each(verb: str, addresses: list[str], *, dry_run: bool, json: bool, **options: Any) -> int:
+def _change_each(
+    verb: str, addresses: list[str], *, dry_run: bool, json: bool, **options: Any
+) -> int:
     """Do it to each, also after one that refuses; the answer is the worst exit code."""
-    from holdfast.cli.app.advice import say_error
-    from holdfast.cli.render.side_effects import say_fails_too, what_is_above
+    from holdfast.cli.app.advice import print_error
+    from holdfast.cli.render.side_effects import print_failures_above, read_tasks_above
     from holdfast.service.commands.request_errors import Refused
 
     worst = 0
-    with opened() as service:
+    with open_service() as service:
         # All are found before anything is done to the first.
         every = [service.addresses.find(address) for address in addresses]
         if dry_run:
             return preview_each(service, verb, every, json=json, **options)
         for found in every:
-            before = what_is_above(service, found) if verb == "cancel" and not json else []
+            before = read_tasks_above(service, found) if verb == "cancel" and not json else []
             try:
                 answer = getattr(service.commands, verb)(found, **options)
             except Refused as error:
-                worst = max(worst, say_error(error, json=json))
+                worst = max(worst, print_error(error, json=json))
                 continue
             if verb == "resume":
-                _say_goes_on(service, answer, json=json)
+                _print_goes_on(service, answer, json=json)
             else:
-                say_changed(service, answer, json=json)
-            say_fails_too(service, before, found)
+                print_changed(service, answer, json=json)
+            print_failures_above(service, before, found)
     return worst
 
 
 def _resume_agent(agent: str, *, dry_run: bool, json: bool) -> None:
-    with opened() as service:
+    with open_service() as service:
         if dry_run:
             preview = service.previews.lift_limit(agent)
-            say_preview(preview, "resume", f"--agent {agent}", json=json, about={"agent": agent})
+            print_preview(preview, "resume", f"--agent {agent}", json=json, about={"agent": agent})
             return
         told = service.commands.lift_limit(agent)
     if json:
-        say_json(told)
+        print_json(told)
     elif told["repeated"]:
-        say(f"{escape(agent)} is not at a limit")
+        print_line(f"{escape(agent)} is not at a limit")
     else:
-        say(f"{escape(agent)} goes on, with {count(told['tasks'], 'task')} that waited for it")
+        tasks = format_count(told["tasks"], "task")
+        print_line(f"{escape(agent)} goes on, with {tasks} that waited for it")
 
 
-def _take_up(
+def _reopen_each(
     service: Service, identifier: str, change: Callable[[str], View], *, json: bool
 ) -> int:
     """Have a run or a task begin again; with it comes what is above it, and failed there.
@@ -245,26 +248,26 @@ def _take_up(
     The answer is the exit code: what has failed again by then did not begin.
     """
     from holdfast.cli.app.advice import FAILED
-    from holdfast.cli.render.side_effects import note_failed_again, say_came_back, what_is_above
+    from holdfast.cli.render.side_effects import note_failed_again, print_reopened, read_tasks_above
 
-    before = [] if json else what_is_above(service, identifier)
+    before = [] if json else read_tasks_above(service, identifier)
     answer = change(identifier)
     now = answer.get("run") or answer["task"]
     if now["status"] == "failed":
-        say_changed(service, answer, json=json)
+        print_changed(service, answer, json=json)
         if not json:
             note_failed_again(now)
         return FAILED
-    _say_goes_on(service, answer, json=json)
+    _print_goes_on(service, answer, json=json)
     if before and not answer["repeated"]:
-        say_came_back(service, before, identifier)
+        print_reopened(service, before, identifier)
     return 0
 
 
-def _say_goes_on(service: Service, answer: View, *, json: bool) -> None:
-    say_changed(service, answer, json=json)
+def _print_goes_on(service: Service, answer: View, *, json: bool) -> None:
+    print_changed(service, answer, json=json)
     if not json:
-        from holdfast.cli.app.temporary_workers import tell_unserved
+        from holdfast.cli.app.temporary_workers import note_unserved_steps
         from holdfast.cli.render.side_effects import note_still_held
 
         now = answer.get("run") or answer["task"]
@@ -272,20 +275,20 @@ def _say_goes_on(service: Service, answer: View, *, json: bool) -> None:
             note_still_held(now)
         if "limit" in now["holds"]:
             lift = with_store(f"holdfast resume --agent {now['agent']}")
-            note(paint(f"Its agent is at its usage limit; let that go on: {lift}", "dim"))
-        tell_unserved(service, now)
+            print_note(paint(f"Its agent is at its usage limit; let that go on: {lift}", "dim"))
+        note_unserved_steps(service, now)
 
 
-def say_changed(service: Service, answer: View, *, json: bool) -> None:
+def print_changed(service: Service, answer: View, *, json: bool) -> None:
     """How the run or task stands after a command; what is part of a run is told by its place."""
     task = answer.get("task", {})
     names = service.queries.name_each([task["id"]]) if "run_id" in task and not json else {}
-    say_answer(answer, json=json, place=names.get(task.get("id", "")))
+    print_answer(answer, json=json, place=names.get(task.get("id", "")))
 
 
-def say_answer(answer: View, *, json: bool, place: str | None = None) -> None:
+def print_answer(answer: View, *, json: bool, place: str | None = None) -> None:
     if json:
-        say_json(answer)
+        print_json(answer)
         return
     from holdfast.service.queries.run_tree import name_task
 
@@ -295,4 +298,4 @@ def say_answer(answer: View, *, json: bool, place: str | None = None) -> None:
     held = "" if state == "held" else "held: "
     holds = f" ({held}{', '.join(now['holds'])})" if now["holds"] else ""
     before = " (as before)" if answer["repeated"] else ""
-    say(f"{name} {now['id']} is {coloured(state)}{holds}{before}")
+    print_line(f"{name} {now['id']} is {format_state(state)}{holds}{before}")

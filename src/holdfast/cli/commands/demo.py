@@ -17,11 +17,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
-from holdfast.cli.app.session import chosen_store, serving, with_store
+from holdfast.cli.app.session import chosen_store, serve_location, with_store
 from holdfast.cli.app.temporary_workers import INTERRUPTED, wanted_agents
-from holdfast.cli.app.terminal import note, paint, say
-from holdfast.cli.render.formats import count, one_line
-from holdfast.cli.render.live_view import watch
+from holdfast.cli.app.terminal import paint, print_line, print_note
+from holdfast.cli.render.formats import format_count, one_line
+from holdfast.cli.render.live_view import watch_run
 from holdfast.definition.workflow_file import read_workflow_file
 from holdfast.model.run import NewRun
 from holdfast.service.commands.request_errors import Refused
@@ -34,27 +34,27 @@ from holdfast.worker.files.homes import HOME
 Workers = Mapping[str, "subprocess.Popen[bytes]"]
 PACKAGES = str(Path(__file__).parents[3])
 # By which a person, a service manager or a closed terminal ends a program.
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+DEMO_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LEASE = 3
 LOOK_EVERY = 0.05
 STOPS_WITHIN = 5.0
-SCENE = "build.2.implement"
+KILLED_STEP = "build.2.implement"
 
 
 @contextmanager
-def working(folder: Path, names: Sequence[str], agents: Sequence[str]) -> Iterator[Workers]:
+def running_workers(folder: Path, names: Sequence[str], agents: Sequence[str]) -> Iterator[Workers]:
     """Workers on the store of a folder, which end with this block however it is left."""
     workers: dict[str, subprocess.Popen[bytes]] = {}
     tokens_in(folder).mkdir()
     try:
         for name in names:
-            workers[name] = _start(folder, name, agents)
+            workers[name] = _start_worker(folder, name, agents)
         yield workers
     finally:
-        _end(workers)
+        _end_workers(workers)
 
 
-def _start(folder: Path, name: str, agents: Sequence[str]) -> subprocess.Popen[bytes]:
+def _start_worker(folder: Path, name: str, agents: Sequence[str]) -> subprocess.Popen[bytes]:
     kept = {each: value for each, value in os.environ.items() if not each.startswith("HOLDFAST_")}
     # A path that is not absolute would lead elsewhere from the folder.
     path = os.pathsep.join([PACKAGES, kept.get("PYTHONPATH", "")])
@@ -78,9 +78,9 @@ def tokens_in(folder: Path) -> Path:
     return folder / HOME / "tokens"
 
 
-def _end(workers: Workers) -> None:
+def _end_workers(workers: Workers) -> None:
     """Let them leave in peace, then give back what they run, then not at all."""
-    before = {each: signal.signal(each, signal.SIG_IGN) for each in ENDING}
+    before = {each: signal.signal(each, signal.SIG_IGN) for each in DEMO_SIGNALS}
     try:
         for patience in (0.5, STOPS_WITHIN):
             for process in workers.values():
@@ -96,7 +96,7 @@ def _end(workers: Workers) -> None:
             signal.signal(number, handler)
 
 
-class Accident:
+class WorkerKill:
     """Kills the worker that has a certain step, in the middle of it, as nobody can prepare for."""
 
     def __init__(self, service: Service, run_id: str, workers: Workers) -> None:
@@ -135,7 +135,7 @@ class Accident:
         run = self._service.queries.run(self._run_id)
         names = name_steps(run["tasks"])
         for task in self._begun(run):
-            if names[task["id"]] == SCENE:
+            if names[task["id"]] == KILLED_STEP:
                 self._strike(task)
 
     def _begun(self, run: dict[str, Any]) -> list[dict[str, Any]]:
@@ -152,7 +152,9 @@ class Accident:
         process.wait()
         self.task = task["id"]
         self.told = [
-            paint(f"kill -9 {process.pid}: {victim} dies in the middle of {SCENE}.", "yellow"),
+            paint(
+                f"kill -9 {process.pid}: {victim} dies in the middle of {KILLED_STEP}.", "yellow"
+            ),
             f"Its lease runs out within {LEASE} seconds; then the other one takes the step up.",
         ]
 
@@ -170,17 +172,17 @@ SOURCES = (
 def demonstrate() -> int:
     """Show it in a folder of its own, which stays: there is something to look at."""
     # A signal that would be the end at once: there are workers to stop first.
-    for number in ENDING:
+    for number in DEMO_SIGNALS:
         signal.signal(number, signal.default_int_handler)
     folder = Path(tempfile.mkdtemp(prefix="holdfast-demo-"))
     try:
-        return _show(folder)
+        return _play(folder)
     except KeyboardInterrupt:
-        note(f"\nLeft as it is, in {folder}.")
+        print_note(f"\nLeft as it is, in {folder}.")
         return INTERRUPTED
 
 
-def _show(folder: Path) -> int:
+def _play(folder: Path) -> int:
     source = next(each for each in SOURCES if each.is_dir())
     shutil.copytree(source, folder, dirs_exist_ok=True)
     home = folder / HOME
@@ -189,69 +191,75 @@ def _show(folder: Path) -> int:
     chosen_store.set(str(home / STORE_FILE))
     workflow = read_workflow_file(folder / WORKFLOW)
     agents = wanted_agents(workflow)
-    say("Four scripted agents build a feature, story by story; a verifier sends one story back.")
-    say(f"{len(WORKERS)} workers take turns, and one of them will be killed while it works.\n")
-    with serving(place) as service:
+    print_line(
+        "Four scripted agents build a feature, story by story; a verifier sends one story back."
+    )
+    print_line(
+        f"{len(WORKERS)} workers take turns, and one of them will be killed while it works.\n"
+    )
+    with serve_location(place) as service:
         run_id = service.commands.start(NewRun(workflow=workflow, input={"task": TASK}))["id"]
         with (
-            working(folder, WORKERS, agents) as workers,
-            Accident(service, run_id, workers) as accident,
+            running_workers(folder, WORKERS, agents) as workers,
+            WorkerKill(service, run_id, workers) as accident,
         ):
-            code = watch(service, run_id, aside=lambda: accident.told)
+            code = watch_run(service, run_id, aside=lambda: accident.told)
         if code == INTERRUPTED:
             served = " ".join(f"--agent {agent}" for agent in agents)
-            note(f"Go on: cd {folder} && holdfast worker {served}")
-        return code or _report(service, service.queries.run(run_id), accident, folder)
+            print_note(f"Go on: cd {folder} && holdfast worker {served}")
+        return code or _print_report(service, service.queries.run(run_id), accident, folder)
 
 
-def _report(service: Service, run: View, accident: Accident, folder: Path) -> int:
-    say(f"\n{paint('What happened', 'bold')}")
+def _print_report(service: Service, run: View, accident: WorkerKill, folder: Path) -> int:
+    print_line(f"\n{paint('What happened', 'bold')}")
     names = name_steps(run["tasks"])
     for task in run["tasks"]:
         if task.get("feedback"):
-            say(f"  {names[task['id']]}  was sent back: {one_line(task['feedback'])}")
-    refused = accident.task is not None and _say_lost(service, accident.task, folder)
+            print_line(f"  {names[task['id']]}  was sent back: {one_line(task['feedback'])}")
+    refused = accident.task is not None and _print_lost(service, accident.task, folder)
     diagnosis = service.doctor()
     found = "all hold" if diagnosis["ok"] else f"not all hold: {with_store('holdfast doctor')}"
-    say(f"  doctor  {count(len(diagnosis['checks']), 'invariant')} of the store, {found}")
-    say(f"\n{paint('Result', 'bold')}  {one_line(run['output'])}")
-    _say_next(folder)
+    print_line(
+        f"  doctor  {format_count(len(diagnosis['checks']), 'invariant')} of the store, {found}"
+    )
+    print_line(f"\n{paint('Result', 'bold')}  {one_line(run['output'])}")
+    _print_next(folder)
     return 0 if refused and diagnosis["ok"] else 1
 
 
-def _say_lost(service: Service, task_id: str, folder: Path) -> bool:
+def _print_lost(service: Service, task_id: str, folder: Path) -> bool:
     """Tell of the attempt that was lost, and whether a late report of it is refused."""
     first, *_ = attempts = service.queries.attempts(task_id)
     for each in attempts:
         told = f"attempt {each['attempt']} by {each['owner']}: {each['outcome']}"
-        say(f"  {SCENE}  {told}")
+        print_line(f"  {KILLED_STEP}  {told}")
     token = (tokens_in(folder) / f"{task_id}.1").read_text(encoding="utf-8").strip()
-    say(f"  {first['owner']}  wakes up after all, and reports what it had:")
+    print_line(f"  {first['owner']}  wakes up after all, and reports what it had:")
     try:
         service.protocol.complete(task_id, token, {"change": "too late"})
     except Refused as refused:
-        say(f"    refused, {refused.reason}: {refused.detail}")
+        print_line(f"    refused, {refused.reason}: {refused.detail}")
         return True
-    say("    taken, and it should not have been")
+    print_line("    taken, and it should not have been")
     return False
 
 
-def _say_next(folder: Path) -> None:
+def _print_next(folder: Path) -> None:
     # A store that the environment names would come before the one of the folder.
     elsewhere = {"HOLDFAST_DB", "HOLDFAST_HOME"} & os.environ.keys()
     chosen_store.set(f"{HOME}/{STORE_FILE}" if elsewhere else None)
-    say(f"\n{paint('Look around', 'bold')}")
+    print_line(f"\n{paint('Look around', 'bold')}")
     unknown = [] if shutil.which("holdfast") else [(f"alias holdfast='{_called()}'", "")]
     for command, purpose in (
         *unknown,
         (f"cd {folder}", "the workflow, its agents and the store"),
         (with_store("holdfast show"), "the run"),
-        (with_store(f"holdfast show @last:{SCENE}"), "the step that was lost"),
+        (with_store(f"holdfast show @last:{KILLED_STEP}"), "the step that was lost"),
         (with_store("holdfast why @last"), "how a run stands"),
         (with_store("holdfast events @last"), "all that happened, in order"),
         (with_store(f"holdfast run {WORKFLOW} -i task=SSO --wait"), "again; nobody is killed"),
     ):
-        say(f"  {command:<48}  {paint(purpose, 'dim')}".rstrip())
+        print_line(f"  {command:<48}  {paint(purpose, 'dim')}".rstrip())
 
 
 def _called() -> str:

@@ -10,9 +10,16 @@ import typer
 
 from holdfast.cli.app.command_registry import command
 from holdfast.cli.app.options import Json, Limit, TaskAddress, complete_id
-from holdfast.cli.app.session import opened, with_store
-from holdfast.cli.app.terminal import escape, note, paint, say, say_json, say_json_line
-from holdfast.cli.render.event_lines import Names, View, event_line, subject
+from holdfast.cli.app.session import open_service, with_store
+from holdfast.cli.app.terminal import (
+    escape,
+    paint,
+    print_json,
+    print_json_line,
+    print_line,
+    print_note,
+)
+from holdfast.cli.render.event_lines import EventNames, View, describe_event, subject_of_event
 from holdfast.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -39,7 +46,7 @@ def events(
     json: Json = False,
 ) -> None:
     """Show the history of a run, a task or the store."""
-    with opened() as service:
+    with open_service() as service:
         found = None if address is None else service.addresses.find(address)
         if follow:
             coming = (
@@ -47,23 +54,23 @@ def events(
                 if found is None
                 else follow_events(service, found, after)
             )
-            names = Names(service)
+            names = EventNames(service)
             for event in coming:
-                say_json_line(event) if json else say(event_line(event, names))
+                print_json_line(event) if json else print_line(describe_event(event, names))
             return
         if found is None:
             page: View = {"items": service.queries.latest_events(limit)}
         else:
             page = service.queries.events(found, after=after, limit=limit)
         if json:
-            say_json(page)
+            print_json(page)
             return
-        names = Names(service, page["items"])
+        names = EventNames(service, page["items"])
     for event in page["items"]:
-        say(event_line(event, names))
+        print_line(describe_event(event, names))
     if "next" in page:
         following = with_store(f"holdfast events {found} --after {page['next']}")
-        note(f"More: {following}")
+        print_note(f"More: {following}")
 
 
 @command("logs", example="holdfast logs @last:build.1.implement --follow")
@@ -78,23 +85,23 @@ def logs(
 
     if json and follow:
         raise InvalidInput("follow", "goes on with text; leave out --json, or ask again")
-    with opened() as service:
+    with open_service() as service:
         found = service.addresses.task(address)
         told = service.queries.attempts(found)
         chosen = [each for each in told if attempt in {None, each["attempt"]}]
         if json:
-            say_json({"items": [each | _read(service, found, each) for each in chosen]})
+            print_json({"items": [each | _read(service, found, each) for each in chosen]})
             return
         if not chosen:
             wanted = "no attempt" if attempt is None else f"no attempt {attempt}"
-            note(f"{found} had {wanted} yet: {with_store(f'holdfast why {found}')}")
+            print_note(f"{found} had {wanted} yet: {with_store(f'holdfast why {found}')}")
             return
         for each in chosen[:-1]:
-            say(paint(draw_attempt(each).strip(), "bold"))
-            _say_log(service, found, each["attempt"], 0)
+            print_line(paint(draw_attempt(each).strip(), "bold"))
+            _print_log(service, found, each["attempt"], 0)
         last = chosen[-1]["attempt"]
-        say(paint(draw_attempt(chosen[-1]).strip(), "bold"))
-        shown = _say_log(service, found, last, 0)
+        print_line(paint(draw_attempt(chosen[-1]).strip(), "bold"))
+        shown = _print_log(service, found, last, 0)
         if follow:
             _follow_log(service, found, last, shown)
 
@@ -106,22 +113,22 @@ def _read(service: Service, task_id: str, attempt: dict[str, Any]) -> dict[str, 
     return {"log": written.decode(errors="replace")}
 
 
-def _say_log(service: Service, task_id: str, attempt: int, start: int) -> int:
+def _print_log(service: Service, task_id: str, attempt: int, start: int) -> int:
     """Print a log from a place on, and say where it ends."""
     from holdfast.service.protocol.attempt_files import read_log
 
     text = read_log(service.location, task_id, attempt, start)
     if text:
         shown = escape(text.decode(errors="replace"), keep="\n\t").rstrip("\n")
-        say(shown)
+        print_line(shown)
     return start + len(text)
 
 
 def _follow_log(service: Service, task_id: str, attempt: int, start: int) -> None:
     while True:
-        start = _say_log(service, task_id, attempt, start)
+        start = _print_log(service, task_id, attempt, start)
         if service.queries.task(task_id)["status"] != "running":
-            _say_log(service, task_id, attempt, start)
+            _print_log(service, task_id, attempt, start)
             return
         time.sleep(PAUSE)
 
@@ -135,7 +142,7 @@ def follow_events(service: Service, identifier: str, after: int = 0) -> Iterator
         # Behind the end of a run that is cancelled come those of its tasks.
         for event in page:
             after = event["seq"]
-            if subject(event) == identifier:
+            if subject_of_event(event) == identifier:
                 over = event["type"] in ENDED
         if over and not page:
             return

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from holdfast.cli.app.command_registry import command
-from holdfast.cli.app.session import opened, shown_url, with_store
-from holdfast.cli.app.terminal import escape, note, paint, say
+from holdfast.cli.app.session import format_url, open_service, with_store
+from holdfast.cli.app.terminal import escape, paint, print_line, print_note
 from holdfast.errors import InvalidInput, NotTrusted
 
 if TYPE_CHECKING:
@@ -82,14 +82,16 @@ def init(
     from holdfast.service.project.project import SETTINGS_FILE
 
     here = Path.cwd()
-    _look_above(here)
-    with opened(begins=True) as service:
+    _warn_of_store_above(here)
+    with open_service(begins=True) as service:
         service.schema()
-        say(f"{paint('✓', 'green')} {_describe(service.location)}")
+        print_line(f"{paint('✓', 'green')} {_describe(service.location)}")
         if service.location.is_in_home:
-            note(ERASED)
+            print_note(ERASED)
     found = list_installed_agents()
-    say(f"{paint('✓', 'green')} agents installed: {', '.join(found) or 'none that is known'}")
+    print_line(
+        f"{paint('✓', 'green')} agents installed: {', '.join(found) or 'none that is known'}"
+    )
     if bare:
         return
     listed = f"; installed here: {', '.join(found)}" if found else ""
@@ -99,10 +101,10 @@ def init(
     )
     _write(here / EXAMPLE, WORKFLOW, "a workflow to try")
     following = with_store(f"holdfast run {EXAMPLE} -i name=Ada --wait")
-    say(f"next:  {following}")
+    print_line(f"next:  {following}")
 
 
-def _look_above(here: Path) -> None:
+def _warn_of_store_above(here: Path) -> None:
     """Say which home above goes on to serve a folder; past another's, the folder gets its own."""
     from holdfast.worker.files.homes import HOME, accept_home, find_home, make_home
 
@@ -111,16 +113,16 @@ def _look_above(here: Path) -> None:
         return
     try:
         accept_home(above)
-        note(f"{escape(above)} is above, and goes on to serve this folder")
+        print_note(f"{escape(above)} is above, and goes on to serve this folder")
     except NotTrusted as refused:
-        note(f"{escape(refused)}; this folder gets a home of its own")
+        print_note(f"{escape(refused)}; this folder gets a home of its own")
         make_home(here / HOME)
 
 
 def _describe(place: StoreLocation) -> str:
     if place.is_in_home:
         return f"{escape(place.home.name)}: the store, kept out of git"
-    return f"{escape(shown_url(place.url))}: the store"
+    return f"{escape(format_url(place.url))}: the store"
 
 
 def _write(target: Path, text: str, about: str) -> None:
@@ -128,9 +130,9 @@ def _write(target: Path, text: str, about: str) -> None:
     try:
         with target.open("x", encoding="utf-8") as file:
             file.write(text)
-        say(f"{paint('✓', 'green')} {target.name}: {about}")
+        print_line(f"{paint('✓', 'green')} {target.name}: {about}")
     except FileExistsError:
-        say(f"  {target.name} already exists, and is unchanged")
+        print_line(f"  {target.name} already exists, and is unchanged")
     except OSError as error:
         raise InvalidInput("init", f"{target} cannot be written: {error.strerror}") from error
 

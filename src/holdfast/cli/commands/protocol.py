@@ -14,9 +14,9 @@ import typer
 
 from holdfast.cli.app.command_registry import command, group
 from holdfast.cli.app.options import Agents, Json, Tags, read_json, read_moment, read_value
-from holdfast.cli.app.session import chosen_server, opened, with_store
-from holdfast.cli.app.terminal import note, say, say_json, tell_json
-from holdfast.cli.commands.control import say_answer
+from holdfast.cli.app.session import chosen_server, open_service, with_store
+from holdfast.cli.app.terminal import format_json, print_json, print_line, print_note
+from holdfast.cli.commands.control import print_answer
 from holdfast.errors import InvalidInput
 from holdfast.model.units import parse_duration
 
@@ -43,7 +43,7 @@ Usage = Annotated[str | None, typer.Option(help='What was used, as JSON, e.g. {"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Desk:
+class ProtocolCommand:
     """Where a script reports, and how the task that it names is found there."""
 
     protocol: Protocol | RemoteProtocol
@@ -61,19 +61,19 @@ class Desk:
 
 
 @contextmanager
-def desk(*, begins: bool = False) -> Iterator[Desk]:
+def open_protocol(*, begins: bool = False) -> Iterator[ProtocolCommand]:
     """The store, or the server that the environment names."""
     server = chosen_server()
     if server is None:
-        with opened(begins=begins) as service:
-            yield Desk(protocol=service.protocol, find=service.addresses.task)
+        with open_service(begins=begins) as service:
+            yield ProtocolCommand(protocol=service.protocol, find=service.addresses.task)
         return
     from holdfast.cli.commands.remote_worker import client_of
     from holdfast.ids import parse_task_id
     from holdfast.service.protocol.remote_protocol import RemoteProtocol
 
     with client_of(server) as client:
-        yield Desk(protocol=RemoteProtocol(client), find=parse_task_id)
+        yield ProtocolCommand(protocol=RemoteProtocol(client), find=parse_task_id)
 
 
 @command("claim", of=work, example="holdfast work claim --agent developer --lease 10m")
@@ -108,16 +108,16 @@ def claim(
         tags=tag or (),
         lease=parse_duration("lease", lease),
     )
-    with desk(begins=True) as where:
+    with open_protocol(begins=True) as where:
         found = None if task is None else where.find(task)
         got = where.protocol.claim(offer, most=number, task_id=found)
     if not shell:
-        say_json(got)
+        print_json(got)
     for each in got["assignments"] if shell else ():
         for line in _assignments(each):
-            say(line)
+            print_line(line)
     if not got["assignments"] and found is not None and chosen_server() is None:
-        note(f"{found} cannot be claimed now\nnext:  {with_store(f'holdfast why {found}')}")
+        print_note(f"{found} cannot be claimed now\nnext:  {with_store(f'holdfast why {found}')}")
     return 0 if got["assignments"] else 1
 
 
@@ -135,7 +135,7 @@ def _assignments(claimed: dict[str, Any]) -> Iterator[str]:
         ("TITLE", task["title"]),
         ("ATTEMPT", str(claimed["attempt"])),
         ("ATTEMPT_TOKEN", claimed["token"]),
-        ("PAYLOAD", tell_json(payload)),
+        ("PAYLOAD", format_json(payload)),
         ("PROMPT", prompt if isinstance(prompt, str) else ""),
     ):
         # A longer one would keep every program from starting; what was set before must not stay.
@@ -156,15 +156,15 @@ def renew(
     from holdfast.model.task import Renewal
 
     seconds = parse_duration("lease", lease)
-    with desk() as where:
+    with open_protocol() as where:
         task_id, secret = where.attempt(task, token)
         renewal = Renewal(
             task_id=task_id,
             token=secret,
             progress=None if progress is None else read_value(progress),
-            usage=_json("usage", usage),
+            usage=_read_option("usage", usage),
         )
-        say_answer(where.protocol.renew(renewal, seconds), json=json)
+        print_answer(where.protocol.renew(renewal, seconds), json=json)
 
 
 @command("complete", of=work, example="holdfast work complete t_… --token … --output '{\"n\": 3}'")
@@ -178,11 +178,11 @@ def complete(
     json: Json = False,
 ) -> None:
     """Report the result. The same result again is accepted, another is refused."""
-    result = _json("output", sys.stdin.read() if output == "-" else output)
-    spent = _json("usage", usage)
-    with desk() as where:
+    result = _read_option("output", sys.stdin.read() if output == "-" else output)
+    spent = _read_option("usage", usage)
+    with open_protocol() as where:
         attempt = where.attempt(task, token)
-        say_answer(where.protocol.complete(*attempt, result, spent), json=json)
+        print_answer(where.protocol.complete(*attempt, result, spent), json=json)
 
 
 @command("fail", of=work, example="holdfast work fail t_… --token … --error 'no disk'")
@@ -200,7 +200,7 @@ def fail(
     json: Json = False,
 ) -> None:
     """Report a failure. The task is retried while attempts are left; a usage limit costs none."""
-    with desk() as where:
+    with open_protocol() as where:
         attempt = where.attempt(task, token)
         if limit_until is None:
             told = where.protocol.fail(*attempt, read_value(error), retryable=not final)
@@ -210,7 +210,7 @@ def fail(
             until = read_moment("limit-until", limit_until)
             with rename_fields(until="limit-until"):
                 told = where.protocol.reach_limit(*attempt, until)
-        say_answer(told, json=json)
+        print_answer(told, json=json)
 
 
 @command("release", of=work, example="holdfast work release t_… --token … --until 10m")
@@ -224,10 +224,10 @@ def release(
     json: Json = False,
 ) -> None:
     """Give a task back, at no cost in attempts."""
-    with desk() as where:
+    with open_protocol() as where:
         attempt = where.attempt(task, token)
         given = read_moment("until", until)
-        say_answer(where.protocol.release(*attempt, given), json=json)
+        print_answer(where.protocol.release(*attempt, given), json=json)
 
 
 @command("log", of=work, example="make 2>&1 | holdfast work log t_… --token …")
@@ -237,7 +237,7 @@ def log(
     text: Annotated[str | None, typer.Option(help="The text to add (default: read stdin).")] = None,
 ) -> None:
     """Add to the log of an attempt, from --text or stdin."""
-    with desk() as where:
+    with open_protocol() as where:
         task_id, secret = where.attempt(task, token)
         for chunk in whole_characters(_chunks(text)):
             where.protocol.log(task_id, secret, chunk)
@@ -246,8 +246,8 @@ def log(
 @command("guard", example="holdfast guard && git push")
 def guard(task: Task = None, token: Token = None, json: Json = False) -> None:
     """Check before a side effect that the attempt may still act. Exits 1 if it may not."""
-    with desk() as where:
-        say_answer(where.protocol.guard(*where.attempt(task, token)), json=json)
+    with open_protocol() as where:
+        print_answer(where.protocol.guard(*where.attempt(task, token)), json=json)
 
 
 def _chunks(text: str | None) -> Iterable[bytes]:
@@ -272,5 +272,5 @@ def whole_characters(chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield rest
 
 
-def _json(field: str, text: str | None) -> Any:  # noqa: ANN401 - JSON is any value
+def _read_option(field: str, text: str | None) -> Any:  # noqa: ANN401 - JSON is any value
     return None if text is None else read_json(field, text)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 
-from holdfast.cli.app.log_output import announce
+from holdfast.cli.app.log_output import print_announcement
 from holdfast.cli.app.options import read_lease
 from holdfast.cli.app.session import place
 from holdfast.errors import InvalidInput, StoreUnreachable
@@ -39,7 +39,9 @@ def work_for(url: str, options: Mapping[str, Any], lease: str | None, allow: All
     from holdfast.worker.remote.remote_store import RemoteStore
 
     # Not the store's own, which is an admin's: whatever the worker runs has its token too.
-    token = _given(url) or _missing(url, "holdfast token create NAME --role worker")
+    token = _token_given(url) or _refuse_missing_token(
+        url, "holdfast token create NAME --role worker"
+    )
     given = {} if lease is None else read_lease(lease)
     with closing(RemoteStore(url, token, **given)) as office:
         # A server that is away is waited for, as it is later on.
@@ -67,11 +69,11 @@ def _work(office: RemoteStore, options: Mapping[str, Any], allow: AllowOptions) 
     allowed = Allowlist(names=allow.names, variables=allow.variables, anything=allow.anything)
     executors = RemoteExecutors(office, allowed, StateDirectory(root=root))
     executors.begin()
-    announce(f"server {office.settings.url}")
+    print_announcement(f"server {office.settings.url}")
     if allowed.empty:
-        announce(NOTHING_ALLOWED)
+        print_announcement(NOTHING_ALLOWED)
     for name in allowed.missing:
-        announce(NOT_FOUND.format(name=name))
+        print_announcement(NOT_FOUND.format(name=name))
     with _named(root, dict(options)) as chosen:
         Worker(office, executors, WorkerOptions(**chosen), executors.clean).run()
 
@@ -81,23 +83,23 @@ def client_of(url: str) -> Iterator[ServerClient]:
     """Whom to ask at a server that was named, with the token that is at hand."""
     from holdfast.worker.remote.client import ServerClient
 
-    token = _given(url)
-    known = (url, token) if token else _own(url)
-    client = ServerClient(*(known or _missing(url, "holdfast token create")))
+    token = _token_given(url)
+    known = (url, token) if token else _token_of_own_store(url)
+    client = ServerClient(*(known or _refuse_missing_token(url, "holdfast token create")))
     try:
         yield client
     finally:
         client.close()
 
 
-def _given(url: str) -> str | None:
+def _token_given(url: str) -> str | None:
     """The token that the environment has for a server."""
     if not url.startswith(("http://", "https://")):
         raise InvalidInput("server", f"{url!r} is not the URL of a server, e.g. http://host:8765")
     return os.environ.get(TOKEN)
 
 
-def _own(url: str) -> tuple[str, str] | None:
+def _token_of_own_store(url: str) -> tuple[str, str] | None:
     """Where the server of this folder's store listens, if it was named, and that store's token.
 
     Whatever else listens on this machine may be a way to another, or a stranger's: so the token
@@ -122,7 +124,7 @@ def _names(url: str, served: str) -> bool:
     return local and one.scheme == other.scheme and ports[0] == ports[1]
 
 
-def _missing(url: str, command: str) -> NoReturn:
+def _refuse_missing_token(url: str, command: str) -> NoReturn:
     reason = f"that for {url} is missing; set {TOKEN} to what `{command}` printed there"
     raise InvalidInput("token", reason)
 

@@ -17,13 +17,13 @@ from holdfast.cli.app.command_registry import command
 from holdfast.cli.app.options import Inputs, Json, WorkflowName, read_pairs, read_value
 from holdfast.cli.app.session import (
     chosen_store,
-    opened,
+    open_service,
     place,
-    serving,
-    serving_program,
+    serve_location,
+    serve_program,
     with_store,
 )
-from holdfast.cli.app.terminal import escape, note, say, say_json
+from holdfast.cli.app.terminal import escape, print_json, print_line, print_note
 from holdfast.errors import InvalidInput
 from holdfast.model.units import parse_duration
 
@@ -67,7 +67,7 @@ def run(
     json: Json = False,
 ) -> int | None:
     """Start a run of a workflow, by name, file or module:name."""
-    with prepared(workflow, app, version=version) as (service, request, program):
+    with prepare_request(workflow, app, version=version) as (service, request, program):
         wanted = replace(request(given or []), key=key, priority=priority)
         if deadline is not None:
             wanted = replace(wanted, deadline=parse_duration("deadline", deadline))
@@ -75,13 +75,13 @@ def run(
             return rehearse(wanted, json=json)
         started = service.commands.start(wanted)
         if json and not wait:
-            say_json(started)
+            print_json(started)
         elif not wait:
-            say(_tell_started(started))
-            note(f"watch: {with_store('holdfast show ' + started['id'] + ' --follow')}")
-            from holdfast.cli.app.temporary_workers import tell_unserved
+            print_line(_tell_started(started))
+            print_note(f"watch: {with_store('holdfast show ' + started['id'] + ' --follow')}")
+            from holdfast.cli.app.temporary_workers import note_unserved_steps
 
-            tell_unserved(service, started, None if program is None else program.name)
+            note_unserved_steps(service, started, None if program is None else program.name)
         else:
             return _watch(service, started["id"], wanted.workflow, program, json=json)
     return None
@@ -90,47 +90,47 @@ def run(
 def _watch(
     service: Service, run_id: str, workflow: Workflow, program: Program | None, *, json: bool
 ) -> int:
-    from holdfast.cli.app.temporary_workers import helped
-    from holdfast.cli.render.live_view import waits_for_person, watch
+    from holdfast.cli.app.temporary_workers import workers_beside_run
+    from holdfast.cli.render.live_view import waits_for_person, watch_run
 
     if json:
-        note(f"{escape(workflow.name)} {run_id}")
-    with helped(service, workflow, program) as beside:
-        code = watch(service, run_id, beside=beside, quiet=json)
+        print_note(f"{escape(workflow.name)} {run_id}")
+    with workers_beside_run(service, workflow, program) as beside:
+        code = watch_run(service, run_id, beside=beside, quiet=json)
     if json:
         run = service.queries.run(run_id)
-        say_json(run | {"needs_you": waits_for_person(run)})
+        print_json(run | {"needs_you": waits_for_person(run)})
     return code
 
 
-Request = Callable[[list[str]], "NewRun"]
+RunRequest = Callable[[list[str]], "NewRun"]
 
 
 @contextmanager
-def prepared(
+def prepare_request(
     workflow: str, app: str | None, *, version: str | None
-) -> Iterator[tuple[Service, Request, Program | None]]:
+) -> Iterator[tuple[Service, RunRequest, Program | None]]:
     """The service on the store of the run, what makes the run from its inputs, and the program."""
     if app is None and Path(workflow).suffix in FILES:
         from holdfast.definition.workflow_file import read_workflow_file
 
         read = read_workflow_file(Path(workflow))
-        with opened(begins=True) as service:
+        with open_service(begins=True) as service:
             known = service.commands.attach_called(read)
-            yield service, lambda pairs: _of_workflow(known, pairs), None
+            yield service, lambda pairs: _request_of_workflow(known, pairs), None
     elif app is None and ":" not in workflow:
-        with opened() as service:
+        with open_service() as service:
             known = service.commands.find_workflow(workflow, version)
-            yield service, lambda pairs: _of_workflow(known, pairs), None
+            yield service, lambda pairs: _request_of_workflow(known, pairs), None
     else:
         from holdfast.cli.app.program import load_program
 
         program = load_program(workflow, app)
         with _on_store_of(program.holdfast) as service:
-            yield service, lambda pairs: _typed(program.workflow, pairs), program
+            yield service, lambda pairs: _request_of_builder(program.workflow, pairs), program
 
 
-def _of_workflow(workflow: Workflow, pairs: list[str]) -> NewRun:
+def _request_of_workflow(workflow: Workflow, pairs: list[str]) -> NewRun:
     """The run of a file, or of what the store knows; its types say what is text and what a path."""
     from holdfast.model.run import NewRun
     from holdfast.model.workflow.run_input import make_paths_absolute
@@ -147,7 +147,7 @@ def _read_typed(pairs: list[str], texts: set[str]) -> dict[str, Any]:
     return read_pairs(pairs, lambda name, text: text if name in texts else read_value(text))
 
 
-def _typed(builder: WorkflowBuilder, pairs: list[str]) -> NewRun:
+def _request_of_builder(builder: WorkflowBuilder, pairs: list[str]) -> NewRun:
     """The run of a program's workflow; a function that takes text gets what was typed as text."""
     texts = {
         name
@@ -167,7 +167,7 @@ def _on_store_of(program: Holdfast) -> Iterator[Service]:
     own, usual = program.settings.url, place()
     if not is_same_store(own, usual.url):
         chosen_store.set(own)
-    with program, serving_program(usual, program) as service:
+    with program, serve_program(usual, program) as service:
         yield service
 
 
@@ -180,7 +180,7 @@ def rehearse(run: NewRun, *, json: bool) -> int:
     """Play a run through; the answer is its exit code."""
     import tempfile
 
-    from holdfast.cli.render.live_view import ended, tell_events
+    from holdfast.cli.render.live_view import exit_code_of_run, print_events
     from holdfast.cli.render.tree import draw_run
     from holdfast.service.project.project import StoreLocation
 
@@ -191,15 +191,15 @@ def rehearse(run: NewRun, *, json: bool) -> int:
         place = StoreLocation(
             url=f"sqlite:///{folder}/rehearsal.db", home=Path(folder), may_be_created=True
         )
-        with serving(place) as service:
+        with serve_location(place) as service:
             run_id = service.commands.start(run)["id"]
             service.rehearse(run.workflow)
             told = service.queries.run(run_id)
             if json:
-                say_json(told)
+                print_json(told)
             else:
-                tell_events(service, told, 0)
+                print_events(service, told, 0)
                 for line in draw_run(told):
-                    say(line)
-                note("A rehearsal: every step was done by a stub, and nothing of it is kept.")
-    return ended(told) or 0
+                    print_line(line)
+                print_note("A rehearsal: every step was done by a stub, and nothing of it is kept.")
+    return exit_code_of_run(told) or 0

@@ -20,9 +20,17 @@ from holdfast.cli.app.options import (
     complete_workflow,
     read_json,
 )
-from holdfast.cli.app.session import actor, opened, with_store
-from holdfast.cli.app.terminal import escape, note, paint, say, say_json, say_json_line, say_table
-from holdfast.cli.render.formats import ago, now, one_line, span
+from holdfast.cli.app.session import actor, open_service, with_store
+from holdfast.cli.app.terminal import (
+    escape,
+    paint,
+    print_json,
+    print_json_line,
+    print_line,
+    print_note,
+    print_table,
+)
+from holdfast.cli.render.formats import format_ago, format_span, now, one_line
 from holdfast.errors import InvalidInput
 from holdfast.model.units import parse_duration
 
@@ -37,27 +45,27 @@ Ttl = Annotated[str, typer.Option(help="How long it lasts unless renewed, e.g. 1
 @command("list", of=schedule, example="holdfast schedule list")
 def list_schedules(limit: Limit = 100, after: After = None, json: Json = False) -> None:
     """List schedules by name, and when each fires next."""
-    with opened() as service:
+    with open_service() as service:
         page = service.queries.schedules(limit=limit, after=after)
     if json:
-        say_json(page)
+        print_json(page)
         return
     if not page["items"]:
         adding = with_store("holdfast schedule add NAME --cron … --workflow …")
-        note(f"No schedules. Add one: {adding}")
+        print_note(f"No schedules. Add one: {adding}")
         return
     headings = ("NAME", "CRON", "ZONE", "STARTS", "NEXT", "LAST", "")
-    say_table(headings, [_row(each) for each in page["items"]])
+    print_table(headings, [_row(each) for each in page["items"]])
 
 
 def _row(each: dict[str, Any]) -> list[str]:
     from holdfast.service.queries.views import read_time
 
     upcoming = read_time(each.get("next_at"))
-    soon = paint("paused", "yellow") if upcoming is None else f"in {span(upcoming - now())}"
+    soon = paint("paused", "yellow") if upcoming is None else f"in {format_span(upcoming - now())}"
     error = one_line(each["last_error"]) if "last_error" in each else ""
     starts = escape(each.get("workflow") or each.get("task") or "")
-    last = ago(read_time(each.get("last_at")))
+    last = format_ago(read_time(each.get("last_at")))
     return [escape(each["name"]), each["cron"], each["zone"], starts, soon, last, error]
 
 
@@ -102,54 +110,54 @@ def add_schedule(
         raise InvalidInput("workflow", "say what it starts: either --workflow or --task")
     put = functools.partial(NewSchedule, name=name, cron=cron, zone=zone, missed=missed)
     if workflow is not None:
-        from holdfast.cli.commands.run import prepared
+        from holdfast.cli.commands.run import prepare_request
 
-        with prepared(workflow, None, version=None) as (service, request, _):
+        with prepare_request(workflow, None, version=None) as (service, request, _):
             added = service.commands.add_schedule(put(starts=request(given or [])))
     else:
         if given:
             raise InvalidInput("input", "is for a workflow; a task is given --payload")
         value = None if payload is None else read_json("payload", payload)
         starts = NewTask(title=str(task), agent=agent, payload=value)
-        with opened(begins=True) as service:
+        with open_service(begins=True) as service:
             added = service.commands.add_schedule(put(starts=starts))
-    _say_added(added, json=json)
+    _print_added(added, json=json)
 
 
-def _say_added(added: dict[str, Any], *, json: bool) -> None:
+def _print_added(added: dict[str, Any], *, json: bool) -> None:
     if json:
-        say_json(added)
+        print_json(added)
         return
     name, cron, zone, starts, soon, *_ = _row(added)
-    say(f"{name} starts {starts} at {cron} {zone}, next {soon}")
-    note(with_store("A worker fires it: holdfast worker"))
+    print_line(f"{name} starts {starts} at {cron} {zone}, next {soon}")
+    print_note(with_store("A worker fires it: holdfast worker"))
 
 
 @command("pause", of=schedule, example="holdfast schedule pause nightly")
 def pause_schedule(name: ScheduleName, json: Json = False) -> None:
     """Pause a schedule; ticks missed meanwhile are not made up for."""
-    _steer(name, "pause", "is paused", json=json)
+    _change_schedule(name, "pause", "is paused", json=json)
 
 
 @command("resume", of=schedule, example="holdfast schedule resume nightly")
 def resume_schedule(name: ScheduleName, json: Json = False) -> None:
     """Resume a schedule with its next tick."""
-    _steer(name, "resume", "is resumed", json=json)
+    _change_schedule(name, "resume", "is resumed", json=json)
 
 
 @command("remove", of=schedule, example="holdfast schedule remove nightly")
 def remove_schedule(name: ScheduleName, json: Json = False) -> None:
     """Remove a schedule; what it started stays."""
-    _steer(name, "remove", "is removed", json=json)
+    _change_schedule(name, "remove", "is removed", json=json)
 
 
-def _steer(name: str, verb: str, said: str, *, json: bool) -> None:
-    with opened() as service:
+def _change_schedule(name: str, verb: str, said: str, *, json: bool) -> None:
+    with open_service() as service:
         told = service.commands.control_schedule(name, verb)
     if json:
-        say_json(told)
+        print_json(told)
     else:
-        say(f"{escape(name)} {said}" + (" (as before)" if told["repeated"] else ""))
+        print_line(f"{escape(name)} {said}" + (" (as before)" if told["repeated"] else ""))
 
 
 @command(
@@ -166,10 +174,10 @@ def preview(
     """Print the next ticks of a cron expression."""
     ticks = next_ticks(cron, zone, count, now())
     if json:
-        say_json({"items": ticks})
+        print_json({"items": ticks})
         return
     for tick in ticks:
-        say(tick)
+        print_line(tick)
 
 
 @command("acquire", of=lease, example="holdfast lease acquire deploy --ttl 10m")
@@ -183,16 +191,16 @@ def acquire(
 ) -> int:
     """Acquire a lease and print it as JSON. Exits 1 if somebody else holds it."""
     seconds = parse_duration("ttl", ttl)
-    with opened(begins=True) as service:
+    with open_service(begins=True) as service:
         got = service.commands.acquire_lease(key, owner or actor(), seconds)
     if got is not None:
-        say_json(got)
+        print_json(got)
         return 0
     told = f"{key} is held by somebody else; it ends by itself, try again"
     if json:
-        say_json_line({"error": {"code": "already_claimed", "message": told, "next": None}})
+        print_json_line({"error": {"code": "already_claimed", "message": told, "next": None}})
     else:
-        note(escape(told))
+        print_note(escape(told))
     return 1
 
 
@@ -200,17 +208,17 @@ def acquire(
 def renew(key: Key, token: Token, ttl: Ttl = "30s", json: Json = False) -> None:
     """Renew a lease; refused once it has expired or changed hands."""
     seconds = parse_duration("ttl", ttl)
-    with opened() as service:
+    with open_service() as service:
         told = service.commands.renew_lease(key, _given(token), seconds)
-    say_json(told) if json else say(f"{escape(key)} is kept for {ttl}")
+    print_json(told) if json else print_line(f"{escape(key)} is kept for {ttl}")
 
 
 @command("release", of=lease, example="holdfast lease release deploy --token …")
 def release(key: Key, token: Token, json: Json = False) -> None:
     """Release a lease."""
-    with opened() as service:
+    with open_service() as service:
         told = service.commands.release_lease(key, _given(token))
-    say_json(told) if json else say(f"{escape(key)} is free")
+    print_json(told) if json else print_line(f"{escape(key)} is free")
 
 
 def _given(token: str) -> str:

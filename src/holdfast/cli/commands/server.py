@@ -17,25 +17,32 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli.app.command_registry import Store, command, group
-from holdfast.cli.app.log_output import LogJson, announce, logs_json, show_logs
-from holdfast.cli.app.options import Hear, Json
+from holdfast.cli.app.log_output import LogJson, logs_json, print_announcement, show_logs
+from holdfast.cli.app.options import HearCommands, Json
 from holdfast.cli.app.session import (
     INSTALL_SERVER,
     actor,
-    begun,
+    begin_store,
     chosen_server,
     chosen_store,
-    of_attempt,
-    opened,
+    format_url,
+    is_inside_attempt,
+    keep_up_store,
+    open_service,
     place,
-    project,
-    serving_program,
-    shown_url,
-    upkeep_of,
+    project_settings,
+    serve_program,
     with_store,
 )
-from holdfast.cli.app.terminal import escape, is_terminal, note, say, say_json, say_table
-from holdfast.cli.render.formats import ago, now
+from holdfast.cli.app.terminal import (
+    escape,
+    is_terminal,
+    print_json,
+    print_line,
+    print_note,
+    print_table,
+)
+from holdfast.cli.render.formats import format_ago, now
 from holdfast.errors import InvalidInput, StoreGone, StoreUnreachable
 from holdfast.service.queries.views import View, read_time
 
@@ -70,7 +77,7 @@ Origins = Annotated[
         "--allow-origin", help="An origin whose pages may call, e.g. https://name; repeatable."
     ),
 ]
-Often = Annotated[
+RateLimit = Annotated[
     int, typer.Option("--rate", min=0, help="Calls per second for each token; 0 for no limit.")
 ]
 ProxyAddresses = Annotated[
@@ -81,7 +88,7 @@ ProxyAddresses = Annotated[
         help="A proxy, by address or network, whose X-Forwarded-For counts; repeatable.",
     ),
 ]
-Most = Annotated[
+ConnectionLimit = Annotated[
     int,
     typer.Option("--connections", min=1, help="Connections at once, if `ulimit -n` allows them."),
 ]
@@ -97,22 +104,22 @@ def serve(
     public: Public = False,
     allow_host: Names = None,
     allow_origin: Origins = None,
-    rate: Often = 5_000,
+    rate: RateLimit = 5_000,
     proxy: ProxyAddresses = None,
-    connections: Most = 5_000,
-    hear: Hear = False,
+    connections: ConnectionLimit = 5_000,
+    hear: HearCommands = False,
     log_json: LogJson = False,
 ) -> None:
     """Serve the store over HTTP until stopped, then drain."""
     show_logs(logging.INFO, json=log_json)
-    bind = _bind(host, port, public=public)
+    bind = _listen_address(host, port, public=public)
     from holdfast.server.http_server import until_signalled
 
     rules = _rules(bind, allow_host, allow_origin, rate, proxy, connections)
     with (
-        _store(None, hear=hear) as program,
-        _listening(program, bind, rules) as (server, service),
-        ended_by_loss(service, server.stop),
+        _open_store(None, hear=hear) as program,
+        _serve_http(program, bind, rules) as (server, service),
+        stop_when_store_is_gone(service, server.stop),
     ):
         until_signalled(server)
 
@@ -133,34 +140,34 @@ def up(
     ] = None,
     allow_host: Names = None,
     allow_origin: Origins = None,
-    rate: Often = 5_000,
+    rate: RateLimit = 5_000,
     proxy: ProxyAddresses = None,
-    connections: Most = 5_000,
-    hear: Hear = False,
+    connections: ConnectionLimit = 5_000,
+    hear: HearCommands = False,
     log_json: LogJson = False,
 ) -> None:
     """Run server and worker in one process."""
     show_logs(logging.INFO, json=log_json)
-    bind = _bind(host, port, public=public)
+    bind = _listen_address(host, port, public=public)
     from holdfast.server.http_server import until_signalled
 
     rules = _rules(bind, allow_host, allow_origin, rate, proxy, connections)
-    said = project()
+    said = project_settings()
     if concurrency is None:
         concurrency = said.agents if app is None else said.functions
     options = {"agents": agent, "concurrency": concurrency, "least_disk": said.least_disk}
     chosen = {each: value for each, value in options.items() if value is not None}
     with (
-        _store(app, hear=hear) as program,
-        _listening(program, bind, rules) as (server, service),
+        _open_store(app, hear=hear) as program,
+        _serve_http(program, bind, rules) as (server, service),
         program.worker(**chosen) as worker,
-        ended_by_loss(service, server.stop),
+        stop_when_store_is_gone(service, server.stop),
     ):
         until_signalled(server, worker.drain)
 
 
 @contextmanager
-def ended_by_loss(service: Service, stop: Callable[[], None]) -> Iterator[None]:
+def stop_when_store_is_gone(service: Service, stop: Callable[[], None]) -> Iterator[None]:
     """Stop what runs in the block when the store's file is gone, and raise that afterwards."""
     told: list[StoreGone] = []
 
@@ -175,7 +182,7 @@ def ended_by_loss(service: Service, stop: Callable[[], None]) -> Iterator[None]:
         raise told[0]
 
 
-def _bind(host: str, port: int, *, public: bool) -> Bind:
+def _listen_address(host: str, port: int, *, public: bool) -> Bind:
     """Where to listen, refused before anything is opened; and that there is something to serve."""
     from importlib.util import find_spec
 
@@ -215,42 +222,44 @@ def _rules(
 
 
 @contextmanager
-def _store(app: str | None, *, hear: bool) -> Iterator[Holdfast]:
+def _open_store(app: str | None, *, hear: bool) -> Iterator[Holdfast]:
     from holdfast.cli.commands.workers import program_of
 
     with program_of(app, None) as program:
-        announce(f"store {shown_url(program.settings.url)}")
-        with upkeep_of(program, project().keep, hear=hear):
+        print_announcement(f"store {format_url(program.settings.url)}")
+        with keep_up_store(program, project_settings().keep, hear=hear):
             yield program
 
 
 @contextmanager
-def _listening(program: Holdfast, bind: Bind, rules: Rules) -> Iterator[tuple[HttpServer, Service]]:
+def _serve_http(
+    program: Holdfast, bind: Bind, rules: Rules
+) -> Iterator[tuple[HttpServer, Service]]:
     from holdfast.server.application import Application
     from holdfast.server.http_server import HttpServer
     from holdfast.service.admin.audit import start_audit_file
     from holdfast.service.admin.tokens import token_path
     from holdfast.service.project.server_address import announce_server
 
-    with serving_program(place(), program) as service:
+    with serve_program(place(), program) as service:
         server = HttpServer(Application(service, rules), bind)
         start_audit_file(program.settings.url)
         service.tokens.ensure_own()
         with announce_server(program.settings.url, server.url):
-            say(server.url)
+            print_line(server.url)
             own = token_path(program.settings.url)
-            announce(f"token {own}   ({with_store('holdfast token')} prints it)")
-            _say_way_in(server.url, service.tokens)
+            print_announcement(f"token {own}   ({with_store('holdfast token')} prints it)")
+            _print_way_in(server.url, service.tokens)
             yield server, service
     log.info("ended: nothing is under way here any more")
 
 
-def _say_way_in(url: str, tokens: Tokens) -> None:
+def _print_way_in(url: str, tokens: Tokens) -> None:
     """A link that is good once, where a person reads it; what is kept as a log gets none."""
     if is_terminal(sys.stderr) and not logs_json():
-        note(f"open  {url}{tokens.link_own()['path']}   (once, within 10 minutes)")
+        print_note(f"open  {url}{tokens.link_own()['path']}   (once, within 10 minutes)")
     else:
-        announce(f"open  {with_store('holdfast open')} lets a browser in")
+        print_announcement(f"open  {with_store('holdfast open')} lets a browser in")
 
 
 @token.callback(invoke_without_command=True)
@@ -258,8 +267,8 @@ def show_token(context: typer.Context, db: Store = None) -> None:
     if context.invoked_subcommand is not None:
         return
     chosen_store.set(db or chosen_store.get())
-    with begun() as service:
-        say(service.tokens.ensure_own())
+    with begin_store() as service:
+        print_line(service.tokens.ensure_own())
 
 
 @command("create", of=token, example="holdfast token create ci --role worker --agent builder")
@@ -278,41 +287,43 @@ def create(
     json: Json = False,
 ) -> None:
     """Create a token and print it once."""
-    with begun() as service:
+    with begin_store() as service:
         made = service.tokens.create(
             name, role=role or DEFAULT_ROLE, agents=agent or None, expires=expires
         )
-    say_json(made) if json else say(made["token"])
+    print_json(made) if json else print_line(made["token"])
     if role is None:
-        note(f"a {DEFAULT_ROLE}, which only looks; --role operator, worker or admin may do more")
+        print_note(
+            f"a {DEFAULT_ROLE}, which only looks; --role operator, worker or admin may do more"
+        )
 
 
 @command("list", of=token, example="holdfast token list")
 def list_tokens(json: Json = False) -> None:
     """List tokens: names, roles and times, never the secrets."""
-    with opened() as service:
+    with open_service() as service:
         page = service.tokens.list()
     if json:
-        say_json(page)
+        print_json(page)
         return
     if not page["items"]:
-        note("No tokens.")
+        print_note("No tokens.")
         return
     rows = [
         [
             escape(each["name"]),
             each["role"],
             escape(", ".join(each.get("agents", ()))),
-            ago(read_time(each["created_at"])),
+            format_ago(read_time(each["created_at"])),
             each.get("expires_at", ""),
-            _ended(each),
+            _describe_end(each),
         ]
         for each in page["items"]
     ]
-    say_table(("NAME", "ROLE", "AGENTS", "MADE", "EXPIRES", ""), rows)
+    print_table(("NAME", "ROLE", "AGENTS", "MADE", "EXPIRES", ""), rows)
 
 
-def _ended(access: View) -> str:
+def _describe_end(access: View) -> str:
     if "revoked_at" in access:
         return "revoked"
     expires = read_time(access.get("expires_at"))
@@ -325,9 +336,9 @@ def revoke(
     json: Json = False,
 ) -> None:
     """Revoke a token at once."""
-    with opened() as service:
+    with open_service() as service:
         told = service.tokens.revoke(name)
-    say_json(told) if json else say(f"{escape(name)} is revoked")
+    print_json(told) if json else print_line(f"{escape(name)} is revoked")
 
 
 ELSEWHERE = "`holdfast open --server URL` asks one that is elsewhere"
@@ -346,15 +357,15 @@ def open_browser(
 ) -> None:
     """Open Holdfast in a browser with a one-time link. It is valid for ten minutes."""
     named = chosen_server() if server is None else server
-    url, made = _of_store() if named is None else _of_server(named)
+    url, made = _link_of_store() if named is None else _link_of_server(named)
     link = url + made["path"]
     if json:
-        say_json({"url": link, "expires_at": made["expires_at"]})
-    elif show or not is_terminal() or not _start(link):
-        say(link)
+        print_json({"url": link, "expires_at": made["expires_at"]})
+    elif show or not is_terminal() or not _open_in_browser(link):
+        print_line(link)
 
 
-def _of_store() -> tuple[str, dict[str, Any]]:
+def _link_of_store() -> tuple[str, dict[str, Any]]:
     """Where the store is served, and a link that is made in the store: no token leaves it."""
     from holdfast.service.project.server_address import find_server
 
@@ -364,11 +375,11 @@ def _of_store() -> tuple[str, dict[str, Any]]:
             "no server of this store runs on this machine, as far as can be seen; "
             f"`{with_store('holdfast up')}` starts one, and {ELSEWHERE}"
         )
-    with opened() as service:
+    with open_service() as service:
         return url, service.tokens.link_own()
 
 
-def _of_server(named: str) -> tuple[str, dict[str, Any]]:
+def _link_of_server(named: str) -> tuple[str, dict[str, Any]]:
     """A link of a server that was named, for whoever has a token for it."""
     from holdfast.cli.commands.remote_worker import client_of
 
@@ -380,7 +391,7 @@ def _of_server(named: str) -> tuple[str, dict[str, Any]]:
             raise StoreUnreachable(said) from error
 
 
-def _start(link: str) -> bool:
+def _open_in_browser(link: str) -> bool:
     import webbrowser
 
     return webbrowser.open(link)
@@ -406,7 +417,7 @@ def mcp(
         raise InvalidInput("as", f"{role!r} is not one of {', '.join(ROLES)}")
     if not find_spec("mcp"):
         raise InvalidInput("mcp", "is not installed: " + INSTALL_SERVER)
-    if role == "worker" and of_attempt():
+    if role == "worker" and is_inside_attempt():
         reason = (
             "would report past the worker of this command, which keeps its secrets out; "
             "use `holdfast work …`, `holdfast guard` or HTTP at HOLDFAST_SERVER instead"
@@ -416,7 +427,7 @@ def mcp(
     from holdfast.mcp.tools import Caller
 
     worker = name or f"{socket.gethostname().partition('.')[0]}-mcp"
-    with begun() as service:
+    with begin_store() as service:
         service.actor = f"{actor()}:{role}"
         caller = Caller(service=service, worker=worker, wait=service.own_long_polls.wait)
         make_server(lambda: caller, As(role)).run()

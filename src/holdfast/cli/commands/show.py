@@ -8,9 +8,23 @@ import typer
 
 from holdfast.cli.app.command_registry import command
 from holdfast.cli.app.options import Address, After, Json, Limit
-from holdfast.cli.app.session import opened, with_store
-from holdfast.cli.app.terminal import cut, escape, note, paint, say, say_json, say_table
-from holdfast.cli.render.formats import ago, coloured, error_line, now, span
+from holdfast.cli.app.session import open_service, with_store
+from holdfast.cli.app.terminal import (
+    cut,
+    escape,
+    paint,
+    print_json,
+    print_line,
+    print_note,
+    print_table,
+)
+from holdfast.cli.render.formats import (
+    describe_error_line,
+    format_ago,
+    format_span,
+    format_state,
+    now,
+)
 
 View = dict[str, Any]
 TITLE = 40
@@ -32,20 +46,20 @@ def runs(
     json: Json = False,
 ) -> None:
     """List runs, newest first."""
-    with opened() as service:
+    with open_service() as service:
         page = service.queries.runs(
             limit=limit, after=after, status=status, workflow=workflow, called=called
         )
     if json:
-        say_json(page)
+        print_json(page)
         return
     if not page["items"]:
         begin = f"No runs yet. Start one: {with_store('holdfast run WORKFLOW')}"
-        note(begin if status is None else "No such runs.")
+        print_note(begin if status is None else "No such runs.")
         return
     headings = ("ID", "WORKFLOW", "STATUS", "DONE", "STARTED", "TOOK", "COST", "")
-    say_table(headings, [_run_row(run) for run in page["items"]])
-    _say_next(page, "runs")
+    print_table(headings, [_run_row(run) for run in page["items"]])
+    _print_next_page(page, "runs")
 
 
 @command("tasks", example="holdfast tasks --run @last --status failed")
@@ -64,7 +78,7 @@ def tasks(
     json: Json = False,
 ) -> None:
     """List tasks, newest first."""
-    with opened() as service:
+    with open_service() as service:
         page = service.queries.tasks(
             limit=limit,
             after=after,
@@ -76,14 +90,14 @@ def tasks(
         named = [] if json else [task["id"] for task in page["items"]]
         places = service.queries.name_each(named)
     if json:
-        say_json(page)
+        print_json(page)
         return
     if not page["items"]:
-        note("No such tasks.")
+        print_note("No such tasks.")
         return
     headings = ("ID", "TASK", "STATE", "AGENT", "ATTEMPT", "RUN", "CREATED", "")
-    say_table(headings, [_task_row(task, places.get(task["id"])) for task in page["items"]])
-    _say_next(page, "tasks")
+    print_table(headings, [_task_row(task, places.get(task["id"])) for task in page["items"]])
+    _print_next_page(page, "tasks")
 
 
 @command("show", example="holdfast show @last")
@@ -97,18 +111,18 @@ def show(
     """Show a run as a tree, or a task with children and attempts."""
     from holdfast.cli.render.tree import draw_run, draw_task
 
-    with opened() as service:
+    with open_service() as service:
         found = service.addresses.find(address)
         if found.startswith("t_"):
             task = service.queries.task_with_attempts(found)
-            _say_view(task, draw_task(task), json=json)
+            _print_view(task, draw_task(task), json=json)
             return None
         if follow:
-            from holdfast.cli.render.live_view import watch
+            from holdfast.cli.render.live_view import watch_run
 
-            return watch(service, found)
+            return watch_run(service, found)
         run = service.queries.run(found)
-        _say_view(run, draw_run(run), json=json)
+        _print_view(run, draw_run(run), json=json)
     return None
 
 
@@ -125,12 +139,12 @@ def why(
     json: Json = False,
 ) -> None:
     """Explain why a run or task is not moving, and what to type."""
-    with opened() as service:
+    with open_service() as service:
         found = service.addresses.find(address)
         told = service.why(found, agents=agent or None, tags=tag or None)
     lines = _explain_run(told) if found.startswith("r_") else _explain_task(told)
     fixes = [paint(f"Fix:   {fix}", "bold") for fix in told["fixes"]]
-    _say_view(told, [escape(told["summary"]), *lines, *fixes], json=json)
+    _print_view(told, [escape(told["summary"]), *lines, *fixes], json=json)
 
 
 def _explain_task(told: View) -> list[str]:
@@ -162,47 +176,47 @@ def _run_row(run: View) -> list[str]:
     progress = run.get("progress", {"done": 0, "total": 0})
     held = run["holds"] if ended is None else ()
     holds = f"held: {', '.join(held)}" if held else ""
-    error = error_line(run["error"]) if run.get("error") is not None else ""
+    error = describe_error_line(run["error"]) if run.get("error") is not None else ""
     return [
         run["id"],
         escape(run["workflow"]),
-        coloured(run["status"]),
+        format_state(run["status"]),
         f"{progress['done']}/{progress['total']}",
-        ago(begun),
-        span((ended or now()) - (begun or 0)),
+        format_ago(begun),
+        format_span((ended or now()) - (begun or 0)),
         cost_of(run),
         "  ".join(part for part in (holds, error) if part),
     ]
 
 
 def _task_row(task: View, place: str | None) -> list[str]:
-    from holdfast.cli.render.step_status import tell_holds
+    from holdfast.cli.render.step_status import describe_holds
     from holdfast.service.queries.run_tree import name_task
     from holdfast.service.queries.views import read_time
 
-    holds = tell_holds(task) if task["holds"] and "finished_at" not in task else ""
-    error = error_line(task["error"]) if task.get("error") is not None else ""
+    holds = describe_holds(task) if task["holds"] and "finished_at" not in task else ""
+    error = describe_error_line(task["error"]) if task.get("error") is not None else ""
     return [
         task["id"],
         cut(escape(name_task(task, place)), TITLE),
-        coloured(task["state"]),
+        format_state(task["state"]),
         escape(task["agent"]),
         str(task["attempt"] or ""),
         task.get("run_id", ""),
-        ago(read_time(task["created_at"])),
+        format_ago(read_time(task["created_at"])),
         "  ".join(part for part in (holds, error) if part),
     ]
 
 
-def _say_next(page: View, name: str) -> None:
+def _print_next_page(page: View, name: str) -> None:
     if "next" in page:
         following = f"holdfast {name} --after {page['next']}"
-        note(f"More: {with_store(following)}")
+        print_note(f"More: {with_store(following)}")
 
 
-def _say_view(view: View, lines: list[str], *, json: bool) -> None:
+def _print_view(view: View, lines: list[str], *, json: bool) -> None:
     if json:
-        say_json(view)
+        print_json(view)
         return
     for line in lines:
-        say(line)
+        print_line(line)

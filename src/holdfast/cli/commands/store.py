@@ -11,9 +11,9 @@ import typer
 from holdfast.cli.app.advice import FAILED
 from holdfast.cli.app.command_registry import command, group
 from holdfast.cli.app.options import DryRun, Json
-from holdfast.cli.app.session import opened, place, project, shown_url, with_store
-from holdfast.cli.app.terminal import escape, note, paint, say, say_json
-from holdfast.cli.render.formats import count
+from holdfast.cli.app.session import format_url, open_service, place, project_settings, with_store
+from holdfast.cli.app.terminal import escape, paint, print_json, print_line, print_note
+from holdfast.cli.render.formats import format_count
 
 database = group("db", "Upgrade, back up, restore and move the store.")
 
@@ -23,13 +23,13 @@ MEGABYTE = 1_000_000
 @command("upgrade", of=database, example="holdfast db upgrade --db postgresql://localhost/jobs")
 def upgrade(json: Json = False) -> None:
     """Create the store, or upgrade its schema to this version of Holdfast."""
-    with opened(begins=True) as service:
+    with open_service(begins=True) as service:
         told = service.schema()
-    told["url"] = shown_url(told["url"])
+    told["url"] = format_url(told["url"])
     if json:
-        say_json(told)
+        print_json(told)
     else:
-        say(f"{told['url']} is at migration {told['migration']}")
+        print_line(f"{told['url']} is at migration {told['migration']}")
 
 
 @command("backup", of=database, example="holdfast db backup before-the-upgrade.db")
@@ -42,10 +42,10 @@ def backup(
 
     told = back_up(place(), target)
     if json:
-        say_json(told)
+        print_json(told)
     else:
-        say(f"{escape(target)} holds the whole store, {told['bytes'] / MEGABYTE:.1f} MB")
-        note(f"Use it: holdfast runs --db {escape(quote(str(target)))}")
+        print_line(f"{escape(target)} holds the whole store, {told['bytes'] / MEGABYTE:.1f} MB")
+        print_note(f"Use it: holdfast runs --db {escape(quote(str(target)))}")
 
 
 Evict = Annotated[
@@ -66,16 +66,16 @@ def restore(
 
     told = put_back(Restore(location=place(), backup=backup, evict=evict, dry_run=dry_run))
     if json:
-        say_json(told)
+        print_json(told)
         return
     if dry_run:
-        say(f"{escape(backup)} is whole and in order; nothing was changed")
-        note(with_store(f"Do it: holdfast db restore {escape(quote(str(backup)))}"))
+        print_line(f"{escape(backup)} is whole and in order; nothing was changed")
+        print_note(with_store(f"Do it: holdfast db restore {escape(quote(str(backup)))}"))
         return
-    say(f"{escape(told['target'])} is restored from {escape(backup)}")
+    print_line(f"{escape(told['target'])} is restored from {escape(backup)}")
     if "kept" in told:
-        say(f"the old file is kept: {escape(told['kept'])}")
-    note(f"next:  {with_store('holdfast runs')}")
+        print_line(f"the old file is kept: {escape(told['kept'])}")
+    print_note(f"next:  {with_store('holdfast runs')}")
 
 
 @command("move", of=database, example="holdfast db move postgresql://localhost/jobs --dry-run")
@@ -92,27 +92,27 @@ def move(
     from holdfast.service.admin.store_move import move_store as carry_over
 
     asked = Move(location=place(), target=target, evict=evict, dry_run=dry_run)
-    told = carry_over(asked, _say_progress)
-    told |= {name: shown_url(told[name]) for name in ("source", "target")}
+    told = carry_over(asked, _print_progress)
+    told |= {name: format_url(told[name]) for name in ("source", "target")}
     if json:
-        say_json(told)
+        print_json(told)
         return
-    rows = count(sum(told["rows"].values()), "row")
+    rows = format_count(sum(told["rows"].values()), "row")
     if dry_run:
         for name, number in told["rows"].items():
-            say(f"  {name.removeprefix('holdfast_'):<10} {number}")
-        say(f"would carry {rows} over to {escape(told['target'])}; nothing was changed")
+            print_line(f"  {name.removeprefix('holdfast_'):<10} {number}")
+        print_line(f"would carry {rows} over to {escape(told['target'])}; nothing was changed")
         return
     said = "was moved before" if told["before"] else "is there, counted and checked"
-    say(f"{escape(told['target'])}: the whole store {said}, {rows}")
-    say(f"{escape(told['source'])} is unchanged; do not use it any more")
+    print_line(f"{escape(told['target'])}: the whole store {said}, {rows}")
+    print_line(f"{escape(told['source'])} is unchanged; do not use it any more")
     named = escape(quote(told["target"]))
-    note(f"next:  export HOLDFAST_DB={named}   (or database: in holdfast.yaml)")
+    print_note(f"next:  export HOLDFAST_DB={named}   (or database: in holdfast.yaml)")
 
 
-def _say_progress(table: str, done: int, total: int) -> None:
+def _print_progress(table: str, done: int, total: int) -> None:
     if total:
-        note(paint(f"  {table.removeprefix('holdfast_'):<10} {done} of {total}", "dim"))
+        print_note(paint(f"  {table.removeprefix('holdfast_'):<10} {done} of {total}", "dim"))
 
 
 @command("doctor", example="holdfast doctor --fix --dry-run")
@@ -124,51 +124,52 @@ def doctor(
     json: Json = False,
 ) -> int | None:
     """Check every invariant of the store. Exits 1 if one is broken."""
-    with opened() as service:
+    with open_service() as service:
         healed = service.repair(dry_run=dry_run) if fix else None
-        told = service.doctor(project())
+        told = service.doctor(project_settings())
     if json:
-        say_json(told if healed is None else {**told, "healed": healed})
+        print_json(told if healed is None else {**told, "healed": healed})
     else:
-        _say_healed(healed)
-        _say_diagnosis(told)
+        _print_healed(healed)
+        _print_diagnosis(told)
     return None if told["ok"] else FAILED
 
 
-def _say_healed(healed: dict[str, Any] | None) -> None:
+def _print_healed(healed: dict[str, Any] | None) -> None:
     if healed is None:
         return
     would = "would take" if healed["dry_run"] else "took"
-    say(f"{would} back {count(len(healed['expired_leases']), 'expired lease')}")
-    looked = count(len(healed["looked_at"]), "open run")
+    print_line(f"{would} back {format_count(len(healed['expired_leases']), 'expired lease')}")
+    looked = format_count(len(healed["looked_at"]), "open run")
     moved = "" if healed["dry_run"] else f", {len(healed['advanced'])} of which moved on"
-    say(f"{'would look' if healed['dry_run'] else 'looked'} at {looked}{moved}")
+    print_line(f"{'would look' if healed['dry_run'] else 'looked'} at {looked}{moved}")
     if plans := healed["settled_plans"]:
-        say(f"{'would settle' if healed['dry_run'] else 'settled'} {count(len(plans), 'plan')}")
+        settled = format_count(len(plans), "plan")
+        print_line(f"{'would settle' if healed['dry_run'] else 'settled'} {settled}")
     if woken := healed["woken"]:
-        told = f"{count(len(woken), 'task')} that waited for what is there"
-        say(f"{'would wake' if healed['dry_run'] else 'woke'} {told}")
+        told = f"{format_count(len(woken), 'task')} that waited for what is there"
+        print_line(f"{'would wake' if healed['dry_run'] else 'woke'} {told}")
     if lost := healed["passed_on"]:
-        told = f"what {count(len(lost), 'task')} waited for in vain"
-        say(f"{'would pass on' if healed['dry_run'] else 'passed on'} {told}")
+        told = f"what {format_count(len(lost), 'task')} waited for in vain"
+        print_line(f"{'would pass on' if healed['dry_run'] else 'passed on'} {told}")
 
 
-def _say_diagnosis(told: dict[str, Any]) -> None:
+def _print_diagnosis(told: dict[str, Any]) -> None:
     broken = [check for check in told["checks"] if check["violations"]]
     for check in broken:
         for violation in check["violations"]:
             where = f"{violation['entity']} {escape(violation['detail'])}"
-            say(f"{paint('✗', 'red')} {check['name']}: {where}")
+            print_line(f"{paint('✗', 'red')} {check['name']}: {where}")
     for warning in told["warnings"]:
-        say(f"{paint('!', 'yellow')} {escape(warning)}")
+        print_line(f"{paint('!', 'yellow')} {escape(warning)}")
     versions = ", ".join(f"{name} {version}" for name, version in told["versions"].items())
     agents = ", ".join(told["agents"]) or "none that is known"
-    say(paint(f"{versions}; agents: {agents}", "dim"))
+    print_line(paint(f"{versions}; agents: {agents}", "dim"))
     if told["ok"]:
-        say(f"{paint('✓', 'green')} {len(told['checks'])} checks, no violations")
+        print_line(f"{paint('✓', 'green')} {len(told['checks'])} checks, no violations")
         return
     events, show = with_store("holdfast events ID"), with_store("holdfast show ID")
-    say(
+    print_line(
         f"The events are the record: compare `{events}` with `{show}`, put back what was changed "
         "by hand, and report anything else, with its events."
     )
@@ -177,18 +178,18 @@ def _say_diagnosis(told: dict[str, Any]) -> None:
 @command("clean", example="holdfast clean --dry-run")
 def clean(dry_run: DryRun = False, json: Json = False) -> None:
     """Remove runs, files and logs kept past their time."""
-    with opened() as service:
-        told = service.clean(project().keep, dry_run=dry_run)
+    with open_service() as service:
+        told = service.clean(project_settings().keep, dry_run=dry_run)
     if json:
-        say_json(told)
+        print_json(told)
         return
     parts = [
-        count(len(told["runs"]), "run"),
-        count(len(told["tasks"]), "task"),
-        f"the logs of {count(len(told['logs']), 'task')}",
+        format_count(len(told["runs"]), "run"),
+        format_count(len(told["tasks"]), "task"),
+        f"the logs of {format_count(len(told['logs']), 'task')}",
     ]
-    said = f"{', '.join(parts)} and the artifacts of {count(len(told['artifacts']), 'task')}"
+    said = f"{', '.join(parts)} and the artifacts of {format_count(len(told['artifacts']), 'task')}"
     if dry_run:
-        say(f"would remove {said}, but for what somebody waits for")
+        print_line(f"would remove {said}, but for what somebody waits for")
     else:
-        say(f"removed {said}")
+        print_line(f"removed {said}")

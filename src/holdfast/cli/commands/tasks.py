@@ -9,10 +9,10 @@ import typer
 
 from holdfast.cli.app.command_registry import command, group
 from holdfast.cli.app.options import DryRun, Json, TaskAddress, read_json, read_moment
-from holdfast.cli.app.session import opened, with_store
-from holdfast.cli.app.terminal import escape, note, say, say_json
-from holdfast.cli.commands.control import say_changed
-from holdfast.cli.render.preview import say_preview
+from holdfast.cli.app.session import open_service, with_store
+from holdfast.cli.app.terminal import escape, print_json, print_line, print_note
+from holdfast.cli.commands.control import print_changed
+from holdfast.cli.render.preview import print_preview
 from holdfast.errors import InvalidInput
 
 task = group("task", "Create and change single tasks.")
@@ -64,7 +64,7 @@ def add(
     """Add a task to the queue."""
     from holdfast.model.task import NewTask
 
-    with opened(begins=True) as service:
+    with open_service(begins=True) as service:
         find = service.addresses.task
         fields = _fields(agent=agent, payload=payload, at=at, priority=priority, tag=tag)
         wanted = NewTask(
@@ -78,31 +78,31 @@ def add(
             enqueue=not idle,
             **fields,
         )
-        _say_added(service.commands.add_task(wanted), json=json)
+        _print_added(service.commands.add_task(wanted), json=json)
 
 
 @command("enqueue", of=task, example="holdfast task enqueue t_…")
 def enqueue(address: TaskAddress, json: Json = False) -> None:
     """Queue an idle task."""
-    with opened() as service:
+    with open_service() as service:
         found = service.addresses.task(address)
-        say_changed(service, service.commands.enqueue(found), json=json)
+        print_changed(service, service.commands.enqueue(found), json=json)
 
 
 @command("run-now", of=task, example="holdfast task run-now t_…")
 def run_now(address: TaskAddress, json: Json = False) -> None:
     """Put a task first in line, past order, start time and a pause."""
-    with opened() as service:
+    with open_service() as service:
         found = service.addresses.task(address)
-        say_changed(service, service.commands.run_now(found), json=json)
+        print_changed(service, service.commands.run_now(found), json=json)
 
 
 @command("reset", of=task, example="holdfast task reset t_…")
 def reset(address: TaskAddress, json: Json = False) -> None:
     """Set a task back to idle, as if it had never run."""
-    with opened() as service:
+    with open_service() as service:
         found = service.addresses.task(address)
-        say_changed(service, service.commands.reset(found), json=json)
+        print_changed(service, service.commands.reset(found), json=json)
 
 
 @command("edit", of=task, example="holdfast task edit t_… --priority 5 --title 'Tidy both sheds'")
@@ -137,9 +137,9 @@ def edit(
     changes = fields | {name: value for name, value in more.items() if value is not None}
     if not changes:
         raise InvalidInput("edit", "nothing to change was given; `holdfast task edit --help`")
-    with opened() as service:
+    with open_service() as service:
         found = service.addresses.task(address)
-        say_changed(service, service.commands.edit(found, changes, version), json=json)
+        print_changed(service, service.commands.edit(found, changes, version), json=json)
 
 
 @command("block", of=task, example="holdfast task block t_… --needs @last:plan")
@@ -147,10 +147,10 @@ def block(address: TaskAddress, needs: Needs = None, json: Json = False) -> None
     """Make a task that has not started wait for others too."""
     if not needs:
         raise InvalidInput("needs", "is missing: --needs names a task that must be done before")
-    with opened() as service:
+    with open_service() as service:
         find = service.addresses.task
         found, needed = find(address), [find(each) for each in needs]
-        say_changed(service, service.commands.block(found, needed), json=json)
+        print_changed(service, service.commands.block(found, needed), json=json)
 
 
 @command("unblock", of=task, example="holdfast task unblock t_… --needs t_…")
@@ -165,33 +165,33 @@ def unblock(
     json: Json = False,
 ) -> None:
     """Stop a task waiting for others that were added by hand."""
-    with opened() as service:
+    with open_service() as service:
         find = service.addresses.task
         found, needed = find(address), [find(each) for each in needs or ()]
-        say_changed(service, service.commands.unblock(found, needed or None), json=json)
+        print_changed(service, service.commands.unblock(found, needed or None), json=json)
 
 
 @command("delete", of=task, example="holdfast task delete t_…")
 def delete(address: TaskAddress, json: Json = False) -> None:
     """Delete a task that nothing needs, with its history."""
-    with opened() as service:
+    with open_service() as service:
         found = service.addresses.task(address)
         told = service.commands.delete(found)
     if json:
-        say_json(told)
+        print_json(told)
     else:
-        say(f"{found} is deleted")
+        print_line(f"{found} is deleted")
 
 
 @command("start", of=plan, example="holdfast plan start t_…")
 def start(address: TaskAddress, json: Json = False) -> None:
     """Start to plan an idle task; its children will do the work."""
-    with opened() as service:
+    with open_service() as service:
         found = service.addresses.task(address)
-        say_changed(service, service.commands.start_planning(found), json=json)
+        print_changed(service, service.commands.start_planning(found), json=json)
     if not json:
         following = with_store(f"holdfast plan add {found} 'First part'")
-        note(f"next:  {following}")
+        print_note(f"next:  {following}")
 
 
 @command("add", of=plan, example="holdfast plan add t_… 'Write the parser' --agent developer")
@@ -210,7 +210,7 @@ def add_child(
     """Add a child to a plan; it starts once the plan is finalized."""
     from holdfast.model.task import NewTask
 
-    with opened() as service:
+    with open_service() as service:
         parent = service.queries.task(service.addresses.task(address))
         wanted = NewTask(
             title=title,
@@ -220,7 +220,7 @@ def add_child(
             part=True,
             **({"agent": parent["agent"]} | _fields(agent=agent, payload=payload)),
         )
-        _say_added(service.commands.add_task(wanted), json=json)
+        _print_added(service.commands.add_task(wanted), json=json)
 
 
 @command("finalize", of=plan, example="holdfast plan finalize t_… --graph t_b:t_a --graph t_c:t_a")
@@ -238,19 +238,19 @@ def finalize(
     json: Json = False,
 ) -> None:
     """Queue the children of a plan, as a chain or as a graph."""
-    links = None if graph is None else [_link(each) for each in graph]
-    with opened() as service:
+    links = None if graph is None else [_read_link(each) for each in graph]
+    with open_service() as service:
         found = service.addresses.task(address)
-        needs = None if links is None else _merge(links, service.addresses.task)
+        needs = None if links is None else _merge_links(links, service.addresses.task)
         if dry_run:
             preview = service.previews.preview("finalize_plan", found, needs)
             how = "".join(f" --graph {each}" for each in graph or ())
-            say_preview(preview, "plan finalize", f"{found}{how}", json=json)
+            print_preview(preview, "plan finalize", f"{found}{how}", json=json)
             return
-        say_changed(service, service.commands.finalize_plan(found, needs), json=json)
+        print_changed(service, service.commands.finalize_plan(found, needs), json=json)
 
 
-def _link(text: str) -> tuple[str, list[str]]:
+def _read_link(text: str) -> tuple[str, list[str]]:
     """A child and what it needs; of none, nothing stands behind the colon."""
     child, colon, needed = text.partition(":")
     if not colon:
@@ -262,7 +262,9 @@ def _link(text: str) -> tuple[str, list[str]]:
     return child, [each for each in needed.split(",") if each]
 
 
-def _merge(links: list[tuple[str, list[str]]], find: Callable[[str], str]) -> dict[str, list[str]]:
+def _merge_links(
+    links: list[tuple[str, list[str]]], find: Callable[[str], str]
+) -> dict[str, list[str]]:
     """All that each child needs, wherever it was said."""
     needs: dict[str, list[str]] = {}
     for child, needed in links:
@@ -304,9 +306,9 @@ def _retry(max_attempts: int | None, max_lost: int | None) -> Any:  # noqa: ANN4
     return RetryPolicy(**{name: value for name, value in given.items() if value is not None})
 
 
-def _say_added(made: dict[str, Any], *, json: bool) -> None:
+def _print_added(made: dict[str, Any], *, json: bool) -> None:
     if json:
-        say_json(made)
+        print_json(made)
         return
     said = "is" if made["created"] else "already exists, and is"
-    say(f"{escape(made['title'])} {made['id']} {said} {made['state']}")
+    print_line(f"{escape(made['title'])} {made['id']} {said} {made['state']}")

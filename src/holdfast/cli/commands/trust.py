@@ -9,7 +9,7 @@ import typer
 
 from holdfast.cli.app.command_registry import command
 from holdfast.cli.app.options import Json
-from holdfast.cli.app.terminal import escape, paint, say, say_json
+from holdfast.cli.app.terminal import escape, paint, print_json, print_line
 
 _TRACKED = {True: "git tracks it", False: "git does not track it", None: "git cannot be asked"}
 
@@ -29,10 +29,10 @@ def trust(
 
     told = remember(path)
     if json:
-        say_json(told)
+        print_json(told)
         return
     for each in told["items"]:
         open_to = ", others may write to it" if each["writable"] else ""
         about = f"belongs to {each['owner']}, {_TRACKED[each['tracked']]}{open_to}"
-        say(f"{paint('✓', 'green')} {escape(each['path'])}: {escape(about)}")
-    say("Whoever writes there has commands run in your name.")
+        print_line(f"{paint('✓', 'green')} {escape(each['path'])}: {escape(about)}")
+    print_line("Whoever writes there has commands run in your name.")

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli.app.command_registry import Store, command, group
-from holdfast.cli.app.log_output import LogJson, announce, show_logs
-from holdfast.cli.app.options import Agents, Hear, Json, Tags, read_lease
+from holdfast.cli.app.log_output import LogJson, print_announcement, show_logs
+from holdfast.cli.app.options import Agents, HearCommands, Json, Tags, read_lease
 from holdfast.cli.app.session import (
     chosen_server,
     chosen_store,
-    opened,
+    format_url,
+    keep_up_store,
+    open_service,
     place,
-    project,
-    shown_url,
-    upkeep_of,
+    project_settings,
     with_store,
 )
-from holdfast.cli.app.terminal import escape, note, say, say_json, say_table
-from holdfast.cli.render.formats import ago
+from holdfast.cli.app.terminal import escape, print_json, print_line, print_note, print_table
+from holdfast.cli.render.formats import format_ago
 from holdfast.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -92,12 +92,12 @@ def worker(
             help="With --server: run whatever the server sends, with every variable.",
         ),
     ] = False,
-    hear: Hear = False,
+    hear: HearCommands = False,
     log_json: LogJson = False,
 ) -> None:
     """Claim and run steps until Ctrl-C. Running steps then finish; a second Ctrl-C stops them."""
     show_logs(logging.INFO, json=log_json)
-    said = project()
+    said = project_settings()
     if concurrency is None:
         concurrency = said.agents if app is None else said.functions
     options = {
@@ -121,9 +121,9 @@ def worker(
         work_for(server, chosen, lease, told)
         return
     with program_of(app, lease) as program:
-        announce(f"store {shown_url(program.settings.url)}")
+        print_announcement(f"store {format_url(program.settings.url)}")
         given = {each: value for each, value in options.items() if value is not None}
-        with upkeep_of(program, said.keep, hear=hear):
+        with keep_up_store(program, said.keep, hear=hear):
             program.worker(**given).run()
 
 
@@ -150,13 +150,13 @@ def list_workers(context: typer.Context, db: Store = None, json: Json = False) -
     from holdfast.service.queries.views import read_time
 
     chosen_store.set(db or chosen_store.get())
-    with opened() as service:
+    with open_service() as service:
         page = service.queries.workers()
     if json:
-        say_json(page)
+        print_json(page)
         return
     if not page["items"]:
-        note(f"No live workers. Start one: {with_store('holdfast worker [APP]')}")
+        print_note(f"No live workers. Start one: {with_store('holdfast worker [APP]')}")
         return
     rows = [
         [
@@ -164,15 +164,15 @@ def list_workers(context: typer.Context, db: Store = None, json: Json = False) -
             escape(", ".join(each["agents"])),
             escape(", ".join(each["tags"])),
             str(each["concurrency"]),
-            ago(read_time(each["started_at"])),
-            _remark(each),
+            format_ago(read_time(each["started_at"])),
+            _describe_state(each),
         ]
         for each in page["items"]
     ]
-    say_table(("WORKER", "AGENTS", "TAGS", "AT ONCE", "STARTED", ""), rows)
+    print_table(("WORKER", "AGENTS", "TAGS", "AT ONCE", "STARTED", ""), rows)
 
 
-def _remark(worker: dict[str, Any]) -> str:
+def _describe_state(worker: dict[str, Any]) -> str:
     told = {"drain": "leaving", "evict": "leaving now"}.get(worker.get("told", ""), "")
     return "; ".join(filter(None, [told, escape(worker.get("pausing", ""))]))
 
@@ -180,16 +180,16 @@ def _remark(worker: dict[str, Any]) -> str:
 @command("drain", of=workers, example="holdfast workers drain build-1")
 def drain(name: WorkerName, json: Json = False) -> None:
     """Let a worker finish what it runs, claim nothing new, and leave."""
-    _steer(name, "drain", json=json)
+    _tell_worker(name, "drain", json=json)
 
 
 @command("evict", of=workers, example="holdfast workers evict build-1")
 def evict(name: WorkerName, json: Json = False) -> None:
     """Make a worker give back at once what it can stop, and leave."""
-    _steer(name, "evict", json=json)
+    _tell_worker(name, "evict", json=json)
 
 
-def _steer(name: str, verb: str, *, json: bool) -> None:
-    with opened() as service:
+def _tell_worker(name: str, verb: str, *, json: bool) -> None:
+    with open_service() as service:
         told = service.commands.control_worker(name, verb)
-    say_json(told) if json else say(f"{escape(name)} is told to leave")
+    print_json(told) if json else print_line(f"{escape(name)} is told to leave")

@@ -9,10 +9,10 @@ import typer
 
 from holdfast.cli.app.command_registry import command, group
 from holdfast.cli.app.options import Json, complete_workflow
-from holdfast.cli.app.session import opened, with_store
-from holdfast.cli.app.terminal import escape, note, paint, say, say_json, say_table
+from holdfast.cli.app.session import open_service, with_store
+from holdfast.cli.app.terminal import escape, paint, print_json, print_line, print_note, print_table
 from holdfast.cli.commands.run import FILES
-from holdfast.cli.render.formats import ago
+from holdfast.cli.render.formats import format_ago
 
 if TYPE_CHECKING:
     from holdfast.model.workflow.graph import Workflow
@@ -28,24 +28,24 @@ def list_workflows(json: Json = False) -> None:
     """List the workflows in the store."""
     from holdfast.service.queries.views import read_time
 
-    with opened() as service:
+    with open_service() as service:
         page = service.queries.workflows()
     if json:
-        say_json(page)
+        print_json(page)
         return
     if not page["items"]:
-        note("No workflows. One that is added, started or scheduled is listed here.")
+        print_note("No workflows. One that is added, started or scheduled is listed here.")
         return
     rows = [
         [
             escape(each["name"]),
             each["version"][:SHORT],
             str(len(each["versions"])),
-            ago(read_time(each["created_at"])),
+            format_ago(read_time(each["created_at"])),
         ]
         for each in page["items"]
     ]
-    say_table(("NAME", "VERSION", "VERSIONS", "NEWEST"), rows)
+    print_table(("NAME", "VERSION", "VERSIONS", "NEWEST"), rows)
 
 
 @command("show", of=workflow, example="holdfast workflow show checkout")
@@ -65,13 +65,13 @@ def show_workflow(
     if Path(name).suffix in FILES:
         known = _read(Path(name))
     else:
-        with opened() as service:
+        with open_service() as service:
             known = service.commands.find_workflow(name, version)
     if json:
-        say_json({"version": known.version, **text.loads(known.definition)})
+        print_json({"version": known.version, **text.loads(known.definition)})
         return
-    _draw(known)
-    note(f"start: {with_store(' '.join(['holdfast run', name, *_inputs(known), '--wait']))}")
+    _print_graph(known)
+    print_note(f"start: {with_store(' '.join(['holdfast run', name, *_inputs(known), '--wait']))}")
 
 
 @command("validate", of=workflow, example="holdfast workflow validate feature.yaml")
@@ -79,24 +79,24 @@ def validate(path: File, json: Json = False) -> None:
     """Check a workflow file; reports every mistake with its place."""
     known = _read(path)
     if json:
-        say_json({"ok": True, "name": known.name, "version": known.version})
+        print_json({"ok": True, "name": known.name, "version": known.version})
         return
-    _draw(known)
-    say(f"{paint('✓', 'green')} {escape(path)} is valid")
+    _print_graph(known)
+    print_line(f"{paint('✓', 'green')} {escape(path)} is valid")
 
 
 @command("add", of=workflow, example="holdfast workflow add feature.yaml")
 def add(path: File, json: Json = False) -> None:
     """Add a workflow file to the store: what its name means from now on."""
     known = _read(path)
-    with opened(begins=True) as service:
+    with open_service(begins=True) as service:
         told = service.commands.add_workflow(known)
     if json:
-        say_json(told)
+        print_json(told)
         return
     said = "is added" if told["created"] else "was added before"
-    say(f"{escape(known.name)} {known.version[:SHORT]} {said}")
-    note(f"start: {with_store(f'holdfast run {known.name} --wait')}")
+    print_line(f"{escape(known.name)} {known.version[:SHORT]} {said}")
+    print_note(f"start: {with_store(f'holdfast run {known.name} --wait')}")
 
 
 def _inputs(known: Workflow) -> list[str]:
@@ -111,10 +111,10 @@ def _read(path: Path) -> Workflow:
     return read_workflow_file(path)
 
 
-def _draw(known: Workflow) -> None:
+def _print_graph(known: Workflow) -> None:
     from holdfast.definition.diagram import draw_workflow
 
     head, *steps = draw_workflow(known)
-    say(f"{paint(escape(head), 'bold')}  {paint(known.version[:SHORT], 'dim')}")
+    print_line(f"{paint(escape(head), 'bold')}  {paint(known.version[:SHORT], 'dim')}")
     for line in steps:
-        say(escape(line))
+        print_line(escape(line))

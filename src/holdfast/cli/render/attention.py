@@ -6,8 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.cli.app.session import with_store
-from holdfast.cli.render.formats import cost_of, how_to_go_on, is_spent
-from holdfast.cli.render.step_status import asked_of, held_runs, how_to_settle, what_to_say
+from holdfast.cli.render.formats import advise_spent_run, cost_of, is_spent
+from holdfast.cli.render.step_status import (
+    advise_answer,
+    advise_settling,
+    held_runs,
+    outputs_asked_of,
+)
 from holdfast.service.queries.run_tree import TaskNode, build_task_trees, walk_tasks
 
 View = dict[str, Any]
@@ -15,7 +20,7 @@ PAUSED = "it is paused"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Need:
+class PersonNeed:
     """What waits for somebody, and what to type; `told` says too what has to come before that."""
 
     id: str
@@ -28,18 +33,22 @@ class Need:
 def stands_still(run: View) -> bool:
     """Whether nothing of a run goes on, or will, but for a person who is asked for it."""
     moving = any(task["status"] == "running" for task in walk_tasks(run["tasks"]))
-    return not moving and not any(front.is_moving for front in fronts(run)) and bool(needs_of(run))
+    return (
+        not moving
+        and not any(front.is_moving for front in front_nodes(run))
+        and bool(needs_of(run))
+    )
 
 
-def fronts(run: View) -> list[TaskNode]:
+def front_nodes(run: View) -> list[TaskNode]:
     return [front for node in build_task_trees(run["tasks"]) for front in node.frontier]
 
 
-def asking(run: View) -> list[TaskNode]:
+def nodes_asking(run: View) -> list[TaskNode]:
     """What asks a person now; not an approval of a run that waits for its turn."""
     held = held_runs(run)
     early = {each for each, view in held.items() if "slot" in view["holds"]}
-    found = [front for front in fronts(run) if front.asks_person]
+    found = [front for front in front_nodes(run) if front.asks_person]
     return [
         each
         for each in found
@@ -47,30 +56,32 @@ def asking(run: View) -> list[TaskNode]:
     ]
 
 
-def needs_of(run: View) -> list[Need]:
-    spent = [_of_run(run["id"], cost_of(run), how_to_go_on(run))] if is_spent(run) else []
-    held, found = held_runs(run), asking(run)
-    asked = [_of_task(each, how_to_settle(each.task, held)) for each in found]
+def needs_of(run: View) -> list[PersonNeed]:
+    spent = [_need_of_run(run["id"], cost_of(run), advise_spent_run(run))] if is_spent(run) else []
+    held, found = held_runs(run), nodes_asking(run)
+    asked = [_need_of_task(each, advise_settling(each.task, held)) for each in found]
     # Who settles an approval of a paused run is told there to resume that first.
     told = {each.task.get("run_id") for each in found if each.task["kind"] == "approval"}
     paused = [each for each, view in held.items() if "paused" in view["holds"]]
     top = [run["id"]] if run["id"] in paused else sorted(paused)
-    resumed = [_of_run(each, PAUSED, f"holdfast resume {each}") for each in top if each not in told]
-    alone = [_of_task(each) for each in fronts(run) if each.needs_start]
+    resumed = [
+        _need_of_run(each, PAUSED, f"holdfast resume {each}") for each in top if each not in told
+    ]
+    alone = [_need_of_task(each) for each in front_nodes(run) if each.needs_start]
     return [*spent, *resumed, *asked, *alone]
 
 
-def _of_run(identifier: str, question: str, command: str) -> Need:
+def _need_of_run(identifier: str, question: str, command: str) -> PersonNeed:
     typed = with_store(command)
-    return Need(id=identifier, step=None, question=question, next=typed, told=typed)
+    return PersonNeed(id=identifier, step=None, question=question, next=typed, told=typed)
 
 
-def _of_task(node: TaskNode, told: str | None = None) -> Need:
-    typed = with_store(what_to_say(node.task))
-    return Need(
+def _need_of_task(node: TaskNode, told: str | None = None) -> PersonNeed:
+    typed = with_store(advise_answer(node.task))
+    return PersonNeed(
         id=node.task["id"],
         step=node.address,
-        question=asked_of(node.task),
+        question=outputs_asked_of(node.task),
         next=typed,
         told=typed if told is None else told,
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.app.terminal import escape, paint
-from holdfast.cli.render.formats import coloured, error_line, one_line
+from holdfast.cli.render.formats import describe_error_line, format_state, one_line
 
 if TYPE_CHECKING:
     from holdfast.service.service import Service
@@ -18,12 +18,12 @@ _HELD = {"holds": "held", "run_holds": "its run held"}
 _TIMES = ("scheduled_for", "deadline")
 
 
-class Names:
+class EventNames:
     """What to call the runs and tasks of events, each looked up once: what was removed has none."""
 
     def __init__(self, service: Service, events: Sequence[View] = ()) -> None:
         self._look = service.queries.name_each
-        self._known: dict[str, str] = self._look(map(subject, events)) if events else {}
+        self._known: dict[str, str] = self._look(map(subject_of_event, events)) if events else {}
 
     def __getitem__(self, identifier: str) -> str:
         if identifier not in self._known:
@@ -31,14 +31,14 @@ class Names:
         return self._known[identifier]
 
 
-def subject(event: View) -> str:
+def subject_of_event(event: View) -> str:
     """Whose event it is."""
     return str(event.get("task_id") or event.get("run_id", ""))
 
 
-def event_line(event: View, names: Names) -> str:
+def describe_event(event: View, names: EventNames) -> str:
     """An event with all that it says."""
-    whose = subject(event)
+    whose = subject_of_event(event)
     moved = event.get("from") != event.get("to")
     attempt = f"attempt {event['attempt']}" if event.get("attempt") else ""
     parts = [
@@ -46,21 +46,21 @@ def event_line(event: View, names: Names) -> str:
         whose,
         one_line(names[whose], 60),
         event["type"],
-        f"→ {coloured(str(event.get('to')))}" if moved else "",
+        f"→ {format_state(str(event.get('to')))}" if moved else "",
         attempt,
         paint(f"by {escape(event['actor'])}", "dim"),
-        _data(event),
+        _describe_data(event),
     ]
     return "  ".join(part for part in parts if part)
 
 
-def _data(event: View) -> str:
+def _describe_data(event: View) -> str:
     from holdfast.model.status import Hold
     from holdfast.service.queries.views import tell_time
 
     data = event.get("data", {})
     if data.get("error") is not None:
-        return error_line(data["error"])
+        return describe_error_line(data["error"])
     held = {name: Hold(data.get(name) or 0) for name in _HELD}
     times = {name: tell_time(data.get(name)) for name in _TIMES}
     plain = {name: value for name, value in data.items() if name not in {*_HELD, "digest"}}
@@ -69,7 +69,7 @@ def _data(event: View) -> str:
     return paint("  ".join([*parts, *([one_line(told)] if told else [])]), "dim")
 
 
-def happening(event: View, name: str, *, tried: bool) -> str | None:
+def describe_happening(event: View, name: str, *, tried: bool) -> str | None:
     """An event for one who watches a run; nothing where it moves nothing.
 
     Its attempt counts for a person once one before it was `tried` in vain: a function that sleeps
@@ -85,9 +85,9 @@ def happening(event: View, name: str, *, tried: bool) -> str | None:
     parts = [
         paint(event["at"][11:19], "dim"),
         escape(name),
-        coloured(said),
+        format_state(said),
         attempt,
-        error_line(data["error"]) if data.get("error") is not None else "",
+        describe_error_line(data["error"]) if data.get("error") is not None else "",
         one_line(feedback) if feedback else "",
     ]
     return "  ".join(part for part in parts if part)

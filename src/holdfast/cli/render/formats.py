@@ -40,7 +40,7 @@ def now() -> int:
     return time.time_ns() // 1_000
 
 
-def span(microseconds: float | None) -> str:
+def format_span(microseconds: float | None) -> str:
     """0.3s, 14s, 1m 02s, 2h 13m, 3d 4h."""
     if microseconds is None:
         return ""
@@ -56,15 +56,15 @@ def span(microseconds: float | None) -> str:
     return f"{seconds // _DAY}d {seconds % _DAY // _HOUR}h"
 
 
-def ago(moment: int | None) -> str:
-    return "" if moment is None else f"{span(now() - moment)} ago"
+def format_ago(moment: int | None) -> str:
+    return "" if moment is None else f"{format_span(now() - moment)} ago"
 
 
-def money(cost: float | None) -> str:
+def format_money(cost: float | None) -> str:
     return "" if cost is None else f"${cost:.2f}"
 
 
-def coloured(state: str) -> str:
+def format_state(state: str) -> str:
     """A status or state in its colour."""
     style = COLOURS.get(state.partition(" ")[0])
     return paint(state, style) if style else state
@@ -77,12 +77,12 @@ def one_line(value: object, most: int = 200) -> str:
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
-def error_line(error: Any) -> str:  # noqa: ANN401 - JSON is any value
+def describe_error_line(error: Any) -> str:  # noqa: ANN401 - JSON is any value
     """An error in one line; a command that it tells is as it is typed here."""
     return one_line(in_commands(summarize_error(error), with_store))
 
 
-def count(number: int, noun: str) -> str:
+def format_count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
@@ -91,9 +91,9 @@ View = dict[str, Any]
 
 def cost_of(run: View) -> str:
     """$1.12, or $1.12 of $5."""
-    budget, used = _read(run)
+    budget, used = _read_budget(run)
     if budget.usd is None:
-        told = [money(usd(run.get("usage"))), describe_usage(budget, used)]
+        told = [format_money(usd(run.get("usage"))), describe_usage(budget, used)]
         return ", ".join(each for each in told if each)
     return describe_usage(budget, used)
 
@@ -102,12 +102,12 @@ def is_spent(run: View) -> bool:
     return run["status"] == "running" and "budget" in run["holds"]
 
 
-def how_to_go_on(run: View) -> str:
+def advise_spent_run(run: View) -> str:
     """The command that lets a run use more than its budget said."""
-    return in_commands(describe_raise(run["id"], *_read(run))) or f"holdfast why {run['id']}"
+    return in_commands(describe_raise(run["id"], *_read_budget(run))) or f"holdfast why {run['id']}"
 
 
-def _read(run: View) -> tuple[Budget, BudgetUsage]:
+def _read_budget(run: View) -> tuple[Budget, BudgetUsage]:
     told = run.get("budget", {})
     limits = {name: told[name] for name in ("usd", "usd_per_attempt", "attempts") if name in told}
     return Budget(**limits), BudgetUsage(**told.get("used", {}))

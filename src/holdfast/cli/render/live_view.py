@@ -11,32 +11,39 @@ from typing import Any, Protocol
 
 from holdfast.cli.app.advice import CANCELLED, FAILED, NEEDS_PERSON
 from holdfast.cli.app.session import with_store
-from holdfast.cli.app.temporary_workers import INTERRUPTED, Beside
-from holdfast.cli.app.terminal import escape, is_terminal, note, paint, say, tell_json
-from holdfast.cli.render.attention import asking, needs_of, stands_still
-from holdfast.cli.render.event_lines import happening
-from holdfast.cli.render.formats import cost_of, error_line, is_spent
-from holdfast.cli.render.step_status import question
+from holdfast.cli.app.temporary_workers import INTERRUPTED, TemporaryWorkers
+from holdfast.cli.app.terminal import (
+    escape,
+    format_json,
+    is_terminal,
+    paint,
+    print_line,
+    print_note,
+)
+from holdfast.cli.render.attention import needs_of, nodes_asking, stands_still
+from holdfast.cli.render.event_lines import describe_happening
+from holdfast.cli.render.formats import cost_of, describe_error_line, is_spent
+from holdfast.cli.render.step_status import question_of_task
 from holdfast.cli.render.tree import draw_run
 from holdfast.model.event import read_outcome
 from holdfast.service.queries.run_tree import name_steps
 from holdfast.service.service import Service
 
 View = dict[str, Any]
-Aside = Callable[[], Sequence[str]]
+ExtraLines = Callable[[], Sequence[str]]
 REDRAW = 1.0
 PAGE = 1_000
-ALONE = Beside()
-CODES = {"completed": 0, "failed": FAILED, "cancelled": CANCELLED}
+NO_WORKERS = TemporaryWorkers()
+EXIT_CODES = {"completed": 0, "failed": FAILED, "cancelled": CANCELLED}
 
 
-def watch(
+def watch_run(
     service: Service,
     run_id: str,
     *,
-    beside: Beside = ALONE,
+    beside: TemporaryWorkers = NO_WORKERS,
     quiet: bool = False,
-    aside: Aside = tuple,
+    aside: ExtraLines = tuple,
 ) -> int:
     """Show a run until it ends or only a person can move it; the answer is the exit code.
 
@@ -45,31 +52,33 @@ def watch(
     """
     try:
         if quiet:
-            return _wait(service, run_id, beside)
-        shown = _draw if is_terminal() else _tell
+            return _wait_for_end(service, run_id, beside)
+        shown = _draw_until_end if is_terminal() else _print_until_end
         run = shown(service, run_id, beside, aside)
     except KeyboardInterrupt:
-        beside.interrupted()
-        _say_left(run_id, beside.command)
+        beside.note_interrupts()
+        _print_left(run_id, beside.command)
         return INTERRUPTED
-    return _say_end(run, beside.command)
+    return _print_end(run, beside.command)
 
 
-def _wait(service: Service, run_id: str, beside: Beside) -> int:
-    with _looks(service, beside) as wait:
-        while (code := ended(service.queries.run(run_id, brief=True))) is None:
+def _wait_for_end(service: Service, run_id: str, beside: TemporaryWorkers) -> int:
+    with _wake_on_change(service, beside) as wait:
+        while (code := exit_code_of_run(service.queries.run(run_id, brief=True))) is None:
             wait()
     return code
 
 
-def _draw(service: Service, run_id: str, beside: Beside, aside: Aside) -> View:
+def _draw_until_end(
+    service: Service, run_id: str, beside: TemporaryWorkers, aside: ExtraLines
+) -> View:
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
     console = Console()
     live = Live(console=console, auto_refresh=False, transient=True)
-    with live, _looks(service, beside) as wait:
+    with live, _wake_on_change(service, beside) as wait:
         while True:
             run = service.queries.run(run_id, brief=True)
             lines = [*draw_run(run, service.read_last_lines(run)), *aside()]
@@ -77,70 +86,72 @@ def _draw(service: Service, run_id: str, beside: Beside, aside: Aside) -> View:
             hidden = [] if len(lines) <= room else [paint(f"… {len(lines) - room + 1} more", "dim")]
             visible = lines if not hidden else [*lines[: room - 1], *hidden]
             live.update(Text.from_ansi("\n".join(visible)), refresh=True)
-            if ended(run) is not None:
+            if exit_code_of_run(run) is not None:
                 break
             wait()
     for line in (*draw_run(service.queries.run(run_id)), *aside()):
-        say(line)
+        print_line(line)
     return run
 
 
-def _tell(service: Service, run_id: str, beside: Beside, aside: Aside) -> View:
+def _print_until_end(
+    service: Service, run_id: str, beside: TemporaryWorkers, aside: ExtraLines
+) -> View:
     """Say what happens, a line each: first which run it is, last what it gave."""
     after = heard = 0
     asked: set[str] = set()
     tried: set[str] = set()
-    with _looks(service, beside) as wait:
+    with _wake_on_change(service, beside) as wait:
         while True:
             run = service.queries.run(run_id, brief=True)
             if not after:
-                say(f"{escape(run['workflow'])} {run_id}")
-            told = tell_events(service, run, after, tried)
-            asked |= _tell_questions(run, asked)
+                print_line(f"{escape(run['workflow'])} {run_id}")
+            told = print_events(service, run, after, tried)
+            asked |= _print_questions(run, asked)
             for line in (said := aside())[heard:]:
-                say(line)
+                print_line(line)
             heard = len(said)
-            if told == after and ended(run) is not None:
-                tell_events(service, run, after, tried, final=True)
-                _tell_reason(run)
-                _tell_output(service.queries.run(run_id))
+            if told == after and exit_code_of_run(run) is not None:
+                print_events(service, run, after, tried, final=True)
+                _print_reason(run)
+                _print_output(service.queries.run(run_id))
                 return run
             # What was told may have gone on meanwhile.
             wait(REDRAW if told == after else 0.0)
             after = told
 
 
-def _tell_questions(run: View, told: set[str]) -> set[str]:
+def _print_questions(run: View, told: set[str]) -> set[str]:
     """Say what is asked of a person and was not yet told; gives all that is asked now."""
-    now = {f"{leaf.task['id']} {leaf.task['attempt']}": leaf for leaf in asking(run)}
+    now = {f"{leaf.task['id']} {leaf.task['attempt']}": leaf for leaf in nodes_asking(run)}
     for key, leaf in now.items():
         if key not in told:
-            said = "\n    ".join(escape(question(leaf.task), keep="\n").splitlines())
-            say(f"{escape(leaf.name)}  asks: {said}")
+            said = "\n    ".join(escape(question_of_task(leaf.task), keep="\n").splitlines())
+            print_line(f"{escape(leaf.name)}  asks: {said}")
     return set(now)
 
 
-def _tell_reason(run: View) -> None:
+def _print_reason(run: View) -> None:
     """Why a run as a whole did not complete, which no event of a step tells."""
     if run.get("error") is not None:
-        say(f"because: {error_line(run['error'])}")
+        print_line(f"because: {describe_error_line(run['error'])}")
     elif is_spent(run):
-        say(f"because: its budget is used up, {cost_of(run)}")
-    elif ended(run) == NEEDS_PERSON and not asking(run):
+        print_line(f"because: its budget is used up, {cost_of(run)}")
+    elif exit_code_of_run(run) == NEEDS_PERSON and not nodes_asking(run):
         for need in needs_of(run):
             place = run["workflow"] if need.step is None else need.step
-            say(f"because: {escape(place)} {need.id}: {need.question}")
+            print_line(f"because: {escape(place)} {need.id}: {need.question}")
 
 
-def _tell_output(run: View) -> None:
+def _print_output(run: View) -> None:
     output = run.get("output")
     if isinstance(output, str):
-        say(escape(output, keep="\n\t"))
+        print_line(escape(output, keep="\n\t"))
     elif output not in (None, {}):
-        say(tell_json(output, indent=2))
+        print_line(format_json(output, indent=2))
 
 
-def tell_events(
+def print_events(
     service: Service, run: View, after: int, tried: set[str] | None = None, *, final: bool = False
 ) -> int:
     """Print what happened to a run after an event, a line each; the last event that was told.
@@ -155,9 +166,9 @@ def tell_events(
             names |= name_steps(service.queries.run(run["id"], brief=True)["tasks"])
         for event in page:
             known = str(event.get("task_id") or event.get("run_id", ""))
-            line = happening(event, names.get(known, known), tried=known in tried)
+            line = describe_happening(event, names.get(known, known), tried=known in tried)
             if line is not None:
-                say(line)
+                print_line(line)
             if read_outcome(event["type"], event.get("data", {})) in {"failed", "lost"}:
                 tried.add(known)
         after = int(page[-1]["seq"])
@@ -166,12 +177,12 @@ def tell_events(
     return after
 
 
-class Wait(Protocol):
+class WaitForChange(Protocol):
     def __call__(self, most: float = REDRAW) -> object: ...
 
 
 @contextmanager
-def _looks(service: Service, beside: Beside) -> Iterator[Wait]:
+def _wake_on_change(service: Service, beside: TemporaryWorkers) -> Iterator[WaitForChange]:
     """A way to wait from one look at a run to the next, until something was committed.
 
     It takes as long as the look did at the least: of a big run, each is a second of reading.
@@ -183,7 +194,7 @@ def _looks(service: Service, beside: Beside) -> Iterator[Wait]:
     def wait(most: float = REDRAW) -> None:
         nonlocal began
         took = time.monotonic() - began
-        beside.look()
+        beside.start_missing()
         time.sleep(took)
         changed.wait(most)
         changed.clear()
@@ -195,16 +206,16 @@ def _looks(service: Service, beside: Beside) -> Iterator[Wait]:
         leave()
 
 
-def ended(run: View) -> int | None:
+def exit_code_of_run(run: View) -> int | None:
     """The exit code of a run that has ended, or that nobody but a person can move."""
-    if run["status"] in CODES:
-        return CODES[run["status"]]
+    if run["status"] in EXIT_CODES:
+        return EXIT_CODES[run["status"]]
     return NEEDS_PERSON if stands_still(run) else None
 
 
 def waits_for_person(run: View) -> list[View]:
     """What is asked of a person, and what to type, for a program that reads it."""
-    needs = [] if run["status"] in CODES else needs_of(run)
+    needs = [] if run["status"] in EXIT_CODES else needs_of(run)
     told = [{"id": each.id, "step": each.step} for each in needs]
     return [
         {name: value for name, value in known.items() if value is not None}
@@ -213,24 +224,24 @@ def waits_for_person(run: View) -> list[View]:
     ]
 
 
-def _say_end(run: View, worker: str | None) -> int:
-    code = ended(run) or 0
+def _print_end(run: View, worker: str | None) -> int:
+    code = exit_code_of_run(run) or 0
     if code == NEEDS_PERSON:
         for need in needs_of(run):
-            note(f"needs you: {need.told}")
+            print_note(f"needs you: {need.told}")
         if worker is not None:
-            note(f"then:      {with_store(worker)}")
+            print_note(f"then:      {with_store(worker)}")
     elif code == FAILED:
-        note(f"next:  {with_store('holdfast why ' + run['id'])}")
-        note(f"       {with_store('holdfast retry ' + run['id'])}")
+        print_note(f"next:  {with_store('holdfast why ' + run['id'])}")
+        print_note(f"       {with_store('holdfast retry ' + run['id'])}")
     return code
 
 
-def _say_left(run_id: str, worker: str | None) -> None:
-    note(
+def _print_left(run_id: str, worker: str | None) -> None:
+    print_note(
         f"\n{run_id} was left as it is. Come back: {with_store(f'holdfast show {run_id} --follow')}"
     )
     if worker is not None:
-        note("Its worker stops when what runs is done; Ctrl-C again gives that back now.")
-        note(f"Go on:  {with_store(worker)}")
-    note(f"End it: {with_store(f'holdfast cancel {run_id}')}")
+        print_note("Its worker stops when what runs is done; Ctrl-C again gives that back now.")
+        print_note(f"Go on:  {with_store(worker)}")
+    print_note(f"End it: {with_store(f'holdfast cancel {run_id}')}")

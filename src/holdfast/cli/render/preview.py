@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.app.session import with_store
-from holdfast.cli.app.terminal import note, paint, say, say_json
-from holdfast.cli.render.formats import coloured, count, one_line
+from holdfast.cli.app.terminal import paint, print_json, print_line, print_note
+from holdfast.cli.render.formats import format_count, format_state, one_line
 
 if TYPE_CHECKING:
     from holdfast.service.commands.previews import Preview
@@ -19,7 +19,7 @@ def preview_each(
     service: Service, verb: str, identifiers: list[str], *, json: bool, **options: float
 ) -> int:
     """Tell it of each, also after one that would be refused; the answer is the worst exit code."""
-    from holdfast.cli.app.advice import say_error
+    from holdfast.cli.app.advice import print_error
     from holdfast.service.commands.request_errors import Refused
 
     worst = 0
@@ -27,26 +27,28 @@ def preview_each(
     previews = service.previews.preview_each(verb, identifiers, **options)
     for found, preview in zip(identifiers, previews, strict=True):
         if isinstance(preview, Refused):
-            worst = max(worst, say_error(preview, json=json))
+            worst = max(worst, print_error(preview, json=json))
         else:
-            say_preview(preview, verb, f"{found}{how}", json=json)
+            print_preview(preview, verb, f"{found}{how}", json=json)
     return worst
 
 
-def say_preview(
+def print_preview(
     preview: Preview, verb: str, identifier: str, *, json: bool, about: View | None = None
 ) -> None:
     if json:
         told = {"id": identifier.partition(" ")[0]} if about is None else about
         made = {"made": preview.new_tasks} if preview.new_tasks else {}
-        say_json({"dry_run": True, **told, "tasks": preview.tasks, **made})
+        print_json({"dry_run": True, **told, "tasks": preview.tasks, **made})
         return
-    say(f"would {verb} {identifier}: {_count(preview)}")
+    print_line(f"would {verb} {identifier}: {_count(preview)}")
     for task in preview.tasks:
-        say(f"  {task['id']}  {one_line(_name(task), 60)}  {_way(task)}")
+        print_line(f"  {task['id']}  {one_line(_name(task), 60)}  {_describe_change(task)}")
     for task in preview.new_tasks:
-        say(f"  new  {one_line(_name(task), 60)}  {coloured(task['becomes'])}")
-    note(paint(f"Nothing was changed. Do it: {with_store(f'holdfast {verb} {identifier}')}", "dim"))
+        print_line(f"  new  {one_line(_name(task), 60)}  {format_state(task['becomes'])}")
+    print_note(
+        paint(f"Nothing was changed. Do it: {with_store(f'holdfast {verb} {identifier}')}", "dim")
+    )
 
 
 def _count(preview: Preview) -> str:
@@ -54,7 +56,7 @@ def _count(preview: Preview) -> str:
     others = f"{preview.indirect} {'other changes' if preview.indirect == 1 else 'others change'}"
     more = [others] if preview.indirect else []
     more += [f"{len(preview.new_tasks)} new"] if preview.new_tasks else []
-    told = count(len(preview.tasks) - preview.indirect, "task")
+    told = format_count(len(preview.tasks) - preview.indirect, "task")
     return ", and ".join([told, *more])
 
 
@@ -65,7 +67,7 @@ def _name(task: View) -> str:
     return name_task(task, task["address"].partition(":")[2])
 
 
-def _way(task: View) -> str:
+def _describe_change(task: View) -> str:
     """How it stands, and what becomes of it where that is something else."""
     states = dict.fromkeys((task["state"], task.get("becomes", task["state"])))
-    return " → ".join(map(coloured, states))
+    return " → ".join(map(format_state, states))

@@ -8,8 +8,8 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.app.session import with_store
-from holdfast.cli.app.terminal import escape, note, paint, say
-from holdfast.cli.render.formats import count, error_line, one_line
+from holdfast.cli.app.terminal import escape, paint, print_line, print_note
+from holdfast.cli.render.formats import describe_error_line, format_count, one_line
 from holdfast.service.queries.run_tree import name_steps, name_task, walk_tasks
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ View = dict[str, Any]
 SHOWN = 5
 
 
-def what_is_above(service: Service, identifier: str) -> list[View]:
+def read_tasks_above(service: Service, identifier: str) -> list[View]:
     """What goes on with a run or task, the nearest first, as it stands before that is taken up.
 
     Of a task in a run that is its run; of a run that was called, the one that has called it; of a
@@ -34,7 +34,7 @@ def what_is_above(service: Service, identifier: str) -> list[View]:
     top = task
     while "parent_id" in top:
         top = service.queries.task(top["parent_id"])
-    return [] if top is task else [_look(service, top["id"])]
+    return [] if top is task else [_read_view(service, top["id"])]
 
 
 def _callers_of(service: Service, run: View) -> list[View]:
@@ -44,42 +44,42 @@ def _callers_of(service: Service, run: View) -> list[View]:
     return found[1:]
 
 
-def _look(service: Service, identifier: str) -> View:
+def _read_view(service: Service, identifier: str) -> View:
     """A run with its tasks, or a plan with all below it."""
     if identifier.startswith("r_"):
         return service.queries.run(identifier, brief=True)
     return {**service.queries.task(identifier), "tasks": service.queries.tasks_below(identifier)}
 
 
-def say_came_back(service: Service, before: Sequence[View], identifier: str) -> None:
+def print_reopened(service: Service, before: Sequence[View], identifier: str) -> None:
     """Say what goes on with a run or task that was taken up again, and how many others do."""
     told = {identifier}
     if identifier.startswith("r_"):
-        told |= {task["id"] for task in walk_tasks(_look(service, identifier)["tasks"])}
+        told |= {task["id"] for task in walk_tasks(_read_view(service, identifier)["tasks"])}
     for stood in before:
-        now = _look(service, stood["id"])
+        now = _read_view(service, stood["id"])
         others = _reopened(stood, now) - told
         if not _had_stopped(stood) and not others:
             continue
         held = f"comes back too (held: {', '.join(now['holds'])})" if now["holds"] else ""
-        more = f", with {count(len(others), 'other task')} re-opened" if others else ""
-        say(f"{_name(now)} {now['id']} {held or 'goes on too'}{more}")
+        more = f", with {format_count(len(others), 'other task')} re-opened" if others else ""
+        print_line(f"{_name(now)} {now['id']} {held or 'goes on too'}{more}")
         told |= others
 
 
-def say_fails_too(service: Service, before: Sequence[View], identifier: str) -> None:
+def print_failures_above(service: Service, before: Sequence[View], identifier: str) -> None:
     """Say what fails because a part of it was cancelled, and what takes that up again."""
     told = False
     for stood in before:
-        now = _look(service, stood["id"])
+        now = _read_view(service, stood["id"])
         if not _fails(now) or (_fails(stood) and now["status"] == stood["status"]):
             continue
         ended = now["status"] == "failed"
         more = "has failed" if ended else "begins nothing more, and will fail"
-        say(f"{_name(now)} {now['id']} {more} because of it")
+        print_line(f"{_name(now)} {now['id']} {more} because of it")
         told = True
     if told:
-        note(f"next:  {with_store('holdfast retry ' + identifier)}")
+        print_note(f"next:  {with_store('holdfast retry ' + identifier)}")
 
 
 def _name(now: View) -> str:
@@ -114,14 +114,14 @@ def _reopened(before: View, now: View) -> set[str]:
 
 def note_failed_again(now: View) -> None:
     """Say that a run or task which was taken up has failed again at once, and what to ask then."""
-    error = f": {error_line(now['error'])}" if now.get("error") is not None else ""
-    note(f"It failed again at once{error}")
-    note(f"next:  {with_store('holdfast why ' + now['id'])}")
+    error = f": {describe_error_line(now['error'])}" if now.get("error") is not None else ""
+    print_note(f"It failed again at once{error}")
+    print_note(f"next:  {with_store('holdfast why ' + now['id'])}")
 
 
 def note_still_held(run: View) -> None:
     """Say which tasks of a run that was resumed stay on hold by themselves, and what to type."""
-    from holdfast.cli.render.step_status import tell_holds
+    from holdfast.cli.render.step_status import describe_holds
 
     held = [task for task in walk_tasks(run["tasks"]) if _is_held(task)]
     if not held:
@@ -131,25 +131,25 @@ def note_still_held(run: View) -> None:
     lines = [f"{stay} on hold:"]
     for task in held[:SHOWN]:
         name = one_line(names[task["id"]], 60)
-        lines.append(f"  {name}  {tell_holds(task)}   {with_store(_how_to_let_go(task))}")
+        lines.append(f"  {name}  {describe_holds(task)}   {with_store(_advise_held_task(task))}")
     if len(held) > SHOWN:
         more = f"holdfast why {run['id']}"
         lines.append(f"  and {len(held) - SHOWN} more: {with_store(more)}")
     for line in lines:
-        note(paint(line, "dim"))
+        print_note(paint(line, "dim"))
 
 
 def _is_held(task: View) -> bool:
     return bool(task["holds"]) and "finished_at" not in task and not task.get("superseded")
 
 
-def _how_to_let_go(task: View) -> str:
-    from holdfast.cli.render.step_status import what_to_say
+def _advise_held_task(task: View) -> str:
+    from holdfast.cli.render.step_status import advise_answer
 
     if "paused" in task["holds"]:
         return f"holdfast resume {task['id']}"
     asks = {"approval", "question"} & {*task["holds"]}
-    return what_to_say(task) if asks else f"holdfast why {task['id']}"
+    return advise_answer(task) if asks else f"holdfast why {task['id']}"
 
 
 def note_unheard(target: str, name: str, awaited: Sequence[View], more: Sequence[str]) -> None:
@@ -158,7 +158,7 @@ def note_unheard(target: str, name: str, awaited: Sequence[View], more: Sequence
     It may be early, and is kept; or it is misspelt, or meant for a run that this one has called.
     """
     kept = f"Nothing of {target} waits for {escape(name)} now; it is kept until something does."
-    note(paint(kept, "dim"))
+    print_note(paint(kept, "dim"))
     if not awaited:
         return
     shown = [
@@ -166,10 +166,10 @@ def note_unheard(target: str, name: str, awaited: Sequence[View], more: Sequence
         for each in awaited[:SHOWN]
     ]
     rest = [f"{len(awaited) - SHOWN} more"] if len(awaited) > SHOWN else []
-    note(paint(f"Waited for: {', '.join([*shown, *rest])}", "dim"))
+    print_note(paint(f"Waited for: {', '.join([*shown, *rest])}", "dim"))
     for each in _nearest(name, awaited):
         meant = shlex.join(["holdfast", "signal", each["target"], each["name"], *more])
-        note(paint(f"Did you mean: {with_store(escape(meant))}", "dim"))
+        print_note(paint(f"Did you mean: {with_store(escape(meant))}", "dim"))
 
 
 def _nearest(name: str, awaited: Sequence[View]) -> list[View]:

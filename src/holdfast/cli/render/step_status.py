@@ -6,23 +6,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.cli.app.session import with_store
-from holdfast.cli.app.terminal import escape, paint, tell_json
+from holdfast.cli.app.terminal import escape, format_json, paint
 from holdfast.cli.render.formats import (
     SECOND,
-    count,
-    error_line,
-    how_to_go_on,
-    money,
+    advise_spent_run,
+    describe_error_line,
+    format_count,
+    format_money,
+    format_span,
     now,
     one_line,
-    span,
 )
 from holdfast.model.effect import read_awaited
 from holdfast.model.task import VERIFYING
 from holdfast.service.queries.run_tree import TaskNode
 from holdfast.service.queries.views import View, read_time
 
-MARKS = {
+SYMBOLS = {
     "done": ("✓", "green"),
     "failed": ("✗", "red"),
     "cancelled": ("⊘", "magenta"),
@@ -30,7 +30,7 @@ MARKS = {
 }
 
 
-def mark(node: TaskNode) -> tuple[str, str]:
+def status_symbol(node: TaskNode) -> tuple[str, str]:
     """A sign for how it stands, and its colour."""
     if node.asks_person:
         return ("◆", "yellow")
@@ -38,30 +38,30 @@ def mark(node: TaskNode) -> tuple[str, str]:
         return ("▾", "cyan")
     if node.task["skipped"]:
         return ("-", "dim")
-    return MARKS.get(node.status, ("○", "dim"))
+    return SYMBOLS.get(node.status, ("○", "dim"))
 
 
-def details(node: TaskNode, labels: Mapping[str, str]) -> list[str]:
+def describe_details(node: TaskNode, labels: Mapping[str, str]) -> list[str]:
     """How long, for how much, how often, and what came of it or holds it up."""
     task = node.task
     done, total = node.items_done
     parts = [
         f"{done}/{total}" if total and task["kind"] == "group" and node.is_open else "",
-        span(node.duration_until(now())),
-        money(node.cost),
-        _tried(task),
+        format_span(node.duration_until(now())),
+        format_money(node.cost),
+        _describe_attempts(task),
         VERIFYING if task["state"] == VERIFYING else "",
     ]
     if node.status == "failed" and task.get("error") is not None and not node.children:
-        parts.append(paint(error_line(task["error"]), "red"))
+        parts.append(paint(describe_error_line(task["error"]), "red"))
     elif node.status == "done" and task["state"] != VERIFYING:
-        parts.append("skipped" if task["skipped"] else _given(node))
+        parts.append("skipped" if task["skipped"] else _describe_output(node))
     elif node.asks_person or (node.is_open and node.status != "running" and not node.is_under_way):
-        parts.append(reason(node, labels))
+        parts.append(describe_reason(node, labels))
     return [part for part in parts if part]
 
 
-def _tried(task: View) -> str:
+def _describe_attempts(task: View) -> str:
     """Which attempt it is, once one before it failed or was lost: each wake-up is one too."""
     told = []
     if task["lost"]:
@@ -74,7 +74,7 @@ def _tried(task: View) -> str:
     return f"attempt {task['attempt']}" + (f" ({', '.join(told)})" if told else "")
 
 
-def _given(node: TaskNode) -> str:
+def _describe_output(node: TaskNode) -> str:
     """What a step that is done gave, where that is short."""
     rounds = max(leaf.task["round"] for leaf in node.leaves)
     judged = f"accepted, round {rounds + 1}" if rounds else ""
@@ -84,25 +84,25 @@ def _given(node: TaskNode) -> str:
     if node.children and node.task.get("item") is not None:
         return judged
     if isinstance(output, list):
-        return count(len(output), "item")
+        return format_count(len(output), "item")
     short = isinstance(output, str | int | float) and not isinstance(output, bool)
     return paint(one_line(output, 40), "dim") if short else ""
 
 
-def reason(node: TaskNode, labels: Mapping[str, str], *, short: bool = False) -> str:
+def describe_reason(node: TaskNode, labels: Mapping[str, str], *, short: bool = False) -> str:
     """What a step that waits is waiting for."""
     task = node.task
     if node.asks_person or (short and task["kind"] == "approval"):
         return "(you)"
     if held := task if task["holds"] else called_and_held(task):
-        return tell_holds(held)
+        return describe_holds(held)
     match task["state"]:
         case "blocked" if not short:
             needs = [labels[each] for each in task["blocked_by"] if each in labels]
             return f"after {escape(', '.join(needs))}" if needs else "blocked"
         case "scheduled":
             left = (read_time(task.get("scheduled_for")) or 0) - now()
-            return f"in {span(left)}" if left > SECOND else "due now"
+            return f"in {format_span(left)}" if left > SECOND else "due now"
         case "waiting":
             awaited = read_awaited(str(task.get("waits_for", "")))
             names = [*awaited.signals, *(["its children"] if awaited.children else [])]
@@ -112,10 +112,10 @@ def reason(node: TaskNode, labels: Mapping[str, str], *, short: bool = False) ->
             return state if told and not short else ""
 
 
-def tell_holds(held: View) -> str:
+def describe_holds(held: View) -> str:
     """What stops a task or run: for how long where that lifts by itself, who has its place."""
     until = read_time(held.get("held_until"))
-    lifts = f", lifts in {span(until - now())}" if until is not None else ""
+    lifts = f", lifts in {format_span(until - now())}" if until is not None else ""
     slot = f", {escape(held['slot'])}" if held.get("slot") else ""
     return f"held: {', '.join(held['holds'])}{lifts}{slot}"
 
@@ -126,13 +126,13 @@ def called_and_held(task: View) -> View | None:
     return child if child.get("holds") and not child.get("superseded") else None
 
 
-def question(task: View) -> str:
+def question_of_task(task: View) -> str:
     """What a task asks a person, as text."""
-    asked = asked_of(task)
-    return asked if isinstance(asked, str) else tell_json(asked)
+    asked = outputs_asked_of(task)
+    return asked if isinstance(asked, str) else format_json(asked)
 
 
-def asked_of(task: View) -> Any:  # noqa: ANN401 - JSON is any value
+def outputs_asked_of(task: View) -> Any:  # noqa: ANN401 - JSON is any value
     """What a task asks a person: its own words, or what is to become of it where it failed.
 
     Of one that asks nothing, how it stands until somebody lets it go on.
@@ -146,28 +146,28 @@ def asked_of(task: View) -> Any:  # noqa: ANN401 - JSON is any value
     error = task.get("error")
     if error is None and not task["failures"]:
         return "it waits for approval"
-    problem = "it failed" if error is None else f"it failed with {error_line(error)}"
+    problem = "it failed" if error is None else f"it failed with {describe_error_line(error)}"
     return f"{problem}; approve has it tried again, reject has it fail"
 
 
-def tell_waiting(task: View) -> str:
+def describe_waiting(task: View) -> str:
     """Where a task stands that waits for a person, and what it asks."""
-    return f"{one_line(task['address'], 60)}  {one_line(asked_of(task), 120)}"
+    return f"{one_line(task['address'], 60)}  {one_line(outputs_asked_of(task), 120)}"
 
 
-def how_to_settle(task: View, held: Mapping[str, View]) -> str:
+def advise_settling(task: View, held: Mapping[str, View]) -> str:
     """What to type for a task that asks a person; an approval of a run on hold has to wait."""
-    said = with_store(what_to_say(task))
+    said = with_store(advise_answer(task))
     run = held.get(task.get("run_id", "")) if task["kind"] == "approval" else None
-    return said if run is None else f"{said}   ({_what_comes_first(run)})"
+    return said if run is None else f"{said}   ({_describe_first_need(run)})"
 
 
-def _what_comes_first(run: View) -> str:
+def _describe_first_need(run: View) -> str:
     """What has to happen to a run on hold before anybody settles an approval of it."""
     if "paused" in run["holds"]:
         return f"after `{with_store('holdfast resume ' + run['id'])}`"
     if "budget" in run["holds"]:
-        return f"after `{with_store(how_to_go_on(run))}`"
+        return f"after `{with_store(advise_spent_run(run))}`"
     return f"when it is held no more: `{with_store('holdfast why ' + run['id'])}`"
 
 
@@ -178,7 +178,7 @@ def held_runs(run: View) -> dict[str, View]:
     return own | {each: view for below in called for each, view in below.items()}
 
 
-def what_to_say(task: View, verb: str = "approve") -> str:
+def advise_answer(task: View, verb: str = "approve") -> str:
     """The command that gives a task the word of a person it waits for, or lets it go on."""
     if "question" in task["holds"]:
         return f"holdfast answer {task['id']} …"

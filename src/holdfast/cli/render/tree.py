@@ -6,41 +6,41 @@ import time
 from collections.abc import Mapping, Sequence
 
 from holdfast.cli.app.session import with_store
-from holdfast.cli.app.terminal import columns, cut, escape, paint, width_of
+from holdfast.cli.app.terminal import cut, escape, paint, terminal_width, width_of
 from holdfast.cli.render.formats import (
     SECOND,
-    ago,
-    coloured,
     cost_of,
-    error_line,
-    money,
+    describe_error_line,
+    format_ago,
+    format_money,
+    format_span,
+    format_state,
     now,
     one_line,
-    span,
 )
 from holdfast.cli.render.step_status import (
-    asked_of,
+    advise_answer,
+    advise_settling,
     called_and_held,
-    details,
+    describe_details,
+    describe_holds,
+    describe_reason,
     held_runs,
-    how_to_settle,
-    mark,
-    reason,
-    tell_holds,
-    what_to_say,
+    outputs_asked_of,
+    status_symbol,
 )
 from holdfast.service.queries.run_tree import TaskNode, build_task_trees
 from holdfast.service.queries.views import View, read_time, usd
 
-KEPT = 4
-Said = Mapping[str, tuple[str, float]]
+LINES_KEPT = 4
+LastLines = Mapping[str, tuple[str, float]]
 
 
-def draw_run(run: View, said: Said | None = None) -> list[str]:
+def draw_run(run: View, said: LastLines | None = None) -> list[str]:
     """The lines of a run: itself first, then its steps, and what the running ones wrote last."""
     nodes = build_task_trees(run.get("tasks", ()))
-    labels = {node.task["id"]: node.label for node in _all(nodes)}
-    drawing = _Drawing(labels, said or {}, held_runs(run))
+    labels = {node.task["id"]: node.label for node in _all_nodes(nodes)}
+    drawing = _TreeDrawing(labels, said or {}, held_runs(run))
     return [draw_head(run), *drawing.draw(nodes, 0)]
 
 
@@ -53,28 +53,30 @@ def draw_head(run: View) -> str:
     parts = [
         f"{paint(escape(run['workflow']), 'bold')} {run['id']}",
         f"called by {escape(caller['step'])} of {caller['run_id']}" if caller else "",
-        coloured(run["status"]) + (f" ({', '.join(run['holds'])})" if held else ""),
+        format_state(run["status"]) + (f" ({', '.join(run['holds'])})" if held else ""),
         cost_of(run),
-        span((ended or now()) - begun),
-        f"{span(due - now())} left" if due is not None and ended is None else "",
+        format_span((ended or now()) - begun),
+        f"{format_span(due - now())} left" if due is not None and ended is None else "",
     ]
     if run.get("error") is not None:
-        parts.append(paint(error_line(run["error"]), "red"))
+        parts.append(paint(describe_error_line(run["error"]), "red"))
     return " · ".join(part for part in parts if part)
 
 
-def _all(nodes: Sequence[TaskNode]) -> list[TaskNode]:
-    return [each for node in nodes for each in (node, *_all(node.children))]
+def _all_nodes(nodes: Sequence[TaskNode]) -> list[TaskNode]:
+    return [each for node in nodes for each in (node, *_all_nodes(node.children))]
 
 
-class _Drawing:
-    def __init__(self, labels: Mapping[str, str], said: Said, held: Mapping[str, View]) -> None:
+class _TreeDrawing:
+    def __init__(
+        self, labels: Mapping[str, str], said: LastLines, held: Mapping[str, View]
+    ) -> None:
         self._labels = labels
         self._said = said
         self._held = held
 
     def draw(self, nodes: Sequence[TaskNode], depth: int) -> list[str]:
-        shown = _shorten(nodes)
+        shown = _leave_out_waiting(nodes)
         # What waits at the end of a run stands side by side.
         waiting = _waiting_last(shown) if depth == 0 else 0
         first, last = shown[: len(shown) - waiting], shown[len(shown) - waiting :]
@@ -86,11 +88,11 @@ class _Drawing:
 
     def _row(self, nodes: Sequence[TaskNode]) -> list[str]:
         """Steps that wait, side by side as far as they fit."""
-        edge = columns() or 100
+        edge = terminal_width() or 100
         rows: list[str] = []
         for node in nodes:
-            why = reason(node, self._labels, short=True)
-            said = f"{paint(*mark(node))} {escape(node.label)}{' ' + why if why else ''}"
+            why = describe_reason(node, self._labels, short=True)
+            said = f"{paint(*status_symbol(node))} {escape(node.label)}{' ' + why if why else ''}"
             if rows and width_of(rows[-1]) + width_of(said) + 3 <= edge:
                 rows[-1] += f"   {said}"
             else:
@@ -100,9 +102,9 @@ class _Drawing:
     def _one(self, node: TaskNode, depth: int, wide: int) -> list[str]:
         indent, label = "  " * depth, escape(node.label)
         padded = label + " " * (wide - width_of(label))
-        told = "  ".join(details(node, self._labels))
-        lines = [f"{indent}{paint(*mark(node))} {padded}  {told}".rstrip()]
-        room = None if (edge := columns()) is None else edge - len(indent) - 4
+        told = "  ".join(describe_details(node, self._labels))
+        lines = [f"{indent}{paint(*status_symbol(node))} {padded}  {told}".rstrip()]
+        room = None if (edge := terminal_width()) is None else edge - len(indent) - 4
         below = [f"└ {cut(said, room)}" for said in self._below(node)]
         lines += [f"{indent}  {paint(said, 'dim')}" for said in below]
         opened = node.is_under_way or node.status in {"failed", "cancelled"}
@@ -112,35 +114,35 @@ class _Drawing:
         """What a running step says of itself, what a person is asked, and what lets it go on."""
         task = node.task
         if node.asks_person:
-            return [one_line(asked_of(task)), how_to_settle(task, self._held)]
+            return [one_line(outputs_asked_of(task)), advise_settling(task, self._held)]
         if node.needs_start:
-            return [with_store(what_to_say(task))]
+            return [with_store(advise_answer(task))]
         if node.status != "running" or node.children:
             return []
         progress = _progress(task)
         if task["id"] not in self._said:
             return progress
         line, when = self._said[task["id"]]
-        said = f"{one_line(line)}  {span((time.time() - when) * SECOND)} ago"
-        return [said] if _is_log(task) else [*progress, said]
+        said = f"{one_line(line)}  {format_span((time.time() - when) * SECOND)} ago"
+        return [said] if _has_log(task) else [*progress, said]
 
 
 def _progress(task: View) -> list[str]:
     if "progress" not in task:
         return []
-    return [one_line(task["progress"]["log"] if _is_log(task) else task["progress"])]
+    return [one_line(task["progress"]["log"] if _has_log(task) else task["progress"])]
 
 
-def _is_log(task: View) -> bool:
+def _has_log(task: View) -> bool:
     """Whether its progress is no more than the last line of its log, as commands have it."""
     progress = task.get("progress")
     return isinstance(progress, dict) and progress.keys() == {"log"}
 
 
-def _shorten(nodes: Sequence[TaskNode]) -> list[TaskNode]:
+def _leave_out_waiting(nodes: Sequence[TaskNode]) -> list[TaskNode]:
     """Of a long list of items all but the first that are done."""
     done = [node for node in nodes if node.status == "done" and node.task["kind"] == "group"]
-    hidden = {id(node) for node in done[:-KEPT]}
+    hidden = {id(node) for node in done[:-LINES_KEPT]}
     return [node for node in nodes if id(node) not in hidden]
 
 
@@ -156,8 +158,12 @@ def _waiting_last(nodes: Sequence[TaskNode]) -> int:
 
 def draw_task(task: View) -> list[str]:
     """A task alone: how it stands, the tasks right below it, and every attempt it had."""
-    took = span(TaskNode(task=task, address="", label="").duration_until(now()))
-    head = [f"{paint(escape(task['title']), 'bold')} {task['id']}", coloured(task["state"]), took]
+    took = format_span(TaskNode(task=task, address="", label="").duration_until(now()))
+    head = [
+        f"{paint(escape(task['title']), 'bold')} {task['id']}",
+        format_state(task["state"]),
+        took,
+    ]
     lines = [" · ".join(part for part in head if part)]
     place = [
         f"run {task['run_id']}" if "run_id" in task else "",
@@ -170,13 +176,13 @@ def draw_task(task: View) -> list[str]:
     ]
     lines.append("  " + " · ".join(part for part in place if part))
     if task["holds"]:
-        lines.append(f"  {tell_holds(task)}")
+        lines.append(f"  {describe_holds(task)}")
     if (called := called_and_held(task)) is not None:
-        lines.append(f"  its run is {tell_holds(called)}")
+        lines.append(f"  its run is {describe_holds(called)}")
     if task["blocked_by"]:
         lines.append(f"  after {', '.join(task['blocked_by'])}")
     told = ("payload", "question", "feedback", "progress", "output")
-    shown = task | ({"progress": task["progress"]["log"]} if _is_log(task) else {})
+    shown = task | ({"progress": task["progress"]["log"]} if _has_log(task) else {})
     lines += [f"  {name:<9} {one_line(shown[name], 1_000)}" for name in told if name in task]
     lines += _error_of(task)
     lines += [_draw_child(each) for each in task.get("children", ())]
@@ -188,27 +194,27 @@ def _error_of(task: View) -> list[str]:
         return []
     ended = task["status"] in {"done", "failed", "cancelled"}
     name, colour = ("error", "red") if ended else ("earlier", "dim")
-    return [f"  {name:<9} {paint(error_line(task['error']), colour)}"]
+    return [f"  {name:<9} {paint(describe_error_line(task['error']), colour)}"]
 
 
 def _draw_child(task: View) -> str:
     failed = task["status"] == "failed" and task.get("error") is not None
-    error = f"  {error_line(task['error'])}" if failed else ""
-    return f"  {task['id']}  {escape(task['title'])} · {coloured(task['state'])}{error}"
+    error = f"  {describe_error_line(task['error'])}" if failed else ""
+    return f"  {task['id']}  {escape(task['title'])} · {format_state(task['state'])}{error}"
 
 
 def draw_attempt(attempt: View) -> str:
     begun, ended = read_time(attempt["claimed_at"]), read_time(attempt.get("ended_at"))
-    took = span((ended or now()) - (begun or 0))
+    took = format_span((ended or now()) - (begun or 0))
     outcome = attempt.get("outcome", "running")
-    error = f"  {error_line(attempt['error'])}" if attempt.get("error") is not None else ""
-    cost = money(usd(attempt.get("usage")))
-    parts = (coloured(outcome), took, cost, f"by {escape(attempt['owner'])}", ago(begun))
+    error = f"  {describe_error_line(attempt['error'])}" if attempt.get("error") is not None else ""
+    cost = format_money(usd(attempt.get("usage")))
+    parts = (format_state(outcome), took, cost, f"by {escape(attempt['owner'])}", format_ago(begun))
     told = "  ".join(part for part in parts if part)
-    return f"  attempt {attempt['attempt']}  {told}{error}{_stopped(attempt)}"
+    return f"  attempt {attempt['attempt']}  {told}{error}{_describe_stop(attempt)}"
 
 
-def _stopped(attempt: View) -> str:
+def _describe_stop(attempt: View) -> str:
     """What had to be ended of its command."""
     if "stopped_at" not in attempt:
         return ""

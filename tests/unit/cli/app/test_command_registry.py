@@ -64,7 +64,7 @@ def test_help_cuts_no_summary_and_shows_names_as_they_are_typed(
 
 @pytest.mark.parametrize("module", command_registry.MODULES)
 def test_a_module_has_the_commands_it_is_said_to_have(module: str) -> None:
-    command_registry.load([])
+    command_registry.load_command_line([])
     names = {
         each.name
         for each in command_registry.app.registered_commands
@@ -101,4 +101,4 @@ def test_text_and_what_was_not_given_need_no_conversion(
 
     parameter = Parameter()
     vars(parameter)["required"] = required
-    assert command_registry.is_settled(parameter, value) is settled
+    assert command_registry.needs_no_conversion(parameter, value) is settled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.cli.app.session import chosen_store, shown_url, with_store
+from holdfast.cli.app.session import chosen_store, format_url, with_store
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from holdfast.cli.app.session import chosen_store, shown_url, with_store
     ],
 )
 def test_a_url_is_shown_without_its_passwords(url: str, shown: str) -> None:
-    assert shown_url(url) == shown
+    assert format_url(url) == shown
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_a_text_is_cut_to_its_width(text: str, most: int) -> None:
 
 @given(st.text())
 def test_json_for_a_terminal_is_the_same_value(text: str) -> None:
-    shown = terminal.tell_json({"text": text})
+    shown = terminal.format_json({"text": text})
     assert json.loads(shown) == {"text": text}
     assert "\x9b" not in shown
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.cli.render.formats import SECOND, count, error_line, money, one_line, span
+from holdfast.cli.render.formats import (
+    SECOND,
+    describe_error_line,
+    format_count,
+    format_money,
+    format_span,
+    one_line,
+)
 
 
 @pytest.mark.parametrize(
@@ -21,13 +28,13 @@ from holdfast.cli.render.formats import SECOND, count, error_line, money, one_li
     ],
 )
 def test_a_span_has_two_units_at_most(seconds: float, said: str) -> None:
-    assert span(seconds * SECOND) == said
+    assert format_span(seconds * SECOND) == said
 
 
 def test_values_are_told_in_one_line() -> None:
-    assert span(None) == ""
-    assert (money(None), money(0.0), money(1.125)) == ("", "$0.00", "$1.12")
+    assert format_span(None) == ""
+    assert (format_money(None), format_money(0.0), format_money(1.125)) == ("", "$0.00", "$1.12")
     assert one_line({"a": [1, "ü"]}) == '{"a": [1, "ü"]}'
     assert one_line("x" * 300, 10) == "xxxxxxxxx…"
-    assert error_line({"type": "ValueError", "message": "bad\nworse"}) == "ValueError: bad"
-    assert (count(1, "task"), count(2, "task")) == ("1 task", "2 tasks")
+    assert describe_error_line({"type": "ValueError", "message": "bad\nworse"}) == "ValueError: bad"
+    assert (format_count(1, "task"), format_count(2, "task")) == ("1 task", "2 tasks")
