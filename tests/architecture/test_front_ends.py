@@ -14,10 +14,10 @@ BEHIND_THE_SERVICE = ("holdfast.engine", "holdfast.store")
 ENGINE_ATTRIBUTES = {"engine", "_engine", "database", "commits", "notifier"}
 # The places that put a program together, each with its reason.
 ALLOWED_READS = {
-    ("cli/app/session.py", "serving_program"): "puts the engine of a program behind the service",
+    ("cli/app/session.py", "serve_program"): "puts the engine of a program behind the service",
     (
         "cli/app/session.py",
-        "upkeep_of",
+        "keep_up_store",
     ): "hands the engine of a program to the upkeep of the service",
 }
 
