@@ -48,7 +48,7 @@ class StandingClaimsPort(Protocol):
     """The standing claims of this process."""
 
     # A standing claim is made in a room above this one.
-    def add(self, taker: Any) -> Callable[[], None]: ...  # noqa: ANN401 - see above
+    def add(self, standing_claim: Any) -> Callable[[], None]: ...  # noqa: ANN401 - see above
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -125,24 +125,24 @@ def insert_tasks(
     *,
     run_holds: int,
 ) -> None:
-    sheet = TaskInserts()
+    inserts = TaskInserts()
     for task, actor in tasks:
-        sheet.add(task, actor, waits=_has_open_needs(task, known), run_holds=run_holds)
-    _insert_task_rows(work, sheet)
+        inserts.add(task, actor, waits=_has_open_needs(task, known), run_holds=run_holds)
+    _insert_task_rows(work, inserts)
 
 
-def _insert_task_rows(work: UnitOfWork, sheet: TaskInserts) -> None:
-    if not sheet.rows:
+def _insert_task_rows(work: UnitOfWork, inserts: TaskInserts) -> None:
+    if not inserts.rows:
         return
-    _define_slots(work, sheet.slots)
-    work.keys_to_withdraw.update(sheet.slots)
-    work.insert("insert_tasks", sheet.rows, keyed=bool(sheet.keys))
-    _check_buried_keys(work, "task", sheet.keys)
-    work.wakes = work.wakes or sheet.wakes
-    work.ready.update(sheet.ready)
-    work.to_evaluate += sheet.to_evaluate
-    if sheet.needs:
-        work.tx.run("insert_needs", rows=sheet.needs)
+    _define_slots(work, inserts.slots)
+    work.keys_to_withdraw.update(inserts.slots)
+    work.insert("insert_tasks", inserts.rows, keyed=bool(inserts.keys))
+    _check_buried_keys(work, "task", inserts.keys)
+    work.wakes = work.wakes or inserts.wakes
+    work.ready.update(inserts.ready)
+    work.to_evaluate += inserts.to_evaluate
+    if inserts.needs:
+        work.tx.run("insert_needs", rows=inserts.needs)
 
 
 def _has_open_needs(task: TaskRow, known: dict[str, Row]) -> bool:
@@ -202,10 +202,10 @@ def _insert_runs(work: UnitOfWork, new: Sequence[StartRun]) -> None:
     )
     _check_buried_keys(work, "run", keys)
     _insert_traces(work, [(run.run_id, run.trace) for run in new if run.trace])
-    sheet = TaskInserts()
+    inserts = TaskInserts()
     for run in new:
-        sheet.add_run(run.tasks, run.actor, _first_holds(run))
-    _insert_task_rows(work, sheet)
+        inserts.add_run(run.tasks, run.actor, _first_holds(run))
+    _insert_task_rows(work, inserts)
     capacities = [(run.concurrency_key, run.capacity) for run in new]
     _define_slots(work, {key: most for key, most in capacities if key is not None})
     for key, _ in capacities:
