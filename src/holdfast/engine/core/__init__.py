@@ -1,1 +1,15 @@
-"""Core."""
+"""Core: operations, the unit of work, caches, and the context that all parts share.
+
+Import order: batch, context → unit_of_work, operation, sync_async → the other modules.
+
+- `batch`  the operations of a group, carried out kind by kind
+- `context`  the way to the writer, the way to read, and the ports that all parts share
+- `kept_totals`  limits on effects and artifacts of an attempt and its run
+- `loop_wakeups`  coroutines that wait for replies of one group wake their event loop once
+- `operation`  every change that can be submitted to the writer, as a record
+- `run_cache`  facts of runs that never change
+- `sync_async`  operations that are called to wait, or awaited
+- `task_rows`  new tasks as the store inserts them
+- `unit_of_work`  one group under way, and the lists of what follows from it
+- `workflow_cache`  graphs of workflow versions, which never change
+"""

@@ -1,4 +1,4 @@
-"""The operations of a group, taken kind by kind, with a reply for each in its own place."""
+"""Batches: the operations of a group, carried out kind by kind, each with its own reply."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from holdfast.errors import HoldfastError
 
 O = TypeVar("O")  # noqa: E741 - an operation
 OperationHandler = Callable[[UnitOfWork, list[Any]], Sequence[object]]
-# The kinds of operations that are carried out one kind after the other, each by its handler.
+# The handler of each kind of operation, in the order in which the kinds are carried out.
 Phase = Mapping[type, OperationHandler]
 
 
 def one_by_one(handle: Callable[[UnitOfWork, Any], object]) -> OperationHandler:
-    """Carry out one operation after the other; what one is refused with is its own reply."""
+    """Make a handler of a function for one operation; a refusal is the reply of that operation."""
 
     def answer(work: UnitOfWork, operation: object) -> object:
         try:
@@ -30,20 +30,22 @@ def one_by_one(handle: Callable[[UnitOfWork, Any], object]) -> OperationHandler:
 
 
 class OperationBatch:
+    """The operations of one group; `replies` has a reply for each, in the same order."""
+
     def __init__(self, operations: Sequence[Operation]) -> None:
         self.replies: list[object] = [None] * len(operations)
         self._places: dict[type, list[int]] = {}
         for place, operation in enumerate(operations):
             self._places.setdefault(type(operation), []).append(place)
         self._operations = operations
-        # Nearly all that a group is asked for is not in it.
+        # With all base classes: most lookups are for kinds that the group does not hold.
         self._kinds = set(chain.from_iterable(kind.__mro__ for kind in self._places))
 
     def has_any_of(self, *kinds: type) -> bool:
         return not self._kinds.isdisjoint(kinds)
 
     def has_only(self, kinds: AbstractSet[type]) -> bool:
-        """Whether all operations are of some kinds themselves, and none is a more special one."""
+        """Whether each operation is of exactly one of these kinds, and of no subclass of them."""
         return self._places.keys() <= kinds
 
     def operations_of(self, kind: type[O]) -> list[O]:
@@ -60,7 +62,7 @@ class OperationBatch:
                     self.replies[place] = reply
 
     def _places_of(self, kind: type) -> list[int]:
-        """Where the operations of a kind stand, which may be one of several more special ones."""
+        """The places of the operations of a kind and of its subclasses, in order."""
         found = [places for each, places in self._places.items() if issubclass(each, kind)]
         return found[0] if len(found) == 1 else sorted(chain.from_iterable(found))
 

@@ -1,4 +1,4 @@
-"""What the parts of the engine share: the way to the writer, the way to read, the ports."""
+"""Engine context: the way to the writer, the way to read, and the ports that all parts share."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from holdfast.store.database import Database, Transaction
 from holdfast.store.group_commit.entries import Entry
 
 T = TypeVar("T")
+# The actor of operations that name none.
+USER = "user"
 
 
 class CommitPort(Protocol):
-    """Where operations are written: in the groups of the one writer, or in one's own place."""
+    """The queue for operations: the group commit, or the transaction of a caller."""
 
     def submit(
         self, operation: Operation, read: Callable[[Any], Any] | None = None
@@ -35,7 +37,7 @@ class CommitPort(Protocol):
 
 
 class CallerTransactionsPort(Protocol):
-    """The writer in a transaction that the application began and will end."""
+    """Operations written in a transaction that the application began and will end."""
 
     def write_operation(self, operation: Operation, connection: object) -> Future[Any]: ...
 
@@ -47,12 +49,14 @@ class CallerTransactionsPort(Protocol):
 class StandingClaimsPort(Protocol):
     """The standing claims of this process."""
 
-    # A standing claim is made in a room above this one.
+    # The class of standing claims is in `claims`, which this room may not import.
     def add(self, standing_claim: Any) -> Callable[[], None]: ...  # noqa: ANN401 - see above
 
 
 @dataclass(frozen=True, kw_only=True)
 class EngineContext:
+    """The parts of the engine that every facade uses."""
+
     database: Database
     commits: CommitPort
     ids: Ids
@@ -69,9 +73,9 @@ class EngineContext:
         *,
         read: Callable[[Any], Any] | None = None,
     ) -> Future[Any]:
-        """Ask the writer, or write at once in a transaction of the application's own.
+        """Submit an operation to the writer, or write it at once on the caller's `connection`.
 
-        With `read` the result is what that makes of the reply.
+        With `read`, the result of the future is what `read` makes of the reply.
         """
         if connection is None:
             return self.commits.submit(operation, read)
@@ -82,15 +86,12 @@ class EngineContext:
         return self.commits.submit_many(operations)
 
     def submit_all(self, operations: Sequence[Operation]) -> Future[list[Any]]:
-        """The future of all replies in order; the first error is its error."""
+        """Submit operations; the future has all replies in order, or the first error."""
         return self.commits.submit_all(operations)
 
     def view(self, read: Callable[[Transaction], T]) -> T:
         return self.database.view(read)
 
     def now(self) -> int:
-        """The time that decides: the database's, in microseconds."""
+        """The time of the database in microseconds, which decides what is due."""
         return int(self.view(lambda tx: tx.read("now"))[0]["now"])
-
-
-USER = "user"

@@ -1,7 +1,7 @@
 """Kept totals: how many effects and artifacts an attempt and its run may have, and their bytes.
 
-The database counts what is kept. Whoever writes has locked the run or lone task, and looks at the
-counts in the statement that inserts.
+The database keeps the counts. A writer has locked the run or lone task, and the statement that
+inserts an effect checks the counts.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ KeptNames = set[tuple[str, str]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bounds:
-    """What one attempt may keep, and all of one run or lone task."""
+    """Limits on what one attempt, and one whole run or lone task, may keep."""
 
     max_effects: int
     max_kept: int
     max_run_effects: int
     max_run_kept: int
-    # The longest that a signal can say, which is kept as an effect.
+    # The size of the longest signal, because a signal that is taken is kept as an effect.
     max_payload: int
 
     @classmethod
@@ -40,7 +40,7 @@ class Bounds:
         )
 
     def refusal(self, kept: Row, size: int) -> TooMuchKept | None:
-        """Why an effect of so many bytes is not kept beside what is, if it is not."""
+        """The refusal of an effect of `size` bytes beside what is kept; None if there is room."""
         for setting, whose, have, more, what in (
             ("max_effects", "attempt", kept["effects"], 1, "effects and artifacts"),
             ("max_kept", "attempt", kept["bytes"], size, "bytes of effects and artifacts"),
@@ -55,7 +55,7 @@ class Bounds:
 
 
 def keep_effects(tx: Transaction, bounds: Bounds, effects: Sequence[EffectRow]) -> KeptNames:
-    """Remember what has room, and tell what is new: the task and the name."""
+    """Write the effects for which there is room; returns the new ones, each by task and name."""
     rows, upto = list[tuple[object, ...]](), 0
     for nth, (task_id, fence, name, value, beside) in enumerate(effects, 1):
         size = len(value.encode()) + beside
@@ -63,7 +63,8 @@ def keep_effects(tx: Transaction, bounds: Bounds, effects: Sequence[EffectRow]) 
         rows.append((task_id, fence, name, value, size, nth, upto))
     kept = _write(tx, bounds, rows)
     if len(kept) < len(rows) and len(rows) > 1:
-        # All before it were counted for its run, though they may be of others: once more, alone.
+        # The statement counted all rows before a row for the run of that row, though they may be of
+        # other runs. So each row that was left out is written again, alone.
         for row in rows:
             if (row[0], row[2]) not in kept:
                 kept |= _write(tx, bounds, [(*row[:5], 1, row[4])])
@@ -73,7 +74,7 @@ def keep_effects(tx: Transaction, bounds: Bounds, effects: Sequence[EffectRow]) 
 def find_refusal(
     tx: Transaction, bounds: Bounds, effect: tuple[str, int, str], size: int
 ) -> TooMuchKept | None:
-    """Why an attempt may not keep an effect of so many bytes, unless it is there already."""
+    """The refusal of an effect of `size` bytes; None if there is room or it is kept already."""
     rows = tx.read("kept_by", rows=[effect])
     return bounds.refusal(rows[0], size) if rows else None
 

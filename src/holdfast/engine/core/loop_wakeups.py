@@ -1,4 +1,4 @@
-"""Answers of the writer that coroutines wait for: all of a group wake their loop once."""
+"""Wakeups of event loops: coroutines that wait for replies of one group wake their loop once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _thread = threading.local()
 
 
 class LoopWakeups:
-    """Those of one loop that have what they wait for, and do not know it yet."""
+    """Waiters of one event loop whose futures are done, and who have not been woken yet."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -23,19 +23,19 @@ class LoopWakeups:
         self._is_called = False
 
     def wake(self, waiter: asyncio.Future[None]) -> None:
-        """Have somebody of the loop go on, from whatever thread this is called."""
+        """Wake a waiter of the loop; may be called from any thread."""
         self._waiters.append(waiter)
         if not self._is_called:
             self._is_called = True
             call_after_replies(self._call_loop)
 
     def _call_loop(self) -> None:
-        # A loop that was closed has nobody left who waits.
+        # Nobody waits in a closed loop.
         with suppress(RuntimeError):
             self.loop.call_soon_threadsafe(self._wake_waiters)
 
     def _wake_waiters(self) -> None:
-        # Before it is emptied: who comes after that calls again.
+        # Before the queue is emptied: a waiter that comes later calls the loop again.
         self._is_called = False
         while self._waiters:
             waiter = self._waiters.popleft()
@@ -44,7 +44,7 @@ class LoopWakeups:
 
 
 async def wait_in_loop(future: Future[Any]) -> None:
-    """Wait until a future that another thread settles is done; its word is for who asks it."""
+    """Wait until another thread has settled a future; its result or error is left to the caller."""
     loop = asyncio.get_running_loop()
     wakeups: LoopWakeups | None = getattr(_thread, "wakeups", None)
     if wakeups is None or wakeups.loop is not loop:

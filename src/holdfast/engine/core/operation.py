@@ -1,8 +1,6 @@
-"""Every change that can be asked of the writer, as a record; `keys` are the rows it is about.
+"""Operations: every change that can be submitted to the writer, as a record.
 
-What every operation has: the rows it is about and its size; and a task that is to be.
-
-What is asked about a plan as it stands: that it be looked at again.
+Operations of one noun alone, such as schedules or leases, stand beside their handlers.
 """
 
 from __future__ import annotations
@@ -17,23 +15,25 @@ from holdfast.model.trace import Trace
 from holdfast.store.database import Row
 
 Keys = tuple[str, ...]
-# The row of a task, by its id.
+# Reads the row of a task by its id.
 TaskLookup = Callable[[str], Row]
+# The fence of a report whose token is not genuine: no attempt has this number.
+FORGED_FENCE = 0
 
 
 class Operation:
-    """A change that is asked of the writer, about the rows that `keys` names."""
+    """A change that the writer is to make."""
 
     __slots__ = ()
 
     @property
     def keys(self) -> Keys:
-        """The tasks and runs that it is about: one group holds at most one operation for each."""
+        """The tasks and runs that it is about; a group has at most one operation for each."""
         return ()
 
     @property
     def size(self) -> int:
-        """About how many bytes it has to send."""
+        """About how many bytes the operation sends to the database."""
         size = BASE_SIZE
         for text in self.texts:
             if text is not None:
@@ -42,7 +42,7 @@ class Operation:
 
     @property
     def texts(self) -> tuple[str | None, ...]:
-        """Those of its texts that can be long."""
+        """The texts of the operation that can be long."""
         return ()
 
 
@@ -64,20 +64,16 @@ class RunOperation(Operation):
         return (self.run_id,)
 
 
-# What a token that is not genuine fences with: no attempt has it.
-FORGED_FENCE = 0
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report(TaskOperation):
-    """A worker's word on its attempt; `fence` is what its token proves."""
+    """A report of a worker on its attempt; `fence` is the number of the attempt in its token."""
 
     fence: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunLimits:
-    """What a run may use, in millionths of a dollar and attempts, and its microseconds."""
+    """What a run may use: millionths of a dollar, attempts, and microseconds until its deadline."""
 
     usd: int | None = None
     usd_per_attempt: int | None = None
@@ -113,7 +109,7 @@ class Fail(Report):
 class Release(Report):
     until: int | None = None
     usage: str | None = None
-    # When the usage limit lifts that its agent has reached.
+    # When the usage limit lifts that the agent of the task has reached.
     limit: int | None = None
 
     @property
@@ -134,13 +130,15 @@ class Renew(Report):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lose(Report):
-    """Recovery's word on an attempt whose lease has run out."""
+    """The report of recovery on an attempt whose lease has run out."""
 
     problem: str = '"lost: the worker stopped renewing its lease"'
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ControlledTask(TaskOperation):
+    """An operation of a person or program on one task."""
+
     actor: str
 
 
@@ -181,7 +179,7 @@ class DeleteTask(ControlledTask):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SettleTask(ControlledTask):
-    """A person's word on an approval, or on a task that waits for one."""
+    """An answer to an approval, or to a task that waits for one."""
 
     approved: bool
     note: str | None = None
@@ -199,9 +197,14 @@ class ReorderPlan(ControlledTask):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FinalizePlan(ControlledTask):
-    """Without a `graph` the children form a chain; with one, its pairs say who needs whom."""
+    """Without a `graph` the children form a chain; its pairs name a child and what it needs."""
 
     graph: tuple[tuple[str, str], ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AdvancePlan(ControlledTask):
+    """Look again at a plan as it stands."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -243,6 +246,8 @@ class EditTask(ControlledTask):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ControlledRun(RunOperation):
+    """An operation of a person or program on one run."""
+
     actor: str
 
 
@@ -263,7 +268,7 @@ class UnholdRun(ControlledRun):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RaiseBudget(ControlledRun):
-    """More of what a run may use, in millionths of a dollar and in attempts."""
+    """More millionths of a dollar and more attempts that a run may use."""
 
     usd: int = 0
     attempts: int = 0
@@ -271,7 +276,7 @@ class RaiseBudget(ControlledRun):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExpireRun(ControlledRun):
-    """Recovery's word on a run that was not done in time."""
+    """The operation of recovery on a run that was not done in time."""
 
     actor: str = "recovery"
 
@@ -299,7 +304,7 @@ class CreateTasks(Operation):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunCaller:
-    """The task that a run is started for, in which epoch, and where that stands among runs."""
+    """The task that a run is started for: its epoch, and the depth of the run below the top one."""
 
     task_id: str
     epoch: int
@@ -322,7 +327,7 @@ class StartRun(Operation):
     tasks: Sequence[TaskRow]
     actor: str
     caller: RunCaller | None = None
-    # Name, version and text of the workflows that its steps call.
+    # Name, version and text of the workflows that the steps of this one call.
     called: frozenset[tuple[str, str, str]] = frozenset()
     trace: Trace | None = None
     bounds: RunLimits = RunLimits()
@@ -336,7 +341,7 @@ class StartRun(Operation):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImportedProgress:
-    """How far a task had come in an older store; `after` are those that ended before it."""
+    """How far a task had come in an older store; `after` are the tasks that ended before it."""
 
     task_id: str
     agent: str
@@ -351,7 +356,7 @@ class ImportedProgress:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Import(Operation):
-    """One run of an older store, or one tree of its tasks, with the past of each task."""
+    """One run of an older store, or one tree of its tasks, with the progress of each task."""
 
     run: StartRun | None = None
     tasks: tuple[TaskRow, ...] = ()
@@ -374,12 +379,13 @@ class Claim(Operation):
     tags: str
     count: int
     lease: int
+    # Tasks that are left to other workers.
     passed: tuple[str, ...] = ()
-    # Whether it takes tasks, too, that name no function, and steps whose file has no program.
+    # Whether tasks are taken that name no function, and steps whose file names no program.
     bare: bool = True
-    # The same one again gets the same tasks.
+    # A claim that repeats a request gets the same tasks again.
     request: str | None = None
-    # How the rest of a task is read when it is asked for; without it all of it is given at once.
+    # Reads the whole row of a task later; without it the whole row is read with the claim.
     look_up_task: TaskLookup | None = None
 
     @property
@@ -388,7 +394,7 @@ class Claim(Operation):
 
 
 class PulledClaim(Protocol):
-    """A worker's claim that the writer serves by itself whenever work becomes ready."""
+    """A standing claim, as far as this room may know it; its class is in `claims`."""
 
     @property
     def worker(self) -> str: ...
@@ -396,7 +402,7 @@ class PulledClaim(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pull(Operation):
-    """Have a standing claim served, though nothing in this process says that work is there."""
+    """Serve a standing claim in this group, though no task became ready in this process."""
 
     standing_claim: PulledClaim
     keys: Keys = ()
@@ -413,11 +419,6 @@ class ClaimById(TaskOperation):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sweep(Operation):
-    """Whatever time alone brings: scheduled tasks, limits that lift, keys with room."""
+    """Changes that time alone causes: scheduled tasks become due, limits lift, keys get room."""
 
     keys: Keys = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AdvancePlan(ControlledTask):
-    pass

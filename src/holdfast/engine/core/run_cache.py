@@ -1,4 +1,4 @@
-"""What never changes of a run or a task: read once, kept while it goes on."""
+"""Run cache: facts of runs that never change, read once and kept while the run goes on."""
 
 from __future__ import annotations
 
@@ -18,35 +18,37 @@ KEPT_INPUT_CHARACTERS = 32 * MEBIBYTE
 
 @dataclass(frozen=True, kw_only=True)
 class RunFacts:
+    """The facts of one run that never change."""
+
     id: str
     workflow: str
     version: str
     key: str | None
-    # As JSON: each step gets a value of its own.
+    # JSON text, so that each step gets a value of its own.
     input: str
-    # The run at the top of those that call each other, where that is another one.
+    # The topmost of the runs that call each other; None for a run that no other run called.
     root_id: str | None
     depth: int
-    # Whether its end lets another run in.
+    # Whether the run has a concurrency key, so that its end may let another run in.
     keyed: bool
     usd_per_attempt: float | None = None
-    # It and those that called it, as far as a budget limits all that they use and call; how far
-    # it does is another thing, and changes.
+    # The ids of this run and of those above it whose budget limits what this run uses. The
+    # budgets themselves can change, and are not kept here.
     limits: tuple[str, ...] = ()
 
     @property
     def stands_alone(self) -> bool:
-        """Whether its steps and its end concern no other run."""
+        """Whether the steps and the end of this run concern no other run."""
         return not self.limits and not self.keyed and self.root_id is None
 
     @cached_property
     def value(self) -> Any:  # noqa: ANN401 - JSON is any value
-        """The input itself, for who only looks at it."""
+        """The input as a value that must not be changed."""
         return json.loads(self.input)
 
 
 class RunCache:
-    """The facts of the runs that are under way, as far as there is room for them."""
+    """The facts of runs under way; the oldest are forgotten when there are too many."""
 
     def __init__(self) -> None:
         self._known: dict[str, RunFacts] = {}
@@ -54,7 +56,7 @@ class RunCache:
         self._runs: dict[str, str] = {}
 
     def run_of(self, task_id: str) -> str | None:
-        """The run of a task that was started here; None for one that has none, or is not known."""
+        """The run of a task that this process started and that runs; None if there is none."""
         return self._runs.get(task_id)
 
     def note_start(self, task_id: str, run_id: str) -> None:

@@ -1,4 +1,7 @@
-"""One operation for every caller: call it to wait, or await its `aio` in a coroutine."""
+"""Sync and async callers: each operation is called to wait, or its `aio` is awaited.
+
+The other functions here make one future of others.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +29,10 @@ S = TypeVar("S")
 
 
 class DocumentedMethod:
-    """Looks to `help` like the method that it carries out."""
+    """A callable that `help` and signatures show as the method behind it."""
 
     def __init__(self, method: Callable[..., Any]) -> None:
-        # Not functools.update_wrapper: this happens at every call, and that takes as long as one.
+        # functools.update_wrapper would take as long as a whole call.
         self.__wrapped__ = method
         self.__name__ = method.__name__
         self.__doc__ = method.__doc__
@@ -86,11 +89,11 @@ class BoundOperation(DocumentedMethod, Generic[P, T]):
         try:
             await wait_in_loop(future)
         except asyncio.CancelledError:
-            # When it is under way or written already, nobody else will hear what it gave.
+            # The operation is being written or is written already, and nobody else gets its reply.
             if not future.cancel():
                 future.add_done_callback(self._undo_late_reply)
             raise
-        # Its own word, and not what was copied from it: it may still have to be made.
+        # From the future itself, because its result may be made only when it is asked for.
         return future.result()
 
     def _undo_late_reply(self, future: Future[T]) -> None:
@@ -99,7 +102,7 @@ class BoundOperation(DocumentedMethod, Generic[P, T]):
 
 
 class OperationMethod(Generic[S, P, T]):
-    """Turns a method that gives a Future into a `Call` on the instance it is reached through."""
+    """Descriptor of a method that returns a Future: a `BoundOperation` on each instance."""
 
     def __init__(self, method: Callable[Concatenate[S, P], Future[T]]) -> None:
         self._method = method
@@ -107,7 +110,7 @@ class OperationMethod(Generic[S, P, T]):
         self.__doc__ = method.__doc__
 
     def undone_by(self, undo: Callable[[S, T], object]) -> Callable[[S, T], object]:
-        """Have a method take back what came after the one who awaited it was cancelled."""
+        """Register a method that undoes a reply which came after its awaiter was cancelled."""
         self._undo = undo
         return undo
 
@@ -124,13 +127,13 @@ class OperationMethod(Generic[S, P, T]):
             return self
         undo = None if self._undo is None else _bind(self._undo, instance)
         call = BoundOperation(_bind(self._method, instance), undo)
-        # Found there from now on, before this is asked again.
+        # From now on the attribute is found on the instance, before this descriptor.
         instance.__dict__[self._method.__name__] = call
         return call
 
 
 def name_coroutine(made: Coroutine[Any, Any, T], name: str) -> Coroutine[Any, Any, T]:
-    """Name a coroutine so that Python's warning, where nobody awaits it, says what to write."""
+    """Name a coroutine, so that Python's warning that nobody awaits it says what to write."""
     named = cast("CoroutineType[Any, Any, T]", made)
     named.__qualname__ = f"….{name}.aio(…); write `await ….{name}.aio(…)`, or `….{name}(…)`:"
     return made
@@ -149,7 +152,7 @@ def refuse_to_wait_in_writer(name: str) -> None:
 
 
 class BoundRead(DocumentedMethod, Generic[P, T]):
-    """A bound look at the store: `read(…)` blocks, `await read.aio(…)` leaves it to a thread."""
+    """A bound read of the store: `read(…)` blocks, `await read.aio(…)` runs it in a thread."""
 
     def __init__(self, look: Callable[P, T]) -> None:
         super().__init__(look)
@@ -166,7 +169,7 @@ class BoundRead(DocumentedMethod, Generic[P, T]):
 
 
 class ReadMethod(Generic[S, P, T]):
-    """Turns a method that looks into a `Read` on the instance it is reached through."""
+    """Descriptor of a method that reads the store: a `BoundRead` on each instance."""
 
     def __init__(self, method: Callable[Concatenate[S, P], T]) -> None:
         self._method = method
@@ -192,7 +195,7 @@ def _bind(method: Callable[Concatenate[S, P], T], instance: S) -> Callable[P, T]
 
 
 def map_future(future: Future[T], change: Callable[[T], U]) -> Future[U]:
-    """The future of what `change` makes of another future's result."""
+    """The future of what `change` makes of the result of another future."""
     changed: Future[U] = follow_future(future)
 
     def finish(finished: Future[T]) -> None:
@@ -226,7 +229,7 @@ def submit_each(
     make: Callable[[T], U],
     submit: Callable[[Sequence[U]], list[Future[Any]]],
 ) -> list[Future[Any]]:
-    """Ask for what is made of each; where none can be made, its own future has the error."""
+    """Make an operation of each item and submit all; an invalid item fails only its own future."""
     made: dict[int, U] = {}
     replies: dict[int, Future[Any]] = {}
     for place, each in enumerate(given):
@@ -240,7 +243,7 @@ def submit_each(
 
 
 def settle_future(future: Future[T], make: Callable[[], T]) -> None:
-    """Give a future what `make` gives or raises; nobody waits for one that was cancelled."""
+    """Settle a future with what `make` returns or raises, unless the future was cancelled."""
     if not future.set_running_or_notify_cancel():
         return
     try:

@@ -1,4 +1,4 @@
-"""New tasks as a group inserts them: their rows, and what else the group must know of them."""
+"""Task rows: new tasks as the store inserts them, and what follows from their insertion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ID_SIZE = 22
 
 @dataclass(frozen=True, kw_only=True)
 class TaskRow:
-    """A task that passed every check, in the terms of the store."""
+    """A new task that passed every check, with its fields as the columns of the store."""
 
     id: str
     kind: str = "work"
@@ -60,7 +60,7 @@ class TaskRow:
         return BASE_SIZE + len(self.payload) + len(self.title) + ID_SIZE * len(self.needs)
 
 
-# What a task has where nothing else is said.
+# The values of a task that is given nothing else.
 TASK_DEFAULTS = {each.name: each.default for each in fields(TaskRow) if each.default is not MISSING}
 
 
@@ -79,16 +79,16 @@ column_values = itemgetter(
 
 @dataclass(kw_only=True, slots=True)
 class TaskInserts:
-    """The rows of tasks, and what is to follow from them."""
+    """Rows of tasks to insert, and what follows from their insertion."""
 
     rows: list[tuple[object, ...]] = field(default_factory=list)
     needs: list[tuple[str, str, int]] = field(default_factory=list)
-    # Those that may go on without a claim.
+    # Tasks that go on without a claim: they are evaluated.
     to_evaluate: list[str] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
     slots: dict[str, int] = field(default_factory=dict)
     wakes: bool = False
-    # Those that nothing keeps from being claimed, as far as is known here.
+    # Tasks that can be claimed, as far as these rows tell.
     ready: list[str] = field(default_factory=list)
 
     def add(self, task: TaskRow, actor: str, *, waits: bool, run_holds: int) -> None:
@@ -108,7 +108,7 @@ class TaskInserts:
             self.to_evaluate.append(task.id)
 
     def add_run(self, tasks: Sequence[TaskRow], actor: str, run_holds: int) -> None:
-        """Add all tasks of a new run, of which each waits that needs another."""
+        """Add all tasks of a new run; a task with needs waits."""
         if type(tasks) is TemplatedTasks:
             tasks.template.add_rows(self, tasks, actor, run_holds)
             return
@@ -117,16 +117,17 @@ class TaskInserts:
 
 
 class RowTemplate:
-    """The sheet of one body, put down for each run with its own ids."""
+    """The rows of the tasks of one workflow, made once and copied for each run with its own ids."""
 
     def __init__(self, tasks: Sequence[TaskRow]) -> None:
-        """Of tasks as they are for a run without an id; none may verify another."""
+        """Make a template of tasks of a run without an id; no task may verify another."""
         inserts = TaskInserts()
         inserts.add_run(tasks, "", 0)
         self.tasks = tasks
         self.size = measure_tasks(tasks)
         self.places = {task.id: place for place, task in enumerate(tasks)}
-        # Between its id and its run stands the kind, behind the rest what each run has of its own.
+        # A row begins with the id, the kind and the run, and ends with the holds and the actor of
+        # the run: only the kind and what stands between is the same for each run.
         self._rows = [(row[1], row[3:-2]) for row in inserts.rows]
         self._needs = [(self.places[one], self.places[other]) for one, other, _ in inserts.needs]
         self._ready = [self.places[each] for each in inserts.ready]
@@ -149,7 +150,7 @@ class RowTemplate:
 
 
 class TemplatedTasks(Sequence[TaskRow]):
-    """The tasks of one run, whose rows are written when they are inserted, and not before."""
+    """The tasks of one run made from a template; a task is made only when it is asked for."""
 
     __slots__ = ("ids", "run_id", "template")
 
@@ -176,7 +177,7 @@ class TemplatedTasks(Sequence[TaskRow]):
 
 
 def measure_tasks(tasks: Sequence[TaskRow]) -> int:
-    """About how many bytes tasks have to send."""
+    """About how many bytes the rows of tasks have."""
     return (
         tasks.template.size if type(tasks) is TemplatedTasks else sum([task.size for task in tasks])
     )

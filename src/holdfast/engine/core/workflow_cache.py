@@ -1,4 +1,4 @@
-"""The graphs of the workflow versions that the writer has met; each never changes."""
+"""Workflow cache: the graphs of workflow versions, which never change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEPT_VERSIONS = 1_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileStep:
-    """A step of a workflow file, the steps its texts name, and what those declare to give."""
+    """A step of a workflow file, and the steps that its texts name, with their declared outputs."""
 
     step: Step
     work: StepWork
@@ -32,20 +32,22 @@ class _Graph:
 
 
 class WorkflowCache:
+    """The workflow versions that the writer has read; all are forgotten when there are too many."""
+
     def __init__(self) -> None:
         self._graphs: dict[tuple[str, str], _Graph] = {}
         self._workflows: dict[tuple[str, str], Workflow] = {}
 
     def step(self, tx: Transaction, workflow: str, version: str, name: str) -> Step:
-        """One step of a version, wherever it stands in it."""
+        """One step of a version, also from inside a group or loop."""
         return self._graph(tx, workflow, version).steps[name]
 
     def scripted(self, tx: Transaction, workflow: str, version: str) -> dict[str, FileStep]:
-        """The steps of a version that have work written down; of Python functions, none."""
+        """The steps of a version whose work is declared in its file; for Python workflows, none."""
         return self._graph(tx, workflow, version).scripted
 
     def workflow(self, tx: Transaction, name: str, version: str) -> Workflow:
-        """A whole version, for whoever starts a run of it; raises `Unresolved`."""
+        """A whole version, to start a run of; raises `Unresolved` if the store does not have it."""
         found = self._workflows.get((name, version))
         if found is None:
             rows = tx.read("workflow_definition", name=name, version=version)
