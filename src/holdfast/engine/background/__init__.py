@@ -1,1 +1,7 @@
-"""Background."""
+"""Background: the loops that time and hints drive.
+
+Import order: recovery → outcomes.
+
+- `outcomes`  futures of the ends of runs and tasks
+- `recovery`  expired leases, deadlines, schedules, limits and keys
+"""

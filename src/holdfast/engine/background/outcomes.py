@@ -1,4 +1,4 @@
-"""Waiting for runs and tasks to end: one registry, asked again on every hint from elsewhere."""
+"""Outcomes: futures of the ends of runs and tasks, looked for again at each hint of others."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from holdfast.store.fork_guard import OwningProcess
 from holdfast.threads import PollingLoop, Threads
 
 log = logging.getLogger("holdfast.engine")
-# Between two looks, and more for each row: others commit as often as they like, and most of what
-# they commit ends nothing that somebody waits for here.
+# Seconds between two looks, and more for each row: other processes may commit often, and most of
+# their commits end nothing that somebody waits for here.
 REST, REST_PER_ROW = 0.002, 0.000_02
 CLOSED = "closed while waiting for a result"
 
 
 class Outcomes:
-    """Futures of the ended rows of tasks and runs, whoever ends them.
+    """Futures of the rows of tasks and runs that have ended, in whatever process they end.
 
-    Who no longer wants to wait cancels the future.
+    To stop waiting, cancel the future.
     """
 
     def __init__(self, database: Database, threads: Threads) -> None:
@@ -35,20 +35,21 @@ class Outcomes:
         self._looks = 0
         self._loop = PollingLoop(threads, "holdfast-outcomes", self._on_hint, rest=self._rest)
         self.start = self._loop.start
-        # Another process has committed something.
+        # To be called when another process has committed.
         self.kick = self._loop.kick
 
     @property
     def looks(self) -> int:
-        """How often it was looked for what has ended: as long as that stands, nothing has."""
+        """The number of looks for ends; as long as it does not change, no end was seen."""
         return self._looks
 
     def wait(self, identifier: str, since: int | None = None) -> Future[Row]:
-        """The row of a task or run once it has ended; at once when it already has.
+        """A future of the row of a task or run, settled when it ends, or at once if it has ended.
 
-        Of one that was made after so many `looks`, and none since, it is known that it has not.
+        `since` is the number of `looks` before a new task or run was made: if it is unchanged, the
+        task or run cannot have ended, and no look is needed.
         """
-        # In a forked child nobody would ever answer.
+        # In a forked child no thread would ever settle the future.
         self._owner.check()
         future: Future[Row] = Future()
         with self._lock:
@@ -62,12 +63,12 @@ class Outcomes:
         return future
 
     def close(self) -> None:
-        """Tell everyone who still waits that no answer will come from here."""
+        """Stop the loop, and fail the futures that are left."""
         self._loop.close()
         self.fail_all(ShuttingDown(CLOSED))
 
     def fail_all(self, error: HoldfastError) -> None:
-        """Answer everyone who waits, and who comes from now on, with an error."""
+        """Fail the waiting futures and all later calls of `wait` with an error."""
         with self._lock:
             self._failed_with = self._failed_with or error
             left = [future for futures in self._waiting.values() for future in futures]
@@ -77,9 +78,9 @@ class Outcomes:
                 future.set_exception(error)
 
     def look_for_ends(self, identifiers: Iterable[str] | None = None) -> None:
-        """Read the rows that somebody waits for, and answer those that have ended.
+        """Read the rows that somebody waits for, and settle the futures of those that have ended.
 
-        Only who waited before: who came meanwhile may wait for the end after this one.
+        Only futures from before the read: a later one may wait for the next end of a reopened task.
         """
         with self._lock:
             self._looks += 1
@@ -110,7 +111,7 @@ class Outcomes:
         return REST + REST_PER_ROW * len(self._waiting)
 
     def _take_waiting(self, identifier: str, asked: list[Future[Row]]) -> list[Future[Row]]:
-        """Those of who asked that still wait for an answer that is there now."""
+        """Remove those of some futures that still wait, so that the caller can settle them."""
         with self._lock:
             waiting = self._waiting.get(identifier, [])
             answered = [future for future in waiting if future in asked]

@@ -1,4 +1,4 @@
-"""The loop that time drives: leases, deadlines, scheduled tasks, schedules, limits, keys."""
+"""Recovery: the loop that handles expired leases, deadlines, schedules, limits and keys."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from holdfast.model.result import TransitionResult
 from holdfast.threads import PollingLoop, Threads
 
 log = logging.getLogger("holdfast.recovery")
-# Under load there is a hint with every commit, and hardly ever something due sooner.
+# Seconds between two rounds: under load each commit brings a hint, and rarely an earlier due time.
 REST = 0.02
 
 
 class Recovery:
-    """Looks at least once an interval, and sooner when something is due sooner."""
+    """A loop that runs at least once in each recovery interval, and earlier if something is due."""
 
     def __init__(  # noqa: PLR0913 - all that time brings
         self,
@@ -49,11 +49,11 @@ class Recovery:
         self._seconds_to_owed_hint = seconds_to_owed_hint
         loop = PollingLoop(threads, "holdfast-recovery", self._run_once, rest=lambda: REST)
         self.start, self.close = loop.start, loop.close
-        # Something was scheduled: look again when it may be due.
+        # To be called when something was scheduled, which may be due earlier.
         self.kick = loop.kick
 
     def step(self) -> float:
-        """Do what is due now; the answer is how many seconds nothing will be."""
+        """Do what is due now; returns the seconds until the next thing is due."""
         self._work.recover()
         self._outcomes.look_for_ends()
         return self._do_what_is_due()
@@ -63,7 +63,7 @@ class Recovery:
         if due <= 0:
             self._context.submit(Sweep()).result()
             self._runs.expire()
-            # Last, so that a schedule which cannot even be moved on holds up nothing else.
+            # Last, so that a schedule that cannot be moved on delays nothing else.
             self._schedules.fire()
             due = self._due()
         return max(0.001, min(self._context.settings.recovery, due))
@@ -80,24 +80,24 @@ class Recovery:
     def _run_once(self) -> float | None:
         pause, now = self._context.settings.recovery, self._clock.monotonic()
         try:
-            # A hint tells of new work: leases end by themselves, and not sooner for it.
+            # A hint says that there is new work; it makes no lease end earlier.
             if now >= self._recovered_at + pause / 2:
                 self._recovered_at = now
                 self._recover_expired_attempts()
-                # Of ends in this process they are told, and of others' on a hint: one may be lost.
+                # Ends in other processes come with hints, of which one may be lost.
                 self._outcomes.look_for_ends()
             return self._do_what_is_due()
         except ShuttingDown:
             return None
         except StoreGone as gone:
-            # Looking again has it tried again to save what was in it.
+            # The next round tries again to save what the store held.
             return pause if gone.saved is None else None
         except Exception:
             log.exception("recovery could not look; it looks again in %s s", pause)
             return pause
 
     def _recover_expired_attempts(self) -> None:
-        """Nobody waits for those that are lost, nor one for another: its row may be locked."""
+        """Submit the expired attempts without waiting for them, because a row may be locked."""
         heard = [
             self._under_way.pop(each)
             for each in list(self._under_way)

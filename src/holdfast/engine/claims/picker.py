@@ -1,6 +1,6 @@
-"""The one place where it is decided which task a worker gets.
+"""Picker: the one place that decides which task a worker gets.
 
-What was claimed for a request, kept with the claim: the same request again gets the same.
+A claim with a request is kept, so that the same request again gets the same tasks.
 """
 
 from __future__ import annotations
@@ -26,14 +26,18 @@ from holdfast.model.verdict import first_feedback
 from holdfast.model.workflow.reference import Unresolved
 from holdfast.store.database import Contended, Row, Transaction
 
-# Nobody repeats a request for longer than this.
+# How long a claim request is kept, in microseconds: nobody repeats one for longer.
 KEPT_REQUESTS = 86_400_000_000
+DUE_AT_ONCE = 1_000
+NO_TAGS = "[]"
+
+log = logging.getLogger("holdfast.engine")
 
 
 def recall_claim_request(work: UnitOfWork, claim: Claim | ClaimById) -> list[Row] | None:
-    """The tasks that a request was given, each with a whole lease, as far as they are held still.
+    """The tasks that a request was given and that are still held, with renewed leases.
 
-    None when the request is new.
+    None if the request is new.
     """
     if claim.request is None:
         return None
@@ -46,14 +50,14 @@ def recall_claim_request(work: UnitOfWork, claim: Claim | ClaimById) -> list[Row
     renewed = work.tx.write("renew_pulled", rows=taken, lease=claim.lease)
     held = work.tx.read("held_again", rows=taken)
     if len(renewed) < len(held):
-        # Waiting for it here could close a circle: claims come after all that a group locks.
+        # Waiting for the lock here could be a deadlock: claims come after all that a group locks.
         raise Contended("another process has to do with what a request was given")
-    # As a claim gives them.
+    # With the columns of a claim.
     return [{**row, "name": row["title"], "needy": True} for row in held]
 
 
 def note_claim_request(work: UnitOfWork, request: str | None, rows: list[Row]) -> None:
-    """Have it remembered what a request was given; one that got nothing may be made again."""
+    """Note what a request was given; a request that got nothing may claim again."""
     if request is not None and rows:
         work.claims_by_request[request] = json.dumps(
             [(row["entity"], row["attempt"]) for row in rows]
@@ -61,6 +65,7 @@ def note_claim_request(work: UnitOfWork, request: str | None, rows: list[Row]) -
 
 
 def keep_claim_requests(work: UnitOfWork) -> None:
+    """Write the noted claim requests, and forget those that are older than `KEPT_REQUESTS`."""
     if not work.claims_by_request:
         return
     work.tx.run("forget_pulls", kept=KEPT_REQUESTS)
@@ -69,17 +74,10 @@ def keep_claim_requests(work: UnitOfWork) -> None:
         raise Contended("another process has served the same request")
 
 
-DUE_AT_ONCE = 1_000
-
-NO_TAGS = "[]"
-
-log = logging.getLogger("holdfast.engine")
-
-
 class ReadyLine(NamedTuple):
-    """Those who wait for one agent with the same tags, which a worker serves all or none of.
+    """The ready tasks of one agent with the same tags; a worker serves all or none of them.
 
-    Of them, the half that workers run, or the half that is bare.
+    They are two halves: tasks with a function or program, and bare ones.
     """
 
     agent: str
@@ -92,7 +90,7 @@ class TakenRows(NamedTuple):
 
     rows: list[Row]
     runs: Mapping[str, RunFacts]
-    # Whether they were taken before, for the same request.
+    # Whether the rows were taken before, for the same request.
     repeated: bool
     look_up_task: TaskLookup | None
 
@@ -105,7 +103,7 @@ def claim_tasks(work: UnitOfWork, claims: Sequence[Claim]) -> list[Claimed]:
 def serve_standing_claim(
     work: UnitOfWork, request: Claim | None, given: list[Row], look: TaskLookup | None
 ) -> Claimed:
-    """Claim what is ready by now, beside what was given; the same request gets the same again."""
+    """Claim ready tasks for a standing claim, beside `given` tasks that were started directly."""
     taken = _taken_by_direct_start(work, given, look)
     if request is not None:
         claimed = _take_rows(work, request)
@@ -140,7 +138,7 @@ def _take_rows(work: UnitOfWork, request: Claim | ClaimById) -> TakenRows:
     runs = work.run_cache.read_facts(
         work.tx, {row["run_id"] for row in rows if row["run_id"] is not None}
     )
-    # At once: whoever claims next in this group is to find the hold.
+    # At once, so that the next claim of this group sees the holds.
     usage_limits.hold_runs_at_budget(work, runs.values())
     look = request.look_up_task if isinstance(request, Claim) else None
     return TakenRows(rows, runs, repeated=known is not None, look_up_task=look)
@@ -155,7 +153,7 @@ def _claim_ready(work: UnitOfWork, request: Claim) -> list[Row]:
     if work.limits:
         request = replace(request, agents=usage_limits.agents_below_limit(work, request.agents))
     if len(request.agents) == 1 and not request.bare and not work.slots:
-        # Gives nothing while tasks wait that have a key or tags: those want more care.
+        # The statement gives nothing while tasks with a key or tags wait: these need the lines.
         plain = ReadyLine(request.agents[0], NO_TAGS)
         rows = _claim_from(work, request, plain, request.count, peeked=False)
         if rows:
@@ -166,7 +164,7 @@ def _claim_ready(work: UnitOfWork, request: Claim) -> list[Row]:
         first = _first_ready(work, request, lines, request.count - len(claimed))
         keys = {row["concurrency_key"] for row in first if row["concurrency_key"]}
         new = keys - work.slots
-        # Before a start is recorded, so that the events count right at every prefix.
+        # Before any task starts, so that the counters are right after each event.
         slots.lock_slots(work, new)
         taken = [
             row
@@ -176,10 +174,10 @@ def _claim_ready(work: UnitOfWork, request: Claim) -> list[Row]:
         claimed += taken
         if len(taken) == len(first):
             break
-        # A key may have had room for fewer than were first in line; others may stand behind them.
+        # A key may have had room for only some of the first tasks; others may stand behind them.
         if keys and (taken or new):
             continue
-        # Of one line another process has the first; others' may be free.
+        # Another process has locked the first tasks of one line; those of other lines may be free.
         claimed += _claim_from_any(work, request, lines, request.count - len(claimed))
         break
     return claimed
@@ -188,7 +186,7 @@ def _claim_ready(work: UnitOfWork, request: Claim) -> list[Row]:
 def first_to_run_now(
     tx: Transaction, agents: Sequence[str], tags: str, *, bare: bool
 ) -> str | None:
-    """The id of the first ready task that somebody wants to run now."""
+    """The id of the first ready task that somebody has put first by run-now."""
     for line in _lines_served(tx, agents, tags, bare=bare):
         rows = _peek(tx, line, tags, 1)
         if rows and rows[0]["run_now"]:
@@ -217,7 +215,7 @@ def _peek(tx: Transaction, line: ReadyLine, tags: str, count: int) -> list[Row]:
 def _first_ready(
     work: UnitOfWork, request: Claim, lines: Sequence[ReadyLine], count: int
 ) -> list[Row]:
-    """The first `count` ready tasks of all the lines that a worker serves."""
+    """The first `count` ready tasks of all lines that a worker serves."""
     ready = [row for line in lines for row in _peek(work.tx, line, request.tags, count)]
     if len(lines) > 1:
         ready.sort(
@@ -270,7 +268,7 @@ def _claim_by_id(work: UnitOfWork, request: ClaimById) -> list[Row]:
 
 
 def _read_claimed(work: UnitOfWork, taken: Sequence[TakenRows]) -> list[Claimed]:
-    """Claimed tasks with all that they need to run, read at once for all who claim."""
+    """Claimed tasks with everything that they need to run, read together for all claims."""
     rows = [row for each in taken for row in each.rows]
     given: dict[str, list[Row]] = {}
     needy: list[str] = []
@@ -306,7 +304,7 @@ def _read_claimed(work: UnitOfWork, taken: Sequence[TakenRows]) -> list[Claimed]
 
 
 def _scripts(work: UnitOfWork, rows: list[Row], runs: Iterable[RunFacts]) -> dict[str, Script]:
-    """The texts of those that are steps of workflow files."""
+    """The texts of claimed tasks that are steps of workflow files."""
     steps = {
         version: work.workflow_cache.scripted(work.tx, *version)
         for version in {(run.workflow, run.version) for run in runs}
@@ -324,19 +322,19 @@ def _scripts(work: UnitOfWork, rows: list[Row], runs: Iterable[RunFacts]) -> dic
 
 @dataclass(frozen=True, kw_only=True)
 class Claimed:
-    """What a claim took, still as rows: whoever took it reads them, and not the writer."""
+    """The tasks that a claim took, still as rows: the claimer turns them into records."""
 
     secret: bytes = field(repr=False)
     rows: list[Row]
     given: dict[str, list[Row]]
     runs: Mapping[str, RunFacts]
-    # The groups around a step of an item, the nearest first.
+    # The groups and items around a step of a loop, the nearest first, by its parent.
     around: dict[str, list[Row]]
-    # The whole rows, unless they are to be looked up.
+    # The whole rows, unless `look_up_task` reads them later.
     records: dict[str, Row] = field(default_factory=dict)
     look_up_task: TaskLookup | None = None
     scripts: dict[str, Script] = field(default_factory=dict)
-    # Whether this was claimed before, for the same request.
+    # Whether the tasks were claimed before, for the same request.
     repeated: bool = False
 
     def __len__(self) -> int:
@@ -345,7 +343,7 @@ class Claimed:
     def read(self) -> list[Assignment]:
         """The assignments, in the order of the queue.
 
-        One whose texts could be told before it was claimed, and now cannot, is given to nobody:
+        A task whose texts could be rendered before the claim and now cannot is given to nobody:
         its lease runs out.
         """
         read = [self._assignment(row) for row in sorted(self.rows, key=_queue_order)]

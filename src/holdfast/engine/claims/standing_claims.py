@@ -1,4 +1,4 @@
-"""Those of this process who take ready work in the very commit that makes it ready."""
+"""Standing claims: workers of this process get ready tasks in the commit that makes them ready."""
 
 from __future__ import annotations
 
@@ -21,36 +21,39 @@ MOST_AT_ONCE = 1_000
 
 @dataclass(kw_only=True, eq=False)
 class StandingClaim:
-    """A worker's standing claim; `hungry` as long as there may be more than it was given."""
+    """A claim that a worker leaves with the writer, which serves it after every group."""
 
     worker: str
     agents: tuple[str, ...]
     tags: str
     lease: int
-    # How many more it takes; asked when the operations are taken that will be written with it.
+    # How many more tasks the worker takes; called when the writer takes the operations of a group.
     room: Callable[[], int]
+    # The tasks that are left to other workers.
     passed: Callable[[], tuple[str, ...]]
-    # After the commit, in the writer's thread: it must neither wait nor fail.
+    # Called after the commit in the thread that wrote: it must neither wait nor fail.
     deliver: Callable[[Claimed], None]
-    # Whether it takes tasks, too, that name no function, and steps whose file has no program.
+    # Whether tasks are taken that name no function, and steps whose file names no program.
     bare: bool = True
-    # At most so many with one commit.
+    # The most tasks that it takes with one commit.
     most: int = MOST_AT_ONCE
-    # The same one again gets the same tasks.
+    # A claim that repeats a request gets the same tasks again.
     request: str | None = None
-    # How the rest of a task is read when it is asked for; without it all of it is given at once.
+    # Reads the whole row of a task later; without it the whole row is read with the claim.
     look_up_task: TaskLookup | None = None
+    # Whether more tasks may be ready than the claim was given.
     may_have_more: bool = True
+    # The room that `room` returned for the group under way.
     free: int = 0
 
     def direct_start_room(self) -> DirectStartRoom | None:
-        """The room for what is unblocked: of one who takes what one agent does, in turn."""
+        """The room for a direct start; None unless it takes all tasks of one agent in order."""
         if self.free <= 0 or len(self.agents) != 1 or self.bare:
             return None
         if self.request is not None or self.passed():
             return None
         (agent,) = self.agents
-        # Not only so many as it claims at once: each takes the place of one that was reported.
+        # More than `most` are allowed: each started task takes the place of a reported one.
         room = min(self.free, MOST_AT_ONCE)
         return DirectStartRoom(
             worker=self.worker,
@@ -61,7 +64,7 @@ class StandingClaim:
         )
 
     def claim(self, given: int) -> Claim | None:
-        """Ask for what there is room for beside what was given."""
+        """The claim for the room that is left beside `given` tasks; None if none is left."""
         room = min(self.free, self.most) - given
         if room <= 0:
             return None
@@ -83,16 +86,19 @@ NOTHING_CLAIMED = Claimed(secret=b"", rows=[], given={}, runs={}, around={})
 
 
 class StandingClaims:
+    """The standing claims of this process."""
+
     def __init__(self) -> None:
-        # Replaced, never changed, so that the writer can walk it without the lock.
+        # The tuple is replaced and never changed, so that the writer can read it without the lock.
         self._standing_claims: tuple[StandingClaim, ...] = ()
         self._lock = threading.Lock()
+        # Whether the last try to serve failed: then the group is written again without them.
         self._failing = False
-        # Whose room was offered to what a group unblocks, until that group has been served.
+        # The claim whose room was given to the direct start, until its group has been served.
         self._direct_start_claim: StandingClaim | None = None
 
     def add(self, standing_claim: StandingClaim) -> Callable[[], None]:
-        """Serve one more from now on; returns the way out."""
+        """Serve a standing claim from now on; returns a function that removes it."""
         with self._lock:
             self._standing_claims = (*self._standing_claims, standing_claim)
 
@@ -105,7 +111,7 @@ class StandingClaims:
         return remove
 
     def note_room(self) -> None:
-        """Note the room of each: a place is free in the group of the report that gives it up."""
+        """Note the room of each claim; a report makes room in the very group that holds it."""
         for standing_claim in self._standing_claims:
             try:
                 standing_claim.free = standing_claim.room()
@@ -114,12 +120,12 @@ class StandingClaims:
                 log.exception("%s cannot tell how many tasks it takes", standing_claim.worker)
 
     def choose_direct_start(self) -> DirectStartRoom | None:
-        """Offer the room of the first who has any; to a group that is written again, none."""
+        """Choose the first claim with room for a direct start; none if a group is written again."""
         failed, self._direct_start_claim = self._direct_start_claim is not None, None
         if failed:
             return None
         for standing_claim in self._standing_claims:
-            # Who cannot tell what it passes by is found out where it claims.
+            # A claim whose `passed` fails is reported where it is served.
             with suppress(Exception):
                 if (room := standing_claim.direct_start_room()) is not None:
                     self._direct_start_claim = standing_claim
@@ -127,12 +133,12 @@ class StandingClaims:
         return None
 
     def serve(self, work: UnitOfWork, pulls: Collection[Pull]) -> HandOver:
-        """Give what was started for it to who has offered room for it, and claim.
+        """Claim for the standing claims, and give directly started tasks to the chosen claim.
 
-        That is for whoever asked, and for the others when this group may have work for them.
+        Claims with a pull are served always, and the others if this group may have tasks for them.
 
-        When that fails the group is written again, and then for those alone who asked: nobody
-        else's operation is to fail for it.
+        If serving fails, the group is written again, and then only claims with a pull are served:
+        the operations of others must not fail because of a standing claim.
         """
         asked = {pull.standing_claim for pull in pulls}
         work.claims_served = not self._failing
@@ -156,7 +162,7 @@ class StandingClaims:
 
     def _claim(self, work: UnitOfWork, chosen: AbstractSet[object], started: list[Row]) -> HandOver:
         handed: HandOver = []
-        # Where one of a kind found too little, the others of it would find nothing.
+        # If a claim of one kind found too few tasks, the other claims of that kind would find none.
         exhausted_kinds: set[object] = set()
         for standing_claim in self._claims_in_order():
             rows = started if standing_claim is self._direct_start_claim else []
@@ -183,7 +189,7 @@ class StandingClaims:
         return handed
 
     def _claims_in_order(self) -> Iterator[StandingClaim]:
-        """Those that are served, and who has left since its room was offered."""
+        """All claims, and the claim of the direct start even if it was removed meanwhile."""
         standing_claims = self._standing_claims
         yield from standing_claims
         if self._direct_start_claim is not None and self._direct_start_claim not in standing_claims:
@@ -199,7 +205,7 @@ def _take_tasks(
 ) -> Claimed | None:
     claim = standing_claim.claim(len(given)) if wants else None
     if wants:
-        # Unless a commit says otherwise: without room it was not offered what may be there.
+        # Until the commit says otherwise: tasks may be there for which the claim has no room.
         standing_claim.may_have_more = True
     if claim is None and not given:
         return None
@@ -207,9 +213,9 @@ def _take_tasks(
 
 
 def hand_over_claimed_tasks(handed: HandOver) -> None:
-    """Give those who were served what they were given; to be called after the commit."""
+    """Deliver the claimed tasks to their workers; called after the commit."""
     for standing_claim, given in handed:
         standing_claim.may_have_more = len(given) >= min(standing_claim.free, standing_claim.most)
-        # The next operation of a group that is written one by one finds that much less room.
+        # When a group is written operation by operation, the next one finds less room.
         standing_claim.free -= len(given)
         standing_claim.deliver(given)

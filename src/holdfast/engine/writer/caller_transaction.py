@@ -1,6 +1,6 @@
-"""The engine's operations inside a transaction that somebody else began and will end.
+"""Caller transactions: operations inside a transaction that the application began and will end.
 
-New work in the application's own transaction: there exactly when that commits.
+What is written there exists exactly when that transaction commits.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from holdfast.engine.writer.writer import Writer
 from holdfast.errors import InvalidInput, WrongThread
 from holdfast.store.database import Contended, Database, Transaction
 
+MAX_TRIES = 5
 WriteOperation = Callable[[Operation], Future[Any]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JoinedTransaction:
-    """What can be asked there; it is so when that transaction commits, and not before."""
+    """The facades of the engine inside a caller's transaction."""
 
     tasks: Tasks
     runs: Runs
@@ -45,13 +46,13 @@ def join_transaction(context: EngineContext, connection: object) -> JoinedTransa
 
 
 def join_with(context: EngineContext, write_operation: WriteOperation) -> JoinedTransaction:
-    """What can be asked where each operation is written at once, in one's own way."""
+    """The facades, with a function that writes each operation at once."""
     return _make_facades(context, _ImmediateCommits(write_operation))
 
 
 @contextmanager
 def join_group(context: EngineContext, connection: object) -> Iterator[JoinedTransaction]:
-    """What is submitted in the block is written as one group when it ends, and answered then."""
+    """The facades, for a block: its operations are written as one group when the block ends."""
     group = _CommitsAtEnd(context.caller_transactions, connection)
     yield _make_facades(context, group)
     group.write()
@@ -69,7 +70,7 @@ def _make_facades(context: EngineContext, commits: CommitPort) -> JoinedTransact
 
 
 class _ImmediateCommits:
-    """Stands where the group commit stands, and writes each operation by itself, at once."""
+    """A commit port that writes each operation by itself, at once."""
 
     def __init__(self, write_operation: WriteOperation) -> None:
         self._write_operation = write_operation
@@ -89,7 +90,7 @@ class _ImmediateCommits:
 
 
 class _CommitsAtEnd(_ImmediateCommits):
-    """Stands there too, and writes all of them together in the end, as the writer would."""
+    """A commit port that writes all operations together as one group at the end of a block."""
 
     def __init__(self, caller_transactions: CallerTransactionsPort, connection: object) -> None:
         super().__init__(partial(caller_transactions.write_operation, connection=connection))
@@ -112,7 +113,7 @@ class _CommitsAtEnd(_ImmediateCommits):
 
 
 class _ReplyAtEnd(Future[Any]):
-    """Nobody can wait for it in the block at whose end it is answered."""
+    """A future that is settled when its block ends, and that cannot be waited for before."""
 
     def __init__(self, read: Callable[[Any], Any] | None) -> None:
         super().__init__()
@@ -125,17 +126,16 @@ class _ReplyAtEnd(Future[Any]):
         return reply if self._read is None else self._read(reply)
 
 
-MAX_TRIES = 5
-
-
 class CallerTransactions:
+    """Writes operations on connections of the application, each group behind a savepoint."""
+
     def __init__(self, database: Database, writer: Callable[[], Writer], secret: bytes) -> None:
         self._database = database
         self._writer = writer
         self._secret = secret.decode()
 
     def write_operation(self, operation: Operation, connection: object) -> Future[Any]:
-        """Write one operation where the caller's transaction stands; the caller commits it."""
+        """Write one operation in the caller's transaction, which the caller commits."""
         answer: Future[Any] = Future()
         self.write_operations([(operation, answer)], connection)
         return answer
@@ -143,7 +143,7 @@ class CallerTransactions:
     def write_operations(
         self, submitted: Sequence[tuple[Operation, Future[Any]]], connection: object
     ) -> None:
-        """Write operations there as one group, no two of them about one run or task."""
+        """Write operations as one group; no two of them may be about one run or task."""
         transaction = self._database.join(connection)
         self._check_store(transaction)
         replies = self._write(transaction, [operation for operation, _ in submitted])

@@ -1,4 +1,4 @@
-"""What operations would change: they are done in a transaction that is rolled back."""
+"""Dry runs: operations in a transaction that is rolled back, to see what they would change."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DryRun:
-    """What can be asked there, and the transaction, in which all of it is so until it ends."""
+    """The facades inside the transaction of a dry run, and that transaction."""
 
     joined: JoinedTransaction
     tx: ChangeRecorder
 
     def lock(self, identifiers: Sequence[str]) -> None:
-        """Lock all that is going to be asked about, in the order in which every process does."""
+        """Lock the runs and tasks of the dry run, in the order in which all processes lock."""
         runs = sorted(each for each in identifiers if each.startswith("r_"))
         tasks = sorted(each for each in identifiers if each.startswith("t_"))
         self.tx.run("lock_runs", tasks=tasks, runs=runs)
@@ -33,14 +33,14 @@ class DryRun:
 
 
 class ChangeRecorder:
-    """A transaction that notes the runs and tasks that are changed or made in it."""
+    """A transaction that records the ids of runs and tasks that are changed or made in it."""
 
     def __init__(self, tx: Transaction) -> None:
         self._tx = tx
         self._changed: dict[str, None] = {}
 
     def take_changed(self) -> list[str]:
-        """What was changed since this was last asked, in the order it was."""
+        """The ids that were changed since the last call, in the order of the changes."""
         changed, self._changed = self._changed, {}
         return list(changed)
 
@@ -66,7 +66,7 @@ class ChangeRecorder:
 def rehearse(
     context: EngineContext, writer: Callable[[], Writer], work: Callable[[DryRun], T]
 ) -> T:
-    """Give what `work` gives; nobody is woken, told or handed anything, and nothing stays."""
+    """Return what `work` returns; nobody is told, no task is handed over, and nothing stays."""
 
     def inside(tx: Transaction) -> T:
         recorder = ChangeRecorder(tx)

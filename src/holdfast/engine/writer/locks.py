@@ -1,4 +1,4 @@
-"""The rows a group locks before it looks at any: the same order in every process."""
+"""Locks: the rows that a group locks before it reads any, in one order in every process."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from holdfast.engine.surroundings.removal import RemoveRuns, RemoveTasks
 from holdfast.engine.surroundings.schedules import PutSchedule, ScheduleOperation
 from holdfast.store.database import Contended
 
-# What acts on all below a task or behind it, any of which a claim could start meanwhile.
+# Operations on everything below or behind a task, of which a claim could start any meanwhile.
 ROLLBACKS = (ResetTask, ReopenTask, RetryTask, ReorderPlan, FinalizePlan, StartPlanning)
 
 
 def lock_rows(work: UnitOfWork, operations: Sequence[Operation]) -> None:
-    """Runs, then tasks, then schedules and named leases, each in the order of their ids."""
+    """Lock runs, then tasks, then schedules and named leases, each in the order of their ids."""
     if any(isinstance(o, BlockTask | FinalizePlan | AdvancePlan) for o in operations):
-        # Two new needs can close a circle together without touching one common row.
+        # Two new needs can close a cycle together without a row in common.
         work.tx.run("lock_needs")
     tasks = {
         o.task_id
@@ -66,7 +66,7 @@ def lock_rows(work: UnitOfWork, operations: Sequence[Operation]) -> None:
 def _lock_tasks(
     work: UnitOfWork, operations: Sequence[Operation], tasks: set[str], covered: AbstractSet[str]
 ) -> None:
-    """Lock tasks and what stands around them; those `covered` by the lock of their run, alone."""
+    """Lock tasks and those around them; tasks `covered` by the lock of a run are locked alone."""
     beside = {o.task_id for o in operations if isinstance(o, ClaimById)}
     beside |= {need for o in operations if isinstance(o, BlockTask) for need in o.on}
     beside |= {key for o in operations if isinstance(o, RemoveTasks) for key in o.keys}
@@ -74,7 +74,7 @@ def _lock_tasks(
         beside |= superseded_needs.find_replacements(work, looked)
     if tasks or beside:
         beside |= _needs_and_parents(operations)
-    # Who claims in turn waits for no task: it skips what another transaction has locked.
+    # A claim of any ready task waits for none: it skips what another transaction has locked.
     if not tasks and not beside:
         return
     undone = {o.task_id for o in operations if isinstance(o, ROLLBACKS)}
@@ -83,11 +83,11 @@ def _lock_tasks(
         _lock_reached(work, tasks, beside, {"undone": sorted(undone), "trees": sorted(trees)})
         return
     if not beside and tasks <= covered:
-        # What one statement changes by itself, it changes in the order of the ids.
+        # Completions need no lock: their one statement changes rows in the order of the ids.
         if not all(isinstance(o, Complete) for o in operations if isinstance(o, TaskOperation)):
             work.tx.run("lock_tasks", tasks=(), beside=sorted(tasks))
         return
-    # Twice: what came to need one of them while the first waited, only the second sees.
+    # Twice: needs that were added while the first lock waited are seen only by the second.
     chosen = {"tasks": sorted(tasks - covered), "beside": sorted(beside | covered)}
     work.tx.run("lock_tasks", **chosen)
     work.tx.run("lock_tasks", **chosen)
@@ -96,7 +96,7 @@ def _lock_tasks(
 def _lock_reached(
     work: UnitOfWork, tasks: set[str], beside: set[str], moved: dict[str, list[str]]
 ) -> None:
-    """Lock what a rollback or a cancel reaches, until nothing new is found behind it."""
+    """Lock what a rollback or a cancel reaches, again until no new task is found."""
     locked: set[str] = set()
     while True:
         reached = {row["id"] for row in work.tx.read("reached_tasks", **moved)}
@@ -108,7 +108,7 @@ def _lock_reached(
 
 
 def _needs_and_parents(operations: Sequence[Operation]) -> set[str]:
-    """What new tasks will need or belong to."""
+    """The tasks that new tasks will need or belong to."""
     new = [task for o in operations if isinstance(o, CreateTasks) for task in o.tasks]
     related = {need for task in new for need in task.needs}
     return related | {task.parent_id for task in new if task.parent_id is not None}
@@ -117,7 +117,7 @@ def _needs_and_parents(operations: Sequence[Operation]) -> set[str]:
 def _runs_of_schedules(
     work: UnitOfWork, operations: Sequence[Operation], schedules: list[str]
 ) -> set[str]:
-    """The runs that schedules go with: who ends a run removes its schedules without waiting."""
+    """The runs that schedules belong to: the end of a run removes its schedules without waiting."""
     wanted = {o.run_id for o in operations if isinstance(o, PutSchedule) and o.run_id is not None}
     return wanted | {row["id"] for row in work.tx.read("schedule_owners", names=schedules)}
 

@@ -1,4 +1,4 @@
-"""Which operations are carried out in what order, and by whom."""
+"""Phases: the operations of each phase of a group, in their order, with their handlers."""
 
 from __future__ import annotations
 
@@ -69,23 +69,24 @@ LIMITS_AT_ONCE = 1_000
 
 
 def advance_and_handle_ends(work: UnitOfWork) -> None:
-    """Let all follow from the group's transitions, and from the ends among them what goes there."""
+    """Advance, remove the schedules of ended runs, and fire the hooks of what ended."""
     advance.advance_and_free_slots(work)
     schedules.tear_down(work)
     hooks.fire(work)
 
 
 def sweep(work: UnitOfWork, _: Sweep) -> None:
+    """Do what time alone causes: tasks become due, limits lift, keys get room."""
     picker.mark_due(work)
     work.change_tasks("lift_limits", count=LIMITS_AT_ONCE)
     usage_limits.notice_lifted_limits(work)
     slots.admit_where_room(work)
-    # Who is held no more may call a workflow, and no claim does that.
+    # A task whose hold was lifted may call a workflow, which is started by advance, not by a claim.
     advance_and_handle_ends(work)
 
 
 def advance_after_each(handle: Callable[[UnitOfWork, Any], TransitionResult]) -> OperationHandler:
-    """Let an operation's consequences stand before the next, as if it had been written alone."""
+    """Make a handler that advances after each operation, as if each had been written alone."""
 
     def derived(work: UnitOfWork, operation: object) -> TransitionResult:
         reply = handle(work, operation)
@@ -95,13 +96,13 @@ def advance_after_each(handle: Callable[[UnitOfWork, Any], TransitionResult]) ->
     return one_by_one(derived)
 
 
-# What stands around the work: schedules, workflows, hooks, workers, tokens.
+# Schedules, workflow versions, hooks, workers, tokens and browser sessions.
 SURROUNDINGS: Phase = {
-    # Before any counter is held: who inserts a name may wait for another process.
+    # Before any counter is locked: the insert of a name may wait for another process.
     PutSchedule: schedules.put,
     AddWorkflow: add_workflows,
     SteerSchedule: one_by_one(schedules.steer),
-    # Before any counter is locked: hooks come between tasks and counters in every process.
+    # Before any counter is locked: every process locks hooks after tasks and before counters.
     RegisterHooks: hooks.register,
     RemoveHook: one_by_one(hooks.remove),
     WorkerOperation: workers.carry_out,

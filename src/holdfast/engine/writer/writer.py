@@ -1,4 +1,4 @@
-"""The one writer: a group of operations becomes one transaction of set-based statements."""
+"""The one writer: each group of operations becomes one transaction of set-based statements."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ from holdfast.ids import Ids
 from holdfast.store.database import Transaction
 from holdfast.store.sql_text.macros import Dialect
 
-# Beside anything else it is not known, when reports are written, who is to be started first.
+# Only a group of these kinds starts tasks directly: any other operation could make a task ready
+# that has to be started first.
 DIRECT_START_KINDS = frozenset({Complete, Pull})
-# How often others are told, in seconds, of what this process makes ready and takes at once.
+# The seconds between hints to other processes about tasks that this process took at once.
 HINT_INTERVAL = 0.05
 
 
 class Writer:
-    """Order matters: reports, control, what follows from them, new work, hooks, and claims last."""
+    """Carries out the phases of each group; their order decides what each can rely on."""
 
     def __init__(  # noqa: PLR0913 - what all groups have in common
         self,
@@ -53,9 +54,10 @@ class Writer:
         self._bounds = bounds
         self._workflow_cache = WorkflowCache()
         self._run_cache = RunCache()
-        # Keys with more to park than one group does.
+        # Keys under which more tasks are to be withdrawn than one group withdraws.
         self._keys_to_withdraw: set[str] = set()
-        # Whether tasks may be parked, as far as this process can tell: others' are the sweep's.
+        # Whether this process may have withdrawn tasks; tasks that others withdrew are readmitted
+        # by the sweep.
         self._may_have_withdrawn_tasks = True
         self._hinted_at = -inf
         self._owes_hint = False
@@ -63,6 +65,7 @@ class Writer:
         self.hand_over: HandOver = []
 
     def apply(self, tx: Transaction, operations: Sequence[Operation]) -> list[object]:
+        """Carry out the operations of a group in a transaction; returns a reply for each."""
         work = UnitOfWork(
             tx=tx,
             secret=self._secret,
@@ -87,7 +90,7 @@ class Writer:
         batch.carry_out(work, phases.NEW_WORK)
         phases.advance_and_handle_ends(work)
         batch.carry_out(work, phases.LEASES_REMOVAL_SWEEP)
-        # What is steered may have been parked while something else held it, where none was seen.
+        # A controlled task may have been withdrawn by another process while it was held.
         steered = batch.has_any_of(ControlledTask, ControlledRun)
         readmits = self._may_have_withdrawn_tasks or steered or work.may_readmit_tasks
         self._may_have_withdrawn_tasks = readmits and slots.readmit_tasks(work)
@@ -102,21 +105,21 @@ class Writer:
         usage_limits.write_limits(work)
         batch.carry_out(work, phases.LIMIT_LIFTS)
         work.settle()
-        # Last of all that another process may be waited for: nothing is locked after it.
+        # The last statement that may wait for another process: nothing is locked after it.
         picker.keep_claim_requests(work)
         self._send_hint_if_needed(work, swept=batch.has_any_of(Sweep))
         self.last_work = work
         return batch.replies
 
     def note_commit(self, work: UnitOfWork) -> None:
-        """Remember whether others were told of a group, or are to be told later."""
+        """Note whether a committed group sent a hint to other processes, or owes them one."""
         if work.notified:
             self._hinted_at, self._owes_hint = self._ids.clock.monotonic(), False
         elif self._dialect == "postgresql":
             self._owes_hint |= work.wakes
 
     def seconds_to_owed_hint(self) -> float:
-        """In how many seconds others are to hear of what they were not told at once."""
+        """The seconds until other processes must be sent a hint; infinite if none is owed."""
         return self._seconds_to_next_hint() if self._owes_hint else inf
 
     def _send_hint_if_needed(self, work: UnitOfWork, *, swept: bool) -> None:
@@ -125,10 +128,10 @@ class Writer:
             work.notified = True
 
     def _needs_hint(self, work: UnitOfWork, *, swept: bool) -> bool:
-        """Whether other processes are to hear of a group: each hint wakes every one of them.
+        """Whether other processes must hear of a group now; each hint wakes all of them.
 
-        What was ready and is taken is nothing to them, but for those who show how things go on or
-        wait for a step: they hear of it a little later, with the next hint or a sweep.
+        Tasks that became ready and were claimed in the group concern only processes that show
+        progress or wait for a step: these hear of them a little later, by the next hint or sweep.
         """
         if work.notify or work.maybe_ready or work.ready:
             return True
