@@ -1,7 +1,4 @@
-"""Puts the engine together: one store, one writer, the loops beside it, and the desks.
-
-Those who want to hear what a commit of this process did.
-"""
+"""The engine: one store, one writer, the loops beside it, the facades, and the commit listeners."""
 
 from __future__ import annotations
 
@@ -61,11 +58,13 @@ log = logging.getLogger("holdfast.engine")
 
 
 class Listeners(Generic[T]):
+    """Callbacks that are told what a commit of this process did."""
+
     def __init__(self) -> None:
         self._listeners: tuple[Listener[T], ...] = ()
 
     def add(self, listener: Listener[T]) -> Callable[[], None]:
-        """Tell one more from now on; returns the way out."""
+        """Tell one more listener from now on; returns a function that removes it."""
         self._listeners = (*self._listeners, listener)
 
         def remove() -> None:
@@ -77,7 +76,7 @@ class Listeners(Generic[T]):
         if not news:
             return
         for listener in self._listeners:
-            # One that fails must not keep the news from the others.
+            # The other listeners are told even if one fails.
             try:
                 listener(news)
             except Exception:
@@ -110,7 +109,7 @@ class Engine:
         try:
             self.database.upgrade()
             secret = self.database.view(lambda tx: tx.read("store_secret"))[0]["value"]
-            # Which store this is, for whoever may see things of several.
+            # The identity of the store, for programs that use several stores.
             self.store = digest("store", secret)
             self.notifier = open_notifier(url, self.database, **ports)
         except BaseException:
@@ -178,7 +177,7 @@ class Engine:
         )
 
     def start(self) -> Engine:
-        """Start the writer and the loops; a simulator calls their steps itself instead."""
+        """Start the writer and the loops; simulations do not start them, and call their steps."""
         shorten_switch_interval()
         try:
             self.commits.start()
@@ -200,15 +199,15 @@ class Engine:
         self.database.close()
 
     def join(self, connection: object) -> JoinedTransaction:
-        """What can be asked inside a transaction that is under way on a connection."""
+        """The facades inside a transaction that is under way on a connection."""
         return join_transaction(self._context, connection)
 
     def join_group(self, connection: object) -> AbstractContextManager[JoinedTransaction]:
-        """The same, for what is written there at once when the block ends: submit it, and wait."""
+        """The same for a block: its operations are submitted, and written together when it ends."""
         return join_group(self._context, connection)
 
     def rehearse(self, work: Callable[[DryRun], T]) -> T:
-        """What `work` gives, which asks for things that are undone before anybody hears of them."""
+        """Return what `work` returns; its operations are rolled back, and nobody hears of them."""
         return rehearse(self._context, self._new_writer, work)
 
     @contextmanager
@@ -219,18 +218,18 @@ class Engine:
         self.notifier.notify()
 
     def on_hint(self, callback: Callable[[], None], *, served: bool = True) -> Callable[[], None]:
-        """Call back whenever something may have become ready or ended; returns the way out.
+        """Call back when something may have become ready or ended; returns a function to stop it.
 
-        A taker of this process need not hear again of what it was `served`.
+        With `served` false, commits after which the standing claims were served are left out.
         """
         return self.notifier.subscribe(callback, served=served)
 
     def on_gone(self, callback: Callable[[StoreGone], None]) -> Callable[[], None]:
-        """Call back once when the store's file is gone, and what it held saved."""
+        """Call back once when the file of the store is gone and its contents have been saved."""
         return self.database.on_gone(callback)
 
     def on_commit(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call back after each commit of this process, whatever it did; returns the way out."""
+        """Call back after each commit of this process; returns a function that stops it."""
         return self._commit_listeners.add(lambda _: callback())
 
     def on_end(self, callback: Callable[[Sequence[str]], None]) -> Callable[[], None]:
@@ -275,7 +274,7 @@ class Engine:
         return examine_store(self.database)
 
     def now(self) -> int:
-        """The time that decides: the database's, in microseconds."""
+        """The time of the database in microseconds, which decides what is due."""
         return self._context.now()
 
     def _on_commit(self, _: Sequence[object]) -> None:

@@ -1,4 +1,4 @@
-"""Runs: start them, steer them, look at them."""
+"""Runs: the facade that starts, controls and reads them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ OVERDUE_AT_ONCE = 100
 
 
 class Runs:
-    """What can be asked of runs; each operation answers whether it happened and, if not, why."""
+    """Operations on runs; each result says whether it happened and, if not, why."""
 
     def __init__(self, context: EngineContext) -> None:
         self._context = context
@@ -66,7 +66,7 @@ class Runs:
         actor: str = USER,
         connection: object = None,
     ) -> Future[T]:
-        """The same, for whoever makes something else of the answer."""
+        """Start a run; the result of the future is what `read` makes of the reply."""
         start_trace = StartTrace()
         run = start_trace.add_trace(run)
         start = validation.new_run(
@@ -81,7 +81,7 @@ class Runs:
         return self._context.submit(start, connection, read=read_and_record)
 
     def _check_called(self, workflow: Workflow) -> None:
-        """Refuse what would fail later: a step that calls what the store does not know."""
+        """Refuse a run of which a step calls a workflow that the store does not know."""
         known = {each[0] for each in workflow.definitions}
         for name in sorted(workflow.called_by_name):
             if name not in known and not self._context.view(partial(_newest_version, name=name)):
@@ -117,14 +117,14 @@ class Runs:
 
     @operation
     def hold(self, run_id: AnyId, reason: str, *, actor: str = USER) -> Future[TransitionResult]:
-        """Stop a run for a reason of its own."""
+        """Put a hold with a reason on a run."""
         return self._context.submit(
             HoldRun(**_run_and_actor(run_id, actor), reason=validation.run_hold(reason))
         )
 
     @operation
     def unhold(self, run_id: AnyId, reason: str, *, actor: str = USER) -> Future[TransitionResult]:
-        """Remove one reason that stopped a run."""
+        """Remove the hold with one reason from a run."""
         return self._context.submit(
             UnholdRun(**_run_and_actor(run_id, actor), reason=validation.run_hold(reason))
         )
@@ -133,7 +133,7 @@ class Runs:
     def retry(
         self, run_id: AnyId, *, step: str | None = None, actor: str = USER
     ) -> Future[TransitionResult]:
-        """Try again what failed or was cancelled; with `step`, that step and all that needs it.
+        """Try again the tasks that failed or were cancelled; with `step`, it and all that needs it.
 
         A step in a loop is named with its item: `build.2.implement`; `build.2` is the item.
         """
@@ -176,7 +176,7 @@ class Runs:
 
     @reading
     def outputs(self, run_id: AnyId) -> dict[str, Any]:
-        """What the last steps of a run gave, by step: those that no other step needs."""
+        """The outputs of the last steps of a run, by step: those that no other step needs."""
         rows = self._rows_of_run("run_outputs", run_id)
         return {row["step"]: read_value(row["output"]) for row in rows}
 

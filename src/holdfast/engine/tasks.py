@@ -1,4 +1,4 @@
-"""Tasks: create them, steer them, look at them."""
+"""Tasks: the facade that creates, controls and reads them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 
 class Tasks:
-    """What can be asked of tasks; each operation answers whether it happened and, if not, why."""
+    """Operations on tasks; each result says whether it happened and, if not, why."""
 
     def __init__(self, context: EngineContext) -> None:
         self._context = context
@@ -184,10 +184,10 @@ class Tasks:
 
     @operation
     def advance(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
-        """Derive from the children of a plan whether it has ended, and wake who waits for them.
+        """Derive from the children of a plan whether it has ended, and wake what waits for them.
 
-        Who waits for a signal that is there is woken too, and who was left to need what counts no
-        more needs what begins again in its place. As often as anyone likes.
+        Tasks that wait for a signal that is there are woken too. Needs on superseded tasks move to
+        the tasks that replaced them. Repeated calls change nothing more.
         """
         return self._context.submit(AdvancePlan(**_task_and_actor(task_id, actor)))
 
@@ -228,7 +228,7 @@ class Tasks:
 
     @operation
     def lift_limit(self, agent: str, *, actor: str = USER) -> Future[Page[TransitionResult]]:
-        """Have an agent be at no usage limit any more; answers for it, and each task it held."""
+        """Lift the usage limit of an agent; results for the limit and for each task it held."""
         named = clean_name("agent", agent)
         rows = self._context.view(lambda tx: tx.read("limited_tasks", agent=named))
         held = [UnholdTask(task_id=row["id"], actor=actor, reason=Hold.LIMIT) for row in rows]
@@ -267,8 +267,8 @@ class Tasks:
     ) -> Future[TransitionResult]:
         """Change fields of a task that is idle or queued, for its next attempt.
 
-        What it remembers of the attempts before that stays: effects, sleeps and waits. With an
-        `expected_version` only at that; what is refused for it is told of in the run.
+        What the task remembers of earlier attempts stays: effects, sleeps and waits. With an
+        `expected_version` the edit is made only at that version; a refusal is noted in the run.
         """
         limit = self._context.settings.max_payload
         chosen = validation.edits(changes, max_payload=limit, now=self._context.now)
@@ -282,16 +282,16 @@ class Tasks:
 
     @reading
     def wanted(self, *, after: str = "", count: int = WANTED_AT_ONCE) -> Wanted:
-        """The functions that the next so many tasks on hold `version` wait for."""
+        """The functions for which the next `count` tasks on hold `version` wait."""
         return self._context.view(lambda tx: read_wanted(tx, after=after, count=count))
 
     @operation
     def unhold_known(
         self, wanted: Wanted, lifter: Lifter, is_known: Callable[[str], bool], *, most: int
     ) -> Future[Page[TransitionResult]]:
-        """Lift `version` from tasks of a page that a worker has the functions of and serves.
+        """Lift `version` from tasks of a page whose functions a worker has and serves.
 
-        Those that come first in line, and at most so many.
+        The first tasks of the queue are lifted, at most `most`.
         """
         asked = {
             "after": wanted.after,
@@ -311,9 +311,9 @@ class Tasks:
 
     @reading
     def lifted(self, seen: Sequence[tuple[str, int]]) -> Page[str]:
-        """Of tasks at some versions of theirs, those freed of the hold `version` for anybody since.
+        """The tasks, seen at some versions, whose hold `version` was lifted since for every worker.
 
-        What a worker lifts is for that worker, as long as it lives.
+        A hold that a worker lifts is lifted for that worker only, as long as it lives.
         """
         rows = self._context.view(lambda tx: tx.read("lifted_since", rows=seen))
         return [row["id"] for row in rows]

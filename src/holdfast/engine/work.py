@@ -1,6 +1,6 @@
-"""The worker's protocol: claim, renew, report; every write carries the attempt's token.
+"""Work: the worker's protocol of claims, renewals and reports, each with its attempt's token.
 
-Attempts whose lease has run out: their tasks are taken back, each by itself.
+Recovery takes back expired attempts here too.
 """
 
 from __future__ import annotations
@@ -39,18 +39,19 @@ from holdfast.store.database import Row
 from holdfast.store.group_commit.entries import Entry
 
 EXPIRED_AT_ONCE = 1_000
+MAX_CLAIM = 1_000
 
+# A task and the number of its attempt.
 ExpiredAttempt = tuple[str, int]
 
 
 def recover_expired_attempts(
     context: EngineContext, under_way: Collection[ExpiredAttempt]
 ) -> dict[ExpiredAttempt, Future[TransitionResult]]:
-    """Ask for each expired attempt (task and number) but for those that are under way.
+    """Submit a report for each expired attempt, except for those whose report is under way.
 
-    So it is for one whose lease was taken before the clock was set back: that is shortened.
-
-    The row of one may be locked for long: the others do not wait for it.
+    An attempt whose lease was taken before the clock was set back counts too: its lease is
+    shortened. Each report is an operation by itself, because the row of one may be locked for long.
     """
     count = EXPIRED_AT_ONCE + len(under_way)
     rows = context.view(
@@ -61,11 +62,8 @@ def recover_expired_attempts(
     return dict(zip(expired, context.submit_many(lost), strict=True))
 
 
-MAX_CLAIM = 1_000
-
-
 class Work(EffectOperations):
-    """What a worker asks and tells; every report carries the token of its attempt."""
+    """Claims and reports of workers; every report carries the token of its attempt."""
 
     def __init__(self, context: EngineContext) -> None:
         self._context = context
@@ -85,10 +83,10 @@ class Work(EffectOperations):
         bare: bool = True,
         request: str | None = None,
     ) -> Future[list[Assignment]]:
-        """Lease up to `count` ready tasks for a worker; none is an answer too.
+        """Lease up to `count` ready tasks for a worker; the list may be empty.
 
-        Left to others are tasks named as `passing`, and without `bare` those that name no function
-        and the steps that their workflow file gives no program.
+        Tasks named in `passing` are left to other workers, and without `bare` also tasks that name
+        no function and steps whose workflow file names no program.
         The same `request` again gives the same tasks, as far as they are still held.
         """
         return self._context.submit(
@@ -109,12 +107,12 @@ class Work(EffectOperations):
         )
 
     def add_standing_claim(self, standing_claim: StandingClaim) -> Callable[[], None]:
-        """Hand work over as soon as it is ready, in the same commit; returns the way out."""
+        """Hand over tasks in the commit that makes them ready; returns a function that ends it."""
         return self._context.standing_claims.add(standing_claim)
 
     @operation
     def pull(self, standing_claim: StandingClaim) -> Future[None]:
-        """Look for work for a taker that other processes may have made ready."""
+        """Serve a standing claim with tasks that other processes may have made ready."""
         standing_claim.may_have_more = True
         return self._context.submit(Pull(standing_claim=standing_claim))
 
@@ -128,7 +126,7 @@ class Work(EffectOperations):
         passing: Callable[[], tuple[str, ...]],
         deliver: Callable[[Claimed], None],
     ) -> StandingClaim:
-        """A standing claim, to `take` with."""
+        """A standing claim, for `add_standing_claim`."""
         return StandingClaim(
             worker=clean_name("worker", worker),
             agents=validation.agents(agents),
@@ -157,7 +155,7 @@ class Work(EffectOperations):
         lease: float | None = None,
         request: str | None = None,
     ) -> Future[list[Assignment]]:
-        """Lease one named task, out of turn or still idle, if nothing else stands in its way."""
+        """Lease one named task, also before others or while idle, if nothing else prevents it."""
         return self._context.submit(
             ClaimById(
                 task_id=validation.task_id(task_id),
@@ -174,7 +172,7 @@ class Work(EffectOperations):
     def first_to_run_now(
         self, agents: Sequence[str], tags: Sequence[str] = (), *, bare: bool = True
     ) -> str | None:
-        """The id of the first ready task that somebody wants to run now; claim it by that."""
+        """The id of the first ready task that somebody put first; claim it by this id."""
         served, offered = validation.agents(agents), validation.tags(tags)
         return self._context.view(
             lambda tx: picker.first_to_run_now(tx, served, offered, bare=bare)
@@ -183,9 +181,9 @@ class Work(EffectOperations):
     @claim.undone_by
     @claim_by_id.undone_by
     def give_back(self, assignments: list[Assignment]) -> None:
-        """Release what nobody will hear of; it does not wait."""
+        """Release claimed tasks whose claimer is gone, without waiting."""
         for each in assignments:
-            # An engine that closes takes nothing back: the lease runs out.
+            # While the engine closes, nothing is released: the leases run out.
             with suppress(ShuttingDown):
                 self.release.submit(each.task_id, each.token)
 
@@ -193,14 +191,14 @@ class Work(EffectOperations):
     def renew(
         self, renewals: Sequence[Renewal], *, lease: float | None = None
     ) -> Future[list[TransitionResult]]:
-        """Keep leases; an answer that is not ok says to stop that attempt."""
+        """Renew leases; a result that is not ok says that the attempt must stop."""
         given = validation.renewals(renewals)
         return self._context.submit_all([*map(self._renewal(lease), given)])
 
     def renew_each(
         self, renewals: Sequence[Renewal], *, lease: float | None = None
     ) -> list[Future[TransitionResult]]:
-        """Keep leases, and hear of each by itself: one may be malformed, or its row locked."""
+        """Renew leases, with a future for each: one may be malformed, or its row locked."""
         return submit_each(renewals, self._renewal(lease), self._context.submit_many)
 
     def _renewal(self, lease: float | None) -> Callable[[Renewal], Renew]:
@@ -223,7 +221,7 @@ class Work(EffectOperations):
 
     @operation
     def complete_many(self, results: Sequence[Completion]) -> Future[list[TransitionResult]]:
-        """Report several results together; each has an answer of its own."""
+        """Report several results together; each has its own result."""
         reports = [
             self.reports.complete(
                 self._held(each.task_id, each.token), each.output, usage=each.usage
@@ -260,7 +258,7 @@ class Work(EffectOperations):
     def reach_limit(
         self, task_id: str, token: str, until: Moment, *, usage: object = None
     ) -> Future[TransitionResult]:
-        """Give a task back, and hold all in line for its agent until a usage limit lifts."""
+        """Give a task back, and hold the tasks of its agent until a usage limit lifts."""
         held = self._held(task_id, token)
         return self._context.submit(self.reports.reach_limit(held, until, usage))
 
@@ -286,17 +284,17 @@ class Work(EffectOperations):
         *,
         notes: Sequence[tuple[str, object]] = (),
     ) -> Future[TransitionResult]:
-        """Give a task back until a wait is over, and remember notes with it; it costs nothing."""
+        """Give a task back until a wait is over, and remember notes; it costs no attempt."""
         held = self._held(task_id, token)
         return self._context.submit(self.reports.suspend(held, wait, notes=notes))
 
     def tell(
         self, report: Entry[Operation], entered: Callable[[], None], *, here: bool = False
     ) -> None:
-        """Have a report written; the writer tells its entry the answer or the error.
+        """Enter a report into the queue; the writer gives its entry the reply or the error.
 
-        `entered` is called as soon as whatever is claimed comes after it; and it may be written
-        `here`, by this thread, where nobody else is writing.
+        `entered` is called when the report is in the queue, so that later claims come after it.
+        With `here` this thread may write the report itself, if nobody else is writing.
         """
         self._context.commits.enter(report, entered, here=here)
 
@@ -304,7 +302,7 @@ class Work(EffectOperations):
     def take_signal(
         self, task_id: str, token: str, target: str, signal: str, *, name: str
     ) -> Future[EffectRecord]:
-        """Take the oldest signal nobody has taken, and remember it under a name, once."""
+        """Take the oldest signal that nobody has taken, and remember it once under a name."""
         return self._context.submit(
             TakeSignal(
                 **self._held(task_id, token),
@@ -339,7 +337,7 @@ class Work(EffectOperations):
 
     @reading
     def children(self, task_id: str, ids: Sequence[str]) -> list[Child]:
-        """How some children of a task stand, in the order asked for."""
+        """The status of some children of a task, in the order of `ids`."""
         identifier = validation.task_id(task_id)
         rows = self._context.view(lambda tx: tx.read("children_by_id", task_id=identifier, ids=ids))
         found = {row["id"]: read_child(row) for row in rows}
@@ -350,7 +348,7 @@ class Work(EffectOperations):
 
     @reading
     def needed_around(self, task_id: str) -> dict[str, Any]:
-        """What the steps gave, by name, that the loops around a task need."""
+        """The outputs, by step, of the steps that the loops around a task need."""
         identifier = validation.task_id(task_id)
         rows = self._context.view(lambda tx: tx.read("needed_around", task_id=identifier))
         return read_given(rows)
@@ -376,19 +374,19 @@ class Work(EffectOperations):
 
     @reading
     def attempts_over(self, attempts: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
-        """Which of some attempts (task and number) are over, whoever ended them."""
+        """Those of some attempts (task and number) that are over, in whatever process."""
         rows = list(attempts)
         over = self._context.view(lambda tx: tx.read("attempts_over", rows=rows))
         return {(row["task_id"], row["attempt"]) for row in over}
 
     @reading
     def guard(self, task_id: str, token: str) -> TransitionResult:
-        """Ask, before a side effect, whether this attempt may still act."""
+        """Check, before a side effect, whether this attempt may still act."""
         return answer_guard(*self._record(task_id, token))
 
     @reading
     def check_write(self, task_id: str, token: str) -> TransitionResult:
-        """Ask, before something of this attempt is kept beside the store, whether it may be."""
+        """Check, before a file of this attempt is kept beside the store, whether it may be kept."""
         return answer_write(*self._record(task_id, token))
 
     def _record(self, task_id: str, token: str) -> tuple[Report, Row]:
@@ -402,6 +400,6 @@ class Work(EffectOperations):
         return gather_futures(list(recover_expired_attempts(self._context, ()).values()))
 
     def lease(self, seconds: float | None) -> int:
-        """How long a lease is, in microseconds; the usual one unless said."""
+        """The length of a lease in microseconds; without `seconds`, that of the settings."""
         chosen = self._context.settings.lease if seconds is None else seconds
         return positive_microseconds("lease", chosen)

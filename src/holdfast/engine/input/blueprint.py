@@ -1,4 +1,4 @@
-"""The tasks that stand for the steps of a run, or for the steps of one item of a loop."""
+"""Blueprints: steps of a workflow become tasks of a run, or of one item of a loop."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ KEPT_ROW_TEMPLATES = 20
 
 @dataclass(frozen=True, kw_only=True)
 class TaskContainer:
-    """Where new tasks belong: a run, and the item of a loop they are the body of."""
+    """The run, and the item of a loop, that new tasks belong to."""
 
     run_id: str
     priority: int
     parent_id: str | None = None
     parent_epoch: int | None = None
     item: int | None = None
-    # What texts can name before any of these tasks is done; asked where there are such texts.
+    # Makes the values that texts can name before a task is done; called only if there are texts.
     variables: Callable[[], Variables] = dict
 
 
@@ -49,12 +49,12 @@ def make_task_rows(
 
 
 def make_run_rows(steps: tuple[Step, ...], container: TaskContainer, ids: Ids) -> Sequence[TaskRow]:
-    """The tasks of a new run, drawn when they are inserted where nothing of them is told by it."""
+    """The tasks of a new run; without texts to render they are made only when they are inserted."""
     return _blueprint(steps).make_run_rows(container, ids.tasks(len(steps)))
 
 
 class Blueprint:
-    """What the tasks of one body have in common, whatever run or item they are made for."""
+    """What the tasks of the same steps have in common in every run or item."""
 
     def __init__(self, steps: tuple[Step, ...]) -> None:
         self.steps = steps
@@ -66,7 +66,7 @@ class Blueprint:
         self._values = [_values_of_step(step, gives=step.id in giving) for step in steps]
         self._groups = [step.kind is TaskKind.GROUP for step in steps]
         self._has_texts_to_render = any(_has_texts_to_render(step) for step in steps)
-        # By the priorities of runs, which are few.
+        # By priority, because runs have few different priorities.
         self._row_templates: dict[int, RowTemplate] = {}
 
     def make_run_rows(self, container: TaskContainer, ids: Sequence[str]) -> Sequence[TaskRow]:
@@ -122,7 +122,10 @@ _blueprints: dict[int, Blueprint] = {}
 
 
 def _blueprint(steps: tuple[Step, ...]) -> Blueprint:
-    """By identity, for to hash a graph takes longer than to draw it; it keeps the steps alive."""
+    """The blueprint of steps, by identity: a hash of the graph takes longer than new rows.
+
+    The blueprint keeps its steps alive, so that the identity stays theirs.
+    """
     found = _blueprints.get(id(steps))
     if found is None:
         if len(_blueprints) >= KEPT_BLUEPRINTS:
@@ -132,14 +135,14 @@ def _blueprint(steps: tuple[Step, ...]) -> Blueprint:
 
 
 def _has_texts_to_render(step: Step) -> bool:
-    """Whether what people read of it, or what it is counted by, is made from its run."""
+    """Whether the title or the concurrency key of a step is rendered from values of its run."""
     if step.work is None:
         return False
     return bool(step.title or step.approval or step.concurrency)
 
 
 def _render_texts(step: Step, variables: Variables) -> dict[str, Any]:
-    """Its title and key as far as they are known; what is not is looked at before it starts."""
+    """The title and key of a step as far as known; the rest is rendered before it starts."""
     told: dict[str, Any] = {}
     with suppress(Unresolved):
         if step.concurrency is not None:
@@ -176,7 +179,7 @@ def _values_of_step(step: Step, *, gives: bool) -> dict[str, Any]:
 def encode_limits(
     retry: RetryPolicy, timeout: float | None, concurrency: Concurrency | None
 ) -> dict[str, Any]:
-    """Budgets, time and concurrency in the terms of the store."""
+    """Retries, timeout and concurrency as columns of the store."""
     return _encode_retry(retry) | {
         "timeout": None if timeout is None else positive_microseconds("timeout", timeout),
         "concurrency_key": None if concurrency is None else TASK_PREFIX + concurrency.key,

@@ -1,7 +1,4 @@
-"""Calls of functions: tasks of which each has many like it, created with as little as can be.
-
-Tasks that are asked for again and again: what all of them have in common is checked once.
-"""
+"""Task templates: tasks that are created again and again; what they share is checked once."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ from holdfast.model.trace import Trace
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSource:
-    """What a task takes from where it is asked for: its id, the limit of its payload, the time."""
+    """What a new task takes from its store: an id, the limit of its payload, and the time."""
 
     ids: TaskIdSource
     max_payload: int
@@ -36,7 +33,7 @@ class TaskSource:
 
 
 class TaskTemplate:
-    """Tasks that differ in their payloads and keys, and in the traces they are asked for in."""
+    """Tasks that differ only in payload, key and trace."""
 
     def __init__(self, task: NewTask) -> None:
         self.task = task
@@ -48,7 +45,7 @@ class TaskTemplate:
         key: str | None = None,
         trace: Trace | None = None,
     ) -> TaskRow:
-        """One of them; what is wrong with it is said as of a task that is asked for alone."""
+        """One task of the template; a mistake is reported as for a task that is created alone."""
         if self._shared is None:
             task = replace(self.task, payload=payload, key=key, trace=trace)
             return validation.new_task(
@@ -58,15 +55,15 @@ class TaskTemplate:
         text = encode_json("payload", payload, limit=source.max_payload)
         keyed = {}
         if key is not None:
-            # A key is for this body alone.
+            # A key may be used again only with the same body.
             keyed = {"key": validation.caller_key(key), "body_digest": digest(text, *besides)}
         own = {"id": source.ids.task(), "payload": text, "trace": trace}
         return make_record(TaskRow, {**values, **own, **keyed})
 
     @cached_property
     def _shared(self) -> tuple[dict[str, Any], tuple[str, ...]] | None:
-        """What they share, and that in the words that a key stands for; None where they do not."""
-        # When one is due may be counted from when it is asked for.
+        """The shared fields, and the shared parts of the body; None if the tasks share none."""
+        # The time at which a task is due may be counted from its creation.
         if self.task.scheduled_for is not None:
             return None
         try:
@@ -80,7 +77,7 @@ T = TypeVar("T")
 
 
 class TemplatedCreation:
-    """Creates what is prepared, for whoever makes something else of the answer."""
+    """Creates tasks of templates; the caller says what is made of the reply."""
 
     def __init__(self, context: EngineContext) -> None:
         self._context = context

@@ -1,4 +1,4 @@
-"""What is started inside a span goes on in its trace, and its start is a span there."""
+"""Starts in traces: what is started inside a span goes on in its trace, and is a span there."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from holdfast.tracing import Span, SpanIdentity, find_tracer
 N = TypeVar("N", NewRun, NewTask)
 R = TypeVar("R", bound=CreateResult | list[CreateResult])
 T = TypeVar("T")
-# Spans are of the clocks of the machines that send them.
+# Spans have the time of the machine that sends them, not of the database.
 CLOCK = SystemClock()
 
 
 class StartTrace:
-    """One call that starts runs or tasks: from before it is sent until its answer is read."""
+    """One call that starts runs or tasks, from before it is submitted until its reply is read."""
 
     def __init__(self) -> None:
         self._tracer = find_tracer()
@@ -28,20 +28,20 @@ class StartTrace:
         self._began = 0 if self._tracer is None else CLOCK.now()
 
     def add_trace(self, new: N) -> N:
-        """The same, in the trace that it is asked for in."""
+        """The same new run or task in the trace of the current span, unless it names a trace."""
         if self._above is None or new.trace is not None:
             return new
         return replace(new, trace=self.trace)
 
     @property
     def trace(self) -> Trace | None:
-        """The trace that it is asked for in."""
+        """The trace of the span in which the call was made."""
         return None if self._above is None else Trace(trace_id=self._above.trace_id)
 
     def record_when_read(
         self, read: Callable[[R], T], name: str, trace: Trace | None
     ) -> Callable[[R], T]:
-        """The same as `read`, which has it be known that something was started."""
+        """A function like `read` that also records the start as a span."""
         if self._tracer is None:
             return read
 
@@ -52,7 +52,7 @@ class StartTrace:
         return told
 
     def record_start(self, created: CreateResult, name: str, trace: Trace | None) -> None:
-        """Have it be known that something was started by this call."""
+        """Record as a span that this call started a run or task."""
         if self._tracer is None or not created.created:
             return
         given = derive_trace_id(created.id) if trace is None else trace.trace_id

@@ -1,4 +1,4 @@
-"""The edge of the engine: what callers pass is checked here, whole, before anything is written."""
+"""Validation: what callers pass is checked completely before anything is written."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from holdfast.model.workflow.template import Variables
 from holdfast.settings import MEBIBYTE
 
 MAX_TITLE = 500
-# How events call the worker that has done something for itself.
+# How the actor of an event begins when a worker acted by itself.
 WORKER_PREFIX = "worker:"
 MAX_BATCH = 10_000
 MAX_BATCH_BYTES = 64 * MEBIBYTE
@@ -47,7 +47,7 @@ number = pages.number
 
 
 def target(value: object) -> str:
-    """What a signal is for: a run, or a task without one."""
+    """The id of the run, or of the task without a run, that a signal is for."""
     text = clean_text("target", id_of(value))
     return task_id(text, "target") if text.startswith("t_") else run_id(text, "target")
 
@@ -91,7 +91,7 @@ def hold(value: object) -> Hold:
 
 
 def actor(value: object, field: str = "actor") -> str:
-    """Who asks, by a name that is no worker's: what a worker lifts is left to that worker."""
+    """The name of an actor; names of workers are refused: a worker lifts holds for itself."""
     name = clean_name(field, value)
     if name.startswith(WORKER_PREFIX):
         reason = (
@@ -133,7 +133,7 @@ def new_task(
 
 
 def shared_fields(task: NewTask) -> dict[str, Any]:
-    """What tasks have in common that differ in id, payload and key, in the terms of the store."""
+    """The columns that tasks have in common which differ only in id, payload, key and trace."""
     instance("task", task, NewTask)
     return {**TASK_DEFAULTS, "parent_id": _parent(task), **_described_fields(task)}
 
@@ -165,7 +165,7 @@ def _queued(task: NewTask) -> bool:
 
 
 def caller_key(value: object) -> str:
-    """A key of the caller's own: none that could stand in for what a hook or a tick makes."""
+    """A key of the caller; the prefixes of keys that hooks and ticks make are refused."""
     key = clean_key("key", value)
     for prefix, maker in ((HOOK_PREFIX, "hooks"), (SCHEDULE_PREFIX, "schedules")):
         if key.startswith(prefix):
@@ -175,7 +175,7 @@ def caller_key(value: object) -> str:
 
 
 def refuse_inherited_fields(row: TaskRow) -> None:
-    """Refuse, of what a running task makes, what it has from that one."""
+    """Refuse fields that a child gets from the running task that makes it."""
     for field, given in (("needs", row.needs), ("parent", row.parent_id), ("key", row.key)):
         if given:
             reason = "a child has none of its own: it belongs to the task that makes it, once under"
@@ -183,7 +183,7 @@ def refuse_inherited_fields(row: TaskRow) -> None:
 
 
 def bounded_batch(rows: Iterable[TaskRow]) -> tuple[TaskRow, ...]:
-    """The tasks of one commit, which is all or nothing: refused when they are too much for one."""
+    """The tasks of one commit, all or none; refused if they are too large for one."""
     kept: list[TaskRow] = []
     size = 0
     for row in rows:
@@ -198,7 +198,7 @@ def bounded_batch(rows: Iterable[TaskRow]) -> tuple[TaskRow, ...]:
 def new_run(
     run: NewRun, ids: Ids, *, max_payload: int, actor_name: str, tick: str | None = None
 ) -> StartRun:
-    """The run as it is asked for; that of a schedule's tick has the key of the tick."""
+    """The operation that starts a run; the run of a tick has the key of the tick."""
     instance("run", run, NewRun)
     workflow = instance("workflow", run.workflow, Workflow)
     filled = fill_input(workflow, run.input)
@@ -224,7 +224,7 @@ def new_run(
             "workflow_version": workflow.version,
             "definition": workflow.definition,
             "key": key,
-            # A key is for this body alone.
+            # A key may be used again only with the same body.
             "body_digest": "" if key is None else _run_body_digest(run, given, priority),
             "input": given,
             "priority": priority,
@@ -259,7 +259,7 @@ def _run_limits(run: NewRun) -> RunLimits:
 
 
 def _run_body_digest(run: NewRun, given: str, priority: int) -> str:
-    """The digest of what was asked for; without a deadline of its own, as it always was."""
+    """The digest of a run as submitted; without an own deadline it is that of old versions."""
     own = () if run.deadline is None else (str(run.deadline),)
     return digest(run.workflow.name, given, str(priority), *own)
 
@@ -272,7 +272,7 @@ def _limits(task: NewTask) -> dict[str, Any]:
 
 
 def edits(changes: object, *, max_payload: int, now: Callable[[], int]) -> dict[str, object]:
-    """The fields of an edit in the terms of the store; an unknown one is refused by name."""
+    """The fields of an edit as columns of the store; an unknown field is refused by name."""
     readers: dict[str, Callable[[object], object]] = {
         "title": title,
         "agent": lambda value: clean_name("agent", value),
@@ -296,7 +296,7 @@ def edits(changes: object, *, max_payload: int, now: Callable[[], int]) -> dict[
 
 
 def need_pairs(field: str, graph: object) -> tuple[tuple[str, str], ...]:
-    """Who needs whom, from a mapping of tasks to what each needs."""
+    """Pairs of a task and a need of it, from a mapping of tasks to their needs."""
     if not isinstance(graph, Mapping):
         raise InvalidInput(field, f"must be a mapping, not {type(graph).__name__}")
     return tuple(
@@ -307,12 +307,12 @@ def need_pairs(field: str, graph: object) -> tuple[tuple[str, str], ...]:
 
 
 def body_digest(row: TaskRow, scheduled_for: Moment | None = None) -> str:
-    """The digest of what was asked for, however it was written; "in 2s" is the same each time."""
+    """The digest of a task as submitted; a duration such as "2s" is the same at any time."""
     return digest(row.payload, *body_parts(row, scheduled_for))
 
 
 def body_parts(row: TaskRow, scheduled_for: Moment | None = None) -> tuple[str, str, str]:
-    """What was asked for besides the payload."""
+    """The parts of the body of a task besides the payload, for its digest."""
     waits = is_duration(scheduled_for)
     when = parse_duration("scheduled_for", scheduled_for) if waits else row.scheduled_for
     parts = (row.title, row.step, row.agent, sorted(row.needs), row.parent_id, row.tags)
