@@ -1,4 +1,4 @@
-"""Problems: what is refused over HTTP, as RFC 9457 tells it, each with a code that stays."""
+"""Problems: RFC 9457 replies to refused calls over HTTP; alone here because servers use it too."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-# How every refusal of Holdfast begins.
+# Every `type` of a problem begins with this.
 PROBLEM = "urn:holdfast:problem:"
 
 
 @dataclass(frozen=True, kw_only=True)
 class HttpReply:
-    """What a call is answered: its status, and the JSON that goes with it."""
+    """The status and the JSON body with which a call is answered."""
 
     status: int
     body: Mapping[str, Any]
@@ -25,5 +25,5 @@ class HttpReply:
 
 def problem(status: int, code: str, detail: str, **more: Any) -> HttpReply:
     title = HTTPStatus(status).phrase
-    told = {"type": f"{PROBLEM}{code}", "title": title, "status": status}
-    return HttpReply(status=status, body={**told, "code": code, "detail": detail, **more})
+    named = {"type": f"{PROBLEM}{code}", "title": title, "status": status}
+    return HttpReply(status=status, body={**named, "code": code, "detail": detail, **more})

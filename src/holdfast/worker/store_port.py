@@ -1,4 +1,4 @@
-"""What a worker asks of its store: an engine in this process, or a server elsewhere."""
+"""Store port: what a worker needs of its store, which is an engine here or a server elsewhere."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LiveWorkers = list[LiveWorker]
 
 
 class WorkPort(Protocol):
-    """The worker's protocol."""
+    """Claims, leases, reports and the durable operations of attempts."""
 
     @property
     def reports(self) -> Reports: ...
@@ -85,7 +85,7 @@ class WorkPort(Protocol):
 
 
 class WorkersPort(Protocol):
-    """What a worker says of itself."""
+    """The registration of a worker among those that live."""
 
     @property
     def register(self) -> BoundOperation[..., Row | None]: ...
@@ -100,7 +100,7 @@ class WorkersPort(Protocol):
 
 
 class TasksPort(Protocol):
-    """What a worker does about tasks that it has no function for."""
+    """The hold `version` of tasks that a worker has no function for."""
 
     @property
     def hold(self) -> BoundOperation[..., TransitionResult]: ...
@@ -113,7 +113,7 @@ class TasksPort(Protocol):
 
 
 class LeasesPort(Protocol):
-    """Named leases, for what a step does beside its task."""
+    """The named leases that steps take."""
 
     @property
     def acquire(self) -> BoundOperation[..., NamedLease | None]: ...
@@ -122,13 +122,15 @@ class LeasesPort(Protocol):
 
 
 class StorePort(Protocol):
+    """A store as a worker sees it."""
+
     @property
     def store(self) -> str:
-        """Which store it is."""
+        """The identity of the store."""
 
     @property
     def file(self) -> Path | None:
-        """The file of the store, if it is one that a transaction keeps all others from writing."""
+        """The file of a store in which an open transaction keeps all others from writing."""
 
     @property
     def settings(self) -> Settings: ...

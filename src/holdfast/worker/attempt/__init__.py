@@ -1,1 +1,13 @@
-"""Attempt."""
+"""One attempt of a task, from its assignment to its report.
+
+Imports go down: `execution`, `context`, `durable_flows`, `durable`, then the rest.
+
+- `execution`  an attempt from its assignment to its report, and the entry of that report
+- `attempt_lease`  how long an attempt may act, and sending again while the store is away
+- `attempt_span`  the spans of an attempt and of its task
+- `context`  the context that a running step is given
+- `durable`  the durable operations: effects, sleeps, waits, questions, children, artifacts, leases
+- `durable_flows`  the two ways to run a durable operation: in a thread and in a coroutine
+- `effect_names`  the names under which effects, sleeps and waits are remembered
+- `waits`  the waits for which a function is left, joined into one
+"""

@@ -1,4 +1,4 @@
-"""How long an attempt may act, and how it keeps telling the store of itself until then."""
+"""Attempt leases: how long an attempt may act, and how what it sends is repeated until then."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from holdfast.errors import HoldfastError, StoreUnreachable, UnknownOutcome
 from holdfast.store.group_commit.entries import follow_future
 from holdfast.threads import Flag
 
-# Said again after one of these it counts once: it was not written, or nobody knows whether it was.
+# After these errors an operation was not written, or nobody knows whether it was. An operation that
+# is sent again counts once.
 RESENDABLE_ERRORS = (StoreUnreachable, UnknownOutcome)
 
 T = TypeVar("T")
@@ -25,7 +26,7 @@ class AttemptEnded(HoldfastError):
 
 
 class AttemptLease(Flag):
-    """How long an attempt may act: until it is known to be over, or its lease has run out."""
+    """An attempt may act until this flag is set, or until its deadline has passed."""
 
     __slots__ = ("deadline",)
 
@@ -35,12 +36,12 @@ class AttemptLease(Flag):
 
 
 def send_until_over(send: Callable[[], Future[T]], is_over: Callable[[], bool]) -> Future[T]:
-    """The future of what is sent, and sent again while the store is away, until it is `over`.
+    """Send an operation, and send it again while the store is away, until the attempt is over.
 
-    Nobody is held up: it is sent again by whoever brings the news.
+    No thread waits: the thread that brings the error sends the operation again.
     """
 
-    def hear(reply: Future[T]) -> None:
+    def on_reply(reply: Future[T]) -> None:
         error = reply.exception()
         if not isinstance(error, RESENDABLE_ERRORS):
             settle_future(kept, reply.result)
@@ -50,14 +51,14 @@ def send_until_over(send: Callable[[], Future[T]], is_over: Callable[[], bool]) 
             if kept.set_running_or_notify_cancel():
                 kept.set_exception(ended)
         else:
-            # Where it cannot be sent again, what the store said is the better reason.
+            # If it cannot be sent again, the store's error is the better reason.
             with suppress(Exception):
-                send().add_done_callback(hear)
+                send().add_done_callback(on_reply)
                 log.warning("what a step has done is not written yet; it is sent again: %s", error)
                 return
             settle_future(kept, reply.result)
 
     sent = send()
     kept: Future[T] = follow_future(sent)
-    sent.add_done_callback(hear)
+    sent.add_done_callback(on_reply)
     return kept

@@ -1,4 +1,4 @@
-"""An attempt as a span below its task, and its task, when it is over, as one below its start."""
+"""Attempt spans: an attempt is a span below its task, and an ended task one below its start."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from holdfast.model.trace import derive_span_id, derive_start_span, derive_trace
 from holdfast.tracing import ActiveSpan, Span, SpanIdentity, Tracer, find_tracer
 from holdfast.worker.store_port import StorePort
 
-# Spans are of the clocks of the machines that send them.
+# A span has the time of the machine that sends it, and not that of the store.
 CLOCK = SystemClock()
 
 
 class NoAttemptSpan(nullcontext["NoAttemptSpan"]):
-    """Nobody wants to hear of an attempt."""
+    """The span of an attempt when nothing is traced."""
 
     def __enter__(self) -> Self:
         return self
 
     def fail(self, reason: str) -> None: ...
 
-    def end(self, status: str) -> None: ...
+    def record_task(self, status: str) -> None: ...
 
 
 NO_SPAN = NoAttemptSpan()
 
 
 class AttemptTrace(NamedTuple):
-    """What has to be asked for: the trace, and the task."""
+    """The trace of an attempt, and its task unless that could not be read."""
 
     trace_id: str
     task: Task | None
 
 
 class AttemptSpan:
-    """An attempt under way, in the trace of its run or of its lone task."""
+    """The span of an attempt, in the trace of its run or of its lone task."""
 
     def __init__(self, tracer: Tracer, assignment: Assignment, known: AttemptTrace) -> None:
         self._tracer = tracer
@@ -48,7 +48,7 @@ class AttemptSpan:
         self._entered: ActiveSpan = NO_SPAN
 
     @contextmanager
-    def within(self) -> Iterator[None]:
+    def enter(self) -> Iterator[None]:
         assignment = self._assignment
         identity = SpanIdentity(
             trace_id=self._trace_id, parent_id=derive_span_id(assignment.task_id)
@@ -61,8 +61,8 @@ class AttemptSpan:
     def fail(self, reason: str) -> None:
         self._entered.fail(reason)
 
-    def end(self, status: str) -> None:
-        """Tell of the task, which this attempt has ended."""
+    def record_task(self, status: str) -> None:
+        """Record the span of the task, which this attempt has ended."""
         if self._task is None:
             return
         assignment = self._assignment
@@ -90,7 +90,7 @@ class AttemptSpan:
 def trace_attempt(
     store: StorePort, assignment: Assignment
 ) -> AbstractContextManager[AttemptSpan] | AbstractContextManager[NoAttemptSpan]:
-    """Be in the span of an attempt, so that whatever its step does there is below it."""
+    """Enter the span of an attempt: the spans of its step are below it."""
     known = find_tracer()
     return NO_SPAN if known is None else _open_span(known, store, assignment)
 
@@ -98,7 +98,7 @@ def trace_attempt(
 @contextmanager
 def _open_span(known: Tracer, store: StorePort, assignment: Assignment) -> Iterator[AttemptSpan]:
     made = AttemptSpan(known, assignment, _read_trace(store, assignment))
-    with made.within():
+    with made.enter():
         yield made
 
 
@@ -107,5 +107,5 @@ def _read_trace(store: StorePort, assignment: Assignment) -> AttemptTrace:
     try:
         return AttemptTrace(store.work.trace_of(root), assignment.task)
     except HoldfastError:
-        # To know it is worth no attempt.
+        # An attempt does not fail because its trace cannot be read.
         return AttemptTrace(derive_trace_id(root), None)

@@ -1,4 +1,4 @@
-"""What a running step can ask and tell."""
+"""The context of a step: what a running attempt can ask of its store, and report to it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Context:
     asynchronous = False
     latest_progress: Any = None
     _token_was_read = False
-    # What is to be done, besides, as soon as the attempt is over.
+    # Called as soon as the attempt is over.
     interrupt: Callable[[], object] | None = None
 
     def __init__(
@@ -70,7 +70,7 @@ class Context:
         return TaskMemory(self._store, self._assignment, is_over, refuse_secret, blocking=blocking)
 
     def _refuse_secret(self, kind: WrittenKind, value: object) -> None:
-        """Refuse a secret in what code reads again."""
+        """Refuse a value that code reads again, if it holds a secret."""
         redact_or_refuse(kind, value, self.clean)
 
     @cached_property
@@ -101,7 +101,7 @@ class Context:
         return self._assignment.token
 
     def _keep_out_token(self) -> None:
-        """Only who has asked for the token can write it down."""
+        """Redact the token too, from when the step has read it: earlier it cannot write it down."""
         others = self.clean
         own = Redaction({"HOLDFAST_ATTEMPT_TOKEN": self._assignment.token})
         without_own = make_cleaner(lambda: own)
@@ -115,26 +115,26 @@ class Context:
     @property
     def ended(self) -> bool:
         """Whether this attempt is known to be over: cancelled, lost or out of time."""
-        # By the clock too: after a suspend the step may be awake before the heartbeat is.
+        # The clock counts too: after a suspend the step may run before the heartbeat does.
         return self._lease.is_set() or self._store.clock.monotonic() >= self._lease.deadline
 
     @property
     def refusal(self) -> SharedName | None:
-        """What the step was refused and has failed by, whatever it makes of that."""
+        """The shared name by which the step has failed, also when the step caught the error."""
         memory: TaskMemory | None = self.__dict__.get("_memory")
         return None if memory is None else memory.names.refusal
 
     @property
     def suspension(self) -> Suspended | None:
-        """The wait that the step was left for, whatever it makes of that."""
+        """The wait for which the step was left, also when the step caught it."""
         memory: TaskMemory | None = self.__dict__.get("_memory")
         return None if memory is None else memory.suspension
 
     async def end_effects(self) -> None:
-        """Once the function has raised, let the effects that are under way beside that end.
+        """Wait, once the function has raised, for the effects that are still under way beside it.
 
-        It is tried again, and they are not to be done twice. Of one that goes on for longer than a
-        lease nobody knows whether it will end.
+        The function is tried again, and its effects must not be done twice. An effect that takes
+        longer than a lease is not waited for: nobody knows whether it will end.
         """
         memory: TaskMemory | None = self.__dict__.get("_memory")
         if memory is None or self.ended or memory.suspension is not None:
@@ -161,7 +161,8 @@ class Context:
 
     def progress(self, note: object) -> None:
         """Say how far the step is; it is stored with the next renewal of the lease."""
-        # Refused here, where the step sees it: one bad note would spoil the renewal of all leases.
+        # Checked here, where the step sees the error: a bad note would fail the renewal of all
+        # leases of the worker.
         with refuse_for_good():
             clean = redact_or_refuse(WrittenKind.PROGRESS, note, self.clean)
             text = encode_json("progress", clean, limit=JSON_SCALAR_LIMIT)
@@ -286,7 +287,7 @@ class Context:
 
     def _run_operation(self, call: Callable[[TaskMemory], Flow[Any]]) -> Any:  # noqa: ANN401 - or a coroutine
         memory, left = self._memory, self._memory.suspension
-        # Before it has a place: what only a function that was left comes to is nobody's.
+        # Checked before the operation takes a name: a function that was left takes none.
         if left is not None and self.asynchronous:
             return raise_again(left)
         if left is not None:

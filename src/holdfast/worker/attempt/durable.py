@@ -1,9 +1,7 @@
-"""How a function is durable: what it did, slept and heard is remembered, and it runs again.
+"""Durable operations: what a function did, slept and received is remembered when it runs again.
 
 Each operation is a generator that yields what it waits for: a future, an awaitable, or a call that
-reads the store. One edge waits in a thread, another in a coroutine.
-
-How what an effect gave is remembered: in JSON, by the type it has.
+reads the store. `durable_flows` runs it in a thread or in a coroutine. Results are kept as JSON.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ ENCODABLE_VALUES = "text, numbers, lists, dicts, a dataclass or a pydantic model
 
 
 class InvalidEffect(InvalidInput):
-    """What an effect gave cannot be remembered; as it was done, it is not tried again."""
+    """The result of an effect cannot be remembered; as the effect was done, it is not repeated."""
 
     def __init__(self, name: str, reason: str, give: str = ENCODABLE_VALUES) -> None:
         advice = f"it was done, so it is not tried again: have it give {give}"
@@ -50,11 +48,11 @@ class InvalidEffect(InvalidInput):
 
 
 def encode_effect(name: str, value: object) -> object:
-    """The JSON form of what an effect gave; raises `InvalidEffect` where it has none."""
+    """The JSON form of the result of an effect; raises `InvalidEffect` where it has none."""
     if type(value) in _JSON_TYPES:
         return value
     try:
-        # By its own type: what a function promises to give, nobody has checked here.
+        # By the type of the value, because the annotation of the function is not checked here.
         return TypeAdapter(type(value)).dump_python(value, mode="json", warnings="none")
     except Exception as error:
         kind = type(value).__name__
@@ -70,14 +68,14 @@ Flow = Generator[Pending, Any, T]
 
 
 def feedback_before(effects: Mapping[str, Any], feedback: object) -> object:
-    """The feedback of a function that has asked since: an answer takes its place in the task."""
+    """The feedback from before a function asked: an answer replaces the feedback of its task."""
     asked = (effects[name] for name in effects if re.match(r"ask( .*)? asked\Z", name))
     first = next(asked, None)
     return feedback if first is None else first["feedback"]
 
 
 class InvalidCall(InvalidInput):
-    """What a function says itself cannot be taken, whatever the store holds."""
+    """The function itself gave an argument that is refused whatever the store holds."""
 
     def __init__(self, field: str, reason: str) -> None:
         advice = "it would be said again, so it is not tried again: change the function, then retry"
@@ -86,7 +84,7 @@ class InvalidCall(InvalidInput):
 
 @contextmanager
 def refuse_for_good() -> Iterator[None]:
-    """Have what a function says itself, and cannot be taken, refused for good."""
+    """Raise `InvalidCall` for arguments of the function itself, so that it is not tried again."""
     try:
         yield
     except (SharedName, InvalidCall):
@@ -96,7 +94,7 @@ def refuse_for_good() -> Iterator[None]:
 
 
 class InvalidWait(WrongThread):
-    """A function would wait for a transaction that it has open itself, in every attempt."""
+    """The function would wait for a transaction that it has open itself, in every attempt."""
 
     def __init__(self, name: str, file: object) -> None:
         reason = f"ctx.{name}(…) would wait for the transaction that this step has open on {file}"
@@ -105,7 +103,7 @@ class InvalidWait(WrongThread):
 
 
 class SignalTimeout(TimeoutError):
-    """No signal came in time: that is remembered, and so in every attempt from then on."""
+    """No signal came in time. That is remembered, so every later attempt raises it again."""
 
     def __init__(self, signal: str, task_id: str) -> None:
         reason = f"no signal {signal!r} came in time, which is remembered and not tried again"
@@ -125,10 +123,10 @@ class Callee(Protocol):
 
 
 class TaskMemory:
-    """What one task remembers, and the flows that add to it while its attempt is not `over`.
+    """The effects that a task remembers, and the flows that add to them until the attempt is over.
 
-    Each has its place from when it is called, before anybody awaits it: what comes after it in the
-    function is the next, whichever goes on first.
+    An operation takes its name when it is called, before it is awaited: so the order of the calls
+    decides the names, and not the order in which the operations go on.
     """
 
     # Whether the function has raised: its branches begin nothing more.
@@ -154,13 +152,13 @@ class TaskMemory:
         self._effects_are_read = assignment.attempt == 1
         self.names = EffectNames()
         self.waits = FunctionWaits()
-        # Held until the function is left, or they have run out.
+        # Held until the function is left, or until they run out.
         self._leases: list[NamedLease] = []
         self._leases_given_back = False
 
     @property
     def suspension(self) -> Suspended | None:
-        """The wait for which the effect around what asks, or else the function, was left by now."""
+        """The wait for which the effect around the caller was left, or else the function."""
         return self.waits.suspension(self.names.list_effects_under_way())
 
     def effect(self, name: str, call: Callable[[], Any]) -> Flow[Any]:
@@ -244,7 +242,8 @@ class TaskMemory:
         if name in known:
             return known[name]
         self._refuse_own_transaction("ask")
-        # A question that still stands was not answered: its hold was lifted in another way.
+        # A question that still stands was not answered: its hold was lifted in another way, so the
+        # function asks again.
         if f"{name} asked" not in known or (yield self._read_task).question is not None:
             note = {"question": question, "feedback": self._assignment.feedback}
             raise SuspendedForAnswer(question, (f"{name} asked", note))
@@ -320,7 +319,7 @@ class TaskMemory:
         return lease
 
     def _note_lease(self, acquired: Future[NamedLease | None]) -> None:
-        """Note what was acquired, though whoever asked for it may be cancelled or gone by now."""
+        """Note an acquired lease, also when the branch that asked for it has been cancelled."""
         if acquired.cancelled() or acquired.exception() is not None:
             return
         if (lease := acquired.result()) is not None:
@@ -329,16 +328,16 @@ class TaskMemory:
             self.give_back_leases()
 
     def give_back_leases(self) -> None:
-        """Let others have what was held; what cannot be given back runs out."""
+        """Release the leases that the function held; a lease that cannot be released runs out."""
         self._leases_given_back = True
-        # Taken out one by one: what comes late is given back in the thread that brings it.
+        # `pop` one by one: a lease that arrives late is released by the thread that brings it.
         with suppress(IndexError, ShuttingDown):
             while True:
                 lease = self._leases.pop()
                 self._store.leases.release.submit(lease.key, lease.token)
 
     def refuse_after_raise(self) -> None:
-        """Refuse what a function that has raised would begin, but for what is of its effects."""
+        """Refuse operations that begin after the function has raised, except within its effects."""
         if self.closed and not self.names.list_effects_under_way():
             raise AttemptEnded(f"this attempt of {self._task_and_token[0]} has raised by now")
 
@@ -346,7 +345,7 @@ class TaskMemory:
         self._raise_unless_ok((yield lambda: self._store.work.guard(*self._task_and_token)))
 
     def _refuse_own_transaction(self, name: str) -> None:
-        """Before anything is done that could not be remembered."""
+        """Refuse to wait for a transaction that this thread has open, before anything is done."""
         file = self._store.file
         if would_deadlock(file, blocking=self._blocking):
             raise InvalidWait(name, file)
@@ -356,7 +355,7 @@ class TaskMemory:
 
     def _read_effects(self) -> Flow[dict[str, Any]]:
         if not self._effects_are_read:
-            # Added to, and never another: a branch beside this one may have read it by now.
+            # Updated in place: another branch may have read this dictionary by now.
             self._effects |= yield lambda: self._store.work.effects(self._task_and_token[0])
             self._effects_are_read = True
         return self._effects
@@ -371,7 +370,7 @@ class TaskMemory:
     def _send(
         self, send: Callable[..., Future[EffectRecord]], *said: object, **options: object
     ) -> Flow[EffectRecord]:
-        """What was done is not done again because the store could not be told at once."""
+        """Send an operation, again while the store is away, and raise unless it was accepted."""
         told: EffectRecord = yield send_until_over(
             lambda: send(*self._task_and_token, *said, **options), self._is_over
         )
@@ -400,7 +399,7 @@ def _read_child_output(child: Child, callee: Callee) -> object:
 
 def parse_seconds(field: str, value: float | str) -> float:
     found = parse_duration(field, value)
-    # Said this way round, because what is no number is neither less nor more.
+    # `not <=` instead of `>`, because a comparison with NaN is always false.
     if not abs(found) <= LONGEST_WAIT:
         raise InvalidInput(field, f"{value!r} cannot be waited for; at most 200 years can")
     return found

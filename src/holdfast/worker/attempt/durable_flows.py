@@ -1,4 +1,4 @@
-"""How the flows of a durable function are followed: in a thread that blocks, or in a coroutine."""
+"""Flows of durable operations: run in a thread that blocks, or in a coroutine."""
 
 from __future__ import annotations
 
@@ -45,23 +45,23 @@ def _wait_for(asked: Pending) -> object:
 
 
 async def raise_again(left: Suspended) -> NoReturn:
-    """What a coroutine does instead that was left and goes on."""
-    # Only after a turn of the loop: one that tries again and again would hold it up.
+    """Raise the wait again in a coroutine that caught it and goes on."""
+    # One pass of the loop first: a coroutine that tries again and again would block the loop.
     await asyncio.sleep(0)
     raise left
 
 
 async def run_in_coroutine(flow: Flow[T], memory: TaskMemory) -> T:
-    """Run a flow in a coroutine, which must not block, beside the others of its function."""
+    """Run a flow in a coroutine without blocking, beside the other flows of its function."""
     if (left := memory.suspension) is not None:
-        # It was called before that, and is awaited only now.
+        # The operation was called before the function was left, and is awaited only now.
         await raise_again(left)
     memory.refuse_after_raise()
     try:
         with memory.waits.operation_under_way():
             return await _run_flow(flow)
     except Suspended as suspended:
-        # Whoever waits inside an effect would wait for that effect.
+        # Inside an effect, waiting until nothing is under way would wait for that effect itself.
         if around := memory.names.list_effects_under_way():
             memory.waits.leave_effects(around, suspended)
             raise

@@ -1,4 +1,4 @@
-"""Under which name each effect, sleep and wait of a function is remembered: one for each."""
+"""Effect names: each effect, sleep and wait of a function is remembered under one name."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from typing import NamedTuple
 from holdfast.errors import InvalidInput
 from holdfast.model.text import MAX_NAME, clean_key, digest
 
-# The first words of what is remembered without a name of the user's.
+# The first words of the names that Holdfast makes; a user's name that begins so gets a prefix.
 _RESERVED_WORDS = frozenset(
     {"artifact", "ask", "effect", "map", "question", "sleep", "spawn", "wait"}
 )
-# So much of a name that was shortened is still to be read.
+# A shortened name keeps so many characters of its beginning.
 READABLE_LENGTH = 100
 _NUMBERED = re.compile(r" #[0-9]+\Z")
 
 
 class SharedName(InvalidInput):
-    """Branches do what nothing tells apart; tried again, one would get what the other has left."""
+    """Two branches of a function use one name: each could get what the other has remembered."""
 
     def __init__(self, field: str, name: str, advice: str) -> None:
         reason = f"{name!r} is done by two branches of this function, which would get each other's"
@@ -32,11 +32,11 @@ class SharedName(InvalidInput):
 
 
 class EffectNames:
-    """The places of one attempt, in the order in which its function comes by them.
+    """The names of one attempt, in the order in which its function takes them.
 
-    Branches beside each other come to theirs in no order that is the same when the function runs
-    again: what more than one of them does is told apart by names alone, and else refused. Of
-    branches one after the other nobody can tell here that they always are.
+    Concurrent branches take names in an order that may differ when the function runs again. So two
+    branches may not share a name: the second one is refused. That also refuses branches that run
+    one after the other, because nothing here can tell whether they always do.
     """
 
     refusal: SharedName | None = None
@@ -46,8 +46,8 @@ class EffectNames:
         self._branches: dict[str, object] = {}
 
     def take_name(self, what: str, name: object = None) -> str:
-        """The next place of what may have a name: `sleep`, then `sleep #2`, or `sleep (late)`."""
-        # With an end of its own, so that it is no number and nothing noted of another.
+        """The next name of an operation: `sleep`, `sleep #2`, or with a user's, `sleep (late)`."""
+        # The parentheses keep a user's name from looking like a number or like another note.
         given = what if name is None else f"{what} ({clean_key('name', name)})"
         return self._take_unique("name", given, "give each a name of its own: name=…")
 
@@ -69,13 +69,13 @@ class EffectNames:
         return clean_key(field, _numbered_name(given, self._counts[given]))
 
     def find_effect_name(self, name: object) -> str:
-        """The place of the effect of a name that is under way here; else of the next of it."""
+        """The name of the effect under way here that has a user's name, or else of the next one."""
         given = _effect_name(name)
         here = [each.name for each in self._find_effects_under_way() if each.given == given]
         return here[-1] if here else _numbered_name(given, self._counts[given] + 1)
 
     def list_effects_under_way(self) -> list[str]:
-        """The places of the effects that are under way around what asks, the innermost last."""
+        """The names of the effects that are under way around the caller, the innermost last."""
         return [each.name for each in self._find_effects_under_way()]
 
     def _find_effects_under_way(self) -> list[_EffectUnderWay]:
@@ -88,7 +88,7 @@ class EffectNames:
         try:
             yield
         finally:
-            # No reset: a coroutine that nobody awaits any more is closed in another context.
+            # No `reset(token)`: an abandoned coroutine is closed in another context.
             _EFFECTS_UNDER_WAY.set(before)
 
 
@@ -98,14 +98,14 @@ class _EffectUnderWay(NamedTuple):
     name: str
 
 
-# By context, because coroutines of one function may each have an effect of one name under way.
+# A context variable, because several coroutines of a function may run effects of one name.
 _EFFECTS_UNDER_WAY: ContextVar[tuple[_EffectUnderWay, ...]] = ContextVar(
     "effects_under_way", default=()
 )
 
 
 def _current_branch() -> object:
-    """What a function runs in here: a task of the loop, or a thread of a plain function."""
+    """The branch that runs here: an asyncio task, or the thread of a plain function."""
     try:
         return asyncio.current_task() or threading.current_thread()
     except RuntimeError:
@@ -113,16 +113,16 @@ def _current_branch() -> object:
 
 
 def _numbered_name(given: str, count: int) -> str:
-    """A name with its number; where that is too long, of the name its beginning and a digest."""
+    """A name with its number; of a name that is too long, its beginning and a digest."""
     name = _append_number(given, count)
     if len(name) <= MAX_NAME:
         return name
-    # Whether it can be written at all is said of its beginning, and else by whoever is given it.
+    # The caller refuses a name whose beginning cannot be written as UTF-8.
     return _append_number(f"{given[:READABLE_LENGTH]} {digest(ascii(given))}", count)
 
 
 def _append_number(name: str, count: int) -> str:
-    # A name that ends like a number is given one at once: no other can then end up as the same.
+    # A name that already ends like a number always gets one, so that no two names become equal.
     return name if count == 1 and not _NUMBERED.search(name) else f"{name} #{count}"
 
 

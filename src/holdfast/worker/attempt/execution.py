@@ -1,7 +1,4 @@
-"""One attempt from its assignment to its report: bind, run, report, each a named step.
-
-What a function raised, where it came in a group, as from an `asyncio.TaskGroup`.
-"""
+"""Executions: one attempt from its assignment to its report, and the entry of that report."""
 
 from __future__ import annotations
 
@@ -29,20 +26,27 @@ from holdfast.worker.attempt.waits import Suspended, SuspendedForAnswer
 from holdfast.worker.secrets.secret_rules import WrittenKind, redact_or_refuse
 from holdfast.worker.store_port import StorePort
 
-# What failed for good below it fails it for good, an effect is not done again, and no branch is
-# given what another has done. What is said wrong, or was not heard in time, stays so.
+TRACEBACK_LINES = 30
+LONGEST_TEXT = 2_000
+
+log = logging.getLogger("holdfast.worker")
+ReportAnswer = TransitionResult | BaseException
+
+# After these errors a function is not tried again: a child has failed for good, an effect cannot be
+# remembered, two branches share a name, an argument is refused, or a signal did not come in time.
 FINAL_ERRORS = (TaskFailed, InvalidEffect, SharedName, InvalidCall, InvalidWait, SignalTimeout)
-# Each decides what becomes of the task, whatever else was raised beside it.
+# Each of these decides what becomes of the task, whatever else was raised beside it.
 _DECISIVE_ERRORS = (AttemptEnded, *FINAL_ERRORS)
-# It may not report anything, or what it has done is not to be done again.
+# These are reported even when the function was left for a wait: the attempt may report no more,
+# or an effect must not be done again.
 _ALWAYS_REPORTED = (AttemptEnded, InvalidEffect)
 
 
 def choose_reported_error(error: BaseException, left: Suspended | None = None) -> BaseException:
-    """What is to be reported: a failure before a wait, and a wait where there is nothing else.
+    """The error to report of a group: a failure before a wait, and a wait if there is nothing else.
 
-    But for the wait that a function was `left` for and has caught: what it has raised instead may
-    come of its not having waited.
+    If the function was `left` for a wait and caught it, that wait is reported: the error that the
+    function raised instead may follow from its not having waited.
     """
     leaves = list(_leaf_errors(error))
     if left is not None and not any(isinstance(leaf, Suspended) for leaf in leaves):
@@ -62,13 +66,6 @@ def _leaf_errors(error: BaseException) -> Iterator[BaseException]:
         return
     for each in error.exceptions:
         yield from _leaf_errors(each)
-
-
-TRACEBACK_LINES = 30
-LONGEST_TEXT = 2_000
-
-log = logging.getLogger("holdfast.worker")
-ReportAnswer = TransitionResult | BaseException
 
 
 class UnknownFunction(Exception):
@@ -93,17 +90,17 @@ class StepFailed(Exception):
 
 
 class GivenBack(Exception):
-    """What happened says nothing of the step: its task is given back, and pays nothing."""
+    """Something outside of the step failed: the task is released, and no attempt is counted."""
 
 
 class Functions(Protocol):
-    """Where a worker finds what to run."""
+    """The functions that a worker can run."""
 
     def bind(self, assignment: Assignment, context: Context) -> Invocation:
         """The call that carries out a task; raises `UnknownFunction` when there is none."""
 
     def has_function(self, workflow: str | None, step: str | None) -> bool:
-        """Whether there is a function for a step of a workflow, or for a lone task."""
+        """Whether there is a function for a step of a workflow, or for a task without a run."""
 
 
 def _do_nothing(*_: object) -> None:
@@ -111,10 +108,12 @@ def _do_nothing(*_: object) -> None:
 
 
 class Execution:
-    """`vacated` is called when its function has returned, so that its place is free.
+    """One attempt under way: it runs its function, and reports how that ended.
 
-    And `finished` when what was said to its report has been heard. `alone` tells whether its
-    worker has nothing else to do, so that the thread it ran in may as well write its report.
+    `on_vacated` is called with the report of a function that has returned: its worker has room for
+    one more task then. `on_finished` is called when the answer to that report is there.
+    `is_only_one` tells whether the worker runs nothing else, so that the step's own thread may
+    write the report.
     """
 
     reported = False
@@ -158,7 +157,7 @@ class Execution:
 
     @property
     def about(self) -> LogFields:
-        """What a line of the log says of it."""
+        """The fields of this attempt in a line of the log."""
         return {
             "run": self.assignment.run_id,
             "task": self.task_id,
@@ -174,7 +173,7 @@ class Execution:
                 each()
 
     def abandon(self) -> bool:
-        """Have it stopped and given back, where it can be stopped at all."""
+        """Stop the step and release its task, if the step can be stopped; gives whether it can."""
         if self.reported or (self.stop is None and self.context.interrupt is None):
             return False
         self.abandoned = True
@@ -182,7 +181,7 @@ class Execution:
         return True
 
     def run_function(self, invocation: Invocation) -> None:
-        """Run a plain function in this thread, and report; nobody waits for the answer."""
+        """Run a plain function in this thread, and report; the thread waits for no answer."""
         self.in_thread = True
         set_log_subject(self)
         with trace_attempt(self.store, self.assignment) as self.span:
@@ -213,7 +212,7 @@ class Execution:
     def _report_result(self, invocation: Invocation, result: object) -> None:
         caught = self.context.refusal or self.context.suspension
         if caught is None:
-            self.leave(self.complete, invocation, result)
+            self.finish_with(self.complete, invocation, result)
             return
         if isinstance(caught, Suspended):
             reason = "it runs again when that is over, and `why` names it"
@@ -221,22 +220,22 @@ class Execution:
         self._report_raised(caught)
 
     def _report_raised(self, raised: BaseException) -> None:
-        # A function that catches these, as `return_exceptions=True` does, would go on without them.
+        # The function may have caught the wait, as `return_exceptions=True` does.
         left = None if self.context.ended else self.context.suspension
         error = self.context.refusal or choose_reported_error(raised, left)
         if isinstance(error, Suspended):
-            self.leave(self.suspend, error)
+            self.finish_with(self.suspend, error)
             return
-        self.leave(self.fail, error)
+        self.finish_with(self.fail, error)
         self.span.fail(self.raised or type(error).__name__)
 
-    def leave(self, report: Callable[..., bool], *said: Any) -> None:
-        """The function has returned: report, and finish when the answer to that is there."""
+    def finish_with(self, report: Callable[..., bool], *arguments: Any) -> None:
+        """Report after the function has returned; the execution finishes with the answer."""
         self.returned = True
         sent = False
         try:
             self.context.give_back_leases()
-            sent = report(*said)
+            sent = report(*arguments)
         finally:
             if not sent:
                 self.unreported = True
@@ -244,7 +243,7 @@ class Execution:
                 self.on_finished(self)
 
     def _free_capacity(self) -> None:
-        """Give up its place, with its report: that one's commit hands out the next task for it."""
+        """Let the worker take one more task; the commit of the report already hands it over."""
         vacated, self.on_vacated = self.on_vacated, _do_nothing
         vacated()
 
@@ -258,12 +257,12 @@ class Execution:
             return self.fail(error, retryable=not isinstance(error, InvalidInput))
 
     def suspend(self, suspended: Suspended) -> bool:
-        """Give the task back until what it waits for is there."""
+        """Release the task until its wait is over, or until its question is answered."""
         reports, clean = self.store.work.reports, self.context.clean
         notes = suspended.notes
         try:
             if isinstance(suspended, SuspendedForAnswer):
-                # What is remembered of a question is what people read of it.
+                # The remembered question is redacted like the one that people read.
                 asked, kept = (
                     redact_or_refuse(WrittenKind.QUESTION, each, clean)
                     for each in (suspended.question, notes)
@@ -275,12 +274,12 @@ class Execution:
             return self.fail(error, retryable=not isinstance(error, InvalidInput))
 
     def fail(self, error: BaseException, *, retryable: bool = True) -> bool:
-        """Report a failure, unless nobody wants to hear of it; the answer is whether it did."""
+        """Report a failure, unless the attempt has ended; gives whether a report was sent."""
         if isinstance(error, AttemptEnded) or self.context.ended:
-            # Given back only now: nothing of it runs any more.
+            # Released only now, because nothing of the step runs any more.
             return self.abandoned and self.in_time() and self.release()
         if is_program_ending():
-            # Whatever asks for a thread by now raises: that says nothing of the step.
+            # An ending interpreter starts no threads, so the error says nothing of the step.
             told = self._redact(repr(error))
             log.warning("%s is given back, as the program ends: %s", self, told)
             return self.release()
@@ -295,16 +294,16 @@ class Execution:
         return self._report(self.store.work.reports.fail, described, retryable=again)
 
     def release(self) -> bool:
-        """Give the task back; it costs it nothing."""
+        """Release the task; no attempt is counted."""
         return self._report(self.store.work.reports.release)
 
     def _log_answer(self, answer: ReportAnswer) -> None:
-        """Log what was said to a report, where it is not as it should be."""
+        """Log the answer to a report, if the report was refused or not written."""
         if isinstance(answer, BaseException):
             told = self._redact(str(answer))
             log.error("%s: its report was not written, its lease will run out: %s", self, told)
         elif not answer.ok:
-            # A command that gave its task back itself, at a usage limit, has done no wrong.
+            # A command may have released its task itself, at a usage limit: that is no mistake.
             level = logging.DEBUG if answer.detail == GIVEN_BACK else logging.WARNING
             log.log(level, "%s: its report was refused: %s", self, answer.detail or answer.reason)
         else:
@@ -315,18 +314,20 @@ class Execution:
 
     def _log_outcome(self, answer: TransitionResult) -> None:
         if answer.status in TERMINAL:
-            self.span.end(str(answer.status))
+            self.span.record_task(str(answer.status))
         if self.raised is not None:
             again = "it is tried again" if answer.status == "queued" else "it is not tried again"
             log.warning("%s raised %s; %s", self, self.raised, answer.detail or again)
 
-    def _report(self, make: Callable[..., FinalReport], *said: object, **options: object) -> bool:
-        # Before it is sent: its commit tells everyone that the attempt has ended.
+    def _report(
+        self, make: Callable[..., FinalReport], *arguments: object, **options: object
+    ) -> bool:
+        # Set before the report is sent: its commit tells everyone that the attempt has ended.
         self.reported = True
         held = HeldTask(task_id=self.task_id, fence=self.assignment.attempt)
-        report = make(held, *said, **options)
+        report = make(held, *arguments, **options)
         try:
-            # What a timeout reports is not its end: the function still has its place.
+            # A timeout reports before the function has returned: the function still has its room.
             self.send(ReportEntry(report, self, last=self.returned))
         except ShuttingDown as error:
             log.warning("%s: %s; its lease will run out", self, error)
@@ -354,7 +355,7 @@ class Execution:
 
 
 class ReportSender(Protocol):
-    """Who sends a report, and hears what is said to it."""
+    """The sender of a report, which also receives the answer to it."""
 
     def send(self, entry: ReportEntry) -> None: ...
 
@@ -364,9 +365,10 @@ class ReportSender(Protocol):
 
 
 class ReportEntry(Entry[Operation]):
-    """Sends a report again while the store is away and it is in time: said twice, it counts once.
+    """The entry of a report: sent again while the store is away and the lease lasts.
 
-    Nobody is held up: it is sent again by whoever brings the news.
+    A report that is sent twice counts once. No thread waits: the thread that brings the error sends
+    the report again.
     """
 
     __slots__ = ("_sender", "last")
@@ -379,7 +381,7 @@ class ReportEntry(Entry[Operation]):
     def on_reply(self, reply: ReportAnswer) -> None:
         sender = self._sender
         if isinstance(reply, RESENDABLE_ERRORS) and sender.in_time():
-            # Where it cannot be sent again, what the store said is the better reason.
+            # If it cannot be sent again, the store's error is the better reason.
             with suppress(Exception):
                 sender.send(self)
                 return
@@ -389,7 +391,7 @@ class ReportEntry(Entry[Operation]):
 def encode_error(
     error: BaseException, clean: Callable[[str], str] = lambda text: text
 ) -> dict[str, object]:
-    """An exception as JSON that any store can keep; `clean` takes the secrets out of it."""
+    """An exception as JSON that every store can keep; `clean` takes the secrets out of it."""
     try:
         message = str(error)
     except Exception:  # noqa: BLE001 - a broken __str__ must not hide the failure

@@ -1,4 +1,4 @@
-"""How a function is left for what it waits for: all that waits in it beside each other, at once."""
+"""Waits: a function is left for everything that waits in it, and runs again from its top."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from contextlib import contextmanager
 
 from holdfast.model.effect import WakeCondition
 
-# So many turns of the loop pass before what one group has ended is known around several others.
+# A task group that has ended is known to the groups around it only some passes of the loop later.
 LOOP_PASSES = 16
 
 Note = tuple[str, object]
 
 
 class Suspended(BaseException):
-    """Leaves the function until its wait is over; no `except Exception` may keep it in."""
+    """Leaves the function until its wait is over.
+
+    It is a `BaseException`, so that no `except Exception` of the function catches it.
+    """
 
     def __init__(self, wait: WakeCondition, *notes: Note) -> None:
         super().__init__(wait)
@@ -24,7 +27,7 @@ class Suspended(BaseException):
 
 
 class SuspendedForAnswer(Suspended):
-    """Leaves the function until somebody has answered its question."""
+    """Leaves the function until a person has answered its question."""
 
     def __init__(self, question: object, *notes: Note) -> None:
         super().__init__(WakeCondition(), *notes)
@@ -32,12 +35,13 @@ class SuspendedForAnswer(Suspended):
 
 
 class FunctionWaits:
-    """The durable operations of one function, and those of them that have to wait.
+    """The durable operations of one function that are under way, and those that have to wait.
 
-    Such a one of a coroutine stays where it is while others are under way beside it, which may
-    have to wait as well. When none is, the function is left for all of them, whichever is over
-    first. Left it is, whatever it makes of that: what it would begin from then on follows from a
-    wait that was none, or comes from a branch that is left with the rest and will come again.
+    In a coroutine function, an operation that has to wait stays where it is while other operations
+    are under way, because those may have to wait as well. When none is under way, the function is
+    left for all waits at once, and runs again when the first of them is over. A function that
+    catches `Suspended` counts as left all the same: whatever it begins afterwards is refused, and
+    is begun again when the function runs again.
     """
 
     def __init__(self) -> None:
@@ -48,10 +52,10 @@ class FunctionWaits:
         self._effect_suspensions: dict[str, Suspended] = {}
 
     def suspension(self, effects: Sequence[str]) -> Suspended | None:
-        """What the innermost of the effects around what asks was left by, or else the function.
+        """The wait for which the innermost effect around the caller was left, or else the function.
 
-        Of an effect that was not, nothing is broken off by what is left around it: it is under
-        way, and done again if it is not remembered.
+        An effect that was not left goes on, also when the function around it was left: it is under
+        way, and would be done again if it were not remembered.
         """
         if not effects:
             return join_suspensions(self._suspensions) if self._function_was_left else None
@@ -59,19 +63,19 @@ class FunctionWaits:
         return None if inside is None else join_suspensions([inside])
 
     def leave_function(self, suspended: Suspended) -> Suspended:
-        """What to leave a plain function by: all that its threads have come to wait for."""
-        # As one that nobody has raised: that one holds on to where it came from.
+        """The exception that leaves a plain function: all waits that its threads have met."""
+        # A new exception, because a raised one keeps its traceback alive.
         self._suspensions.append(join_suspensions([suspended]))
         self._function_was_left = True
         return join_suspensions(self._suspensions)
 
     def leave_effects(self, effects: Collection[str], suspended: Suspended) -> None:
-        """Note what leaves the effects that it waits in."""
+        """Note that a wait leaves the effects in which it was met."""
         self._effect_suspensions |= dict.fromkeys(effects, join_suspensions([suspended]))
 
     @contextmanager
     def inside_effect(self, effect: str) -> Iterator[None]:
-        """An effect: one that was left by a wait inside it is left, whatever it makes of that."""
+        """Run an effect. If a wait inside has left it, it is left even when it caught that wait."""
         try:
             yield
         except Exception:
@@ -92,19 +96,19 @@ class FunctionWaits:
                 self._none_under_way.set()
 
     async def wait_until_quiet(self) -> None:
-        """Wait until nothing is under way."""
+        """Wait until no operation is under way."""
         while self._operations:
             await self._none_under_way.wait()
 
     async def leave_when_quiet(self, suspended: Suspended) -> Suspended:
-        """What to leave the function by, as soon as nothing else of it is under way."""
+        """The exception that leaves a coroutine function, once no other operation is under way."""
         self._suspensions.append(suspended)
         try:
-            turns = 0
-            while turns < LOOP_PASSES:
+            passes = 0
+            while passes < LOOP_PASSES:
                 await self._none_under_way.wait()
                 await asyncio.sleep(0)
-                turns = turns + 1 if self._none_under_way.is_set() else 0
+                passes = passes + 1 if self._none_under_way.is_set() else 0
         except asyncio.CancelledError:
             self._suspensions.remove(suspended)
             raise
@@ -113,7 +117,7 @@ class FunctionWaits:
 
 
 def join_suspensions(waiting: Sequence[Suspended]) -> Suspended:
-    """One wait for the first of several; a question is asked before anything is waited for."""
+    """One wait for the first of several waits; a question comes before every other wait."""
     waits = [each for each in waiting if not isinstance(each, SuspendedForAnswer)]
     notes = dict(note for each in waits for note in each.notes)
     for asking in waiting:

@@ -1,1 +1,15 @@
-"""Pool."""
+"""The worker: it claims tasks for which it has room, runs them and keeps their leases.
+
+Imports go down: `worker`, then `runner` and the rest, `step_threads`, `worker_options`.
+
+- `worker`  the pool of one process
+- `worker_options`  the name of a worker, the agents it serves, and how much it does at once
+- `pull`  requests for ready work after hints, and claims of tasks that are to run now
+- `runner`  step threads and an event loop, in which steps run
+- `step_threads`  threads for plain functions, kept between steps
+- `heartbeat`  the renewal of the leases of running attempts
+- `presence`  the record that a worker lives, and the way it hears that it should go
+- `version_holds`  hold `version`, set on tasks without a function and lifted again
+- `disk`  the free disk space below which a worker claims nothing
+- `shutdown`  signals, and giving back what runs
+"""

@@ -398,7 +398,7 @@ class Worker(Lifecycle):
     ) -> None:
         """Say what becomes of an attempt that never began."""
         try:
-            execution.leave(report, *said)
+            execution.finish_with(report, *said)
         except Exception:
             log.exception("%s could not be given back; its lease will run out", execution)
 

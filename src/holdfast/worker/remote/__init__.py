@@ -1,1 +1,12 @@
-"""A worker elsewhere: the same executors, its store reached through a server."""
+"""The worker elsewhere: the same executors, with a store that is reached through a server.
+
+Imports go down: `allowlist`, `remote_store`, `poller`, `sender`, `client`, then the rest.
+
+- `allowlist`  the commands and URLs that a server may have a worker run and call
+- `allowed_urls`  which URLs lie below an allowed one
+- `remote_store`  the store port, spoken to a server
+- `poller`  long polls that ask a server for work
+- `sender`  operations sent to a server, and the attempts that a worker holds
+- `client`  HTTP requests to a server, and errors made from its answers
+- `assignment_format`  the JSON form of an assignment, checked field by field
+"""

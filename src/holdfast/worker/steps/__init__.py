@@ -1,1 +1,19 @@
-"""Steps."""
+"""The steps of workflow files: commands, and HTTP calls.
+
+Imports go down: `executors`, `command_step` | `http_step`, `step_resources`, then the rest.
+
+- `executors`  the choice between a command, an HTTP call and a function
+- `step_resources`  what command steps and HTTP steps share, and their questions
+- `permission`  what a step may run, call and read, with its texts filled in
+- `command_step`  a step that is a command
+- `command`  a command before, while and after it runs
+- `command_answer`  the answer of a command: asked for, read and checked
+- `command_environment`  the environment variables and the files of a command
+- `process`  one run of a command under its keeper
+- `keeper`  the parent process of a command, which ends everything the command has started
+- `orphans`  processes that a killed worker has left, found by records and ended
+- `process_identity`  a process by its number, start, boot and machine
+- `transcript`  the output of a command on its way into the log
+- `http_step`  a step that is an HTTP call
+- `answer_bytes`  the body of an HTTP answer, unpacked up to a limit
+"""
