@@ -33,7 +33,8 @@ log = logging.getLogger("holdfast.worker")
 ReportAnswer = TransitionResult | BaseException
 
 # After these errors a function is not tried again: a child has failed for good, an effect cannot be
-# remembered, two branches share a name, an argument is refused, or a signal did not come in time.
+# remembered, two branches share a name, an argument is refused, the function would wait for its own
+# transaction, or a signal did not come in time.
 FINAL_ERRORS = (TaskFailed, InvalidEffect, SharedName, InvalidCall, InvalidWait, SignalTimeout)
 # Each of these decides what becomes of the task, whatever else was raised beside it.
 _DECISIVE_ERRORS = (AttemptEnded, *FINAL_ERRORS)

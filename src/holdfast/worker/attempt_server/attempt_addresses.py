@@ -1,4 +1,4 @@
-"""Attempt addresses: where running commands reach their store, each through its worker."""
+"""Attempt addresses: the URL and token by which a running command reaches its store."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from holdfast.worker.secrets.redaction import Redaction
 from holdfast.worker.secrets.secrets import Secrets
 
 BYTES = 32
-# As the token of an attempt begins: what may begin a secret at the end of a line is held back of
-# the log, and so no more lines are than those.
+# Attempt tokens begin so too. A line of the log that ends like the beginning of a secret is held
+# back; this prefix adds no further lines to those.
 PREFIX = "1-"
 
 
 class AttemptAddress:
-    """What the command of one attempt is told, and all that is to be kept out of what it says."""
+    """The environment variables of one attempt's command, and the redaction of what it writes."""
 
     def __init__(self, assignment: Assignment, url: str, token: str, secrets: Secrets) -> None:
         self.variables = {"HOLDFAST_SERVER": url, "HOLDFAST_TOKEN": token}
@@ -31,9 +31,9 @@ class AttemptAddress:
 
 
 class AttemptAddresses:
-    """One listener for all commands of a worker, there while any of them runs.
+    """The listener for all commands of a worker, which exists while any of them runs.
 
-    A token leads to its attempt alone, and is good until that has ended.
+    A token leads to one attempt, and is good until that attempt has ended.
     """
 
     def __init__(
@@ -89,5 +89,5 @@ class AttemptAddresses:
 
 
 def _digest(token: str) -> bytes:
-    """Looked up by this, so that how long a look takes tells nothing of the token."""
+    """Tokens are looked up by digest, so that the time of a lookup tells nothing of a token."""
     return hashlib.sha256(token.encode()).digest()

@@ -1,7 +1,7 @@
-"""Attempt listener: HTTP on loopback, for commands alone, where any local user may knock.
+"""Attempt listener: a small HTTP server on loopback for the commands of a worker.
 
-It is small on purpose. Before a call has shown a token that is good here it gets a few seconds and
-a few kilobytes, and has to make room for others.
+Any local user can connect to it. Until a call has shown a good token, it gets a few seconds and a
+few kilobytes, and its connection is closed first when there are too many.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from holdfast.worker.problem import HttpReply, problem
 
 HOST = "127.0.0.1"
 MOST_CONNECTIONS = 128
-# Of all files that the worker may open, this part at most; where they run out all the same, so
-# many of the oldest connections go, and nobody is taken in for a moment.
+# Connections take at most this share of the files that the worker may open. If files run out all
+# the same, `CLOSED_AT_ONCE` of the oldest ones are closed, and none is accepted for a moment.
 SHARE_OF_OPEN_FILES = 0.25
 CLOSED_AT_ONCE = 8
 ACCEPT_PAUSE = 0.05
 MOST_HEAD = 16 * 1024
 MOST_BODY = 16 * 1024 * 1024
-# What is read, unseen, of a body that is refused, so that its sender hears why.
+# So many bytes of a refused body are read and discarded, so that its sender reads the refusal.
 MOST_DISCARDED = 64 * 1024
 HEAD_SECONDS = 10.0
 BODY_SECONDS = 30.0
@@ -50,7 +50,7 @@ log = logging.getLogger("holdfast.worker")
 
 @dataclass(frozen=True, kw_only=True)
 class RequestHead:
-    """The first lines of a request, as far as anybody wants to know them."""
+    """The request line and the headers of a request."""
 
     method: str
     path: str
@@ -63,7 +63,7 @@ class RequestHead:
 
     @property
     def body_length(self) -> int | None:
-        """How long the body is; None where that is not said in the one way that is understood."""
+        """The length of the body; None unless `Content-Length` alone states it."""
         said = self.headers.get("content-length", "0")
         unclear = "transfer-encoding" in self.headers or len(said) > len(str(MOST_BODY)) + 1
         return None if unclear or not (said.isascii() and said.isdecimal()) else int(said)
@@ -74,7 +74,7 @@ class RequestHead:
 
 
 def read_head(data: bytes) -> RequestHead | None:
-    """The head of a request; None for what is none, or says something twice."""
+    """The head of a request; None if it is malformed or repeats a header."""
     first, *lines = data.decode("latin-1").split("\r\n")
     parts = first.split(" ")
     if len(parts) != 3 or parts[2] not in {"HTTP/1.1", "HTTP/1.0"}:  # noqa: PLR2004 - method, path, version
@@ -92,13 +92,13 @@ def read_head(data: bytes) -> RequestHead | None:
 
 
 class AttemptListener:
-    """`find` gives who answers the calls that carry a token, while there is somebody."""
+    """The listener; `find` gives the function that answers the calls of a token, if any."""
 
     def __init__(self, threads: Threads, find: Callable[[str], AnswerRequest | None]) -> None:
         self._threads = threads
         self._find_answer = find
         self._connections: set[asyncio.StreamWriter] = set()
-        # The oldest first, and those that have shown a good token are not among them.
+        # The oldest first; connections that have shown a good token are not among them.
         self._unauthenticated: dict[asyncio.StreamWriter, None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._most_connections = max(
@@ -110,7 +110,7 @@ class AttemptListener:
         self._executor = ThreadPoolExecutor(CALLS_AT_ONCE, "holdfast-address")
 
     def start(self) -> str:
-        """Listen from now on; gives where."""
+        """Begin to listen; gives the URL."""
         try:
             listening_socket = socket.create_server((HOST, 0), backlog=BACKLOG)
         except OSError:
@@ -121,7 +121,7 @@ class AttemptListener:
         return f"http://{HOST}:{port}"
 
     def stop(self) -> None:
-        """Listen no more, and drop whoever is still there."""
+        """Stop listening, and close the connections that are left."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._stopping.set)
 
@@ -137,7 +137,7 @@ class AttemptListener:
             listening_socket.settimeout(0)
             self._listen(listening_socket)
             await self._stopping.wait()
-            # Whoever was accepted just now is among the connections a few turns later.
+            # A connection that was accepted just now is in `_connections` a few passes later.
             self._loop.remove_reader(listening_socket)
             await _pass_loop()
         for writer in self._connections:
@@ -151,7 +151,7 @@ class AttemptListener:
             self._loop.add_reader(listening_socket, self._accept, listening_socket)
 
     def _accept(self, listening_socket: socket.socket) -> None:
-        """Take one in: whoever came before is heard before the next."""
+        """Accept one connection, so that the calls of earlier ones are served in between."""
         try:
             connection, _ = listening_socket.accept()
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -187,7 +187,7 @@ class AttemptListener:
 
     def _on_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._connections) >= self._most_connections:
-            # The one that came first has had its time; where all are known, there is no room.
+            # The oldest connection without a good token is closed, or else this new one.
             oldest = next(iter(self._unauthenticated), writer)
             oldest.transport.abort()
             self._forget_connection(oldest)
@@ -214,7 +214,7 @@ class AttemptListener:
         self._unauthenticated.pop(writer, None)
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """One call and its answer; whether there may be another on this connection."""
+        """One call and its answer; gives whether the connection stays open."""
         async with asyncio.timeout(HEAD_SECONDS):
             try:
                 head = read_head(await reader.readuntil(b"\r\n\r\n"))
@@ -253,7 +253,7 @@ class AttemptListener:
         try:
             text = json.dumps(reply.body).encode()
         except (ValueError, RecursionError):
-            # What a server elsewhere says may be anything.
+            # The reply of a remote server can hold anything.
             reply = problem(503, "store_unavailable", "the answer cannot be read; ask again")
             text = json.dumps(reply.body).encode()
         kind = "application/problem+json" if reply.refused else "application/json"
@@ -276,7 +276,7 @@ def _open_file_limit() -> int:
 
 
 async def _pass_loop() -> None:
-    """Let the loop do what it has begun."""
+    """Let the loop carry out the callbacks and tasks that are ready."""
     for _ in range(LOOP_PASSES):
         await asyncio.sleep(0)
 
@@ -290,7 +290,7 @@ _UNKNOWN_TOKEN = problem(
 
 
 def _check_head(head: RequestHead, answer: AnswerRequest | None) -> HttpReply | None:
-    """What is wrong with a call before anybody looks at its body."""
+    """The refusal of a call by its head alone; None if its body may be read."""
     if answer is None:
         return _UNKNOWN_TOKEN
     if head.body_length is None:

@@ -20,7 +20,7 @@ from holdfast.worker.problem import HttpReply, problem
 from holdfast.worker.secrets.redaction import Redaction
 from holdfast.worker.secrets.secret_rules import Clean, WrittenKind, make_cleaner, redact_or_refuse
 
-# What people read of each call. All else in it is read by code again.
+# The fields of each call that people read, which are redacted. Code reads all other fields again.
 SHOWN_FIELDS: Mapping[str, Mapping[str, WrittenKind]] = {
     "renew": {"progress": WrittenKind.PROGRESS, "usage": WrittenKind.USAGE},
     "complete": {"output": WrittenKind.OUTPUT, "usage": WrittenKind.USAGE},
@@ -51,13 +51,13 @@ class AttemptRequest:
 
 
 class CallForwarder(Protocol):
-    """Takes calls on to the store, or to its server."""
+    """Forwards calls to the store, or to its server."""
 
     def forward(self, task_id: str, verb: str, body: dict[str, Any]) -> HttpReply: ...
 
 
 class NotServed(Exception):
-    """A call that is answered here, and goes no further."""
+    """The call is answered here, and is not forwarded."""
 
     def __init__(self, reply: HttpReply) -> None:
         super().__init__(reply.body["detail"])
@@ -65,10 +65,10 @@ class NotServed(Exception):
 
 
 class AttemptRequests:
-    """Takes the calls of one attempt until it has ended. Safe to use from several threads.
+    """Answers the calls of one attempt until it has ended; several threads may use it.
 
-    The log comes in pieces, and a secret may be cut in two: what may begin one is held back until
-    the next piece, the report of the attempt or its end.
+    The log comes in pieces, and a secret may be cut in two: the end of a piece that may begin a
+    secret is held back until the next piece, the report of the attempt or its end.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class AttemptRequests:
         self._clean: Clean = make_cleaner(current_redaction)
         self._lock = lock
         self._held_log = b""
-        # Whether the end of the log was written, though it may begin a secret.
+        # Whether the held-back end of the log was written for a report.
         self._tail_was_written = False
         self._ended = False
 
@@ -112,7 +112,7 @@ class AttemptRequests:
         return self._forwarder.forward(self._assignment.task_id, verb, clean)
 
     def end(self) -> None:
-        """Refuse what comes from now on, and write what was held back of the log."""
+        """Refuse later calls, and write the part of the log that was held back."""
         with self._lock:
             self._ended = True
         try:
@@ -142,7 +142,7 @@ class AttemptRequests:
         return verb, body
 
     def _check_attempt(self, verb: str, body: dict[str, Any]) -> None:
-        """Refuse what is of another attempt."""
+        """Refuse a call for another attempt, or without the attempt's own token."""
         held = body
         if verb == "renew":
             leases = body.get("leases")
@@ -160,7 +160,7 @@ class AttemptRequests:
             raise NotServed(problem(409, "stale_token", detail))
 
     def _redact_or_refuse(self, verb: str, body: dict[str, Any]) -> dict[str, Any]:
-        """The same as it may be written down; raises `InvalidInput` where it must not be."""
+        """The body as it may be written down; raises `InvalidInput` where a secret is refused."""
         if verb == "renew":
             (lease,) = body["leases"]
             kept = {key: value for key, value in body.items() if key == "lease_seconds"}
@@ -208,7 +208,7 @@ class AttemptRequests:
             whole = self._held_log + chunk.encode(errors="surrogatepass")
             clean, held = self._current_redaction().split(whole)
             reply = self._send_log({**body, "chunk": clean.decode(errors="replace")})
-            # Whoever is refused may send the same piece again.
+            # After a refusal the command may send the same piece again.
             if not reply.refused:
                 self._held_log = held
             return reply
@@ -229,7 +229,7 @@ class AttemptRequests:
                 self._tail_was_written = True
 
     def _separate_refused_log(self) -> None:
-        """Keep what was written for a report that was refused apart from what comes after it."""
+        """Begin a new line after a refused report, so that no secret joins across the two parts."""
         with self._lock:
             if self._tail_was_written:
                 self._held_log, self._tail_was_written = b"\n" + self._held_log, False
@@ -246,7 +246,7 @@ class AttemptRequests:
 
 
 def _find_secret_field(verb: str, rest: Mapping[str, Any], clean: Clean) -> str | None:
-    """The field of a call in which there is a secret, to be named where it is refused."""
+    """The name of the field that holds a secret, for the refusal."""
     return next((key for key, value in rest.items() if clean(value) != value), verb)
 
 

@@ -1,4 +1,4 @@
-"""Files that attempts leave: written aside, and put in place once the store has taken them."""
+"""Artifacts: files that attempts leave, written aside and put in place once they are recorded."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from holdfast.errors import InvalidInput, StoreUnwritable
 from holdfast.worker.files.state_directory import StateDirectory
 from holdfast.worker.files.state_paths import StatePath
 
-# No artifact can have its name.
+# No artifact can have the name of this file.
 _STORE_FILE = ".store"
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 
 class Artifact:
-    """One file under its name: what the store is told of it is an effect of its task."""
+    """One file under its name; `description` is recorded as an effect of its task."""
 
     def __init__(self, state: StateDirectory, task_id: str, name: object, content: bytes) -> None:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
@@ -44,7 +44,7 @@ class Artifact:
             store_file = self._folder / _STORE_FILE
             if not store_file.path.exists():
                 store_file.write(store.encode())
-            # Each in a file of its own: the same attempt may be keeping another under this name.
+            # A random name, because the same attempt may be keeping another artifact of this name.
             temporary = self._folder / f".{self._name}.{os.urandom(6).hex()}"
             made = temporary.open(_NEW_FILE, make=True)
             self._temporary = temporary
@@ -69,7 +69,7 @@ class Artifact:
 
 
 def is_of_store(folder: StatePath, store: str) -> bool:
-    """Whether the files in the folder of a task are of this store: others may share the place."""
+    """Whether the artifacts of a task belong to this store; several stores may share the folder."""
     with suppress(OSError):
         return (folder / _STORE_FILE).read() == store.encode()
     return False

@@ -1,4 +1,4 @@
-"""The log of an attempt: written as it comes, its middle left out where it grows too long."""
+"""Attempt logs: written as the output comes, the middle left out where they grow too long."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ log = logging.getLogger("holdfast.worker")
 
 
 class AttemptLog:
-    """A file of at most so many bytes; of more, the beginning and the end are kept.
+    """A log of at most `most` bytes; of a longer one, the beginning and the end are kept.
 
-    That it cannot be written is told, and is no reason for a step to fail.
+    An error while writing is logged, and does not fail the step.
     """
 
     def __init__(self, path: StatePath, most: int = MOST_BYTES) -> None:
@@ -46,7 +46,7 @@ class AttemptLog:
             self._tail = (self._tail + rest)[-KEPT_AT_THE_END:]
 
     def close(self) -> None:
-        """Write what was kept of the end, after a line that says what is missing before it."""
+        """Write the end that was kept, after a line that counts the bytes left out before it."""
         missing = self._left_out_bytes - len(self._tail)
         if missing:
             self._write_now(f"\n[holdfast: {missing} bytes were left out here]\n".encode())
@@ -76,7 +76,7 @@ class AttemptLog:
 
 
 def append_to_log(path: StatePath, chunk: bytes) -> int:
-    """Add to a log that nobody has open, and say how long it is; one that is full is cut, once."""
+    """Add to a log that is not open, and give its length; a full log is cut once, with a note."""
     try:
         with os.fdopen(path.open(_APPEND, make=True), "ab", buffering=0) as file:
             size = file.tell()
@@ -88,7 +88,7 @@ def append_to_log(path: StatePath, chunk: bytes) -> int:
 
 
 def _write_all(file: FileIO, data: bytes, size: int) -> None:
-    """Write it all, or leave the file as long as it was: what is refused is sent again."""
+    """Write all data or none of it, because a refused piece is sent again."""
     view = memoryview(data)
     try:
         while view:

@@ -1,4 +1,4 @@
-"""The git index: whether git keeps a path, told without running what its repository configures."""
+"""Git index: whether git tracks a path, found without running what its repository configures."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import stat
 import sys
 from pathlib import Path
 
-# The index of git: its signature, and the versions that write every name in full.
+# The signature of an index, and the versions of its format that write every name in full.
 _SIGNATURE, _PLAIN_VERSIONS = b"DIRC", (b"\0\0\0\2", b"\0\0\0\3")
-# Extensions by which an index keeps names elsewhere, or has folders stand for what is in them.
+# Extensions by which an index keeps names in another file, or lists folders for their files.
 _INDIRECT_EXTENSIONS = (b"link", b"sdir")
 _GIT_SECONDS = 20.0
-# Of a larger index git is asked. It reads none that belongs to somebody else.
+# Git itself reads a larger index; it refuses one that belongs to another user.
 _LARGEST_INDEX = 512 * 1024 * 1024
-# Nothing that a repository configures is run: no monitor, no hook, no way to another machine.
+# With these settings git runs nothing that a repository configures: no monitor, hook or network.
 _SAFE_SETTINGS = (
     "core.fsmonitor=false",
     f"core.hooksPath={os.devnull}",
@@ -26,7 +26,7 @@ _SAFE_SETTINGS = (
 
 
 def is_tracked(path: Path) -> bool | None:
-    """Whether git keeps a path or what is in it; None where that cannot be told."""
+    """Whether git tracks a path or something in it; None where that cannot be found out."""
     repository = _repository_of(path)
     if repository is None or _is_surely_untracked(repository / ".git", path.name):
         return False
@@ -39,11 +39,11 @@ def _repository_of(path: Path) -> Path | None:
 
 
 def _is_surely_untracked(git: Path, name: str) -> bool:
-    """Whether no path that the index lists has the name in it: read, so that git is seldom run."""
+    """Whether the index surely lists no path with the name, which mostly spares running git."""
     try:
         listed = _read_file(_folder_of(git) / "index")
     except FileNotFoundError:
-        # Nothing was ever added or checked out.
+        # A repository without an index has never had a file added or checked out.
         return (git / "HEAD").exists()
     except (OSError, ValueError):
         return False
@@ -51,13 +51,13 @@ def _is_surely_untracked(git: Path, name: str) -> bool:
         return False
     named, searched = os.fsencode(name), listed
     if sys.platform != "linux":
-        # A name in other letters may be the same file there.
+        # File systems elsewhere may ignore case.
         named, searched = named.lower(), listed.lower()
     return named not in searched and not any(each in listed for each in _INDIRECT_EXTENSIONS)
 
 
 def _folder_of(git: Path) -> Path:
-    """Where a repository keeps its index: a linked worktree has a file that says so."""
+    """The folder of a repository's index; in a linked worktree, `.git` is a file that names it."""
     if git.is_dir():
         return git
     said = _read_file(git).removeprefix(b"gitdir:").strip()
@@ -65,7 +65,7 @@ def _folder_of(git: Path) -> Path:
 
 
 def _read_file(path: Path) -> bytes:
-    """What a file holds; a pipe would keep whoever reads it waiting, and a large one full."""
+    """The content of a regular file of bearable size; a pipe would block its reader."""
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EINVAL, "is no file", str(path))
@@ -77,7 +77,7 @@ def _read_file(path: Path) -> bytes:
 def _ask_git(repository: Path, path: Path) -> bool | None:
     import subprocess  # noqa: PLC0415 - hardly ever wanted, and every command would import it
 
-    # Never a program that lies in the repository itself.
+    # A program `git` inside the repository itself is never run.
     looked_in = [each for each in os.get_exec_path() if Path(each).is_absolute()]
     git = shutil.which("git", path=os.pathsep.join(looked_in))
     if git is None or Path(os.path.realpath(git)).is_relative_to(repository):
@@ -86,7 +86,7 @@ def _ask_git(repository: Path, path: Path) -> bool | None:
     quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
     chosen = [word for setting in _SAFE_SETTINGS for word in ("-c", setting)]
     within = os.path.relpath(Path(os.path.realpath(path.parent)) / path.name, repository)
-    # Its settings may say that its files lie elsewhere, where the path would be none of them.
+    # Without `--work-tree`, settings of the repository could say that its files lie elsewhere.
     where = ["-C", str(repository), "--work-tree=."]
     asked = [git, *chosen, "--literal-pathspecs", *where, "ls-files", "-z", "--"]
     try:

@@ -1,7 +1,7 @@
-"""Homes: the folders `.holdfast`, which one is found, and whether this user made or trusts it.
+"""Homes: folders `.holdfast`, found, made, trusted or refused.
 
-Whoever writes to a home has commands run by its workers. So one that is found is used only if it is
-this user's own and remembered as made here, or if this user has said so by `holdfast trust`.
+Whoever can write to a home can have its workers run commands. So a home that is found is used only
+if it is this user's own and recorded as made here, or if this user trusts it by `holdfast trust`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from holdfast.worker.files.known_homes import (
 from holdfast.worker.files.state_paths import open_private, read_private
 
 HOME = ".holdfast"
-# What the folder beside a store that is in no home ends with.
+# The suffix of the state folder beside a store that is in no home.
 STATE_SUFFIX = ".state"
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 ROOT = 0
@@ -40,12 +40,12 @@ OPEN_TO_OTHERS = "may be written to by other users of this machine"
 NOT_MADE_HERE = "was not made here by Holdfast for you"
 
 log = logging.getLogger("holdfast.homes")
-# What was looked at by this process, as it stood then.
+# The homes that this process has accepted, with the file status they had then.
 _accepted_homes: set[tuple[str, int, int, int, int]] = set()
 
 
 def find_home(here: Path) -> Path | None:
-    """The nearest `.holdfast`, in a folder or above it, whosever it is."""
+    """The nearest `.holdfast` in a folder or above it, whoever owns it."""
     for folder in (here.absolute(), *here.absolute().parents):
         if (folder / HOME).is_dir():
             return folder / HOME
@@ -53,13 +53,13 @@ def find_home(here: Path) -> Path | None:
 
 
 def named_home(environment: Mapping[str, str]) -> Path | None:
-    """The home that the environment names, which is saying so."""
+    """The home that `HOLDFAST_HOME` names; a named home is trusted."""
     named = environment.get("HOLDFAST_HOME")
     return Path(named).absolute() if named else None
 
 
 def usable_home(here: Path, environment: Mapping[str, str]) -> Path | None:
-    """The home that was named, or the nearest one; one that may be another's is refused."""
+    """The home that the environment names, or the nearest one if this user made or trusts it."""
     named = named_home(environment)
     if named is not None:
         return named
@@ -68,7 +68,7 @@ def usable_home(here: Path, environment: Mapping[str, str]) -> Path | None:
 
 
 def accept_home(home: Path) -> Path:
-    """Give back a home that this user made here or trusts, and refuse any other."""
+    """Return a home that this user made here or trusts, and refuse any other."""
     link, found = home.is_symlink(), home.stat()
     looked = (str(home), found.st_dev, found.st_ino, found.st_uid, found.st_mode)
     if looked not in _accepted_homes or link:
@@ -89,7 +89,7 @@ def accept_home(home: Path) -> Path:
 
 
 def _find_objection(entry: KnownHome, home: Path, real: Path, found: os.stat_result) -> str | None:
-    """Why a home that is known is not used as it stands now."""
+    """The reason why a recorded home is not used in its present state, if there is one."""
     if home.is_symlink() and entry.link != str(home):
         return f"is a symbolic link to {real}"
     if found.st_mode & OTHERS_WRITE and not entry.writable:
@@ -100,14 +100,14 @@ def _find_objection(entry: KnownHome, home: Path, real: Path, found: os.stat_res
 
 
 def _adopt_home(home: Path, real: Path, found: os.stat_result, known: KnownHomes | None) -> None:
-    """Remember a home from before homes were remembered, or one that holds nothing to obey."""
+    """Record a home from before homes were recorded, or an empty one; refuse any other."""
     if home.is_symlink():
         raise make_refusal(home, f"is a symbolic link to {real}")
     reason = find_objection_to_unknown(home, found, None if known is None else known.since)
     if reason is not None:
         raise make_refusal(home, reason)
     if found.st_mode & OTHERS_WRITE:
-        # Only a group, such as the user's own where that is the default.
+        # Only a group may write to it, such as the user's own group where that is the default.
         home.chmod(stat.S_IMODE(found.st_mode) & ~OTHERS_WRITE)
     if _is_empty(home):
         _remember_home(home)
@@ -122,7 +122,10 @@ def _adopt_home(home: Path, real: Path, found: os.stat_result, known: KnownHomes
 
 
 def find_objection_to_unknown(path: Path, found: os.stat_result, since: int | None) -> str | None:
-    """Why a path that nobody remembers is not used; what is younger than `since` is not."""
+    """The reason why an unrecorded path is not used, if there is one.
+
+    A path that is younger than `since` would have been recorded when Holdfast made it.
+    """
     if found.st_uid != geteuid():
         return f"belongs to {find_user_name(found.st_uid)}"
     if found.st_mode & stat.S_IWOTH:
@@ -136,7 +139,7 @@ def _find_tracking(path: Path) -> str | None:
 
 
 def make_refusal(path: Path, reason: str) -> NotTrusted:
-    """The one sentence that says why something is not used, and what to type if it should be."""
+    """The error that says why a path is not used, and how to trust it."""
     import shlex  # noqa: PLC0415 - for refusals alone
 
     typed = f"`holdfast trust {shlex.quote(str(path))}`"
@@ -158,7 +161,7 @@ def find_user_name(uid: int) -> str:
 
 
 def _oldest_change(path: Path) -> int:
-    """When it began to be there: no time of change can be set, so none is older than that."""
+    """The oldest change time of a path and its files; unlike other times, nobody can set it."""
     each = [path, *path.iterdir()] if path.is_dir() else [path]
     return min(one.lstat().st_ctime_ns for one in each)
 
@@ -176,7 +179,7 @@ def _read_identities(home: Path) -> frozenset[str]:
 
 
 def make_home(home: Path) -> None:
-    """Make a home, kept out of version control, and remember it as made here."""
+    """Make a home that git ignores, and record it as made here."""
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -197,7 +200,7 @@ def make_home(home: Path) -> None:
 
 
 def make_private_directory(directory: Path) -> Path:
-    """Make a directory that only its owner can look into; a home is remembered as made here."""
+    """Make a directory that only its owner can read; a home is recorded as made here."""
     for each in (directory, *directory.parents):
         kept = each.name == HOME or (each == directory and each.suffix == STATE_SUFFIX)
         if kept and not each.exists():
@@ -207,7 +210,7 @@ def make_private_directory(directory: Path) -> Path:
 
 
 def _remember_home(home: Path, *, link: str = "", tracked: bool = False) -> bool:
-    """Know a home from now on: here first, so that nobody finds its id in it and not here."""
+    """Record a home; its id goes into the registry first, and into the home afterwards."""
     real = Path(os.path.realpath(home))
     found = real.stat()
     entry = KnownHome(
@@ -230,7 +233,7 @@ def _remember_home(home: Path, *, link: str = "", tracked: bool = False) -> bool
 
 
 def is_home_of(home: Path, owner: int) -> bool:
-    """Whether a home was named by the environment, or is known as that owner's."""
+    """Whether a home was named by the environment, or is recorded with this owner."""
     if named_home(os.environ) == home:
         return True
     known, real = read_known_homes(), os.path.realpath(home)
@@ -240,7 +243,7 @@ def is_home_of(home: Path, owner: int) -> bool:
 
 
 def accept_settings(path: Path) -> None:
-    """Refuse the settings of a project that are another user's; root's are as good as one's own."""
+    """Refuse project settings that belong to another user, other than root."""
     found = path.stat()
     owners = {path.lstat().st_uid, found.st_uid} - {geteuid(), ROOT}
     reason = f"belongs to {find_user_name(min(owners))}" if owners else None
@@ -251,7 +254,7 @@ def accept_settings(path: Path) -> None:
 
 
 def accept_store_setting(path: Path) -> None:
-    """Refuse settings that came with a repository as those that name a store."""
+    """Refuse settings that name a store if they came with a repository."""
     reason = None if _is_known_setting(path) else _find_tracking(path)
     if reason is not None:
         raise make_refusal(path, f"names a database and {reason}")
@@ -264,7 +267,7 @@ def _is_known_setting(settings: Path) -> bool:
 
 
 def accept_store(file: Path, home: Path) -> None:
-    """Refuse a store that settings name, unless it and its state are this user's."""
+    """Refuse a store that settings name, unless the store and its state belong to this user."""
     entry = None
     if home.exists():
         accept_home(home)
@@ -287,7 +290,7 @@ def accept_store(file: Path, home: Path) -> None:
 
 
 def refuse_planted_copy(file: Path) -> None:
-    """Refuse what looks like a saved copy of a store that is gone, and came with a repository."""
+    """Refuse a saved copy of a missing store if the copy came with a repository."""
     if file.exists():
         return
     for copy in file.parent.glob(f"{escape(file.name)}.saved-*.db"):
@@ -301,7 +304,7 @@ def refuse_planted_copy(file: Path) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class TrustedPath:
-    """What is told of a path that is trusted from now on; whether git tracks it may be unknown."""
+    """A path that is trusted from now on; `tracked` is None if git could not be asked."""
 
     path: Path
     owner: str
@@ -310,7 +313,7 @@ class TrustedPath:
 
 
 def trust_home(home: Path) -> TrustedPath:
-    """Remember a home as trusted: another's, one that git tracks, or a link to one."""
+    """Record a home as trusted: another user's, a tracked one, or a link to one."""
     tracked = is_tracked(home)
     link = str(home) if home.is_symlink() else ""
     remembered = _remember_home(home, link=link, tracked=tracked is not False)
@@ -318,13 +321,13 @@ def trust_home(home: Path) -> TrustedPath:
 
 
 def trust_settings(path: Path) -> TrustedPath:
-    """Remember the settings of a project as trusted."""
+    """Record the settings of a project as trusted."""
     entry = KnownHome(path=os.path.realpath(path), owner=path.stat().st_uid)
     return _describe_trust(path, tracked=is_tracked(path), remembered=record_home(entry))
 
 
 def trust_store(file: Path, home: Path) -> TrustedPath:
-    """Remember a store that settings name as trusted, by the home of its state."""
+    """Record a store that settings name as trusted, by the home of its state."""
     make_home(home)
     remembered = _remember_home(home, tracked=True)
     return _describe_trust(file, tracked=is_tracked(file), remembered=remembered)

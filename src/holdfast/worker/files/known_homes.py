@@ -1,7 +1,7 @@
-"""Known homes: the file, outside of every home, of those that this user made or trusts.
+"""Known homes: the registry, outside of every home, of the homes that this user made or trusts.
 
-Each home has an id that is drawn for it, kept here and in the home: a clone of it cannot know the
-id, and of two copies the one at the known path is meant. Settings are known by their path alone.
+Each home has a random id, which is kept in the registry and in the home: a cloned repository cannot
+hold it. Of two copies of a home, the recorded path counts. Settings are recorded by path.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from holdfast.errors import NotTrusted
 
 FOLDER, FILE, LOCK = "holdfast", "homes", "homes.lock"
 MOST_HOMES = 2_000
-# Of which nothing counts as from before homes were remembered.
+# With `since` 0, no home counts as older than the registry.
 _EMPTY_REGISTRY = '{"since": 0, "homes": []}'
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-# A pipe in the place of a file is not waited for.
+# `O_NONBLOCK`, so that a pipe instead of a file does not block.
 _OPEN_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -35,9 +35,9 @@ _OPEN_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 class KnownHome:
     """A home, or a file of settings, by its resolved path and its owner.
 
-    - `id`: what its file of identities has a line of; without one its path is enough
+    - `id`: a line of the home's file of identities; without an id, the path is enough
     - `link`: the symbolic link by which it was trusted
-    - `tracked`, `writable`: it was trusted though git tracks it, or others may write to it
+    - `tracked`, `writable`: it was trusted although git tracks it, or others may write to it
     """
 
     path: str
@@ -50,14 +50,14 @@ class KnownHome:
 
 @dataclass(frozen=True, kw_only=True)
 class KnownHomes:
-    """All of one user. What is older than `since` may be from before homes were remembered."""
+    """The homes of one user. A home that is older than `since` may be older than the registry."""
 
     file: Path
     since: int
     homes: list[KnownHome] = field(default_factory=list)
 
     def find(self, path: str, owner: int, ids: frozenset[str]) -> KnownHome | None:
-        """The home at a path, or else one of whose ids it has a line."""
+        """The home at a path, or else one with one of these ids."""
         own = [
             each
             for each in self.homes
@@ -67,7 +67,7 @@ class KnownHomes:
 
 
 def read_known_homes() -> KnownHomes | None:
-    """Those of this user; None where nothing can be remembered."""
+    """The homes of this user; None where no registry can be kept."""
     file = registry_path()
     try:
         return None if file is None else _read_or_begin(file)
@@ -85,7 +85,7 @@ def _read_or_begin(file: Path) -> KnownHomes:
 
 
 def registry_path() -> Path | None:
-    """Where this user's homes are remembered."""
+    """The file of this user's registry."""
     state = os.environ.get("XDG_STATE_HOME", "")
     if Path(state).is_absolute():
         return Path(state) / FOLDER / FILE
@@ -99,7 +99,7 @@ def registry_path() -> Path | None:
 
 
 def record_home(home: KnownHome) -> bool:
-    """Know a home from now on, in place of what was known of its path; whether that is possible."""
+    """Record a home instead of an earlier record of its path; gives whether that succeeded."""
     known = read_known_homes()
     if known is None:
         return False
@@ -122,7 +122,7 @@ def _is_same_home(one: KnownHome, other: KnownHome) -> bool:
 
 
 def _refuse_shared(folder: Path) -> None:
-    """Believe nothing where others can put a file; the folder may be of a `~` that sudo kept."""
+    """Refuse a folder in which others can put a file; with sudo it may be another user's `~`."""
     found = folder.lstat()
     owned = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
     if not owned or found.st_mode & _OTHERS_WRITE:

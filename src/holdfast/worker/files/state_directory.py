@@ -1,4 +1,4 @@
-"""Where a worker keeps what is not in the store: logs, records of processes, files of steps."""
+"""State directories: what a worker keeps outside of the store, as logs, artifacts and records."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from holdfast.worker.files.state_paths import StatePath
 
 @dataclass(frozen=True, kw_only=True)
 class StateDirectory:
-    """One directory of a store; what is in it is for its owner alone.
+    """The state directory of a store, readable for its owner alone.
 
-    Everything in it is named by ids and numbers that are checked here, and opened as `StatePath`
-    opens it: nobody who gives a worker an id, or a link, has it look or write elsewhere.
+    Its files are named by ids and numbers that are checked here, and opened as `StatePath` opens
+    them: neither a forged id nor a symbolic link makes a worker read or write elsewhere.
     """
 
     root: Path
@@ -28,11 +28,11 @@ class StateDirectory:
         return self.logs / pages.task_id(task_id) / f"{_check_attempt(attempt)}.log"
 
     def files(self, task_id: str, attempt: int) -> StatePath:
-        """The directory of what an attempt's command reads and writes; gone when it has ended."""
+        """The directory of the input and output of an attempt's command, removed at its end."""
         return self._top / "files" / f"{pages.task_id(task_id)}.{_check_attempt(attempt)}"
 
     def artifacts(self, task_id: str) -> StatePath:
-        """The directory of the files that a task leaves for whoever wants them."""
+        """The directory of the artifacts of a task."""
         return self.all_artifacts / pages.task_id(task_id)
 
     @property
@@ -47,7 +47,7 @@ class StateDirectory:
 
     @property
     def processes(self) -> StatePath:
-        """The directory of the records of commands that run."""
+        """The directory of the records of running commands."""
         return self._top / "processes"
 
     @property
@@ -60,9 +60,9 @@ def _check_attempt(attempt: int) -> int:
 
 
 def find_state_directory(url: str, environment: Mapping[str, str] = os.environ) -> StateDirectory:
-    """The state of a store: `HOLDFAST_HOME`, or beside its file, or `.holdfast` from here up.
+    """The state directory of a store: `HOLDFAST_HOME`, beside its file, or a `.holdfast` above.
 
-    A `.holdfast` that is found, or a folder beside the file, that may be another's is refused.
+    A `.holdfast` that is found, or a folder beside the file, is refused unless it is trusted.
     """
     home = environment.get("HOLDFAST_HOME")
     if home:
@@ -74,5 +74,5 @@ def find_state_directory(url: str, environment: Mapping[str, str] = os.environ) 
     if path.parent.name == HOME:
         return StateDirectory(root=path.parent)
     beside = path.with_name(f"{path.name}{STATE_SUFFIX}")
-    # Whoever names a store has not said so of what came with it.
+    # A user who names a store has not thereby trusted the folder beside it.
     return StateDirectory(root=accept_home(beside) if os.path.lexists(beside) else beside)

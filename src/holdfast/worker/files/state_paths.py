@@ -1,7 +1,7 @@
-"""State paths: places below the folder of a state, opened part by part and through no link.
+"""State paths: paths below a state directory, opened part by part and through no symbolic link.
 
-Whoever writes below that folder, be it a command or whoever sent it the folder, may have left a
-link where a log or a file of a step should be. Nothing here follows one, or leaves the folder.
+A command, or the sender of a copied directory, may have left a link where a log or a file of a step
+should be. No function here follows such a link, or leaves the directory.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ FOREIGN_REASON = "it belongs to another user; remove it"
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,255}")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-# A pipe that lies in the place of a file is not waited for.
+# `O_NONBLOCK`, so that a pipe instead of a file does not block.
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
 class StatePath:
-    """A root, which is wherever its owner has it, and the names that lead from there."""
+    """A root, which may itself be reached by links, and the names that lead down from it."""
 
     root: Path
     names: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class StatePath:
 
     @property
     def path(self) -> Path:
-        """Where it is, to be shown and for those who only look."""
+        """The plain path, for messages and for tests of existence."""
         return self.root.joinpath(*self.names)
 
     @property
@@ -59,7 +59,7 @@ class StatePath:
 
     @contextmanager
     def folder(self, *, make: bool = False) -> Iterator[int]:
-        """A descriptor of it as a folder; made where it is missing, for its owner alone."""
+        """A descriptor of the path as a folder; `make` makes missing ones, for the owner alone."""
         if make and not self.root.is_dir():
             from holdfast.worker.files.homes import make_private_directory  # noqa: PLC0415 - homes hold state too
 
@@ -78,9 +78,9 @@ class StatePath:
             os.close(descriptor)
 
     def open(self, flags: int, *, make: bool = False) -> int:
-        """A descriptor of it as a file; an OSError says what is wrong with it.
+        """A descriptor of the path as a file; an OSError says why it cannot be opened.
 
-        Its owner is this user, or that of a root which this user has named or trusts.
+        The file belongs to this user, or to the owner of a root that this user has named or trusts.
         """
         try:
             with self.parent.folder(make=make) as folder:
@@ -97,7 +97,7 @@ class StatePath:
     def _explain_error(self, error: OSError) -> OSError:
         if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EMLINK}:
             return OSError(errno.ELOOP, LINK_REASON, str(self))
-        # A pipe that nobody reads.
+        # A pipe without a reader.
         if error.errno == errno.ENXIO:
             return OSError(errno.EINVAL, NO_FILE_REASON, str(self))
         return OSError(error.errno, error.strerror, str(self))
@@ -119,7 +119,7 @@ class StatePath:
             return file.read(limit)
 
     def write(self, content: bytes) -> None:
-        """Write it anew: whoever reads it finds all of it, or what was there before."""
+        """Replace the content of the file at once: readers find all of it, or the old content."""
         temporary = self.parent / f"{self.name}.{os.urandom(6).hex()}.new"
         file = temporary.open(os.O_WRONLY | os.O_CREAT | os.O_EXCL, make=True)
         try:
@@ -131,25 +131,25 @@ class StatePath:
             raise
 
     def rename(self, name: str) -> None:
-        """Give it another name in its folder, in the place of what has that name."""
+        """Give the file another name in its folder, replacing a file of that name."""
         with self.parent.folder() as folder:
             os.replace(self.name, name, src_dir_fd=folder, dst_dir_fd=folder)
 
     def remove(self) -> None:
-        """Remove it as a file, or the link in its place; nothing where there is none."""
+        """Remove the file, or a link instead of it, if there is one."""
         with suppress(FileNotFoundError), self.parent.folder() as folder:
             os.unlink(self.name, dir_fd=folder)
 
     def make_folder(self) -> FolderIdentity:
-        """Make it as a folder; raises `FileExistsError` where there is something already."""
+        """Make the folder; raises `FileExistsError` if the path exists already."""
         with self.parent.folder(make=True) as folder:
             os.mkdir(self.name, 0o700, dir_fd=folder)
             return FolderIdentity.of(os.stat(self.name, dir_fd=folder, follow_symlinks=False))
 
     def remove_folder(self, made: FolderIdentity | None = None) -> None:
-        """Remove it with all that is in it, where it is a folder of this user's own.
+        """Remove the folder with its content, if it belongs to this user.
 
-        With `made`, only the very folder that was made then: nothing that took its place.
+        With `made`, only that very folder is removed, and not another one at the same path.
         """
         with suppress(OSError), self.parent.folder() as folder:
             found = os.stat(self.name, dir_fd=folder, follow_symlinks=False)
@@ -158,7 +158,7 @@ class StatePath:
                 shutil.rmtree(self.name, ignore_errors=True, dir_fd=folder)
 
     def list_names(self) -> list[str]:
-        """The names of what is in it as a folder, without those that no place here can have."""
+        """The names in the folder, without those that no `StatePath` can have."""
         with suppress(OSError), self.folder() as folder, os.scandir(folder) as found:
             return sorted(each.name for each in found if _NAME.fullmatch(each.name))
         return []
@@ -166,7 +166,7 @@ class StatePath:
 
 @dataclass(frozen=True, slots=True)
 class FolderIdentity:
-    """A folder that was made here, by what no other folder has while it is there."""
+    """The device and inode of a folder, which no other folder has as long as it exists."""
 
     device: int
     inode: int
@@ -177,17 +177,17 @@ class FolderIdentity:
 
 
 def open_private(path: Path, flags: int, home: Path) -> int:
-    """Open a file below a home; what is made, with the folders on the way, is its owner's alone."""
+    """Open a file below a home; new files and folders are readable for their owner alone."""
     return _state_path(path, home).open(flags, make=bool(flags & os.O_CREAT))
 
 
 def read_private(path: Path, home: Path) -> bytes:
-    """What a file below a home holds."""
+    """The content of a file below a home."""
     return _state_path(path, home).read()
 
 
 def write_private(path: Path, text: str, home: Path) -> None:
-    """Have a file below a home hold a text and nothing else, at one moment for whoever reads it."""
+    """Replace the content of a file below a home at once."""
     _state_path(path, home).write(text.encode())
 
 
