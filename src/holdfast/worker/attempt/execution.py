@@ -91,7 +91,7 @@ class StepFailed(Exception):
 
 
 class GivenBack(Exception):
-    """Something outside of the step failed: the task is released, and no attempt is counted."""
+    """Something outside of the step failed: the task is released, and no failure is counted."""
 
 
 class Functions(Protocol):
@@ -295,7 +295,7 @@ class Execution:
         return self._report(self.store.work.reports.fail, described, retryable=again)
 
     def release(self) -> bool:
-        """Release the task; no attempt is counted."""
+        """Release the task; no failure is counted."""
         return self._report(self.store.work.reports.release)
 
     def _log_answer(self, answer: ReportAnswer) -> None:

@@ -1,4 +1,4 @@
-"""How much room there is for logs and worktrees, and whether that is enough to begin more work."""
+"""Free disk space: measured now and then, and required for claiming more work."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ log = logging.getLogger("holdfast.worker")
 
 
 def measure_free_disk(folder: Path) -> int:
-    """The free bytes where a folder is, or will be."""
+    """The free bytes on the disk where a folder is or will be."""
     there = next(each for each in (folder, *folder.parents) if each.exists())
     return shutil.disk_usage(there).free
 
 
 def describe_low_disk(free: int, least: int) -> str | None:
-    """Why nothing is claimed with so little room; None where there is enough."""
+    """The reason why nothing is claimed with so little space; None if there is enough."""
     if free >= least:
         return None
     limit = describe_size(least)
@@ -33,14 +33,14 @@ def describe_low_disk(free: int, least: int) -> str | None:
 
 
 def find_worker_disk(store: StorePort, options: WorkerOptions) -> Disk:
-    """The disk that a worker's logs and files are on."""
+    """The disk of a worker's logs and files."""
     root = find_state_directory(store.settings.url).root
     least = parse_size("least_disk", options.least_disk)
     return Disk(store.clock, least, lambda: measure_free_disk(root))
 
 
 class Disk:
-    """Looks now and then, and says once that it has become too full, and once that it is not."""
+    """The free space of a disk; a warning is logged when it becomes too small, and when it ends."""
 
     def __init__(self, clock: Clock, least: int, measure: Callable[[], int]) -> None:
         self._clock = clock
@@ -50,7 +50,7 @@ class Disk:
         self.low: str | None = None
 
     def check(self) -> str | None:
-        """Why nothing may be claimed now, if so."""
+        """The reason why nothing may be claimed now, if there is one."""
         now = self._clock.monotonic()
         if self._least == 0 or (self._looked_at is not None and now < self._looked_at + LOOK_EVERY):
             return self.low

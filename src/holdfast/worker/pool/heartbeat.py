@@ -1,4 +1,4 @@
-"""Keeps the leases of running attempts, and ends those it can no longer vouch for."""
+"""Heartbeat: renews the leases of running attempts, and ends attempts that lost theirs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.threads import PollingLoop
 from holdfast.worker.attempt.execution import Execution
 from holdfast.worker.store_port import StorePort
 
-# What waits does so on a clock that stands still during suspend: it has to look at the other.
+# Waiting uses a clock that stops during suspend; leases use one that does not, so it is looked at.
 LOOK_EVERY = 1.0
 
 log = logging.getLogger("holdfast.heartbeat")
@@ -22,34 +22,34 @@ log = logging.getLogger("holdfast.heartbeat")
 
 @dataclass(frozen=True, kw_only=True)
 class RenewalRequest:
-    """A renewal under way; its lease counts from before it was sent."""
+    """A renewal under way; the new lease counts from before it was sent."""
 
     at: float
     reply: Future[TransitionResult]
 
 
 class Heartbeat:
-    """Its own thread, so that a busy step cannot starve it; it never waits for the store."""
+    """A thread of its own, so that a busy step cannot delay it; it never waits for the store."""
 
     def __init__(self, store: StorePort, executions: Callable[[], Sequence[Execution]]) -> None:
         self._store = store
         self._executions = executions
         self._due = store.clock.monotonic() + store.settings.renewal
-        # Each by itself: somebody may have locked the row of one of them.
+        # One request for each attempt, because another transaction may have locked one's row.
         self._renewals: dict[Execution, RenewalRequest] = {}
         self._resting = False
         loop = PollingLoop(store.threads, "holdfast-heartbeat", self._run_step)
         self.start, self.close = loop.start, loop.close
-        # Something may have to end sooner than the next renewal.
+        # Called when an attempt may have to end sooner than the next renewal.
         self.kick = loop.kick
 
     def note_begun(self) -> None:
-        """Look after what has just begun; one that has something to look after does that anyway."""
+        """Note that an execution has begun; a heartbeat that is not resting finds it by itself."""
         if self._resting:
             self.kick()
 
     def step(self) -> float:
-        """Do what is due now; the answer is how many seconds nothing will be."""
+        """Do what is due now; gives for how many seconds nothing will be due."""
         self._take_replies()
         now = self._store.clock.monotonic()
         for execution in self._list_live():
@@ -65,7 +65,7 @@ class Heartbeat:
         for each in live:
             timeout = None if each.reported else each.timeout_at
             moments.append(each.deadline if timeout is None else min(each.deadline, timeout))
-        # Of what has ended, whose answer is still to come, there is nothing more to do.
+        # Ended executions whose answers are still to come need nothing more.
         rest = now + self._store.settings.renewal
         return max(0.0, min(moments, default=rest) - now)
 
@@ -74,7 +74,7 @@ class Heartbeat:
 
     def _end_if_over(self, execution: Execution, now: float) -> None:
         late = execution.timeout_at is not None and now >= execution.timeout_at
-        # The lease first: who slept through it has lost the attempt, and not run too long.
+        # The lease first: an attempt that outslept its lease is lost, and did not run too long.
         if now >= execution.deadline:
             log.warning("%s could not be renewed before its lease ran out", execution)
             execution.end()
@@ -108,7 +108,7 @@ class Heartbeat:
         if errors:
             log.error("could not renew %d leases: %s", len(errors), errors[0])
         if busy:
-            # It has waited for long: what is left of the lease may be less than until the next.
+            # Renewed again at once, because the lease may end before the next regular renewal.
             self._renew(self._store.clock.monotonic(), busy)
 
     def _take_reply(self, execution: Execution, asked_at: float, answer: TransitionResult) -> None:
@@ -124,7 +124,7 @@ class Heartbeat:
             pause = self.step()
         except Exception:
             log.exception("a heartbeat failed; the next one comes in %s s", pause)
-        # Said before it looks: what begins after that look finds it so, and calls.
+        # Set before the list is read: an execution that begins after that sees it and kicks.
         self._resting = True
         if self._list_live():
             self._resting = False

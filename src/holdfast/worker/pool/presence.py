@@ -1,4 +1,4 @@
-"""Says that a worker lives, and hears when somebody wants it to go."""
+"""Presence: the record that a worker lives, and the way it hears that it should go."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ from holdfast.worker.steps.process_identity import ProcessIdentity
 from holdfast.worker.store_port import StorePort
 
 log = logging.getLogger("holdfast.worker")
-# For how many seconds a worker that goes waits until that is known.
+# A worker that ends waits at most so many seconds for the store to note it.
 LEAVE_SECONDS = 1.0
 
 
 class Presence:
-    """Speaks up as often as leases are renewed; until it leaves, it never waits for the store."""
+    """Sends a sign of life as often as leases are renewed.
+
+    Between `begin` and `leave` it never waits for the store.
+    """
 
     def __init__(self, store: StorePort, options: WorkerOptions) -> None:
         self._store = store
@@ -35,9 +38,9 @@ class Presence:
         self._warned = False
 
     def begin(self) -> WorkerOptions:
-        """Be known before the first task is claimed; a store that cannot hear it now may later.
+        """Register the worker before it claims a task; without the store, that is tried later.
 
-        The answer are its options, with the name that it has from now on.
+        Gives the options of the worker, with the name that it has from now on.
         """
         refuse_deadlock("worker(…)", self._store.file)
         self._due = self._store.clock.monotonic() + self._store.settings.renewal
@@ -56,9 +59,9 @@ class Presence:
         return self._options
 
     def _find_free_names(self) -> Iterator[str]:
-        """Each of its names under which nobody lives.
+        """The names of the worker that no live worker has.
 
-        A worker of this machine whose process is gone is forgotten first: its name may be the one.
+        A worker of this machine whose process is gone is forgotten first, which frees its name.
         """
         taken = {each.name for each in self._store.workers.list() if not self._forget_if_gone(each)}
         options = self._options
@@ -72,7 +75,10 @@ class Presence:
         return True
 
     def step(self, pausing: str | None = None) -> str | None:
-        """Say it where it is due, and why nothing is claimed; the answer is what it is told."""
+        """Send a sign of life if one is due, with the reason for claiming nothing, if there is one.
+
+        Gives the order to go, if the answer to an earlier sign of life held one.
+        """
         told = self._take_reply()
         now = self._store.clock.monotonic()
         if self._reply is None and (now >= self._due or pausing != self._pausing):
@@ -81,7 +87,7 @@ class Presence:
         return told
 
     def leave(self) -> None:
-        """Say that it is gone, and wait a little: a program may end with its worker."""
+        """Have the store forget the worker, and wait a little: the program may end right after."""
         if self._started_at is not None:
             with suppress(HoldfastError, TimeoutError):
                 told = self._store.workers.forget.submit(self._options.named, self._started_at)
@@ -112,7 +118,7 @@ class Presence:
         if self._started_at is None:
             self._note_registration(found)
         elif found is None:
-            # It was silent for so long that it was forgotten.
+            # The worker was silent for so long that the store forgot it.
             self._started_at, self._due = None, self._store.clock.monotonic()
         else:
             return str(found["told"]) if found["told"] else None
@@ -132,7 +138,7 @@ class Presence:
     def _note_registration(self, found: Row | None) -> None:
         if found is not None:
             self._started_at = int(found["started_at"])
-            # What was said of that before is not known of it any more.
+            # A new registration has no reason for claiming nothing yet.
             self._pausing = None
         elif not self._warned:
             self._warned = True

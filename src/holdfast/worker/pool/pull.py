@@ -1,7 +1,4 @@
-"""Asks for ready work that this process did not make ready itself: that comes unasked.
-
-The one place more that a full worker has for what somebody wants to run now.
-"""
+"""Pulls: requests for work that others made ready, and claims of tasks that are to run now."""
 
 from __future__ import annotations
 
@@ -15,14 +12,17 @@ from holdfast.model.task import Assignment
 from holdfast.worker.pool.worker_options import WorkerOptions
 from holdfast.worker.store_port import StorePort
 
+LOOK_EVERY = 0.1
+
 log = logging.getLogger("holdfast.worker")
 
 
 class Puller:
-    """One question at a time, by whatever thread has heard that there may be something.
+    """Pulls of one standing claim, one at a time, sent by whichever thread brings a hint.
 
-    `may` tells whether the worker takes anything now, `again` has its own thread ask, and `end`
-    hears that nothing will ever be given.
+    Work that this process made ready itself is handed over without a pull. `may_pull` tells whether
+    the worker takes tasks now, `pull_again` wakes the worker's own thread, and `on_shutdown` is
+    called when the store gives nothing more.
     """
 
     def __init__(
@@ -38,46 +38,45 @@ class Puller:
         self._pull_again = pull_again
         self._on_shutdown = on_shutdown
         self._lock = store.threads.lock()
-        self._asked: Future[None] | None = None
+        self._reply: Future[None] | None = None
         self._pulled_at = store.clock.monotonic()
         self.hinted = True
 
-    def ask(self, standing_claim: StandingClaim, *, hinted: bool = False) -> bool:
-        """Ask after a hint, or when it was long ago; whether it did."""
+    def pull(self, standing_claim: StandingClaim, *, hinted: bool = False) -> bool:
+        """Send a pull after a hint, or when the last one was long ago; gives whether it did."""
         poll, now = self._store.settings.poll, self._store.clock.monotonic()
         with self._lock:
             if hinted:
                 self.hinted = True
             wanted = self.hinted or now >= self._pulled_at + poll
-            waits = self._asked is not None and not self._asked.done()
+            waits = self._reply is not None and not self._reply.done()
             if waits or not wanted or not self._may_pull():
                 return False
             self.hinted, self._pulled_at = False, now
-            self._asked = asked = self._store.work.pull.submit(standing_claim)
-        asked.add_done_callback(self._on_reply)
+            self._reply = reply = self._store.work.pull.submit(standing_claim)
+        reply.add_done_callback(self._on_reply)
         return True
 
-    def _on_reply(self, asked: Future[None]) -> None:
-        error = asked.exception()
+    def _on_reply(self, reply: Future[None]) -> None:
+        error = reply.exception()
         if isinstance(error, ShuttingDown):
             self._on_shutdown()
         elif error is not None:
             pause = self._store.settings.poll
             log.error("could not look for work; trying again in %s s: %s", pause, error)
         elif self.hinted:
-            # A hint that came meanwhile is about what this one may have missed.
+            # A hint that came meanwhile may be about work that this pull has missed.
             self._pull_again()
 
 
-LOOK_EVERY = 0.1
-
-
 class RunNowClaims:
+    """Claims of tasks that are to run now, by a worker without room: one such task at a time."""
+
     def __init__(self, store: StorePort, options: WorkerOptions, *, bare: bool) -> None:
         self._store = store
         self._bare = bare
         self._options = options
-        self._asked = self._looked_at = store.clock.monotonic()
+        self._sent_at = self._looked_at = store.clock.monotonic()
         self._reply: Future[list[Assignment]] | None = None
         self._claimed: tuple[str, int] | None = None
 
@@ -85,8 +84,8 @@ class RunNowClaims:
         """Claim from now on under the name that the worker has taken."""
         self._options = options
 
-    def ask(self, running: Container[tuple[str, int]]) -> int:
-        """Claim what is to run now, unless its place is taken; how many are on their way."""
+    def claim_next(self, running: Container[tuple[str, int]]) -> int:
+        """Claim a task that is to run now, unless one runs already; gives how many are claimed."""
         now = self._store.clock.monotonic()
         if (
             self._reply is not None
@@ -94,7 +93,7 @@ class RunNowClaims:
             or now < self._looked_at + LOOK_EVERY
         ):
             return 0
-        self._looked_at = self._asked = now
+        self._looked_at = self._sent_at = now
         options, work = self._options, self._store.work
         found = work.first_to_run_now(options.agents, options.tags, bare=self._bare)
         if found is None:
@@ -104,8 +103,8 @@ class RunNowClaims:
         )
         return 1
 
-    def take(self) -> list[tuple[list[Assignment], float]]:
-        """What came of it, which may be nothing, with the time from which its lease counts."""
+    def take_claimed(self) -> list[tuple[list[Assignment], float]]:
+        """The answers to finished claims, with the time from which the leases count."""
         reply = self._reply
         if reply is None or not reply.done():
             return []
@@ -117,4 +116,4 @@ class RunNowClaims:
             given = []
         for each in given:
             self._claimed = (each.task_id, each.attempt)
-        return [(given, self._asked)]
+        return [(given, self._sent_at)]

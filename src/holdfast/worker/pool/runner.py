@@ -1,4 +1,4 @@
-"""Where steps run: plain functions in threads, coroutine functions on a loop of their own."""
+"""Runner: plain functions run in step threads, coroutine functions on a loop of their own."""
 
 from __future__ import annotations
 
@@ -21,14 +21,17 @@ BoundStep = tuple[Execution, Invocation]
 
 
 class Arrival(NamedTuple):
-    """What was claimed, and when that was asked for: the leases count from then."""
+    """Claimed tasks, and the time of their claim, from which the leases count."""
 
     claimed: Claimed
     claim_sent_at: float
 
 
 class Runner:
-    """`take_up` makes steps of what has arrived, and `give_back` takes those that cannot run."""
+    """The threads and the loop of a worker.
+
+    `make_steps` makes steps of claimed tasks, and `return_step` gives back those that cannot run.
+    """
 
     def __init__(
         self,
@@ -58,15 +61,15 @@ class Runner:
         """Whether this is the thread of a plain function."""
         return self._step_threads.is_own_thread()
 
-    def offer(self, arrival: Arrival, *, free: bool = False) -> bool:
-        """Have a thread that has nothing to do take up what has arrived; whether there was one.
+    def try_begin(self, arrival: Arrival, *, free: bool = False) -> bool:
+        """Have an idle step thread begin the claimed tasks; gives whether there was one.
 
-        The thread of a step that has ended says that it is `free`.
+        `free` says that the caller is a step thread whose step has ended.
         """
-        return self._step_threads.offer(arrival, free=free)
+        return self._step_threads.try_next(arrival, free=free)
 
     def close(self) -> None:
-        """Let threads and loop go, once they have done what they have begun."""
+        """End the threads and the loop once they have done what they have begun."""
         self._step_threads.close()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._loop_thread.join()
@@ -91,7 +94,7 @@ class Runner:
         _current_runner.set(self)
         if isinstance(job, Arrival):
             steps = self._make_steps(job)
-            # The first function here and now, and the rest wherever there is room.
+            # The first function runs in this thread, and the rest wherever there is room.
             mine = next((step for step in steps if not step[1].asynchronous), None)
             self.run([step for step in steps if step is not mine])
             if mine is None:
@@ -111,7 +114,7 @@ class Runner:
 
 
 def _on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Say what went wrong where nobody looks, which a branch that is left for its wait has not."""
+    """Log errors that no code awaits, except the waits for which branches were left."""
     if not isinstance(context.get("exception"), Suspended):
         loop.default_exception_handler(context)
 

@@ -1,7 +1,4 @@
-"""How a worker leaves: what it waits for, and how where it cannot wait.
-
-Ctrl-C, SIGTERM and SIGHUP, where a worker can hear them.
-"""
+"""Shutdown: the signals that end a worker, and giving back what runs."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ SHOWN = 10
 
 
 def describe_waiting(executions: Sequence[Execution]) -> str:
-    """What a worker that was interrupted still waits for."""
+    """The text that says what an interrupted worker still waits for."""
     running = sorted(map(str, executions))
     if not running:
         return "nothing is running"
@@ -33,10 +30,10 @@ def describe_waiting(executions: Sequence[Execution]) -> str:
     )
 
 
-def give_back(
+def give_back_executions(
     executions: Callable[[], Sequence[Execution]], clock: Clock, wait: Callable[[float], object]
 ) -> None:
-    """Stop what can be stopped, and wait until it has been given back."""
+    """Stop the executions that can be stopped, and wait until their tasks are given back."""
     stopped = {each.key for each in executions() if each.abandon()}
     give_up = clock.monotonic() + GIVE_BACK_SECONDS
     while stopped & {each.key for each in executions()} and clock.monotonic() < give_up:
@@ -44,7 +41,7 @@ def give_back(
 
 
 def evict_executions(executions: Sequence[Execution]) -> None:
-    """Stop and give back what can be, and keep no lease of the rest."""
+    """Stop the executions that can be stopped and give them back; end the leases of the rest."""
     for each in executions:
         if not each.abandon():
             each.end()
@@ -55,9 +52,9 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 @contextmanager
 def record_signals() -> Iterator[list[int]]:
-    """The first two of Ctrl-C, SIGTERM and SIGHUP as they come, where signals can be heard at all.
+    """Record the first two of Ctrl-C, SIGTERM and SIGHUP, in the main thread only.
 
-    The third one is the system's to deal with: no thread of this process can hold it up.
+    The third signal gets its default handler: no thread of this process can delay that.
     """
     heard: list[int] = []
     if threading.current_thread() is not threading.main_thread():
@@ -66,11 +63,11 @@ def record_signals() -> Iterator[list[int]]:
     before = {each: signal.getsignal(each) for each in SIGNALS}
     if before[signal.SIGINT] is not signal.default_int_handler:
         del before[signal.SIGINT]
-    # Under nohup a closed terminal is to be ignored, and stays so.
+    # Under nohup SIGHUP is ignored, and stays ignored.
     if before[signal.SIGHUP] is signal.SIG_IGN:
         del before[signal.SIGHUP]
 
-    # It only takes note: to raise or to take a lock here would break into whatever runs just now.
+    # The handler only takes a note: raising or locking here would break into whatever runs now.
     def note(number: int, _: FrameType | None) -> None:
         heard.append(number)
         if len(heard) > 1:
@@ -87,6 +84,6 @@ def record_signals() -> Iterator[list[int]]:
 
 
 def end_process_by_signal(number: int) -> None:
-    """End this process as the signal would have, had nobody heard it."""
+    """End this process as the signal would have done by default."""
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)

@@ -1,4 +1,4 @@
-"""Threads for plain functions: kept between steps, and more of them as they get busy."""
+"""Step threads: threads for plain functions, kept between steps, and more of them when needed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from holdfast.threads import RunningThread, Threads
 T = TypeVar("T")
 U = TypeVar("U")
 IDLE_SECONDS = 10.0
-# A job that takes longer than this holds up those behind it; it halves with each that is found.
+# A job that takes longer than this delays those behind it, and another thread takes the next one.
+# The time halves with each such job in a row.
 QUICK_SECONDS = 0.001
 HALVINGS = 6
 
@@ -22,10 +23,10 @@ log = logging.getLogger("holdfast.worker")
 
 
 class StepThreads(Generic[T]):
-    """Whoever takes a job and leaves others behind has somebody stand by for them.
+    """A thread that takes a job while others wait has another thread stand by for them.
 
-    Who stands by takes a job when nobody has begun one for a moment. So a step that blocks holds up
-    no other for long, and a thousand that do not block are done by one thread after the other.
+    The thread that stands by takes a job when no job has begun for a moment. So a step that blocks
+    delays no other step for long, and a thousand steps that do not block run in one thread.
     """
 
     def __init__(self, threads: Threads, name: str, do_job: Callable[[T], None]) -> None:
@@ -46,17 +47,17 @@ class StepThreads(Generic[T]):
         self._local = threading.local()
 
     def run(self, jobs: Sequence[T]) -> None:
-        """Have jobs done; raises when a thread is wanted for them and cannot be had."""
+        """Have jobs done; raises if a thread is needed for them and cannot be started."""
         with self._changed:
             self._jobs.extend(jobs)
             start = self._wake_or_start()
         if start:
             self._start_thread()
 
-    def offer(self, job: T, *, free: bool = False) -> bool:
-        """Have a job done next by one of those who are here; false when nobody can.
+    def try_next(self, job: T, *, free: bool = False) -> bool:
+        """Have a job done next by one of the threads; false if none of them is ready for it.
 
-        One of them who is about to be `free` does it without another being woken.
+        `free` says that the calling step thread is about to take a job, so that none is woken.
         """
         with self._changed:
             if self._closed or not (free or self._idle or self._standing_by):
@@ -67,31 +68,31 @@ class StepThreads(Generic[T]):
         return True
 
     def is_own_thread(self) -> bool:
-        return getattr(self._local, "member", False)
+        return getattr(self._local, "is_step_thread", False)
 
     def take_unbegun(self, jobs: Sequence[U]) -> list[U]:
-        """Those of some jobs that nobody has begun, and nobody will."""
+        """Remove the given jobs that have not begun, and return them."""
         with self._changed:
             found = [job for job in jobs if job in self._jobs]
             self._jobs = deque(job for job in self._jobs if job not in found)
         return found
 
     def close(self) -> None:
-        """Let the threads go, once they have done what they have begun."""
+        """End the threads once they have done what they have begun."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        # One that was waited for may have started another before it went.
+        # A thread may start another one before it ends.
         while left := [each for each in self._members if each.is_alive()]:
             for member in left:
                 member.join()
 
     def _wake_or_start(self) -> bool:
-        """Have somebody there for the next job; whether a thread has to be started for that."""
+        """Wake a thread for the next job; gives whether one has to be started instead."""
         if not self._jobs or self._starting or self._woken or self._standing_by:
             return False
         if self._idle:
-            # Noted, because one that gives up waiting just now may miss the call itself.
+            # Noted, because a thread whose wait times out just now misses the notification.
             self._woken = True
             self._changed.notify()
             return False
@@ -101,7 +102,7 @@ class StepThreads(Generic[T]):
     def _start_thread(self) -> None:
         try:
             member = self._threads.start(self._name, self._run_jobs)
-            # Who was started may be starting the next one by now.
+            # The started thread may be starting the next one by now.
             with self._changed:
                 self._members = [*(each for each in self._members if each.is_alive()), member]
         except BaseException:
@@ -110,14 +111,14 @@ class StepThreads(Generic[T]):
 
     def _run_jobs(self) -> None:
         self._starting = False
-        self._local.member = True
+        self._local.is_step_thread = True
         taken = self._take_job()
         while taken is not None:
             job, start = taken
             if start:
                 self._try_to_start_thread()
             try:
-                # What a step leaves in its context is not for the next one.
+                # A new context, so that no context variable of a step reaches the next one.
                 Context().run(self._do_job, job)
             except BaseException:
                 self._leave_next_job()
@@ -125,7 +126,7 @@ class StepThreads(Generic[T]):
             taken = self._take_job(after=1)
 
     def _leave_next_job(self) -> None:
-        """Leave what this thread would have done next to another."""
+        """Have another thread take the next job, because this thread ends by an exception."""
         with self._changed:
             self._busy -= 1
             start = self._wake_or_start()
@@ -139,9 +140,10 @@ class StepThreads(Generic[T]):
             log.warning("no thread for the next step, which waits for one that is busy: %s", error)
 
     def _take_job(self, after: int = 0) -> tuple[T, bool] | None:
-        """The next job, and whether somebody has to be started; none when none came for long.
+        """The next job, and whether a thread has to be started; None when none came for long.
 
-        Whoever comes from a job takes the next one; anybody else, where all the others are stuck.
+        A thread that has done a job takes the next one. Any other thread takes a job only when all
+        busy threads are stuck.
         """
         with self._changed:
             self._busy -= after
@@ -158,7 +160,7 @@ class StepThreads(Generic[T]):
             return self._jobs.popleft(), self._wake_or_start()
 
     def _stand_by(self) -> bool:
-        """Stand by: whether nobody begins a job in the meantime, though there are some."""
+        """Wait a moment; gives whether no job has begun meanwhile, though there are some."""
         if not self._busy:
             return True
         begun = self._begun
@@ -170,7 +172,7 @@ class StepThreads(Generic[T]):
         return stuck
 
     def _wait_for_job(self) -> bool:
-        """Whether there may be something to do; not when nothing came for long."""
+        """Wait for a job; false when none came for long."""
         self._idle += 1
         self._changed.wait(IDLE_SECONDS)
         self._idle -= 1

@@ -1,4 +1,4 @@
-"""What a worker could not run for want of a function, and what it lifts from that hold."""
+"""Version holds: hold `version`, set on tasks without a function, and lifted with one."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ from holdfast.worker.store_port import StorePort
 
 LOOK_EVERY = 1.0
 REMEMBERED = 1_000
-# At most so many are lifted before the worker comes to them: another one without their functions
-# takes each of them once more, and must remember them all until then.
+# At most so many holds are lifted ahead of the worker. Another worker without the functions takes
+# each of those tasks once more, and has to remember all of them until then.
 LIFTED_AT_MOST = REMEMBERED // 2
-# For how many seconds what a full worker has lifted is taken to be on its way to it.
+# For so many seconds a full worker expects to be given a task whose hold it has lifted.
 AHEAD_SECONDS = 60.0
 
 
 class LeftTask(NamedTuple):
-    """How a task stood when it was claimed to be given back, and whether its function was there."""
+    """The version of a task that was given back, and whether its function was known."""
 
     seen: int
     known: bool
 
 
 class VersionHolds:
-    """Keeps a worker from taking again and again what it has put on hold `version` itself.
+    """The tasks that a worker has put on hold `version`, and those whose hold it lifts.
 
-    When a person lifts the hold, every worker tries the task once more. When a worker does, it is
-    for that one to try, and the others leave it alone while that one lives.
+    A worker does not claim again the tasks that it has put on hold. When a person lifts the hold,
+    every worker tries the task once more. When a worker lifts it, the others leave the task to that
+    worker while it lives.
     """
 
     def __init__(
@@ -49,9 +50,9 @@ class VersionHolds:
         self._options = options
         self._at_once = at_once
         self._lifted_at_most = lifted_at_most
-        # Whether more is on hold that this program has the functions of, for when there is room.
+        # Whether more tasks are on hold whose functions this program has.
         self.has_more = False
-        # What it has lifted while it was full, and when.
+        # The tasks whose hold the worker has lifted while it was full, with the time.
         self.draw_task_ids: dict[str, float] = {}
         self._after = ""
         self._looked_at: float | None = None
@@ -59,14 +60,14 @@ class VersionHolds:
 
     @property
     def bare(self) -> bool:
-        """Whether it runs what names no function, and what its file gives no program.
+        """Whether the worker runs bare tasks: without a function, or without a program in the file.
 
-        Most programs leave that to whoever claims it.
+        Most workers leave bare tasks to others.
         """
         return self._functions.has_function(None, None)
 
     def begin(self, options: WorkerOptions) -> None:
-        """Lift for the first time, under the name by which others know that the worker lives."""
+        """Lift holds for the first time, under the name that the worker is registered with."""
         self._options = options
         self.lift_holds()
 
@@ -75,29 +76,28 @@ class VersionHolds:
         return tuple(self._left_to_others)
 
     def hold(self, assignment: Assignment) -> None:
-        """Put a task on hold until a program with its function comes along.
+        """Put a task on hold until a worker with its function comes along.
 
-        One that no program has is only left to others: of a run that an earlier release began, it
-        stands among those that workers run.
+        A step without a program is not put on hold, only left to others: in a run that an earlier
+        release began, it is queued among the tasks that workers run.
         """
         task_id, work = assignment.task_id, assignment.work
         external = work is not None and work.external
         if not external:
             self._store.tasks.hold(task_id, "version", actor="worker")
         known = self._functions.has_function(assignment.workflow, assignment.step)
-        # A server tells no rows; of what is put on hold by none, nobody can lift a hold either.
+        # An assignment from a server has no row; a remote worker sets no holds.
         row: Mapping[str, int] = getattr(assignment, "row", {})
         self._left_to_others[task_id] = LeftTask(row.get("version", 0), known and not external)
         while len(self._left_to_others) > REMEMBERED:
             del self._left_to_others[next(iter(self._left_to_others))]
 
     def lift_holds(self, *, full: bool = False) -> bool:
-        """Look for tasks on hold that this program has the functions of: some, not too often.
+        """Look, not too often, for tasks on hold whose functions this program has, and lift some.
 
-        And for those that an earlier release put on hold though no program has them. A worker that
-        has enough in line lifts no more than it runs at once, the first in line: those without the
-        functions would only take and hold the others again. The answer is whether it leaves less to
-        others than before.
+        Tasks without a program that an earlier release put on hold are lifted too. A full worker
+        lifts no more than it runs at once: workers without the functions would only take the others
+        and hold them again. Gives whether the worker leaves fewer tasks to others than before.
         """
         now = self._store.clock.monotonic()
         early = self._looked_at is not None and now < self._looked_at + LOOK_EVERY
@@ -121,7 +121,7 @@ class VersionHolds:
             return False
         lifted = self._store.tasks.lifted([(each, at.seen) for each, at in passed.items()])
         for task_id in lifted:
-            # Unless it was claimed and given back again while this was asked.
+            # Not if the task was claimed and given back again while the store was asked.
             if self._left_to_others.get(task_id) == passed[task_id]:
                 self._left_to_others.pop(task_id, None)
         return bool(lifted)
@@ -152,7 +152,7 @@ class VersionHolds:
             self._after = wanted.following
 
     def _is_to_lift(self, task_id: str) -> bool:
-        # What it had a function for when it put it on hold needs another program, or another run.
+        # A task that was held although its function is known needs another program, or another run.
         passed = self._left_to_others.get(task_id)
         if passed is not None and passed.known:
             return False

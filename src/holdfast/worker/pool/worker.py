@@ -1,7 +1,4 @@
-"""A pool in this process: claims what it has room for, runs it, keeps its leases.
-
-What is started and stopped: by hand, or for the length of a block.
-"""
+"""Worker: claims the tasks that it has room for, runs them, and keeps their leases."""
 
 from __future__ import annotations
 
@@ -29,15 +26,22 @@ from holdfast.worker.pool.shutdown import (
     describe_waiting,
     end_process_by_signal,
     evict_executions,
-    give_back,
+    give_back_executions,
     record_signals,
 )
 from holdfast.worker.pool.version_holds import VersionHolds
 from holdfast.worker.pool.worker_options import WorkerOptions
 from holdfast.worker.store_port import StorePort
 
+LOOK_EVERY = 0.1
+SIGNAL_CHECK_EVERY = 0.2
+
+log = logging.getLogger("holdfast.worker")
+
 
 class Lifecycle(ABC):
+    """Something that is started and stopped by hand, or for the length of a `with` block."""
+
     @abstractmethod
     def start(self) -> Self: ...
 
@@ -55,12 +59,6 @@ class Lifecycle(ABC):
 
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.stop)
-
-
-LOOK_EVERY = 0.1
-SIGNAL_CHECK_EVERY = 0.2
-
-log = logging.getLogger("holdfast.worker")
 
 
 class Worker(Lifecycle):
@@ -95,7 +93,7 @@ class Worker(Lifecycle):
         self._puller = Puller(
             store, may_pull=self._may_pull, pull_again=self._wake.set, on_shutdown=self.drain
         )
-        # Bound once, and not anew for each of a thousand steps.
+        # Bound once, instead of for each step.
         self._on_vacated, self._on_finished = self._free_capacity, self._forget_execution
         self._runs_only_one = lambda: self._busy == 1
         self._runner = Runner(store.threads, self._make_steps, self._return_without_thread)
@@ -120,7 +118,7 @@ class Worker(Lifecycle):
             self._presence.leave()
             self._stopped.set()
             raise
-        # Before its first step says anything.
+        # Logged before the first step can log anything.
         log.info("%s has started", self)
         threads = self._store.threads
         self._standing_claim = self._store.work.standing_claim(
@@ -183,7 +181,7 @@ class Worker(Lifecycle):
     def give_back(self) -> None:
         """Claim nothing more, stop the commands and coroutines that run, and give them back."""
         self.drain()
-        give_back(self._executions, self._store.clock, self._stopped.wait)
+        give_back_executions(self._executions, self._store.clock, self._stopped.wait)
 
     def drain(self) -> None:
         """Claim nothing more; who wants it to have ended calls `stop` besides."""
@@ -191,7 +189,7 @@ class Worker(Lifecycle):
         self._wake.set()
 
     def _stop_as_told(self, told: str | StoreGone | None) -> None:
-        """Go, when somebody wants that; evicted, or without a store, keeping no lease."""
+        """Stop as told by an operator; evicted or without a store, the worker keeps no leases."""
         if told is None:
             return
         if not self._stopping.is_set():
@@ -209,10 +207,10 @@ class Worker(Lifecycle):
             return list(self._running.values())
 
     def _room(self) -> int:
-        """How many more it takes; asked by the writer, right before its claim is sent."""
+        """How many more tasks the worker takes; called by the writer right before its claim."""
         # Leases count from before the request, on a clock that counts suspend.
         self._claim_sent_at = self._store.clock.monotonic()
-        # What it has heard may wait to be obeyed, and a step given back for it must not come again.
+        # After a signal no step may be claimed, also before `run` has reacted to the signal.
         stopping = self._signals or self._stopping.is_set() or is_program_ending()
         return 0 if stopping or self._disk.low else self._options.concurrency - self._busy
 
@@ -222,10 +220,10 @@ class Worker(Lifecycle):
         arrival = Arrival(claimed, self._claim_sent_at)
         with self._lock:
             self._busy += len(claimed)
-        # There may be more; where every place is taken, the report that frees one brings it.
+        # There may be more work; a worker without room gets it with the report that makes room.
         self._puller.hinted |= self._standing_claim.may_have_more and self._standing_claim.free > 0
-        # Whoever is free begins at once; the worker's own thread is one more to wait for.
-        taken = self._runner.offer(
+        # An idle step thread begins at once; waking the worker's own thread would take longer.
+        taken = self._runner.try_begin(
             arrival, free=writes_own_operation() and self._runner.is_thread_of_step()
         )
         if not taken:
@@ -235,13 +233,13 @@ class Worker(Lifecycle):
             self._wake.set()
 
     def _on_hint(self) -> None:
-        """There may be work that this process knows nothing of."""
+        """React to a hint that there may be work which this process did not make ready."""
         self._puller.hinted = True
-        # Whoever brings the news asks: the worker's own thread is one more to wait for.
+        # This thread sends the pull; waking the worker's own thread would take longer.
         asked = False
         with suppress(HoldfastError):
-            asked = self._puller.ask(self._standing_claim)
-        # It may be about what runs here, too.
+            asked = self._puller.pull(self._standing_claim)
+        # The hint may also be about a task that runs here.
         if not asked or self._running:
             self._wake.set()
 
@@ -262,12 +260,12 @@ class Worker(Lifecycle):
             self._close()
 
     def _leave(self) -> bool:
-        """Be served no more; whether nothing is on its way here any longer."""
+        """End the standing claim; gives whether no claimed task is on its way here any longer."""
         if not self._has_left:
             self._has_left = True
             self._unsubscribe[0]()
             try:
-                # Written after whatever was on its way when it went.
+                # This pull is served after all hand-overs that were on their way before.
                 self._store.work.pull(self._standing_claim)
             except HoldfastError as error:
                 log.warning("%s: what may be on its way to it waits for its lease: %s", self, error)
@@ -281,7 +279,7 @@ class Worker(Lifecycle):
             self._begin_run_now()
             if not self._stopping.is_set():
                 full = self._standing_claim.may_have_more or not self._may_pull()
-                self._puller.ask(
+                self._puller.pull(
                     self._standing_claim, hinted=self._version_holds.lift_holds(full=full)
                 )
             pause = self._end_what_others_ended()
@@ -304,7 +302,7 @@ class Worker(Lifecycle):
         self._stopped.set()
 
     def _end_what_others_ended(self) -> float:
-        """Hear what another process ended; the answer is how soon to look again at the latest."""
+        """End attempts that another process has ended; gives when to look again at the latest."""
         if not self._running:
             return self._store.settings.poll
         now = self._store.clock.monotonic()
@@ -312,7 +310,7 @@ class Worker(Lifecycle):
             return LOOK_EVERY
         self._looked_at = now
         live = {each.key for each in self._executions() if not each.ended.is_set()}
-        # Most steps are over before a second look: only of those that last is it worth asking.
+        # Most steps end before a second look, so the store is asked only about those that last.
         lasting, self._seen_running = live & self._seen_running, live
         if lasting:
             self._end_ended_elsewhere(self._store.work.attempts_over(lasting))
@@ -336,13 +334,13 @@ class Worker(Lifecycle):
         return self._begin_executions(executions)
 
     def _begin_run_now(self) -> None:
-        """Take what is to run now though every place is taken: one such task at a time."""
+        """Claim a task that is to run now although the worker has no room: one at a time."""
         full = self._busy >= self._options.concurrency and not self._stopping.is_set()
         full = full and self._disk.low is None
-        asked_for = self._run_now.ask(self._running) if full else 0
+        asked_for = self._run_now.claim_next(self._running) if full else 0
         with self._lock:
             self._busy += asked_for
-        for assignments, asked in self._run_now.take():
+        for assignments, asked in self._run_now.take_claimed():
             with self._lock:
                 self._busy += len(assignments) - 1
             self._runner.run(
@@ -353,7 +351,7 @@ class Worker(Lifecycle):
         self._version_holds.draw_task_ids.pop(assignment.task_id, None)
         work, timeout = assignment.work, assignment.timeout
         if work is not None and work.command is not None:
-            # Its processes have ended before it is said that it ran too long.
+            # A command step watches its own timeout, and ends its processes before it reports.
             timeout = None
         execution = Execution(
             self._store,
@@ -369,7 +367,7 @@ class Worker(Lifecycle):
         return execution
 
     def _begin_executions(self, executions: Sequence[Execution]) -> list[BoundStep]:
-        """Keep the leases of executions from now on: what there is to run of them."""
+        """Keep the leases of executions from now on; gives the steps to run."""
         with self._lock:
             self._running.update({each.key: each for each in executions})
         if any(each.timeout_at is not None for each in executions):
@@ -380,7 +378,7 @@ class Worker(Lifecycle):
         stopping = self._stopping.is_set() or is_program_ending()
         for each in executions:
             if stopping:
-                # It was on its way when somebody said stop.
+                # The task was on its way when the worker was stopped.
                 self._return_unbegun(each, each.release)
             elif (invocation := self._bind(each)) is not None:
                 steps.append((each, invocation))
@@ -396,32 +394,35 @@ class Worker(Lifecycle):
     def _return_unbegun(
         self, execution: Execution, report: Callable[..., bool], *said: object
     ) -> None:
-        """Say what becomes of an attempt that never began."""
+        """Report on an attempt that never began."""
         try:
             execution.finish_with(report, *said)
         except Exception:
             log.exception("%s could not be given back; its lease will run out", execution)
 
     def _return_without_thread(self, execution: Execution, error: Exception) -> None:
-        """There is no thread to be had for a step."""
+        """Stop the worker, and give a step back, because no thread can be started for it."""
         self._stopping.set()
         log.error("%s cannot begin, so that this worker stops: %s", execution, error)
         self._return_unbegun(execution, execution.release)
 
     def _report_unbound(self, execution: Execution, error: Exception) -> bool:
-        """No function for it: hold it. Arguments that do not fit: it has failed."""
+        """Report on a task that could not be bound to a function.
+
+        A task without a function is put on hold; a task with arguments that do not fit has failed.
+        """
         if isinstance(error, UnknownFunction):
             log.warning("%s is given back: %s", execution, error)
             self._version_holds.hold(execution.assignment)
             return execution.release()
         if isinstance(error, StoreError):
-            # What it needs could not be read: that says nothing of the step.
+            # Something that the step needs could not be read, which is no failure of the step.
             log.warning("%s cannot begin: %s", execution, error)
             return execution.release()
         return execution.fail(error, retryable=not isinstance(error, InvalidInput))
 
     def _end_ended_elsewhere(self, left: Collection[tuple[str, int]]) -> None:
-        """Stop at once what somebody else, a cancel above all, has brought to its end."""
+        """Stop the attempts that ended elsewhere, mostly by a cancel, at once."""
         with self._lock:
             ended = [self._running[key] for key in left if key in self._running]
         for execution in ended:
@@ -431,7 +432,7 @@ class Worker(Lifecycle):
     def _forget_execution(self, execution: Execution) -> None:
         with self._lock:
             self._running.pop(execution.key, None)
-        # A report that was written has brought the next task with it.
+        # A written report has brought the next task with it; without one, the worker has to ask.
         if execution.unreported:
             self._on_hint()
         elif self._stopping.is_set() or self._version_holds.has_more:

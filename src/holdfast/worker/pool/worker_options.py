@@ -1,4 +1,4 @@
-"""What a worker says of itself: its name, whom it serves, how much it does at once."""
+"""Worker options: the name of a worker, the agents it serves, and how much it does at once."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ LARGE_CONCURRENCY = 16
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerOptions:
-    """Without a `name` a worker takes the first of its service and its host that is free.
+    """The options of a worker.
 
-    With one too, when somebody lives under that: every worker has to be found by its own.
+    Without a `name`, a worker takes the first free name made of its service and its host. With a
+    name that another live worker has, it takes that name with a number.
     """
 
     name: str | None = None
@@ -41,13 +42,13 @@ class WorkerOptions:
 
     @property
     def named(self) -> str:
-        """Its name, or the first that it would take."""
+        """The name of the worker, or the first name that it would take."""
         return self.number_name(1)
 
     def number_name(self, number: int) -> str:
-        """The name of the so many-th worker of its name, or of its service on this host.
+        """The name of the worker with a number, or of its service and host with a number.
 
-        Shortened where its number would make it longer than a name may be.
+        The name is shortened if its number would make it too long.
         """
         if self.name is not None and number == 1:
             return self.name
@@ -57,7 +58,10 @@ class WorkerOptions:
 
     @property
     def claimed_at_once(self) -> int:
-        """How many it takes with one commit: half of many run while the rest is written."""
+        """How many tasks the worker takes with one commit.
+
+        With many tasks, one half runs while the reports of the other half are written.
+        """
         many = self.concurrency
         return many if many < LARGE_CONCURRENCY else (many + 1) // 2
 

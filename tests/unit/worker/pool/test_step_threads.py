@@ -196,13 +196,13 @@ def test_a_job_that_is_offered_is_done_by_a_thread_that_stands_by() -> None:
     took, stood = threading.Event(), threading.Event()
     meeting = threading.Barrier(2, timeout=PATIENCE)
     with closing(crew_of(Counted())) as crew:
-        assert not crew.offer(took.set)
+        assert not crew.try_next(took.set)
         crew.run([meeting.wait])
         crew.run([stood.set])
         assert stood.wait(PATIENCE)
         while not crew._idle:  # noqa: SLF001 - until it waits again
             pass
-        assert crew.offer(took.set)
+        assert crew.try_next(took.set)
         assert took.wait(PATIENCE)
         meeting.wait()
 
@@ -213,7 +213,7 @@ def test_a_job_that_was_left_to_a_thread_that_dies_is_done_by_another() -> None:
     with closing(crew_of(Counted())) as crew:
 
         def die() -> None:
-            assert crew.offer(done.set, free=True)
+            assert crew.try_next(done.set, free=True)
             raise SystemError("for a test")
 
         crew.run([die])
