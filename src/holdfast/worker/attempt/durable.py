@@ -60,6 +60,7 @@ def encode_effect(name: str, value: object) -> object:
 
 
 LONGEST_WAIT = 200 * 365 * 86_400
+_ENDED_STATUSES = {Status.DONE, Status.FAILED, Status.CANCELLED}
 _CHILD_FIELDS = tuple(each.name for each in fields(NewTask))
 
 T = TypeVar("T")
@@ -386,9 +387,6 @@ class TaskMemory:
 def _map_of_nothing() -> Flow[list[Any]]:
     yield from ()
     return []
-
-
-_ENDED_STATUSES = {Status.DONE, Status.FAILED, Status.CANCELLED}
 
 
 def _read_child_output(child: Child, callee: Callee) -> object:

@@ -1,4 +1,4 @@
-"""Addresses: which URLs lie below one that was allowed, however a server may read them."""
+"""Allowed URLs: which URLs lie below an allowed one, in every way that a server may read them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ MOST_DECODINGS = 5
 PORTS = {"http": 80, "https": 443}
 _SEPARATORS = re.compile(r"[/\\]")
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
-# As some servers of old read it beside the other escapes.
+# Some old servers read this escape too.
 _UNICODE_ESCAPE = re.compile("%[uU][0-9A-Fa-f]{4}")
-# Where some servers end a part before they look at it, once it is decoded.
+# Some servers cut a decoded part of a path at one of these.
 _PART_ENDS = re.compile("[;?#]")
 _UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
 
 
 class AmbiguousUrl(ValueError):
-    """A URL that one server may read otherwise than another."""
+    """The URL may be read in different ways by different servers."""
 
 
 class AllowedUrl:
-    """A scheme, a host, a port, and the first parts of a path."""
+    """An allowed URL: a scheme, a host, a port, and the beginning of a path."""
 
     def __init__(self, text: str) -> None:
         try:
@@ -38,11 +38,11 @@ class AllowedUrl:
             reason = f"{text!r} goes beyond a path; leave out what follows the ? or the #"
             raise InvalidInput("allow", reason)
         self._origin = _origin(url)
-        # One that ends in a slash is a folder, and allows what is in it.
+        # A URL that ends in a slash is a folder, and allows what is below it.
         self._is_folder = url.path.endswith("/")
 
     def allows(self, url: httpx.URL) -> bool:
-        """Whether a URL is this one or lies below it, in whichever way its path is read."""
+        """Whether a URL is this one or lies below it, in every way that its path can be read."""
         if _origin(url) != self._origin:
             return False
         last = len(self._readings) - 1
@@ -57,7 +57,7 @@ class AllowedUrl:
 
 
 def parse_url(text: str) -> httpx.URL:
-    """A URL as it is sent: its dots resolved, and no reading of it leads up; raises ValueError."""
+    """A URL as it is sent: its dots are resolved, and no reading leads up; raises ValueError."""
     try:
         url = httpx.URL(text)
         again = httpx.URL(str(url))
@@ -77,7 +77,7 @@ def _origin(url: httpx.URL) -> tuple[str, bytes, int]:
 
 
 def _readings(url: httpx.URL) -> list[str]:
-    """Its path as it stands, and as it is when servers decode it, once or again and again."""
+    """The path of a URL as it stands, and as servers see it that decode it once or more often."""
     path = url.raw_path.partition(b"?")[0].decode("ascii")
     found = [_ESCAPE.sub(_normalize_escape, path)]
     while (decoded := _decode(found[-1])) != found[-1]:
@@ -95,7 +95,7 @@ def _decode(path: str) -> str:
 
 
 def _normalize_escape(escape: re.Match[str]) -> str:
-    """An escape in its one form: none for what needs none, else in capitals."""
+    """An escape in its normal form: the character if it needs no escape, else in capitals."""
     character = chr(int(escape[0][1:], 16))
     return character if _UNRESERVED.fullmatch(character) else escape[0].upper()
 
@@ -106,7 +106,7 @@ def _refuse_ways_up(path: str) -> None:
     if _UNICODE_ESCAPE.search(path):
         raise AmbiguousUrl("its path holds escapes that not every server reads alike, as %u002e")
     for part in _SEPARATORS.split(unicodedata.normalize("NFKC", path)):
-        # Blanks at the end some servers cut off, too.
+        # Some servers strip blanks at the end of a part.
         if _PART_ENDS.split(part, maxsplit=1)[0].strip() == "..":
             raise AmbiguousUrl("its path leads up, by two dots")
 

@@ -1,4 +1,4 @@
-"""What a worker elsewhere lets a server have it do: the commands and addresses it was told of."""
+"""Allowlist: the commands and URLs that a server may have a worker elsewhere run and call."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from holdfast.worker.steps.permission import NotAllowed, Permission, permit_work
 
 CHUNK_BYTES = 1_000_000
 PAUSE = 0.5
-# Not what its commands have under HOLDFAST_TOKEN.
+# The name of the worker's own token among its secrets; commands have another HOLDFAST_TOKEN.
 TOKEN = "WORKER_TOKEN"  # noqa: S105 - a name
 SHOWN = 200
-# By these a server finds another request than the one that was checked: at another address, or in
-# the body of that one, where two servers do not agree on its end.
+# With these headers a server may see another request than the one that was checked: at another URL,
+# or inside of its body, when two servers disagree about its end.
 _MISLEADING = frozenset({"host", "x-original-url", "x-rewrite-url", "content-length"})
 _MISLEADING |= {"transfer-encoding", "te", "trailer", "connection", "upgrade"}
 
@@ -42,10 +42,10 @@ log = logging.getLogger("holdfast.worker")
 
 
 class Allowlist(Permission):
-    """The commands and addresses that a worker was told of, and its variables for workflows.
+    """The allowed commands and URLs of a worker, and its variables that workflows may name.
 
-    A command is looked for once, when the worker starts: what is executed is the file that was
-    found then. `anything` is for a server that is trusted like the one who starts the worker.
+    A command is looked up once, when the worker starts, and that file is executed. `anything` is
+    for a server that is trusted as much as the user who starts the worker.
     """
 
     def __init__(
@@ -64,11 +64,11 @@ class Allowlist(Permission):
 
     @property
     def missing(self) -> list[str]:
-        """The commands that are not on this machine, or that this user may not run."""
+        """The commands that are missing on this machine, or that this user may not run."""
         return [name for name, file in self._files_by_name.items() if file is None]
 
     def readable_environment(self, environment: Mapping[str, str]) -> Mapping[str, str]:
-        """What a server may have read of the environment of its worker, and the file of secrets."""
+        """The variables that a server may have read, and the one that names the file of secrets."""
         kept = {*self.variables, SECRETS_VARIABLE}
         return {n: value for n, value in environment.items() if self.anything or n in kept}
 
@@ -80,7 +80,7 @@ class Allowlist(Permission):
             )
 
     def secrets(self, names: frozenset[str]) -> frozenset[str]:
-        """Those alone that it may have: a command is not to miss what protects it."""
+        """Only the allowed ones of some secret names, so that commands keep all other variables."""
         return names if self.anything else names & self.variables
 
     def check(self, work: StepWork) -> StepWork:
@@ -126,7 +126,7 @@ class Allowlist(Permission):
                     "request than its address says, and is left to others; only --allow-any "
                     "allows that"
                 )
-        # What was read is what is sent: no other reading of the text comes after the check.
+        # The checked URL is sent, so that nothing reads the text differently after the check.
         return replace(http, url=str(url))
 
     def _refuse(self, what: str, kind: str) -> NotAllowed:
@@ -137,13 +137,13 @@ class Allowlist(Permission):
 
 
 def _find_program(name: str) -> Path | None:
-    """The file of a command, as a shell in this folder finds it."""
+    """The file of a command, as a shell in this folder would find it."""
     file = shutil.which(name)
     return None if file is None else Path(file).absolute()
 
 
 def quote(text: str) -> str:
-    """A text of a server's own as it may stand in a line of a log."""
+    """A text from a server in a form that is safe in a line of a log."""
     return ascii(text) if len(text) <= SHOWN else f"{text[:SHOWN]!a}…"
 
 
@@ -154,7 +154,7 @@ def _advice(option: str, value: str) -> str:
 
 
 class NoFunctions:
-    """A worker elsewhere has no program: what wants a function is left to others."""
+    """The functions of a worker elsewhere: none, so tasks that need one are left to others."""
 
     def bind(self, *_: object) -> Invocation:
         raise UnknownFunction("it is neither a command nor a call, and is left to others")
@@ -164,7 +164,7 @@ class NoFunctions:
 
 
 class ServerForwarder:
-    """Takes the calls of commands on to the server, with the token of the worker."""
+    """Forwards the calls of commands to the server, with the token of the worker."""
 
     def __init__(self, client: ServerClient) -> None:
         self._client = client
@@ -203,9 +203,9 @@ class RemoteExecutors(Executors):
         return invocation._replace(function=self._add_log(invocation, assignment, context))
 
     def _check(self, assignment: Assignment, work: StepWork) -> None:
-        """Leave to others what is not allowed here; whoever looks for it finds why in its log."""
+        """Leave a step that is not allowed to other workers, with the reason in its log."""
         try:
-            # What its own turns find missing fails the step, and they check it again.
+            # A missing secret or variable fails the step later, when it is filled in again.
             with suppress(StepFailed):
                 permit_work(work, self._allowed, self._resources.secrets)
         except NotAllowed as refused:
@@ -222,7 +222,7 @@ class RemoteExecutors(Executors):
 
 
 class LoggedStep:
-    """A step whose log goes to the server too, before its report does."""
+    """A step whose log is sent to the server before its report."""
 
     def __init__(
         self,
@@ -255,7 +255,7 @@ class LoggedStep:
             self._send_chunk({"token": assignment.token, "chunk": chunk.decode(errors="replace")})
 
     def _send_chunk(self, said: dict[str, str]) -> None:
-        """Send a piece, again while the server is away: what becomes of it is not the step's."""
+        """Send a piece of the log, again while the server is away; an error fails no step."""
         task_id = self._assignment.task_id
         while not self._context.ended:
             try:

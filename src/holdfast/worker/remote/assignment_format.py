@@ -1,9 +1,7 @@
-"""What travels to a worker elsewhere: an assignment, with all that its executors ask for.
+"""Assignment format: an assignment as JSON, with the data that its executors ask for.
 
-Checks of what a server sends, field by field, before any of it is used.
-
-A worker makes paths, arguments, headers and lines of its log from these fields. Whatever has
-another type or another form than a Holdfast server gives it raises `InvalidInput`.
+A worker makes paths, arguments, headers and lines of its log from these fields. So each field is
+checked before it is used: a wrong type or form raises `InvalidInput`.
 """
 
 from __future__ import annotations
@@ -31,6 +29,27 @@ MOST_PARTS = 10_000
 _TOKEN = re.compile(r"([1-9][0-9]{0,9})\.[0-9a-f]{32}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}")
+PackedAssignment = dict[str, Any]
+
+# The codes of a renewal that failed without a refusal of the engine: the renewal is invalid, or it
+# is not written yet and may be sent again.
+INVALID_CODE, UNAVAILABLE_CODE = "invalid_input", "store_unavailable"
+
+_TASK_FIELDS = (
+    "id",
+    "run_id",
+    "step",
+    "title",
+    "agent",
+    "item",
+    "timeout",
+    "payload",
+    "created_at",
+)
+_TASK_COUNTS = ("attempt", "failures", "lost", "epoch", "round")
+_STEP_FIELDS = ("workflow", "workflow_version", "is_step", "step", "run_id", "item_number")
+_ASSIGNMENT_FIELDS = (*_STEP_FIELDS, "timeout", "usd_per_attempt")
+_VALUE_FIELDS = ("payload", "input", "item", "needs", "feedback", "own_feedback")
 
 
 def whole_number(field: str, value: object) -> int:
@@ -54,7 +73,7 @@ def run_id(field: str, value: object) -> str:
 
 
 def single_line(field: str, value: object) -> str:
-    """What people read, on one line: a title may hold more."""
+    """A text as one line for people; a title may hold several lines."""
     text = clean_text(field, value)
     return "".join(each if each.isprintable() else " " for each in text)
 
@@ -144,7 +163,7 @@ def command(field: str, value: object) -> tuple[str, ...]:
 
 
 def template_pieces(field: str, value: object) -> tuple[str, ...]:
-    """Texts of the workflow's own, and between each two of them the name of what goes there."""
+    """The pieces of a template: texts, and between each two of them the name of a value."""
     found: tuple[str, ...] = list_of(text)(field, value)
     for each in found[1::2]:
         if each != "prompt" and each.partition(".")[0] not in {"env", "secret"}:
@@ -153,7 +172,7 @@ def template_pieces(field: str, value: object) -> tuple[str, ...]:
 
 
 def token(field: str, value: object, attempt: int) -> str:
-    """The token of an attempt, which begins with its number."""
+    """The token of an attempt, which begins with the attempt's number."""
     given = clean_text(field, value, limit=MAX_TEXT)
     found = _TOKEN.fullmatch(given)
     if found is None or int(found[1]) != attempt:
@@ -162,7 +181,7 @@ def token(field: str, value: object, attempt: int) -> str:
 
 
 def read_fields(fields: Mapping[str, FieldCheck], path: str, given: object) -> dict[str, Any]:
-    """The fields that are known of an object, each as it was checked; one left out is null."""
+    """The known fields of an object, each one checked; a missing field counts as null."""
     said = mapping(path, given)
     return {field: check(f"{path}.{field}", said.get(field)) for field, check in fields.items()}
 
@@ -182,32 +201,9 @@ def _matching(form: re.Pattern[str], what: str, field: str, value: object) -> st
     return given
 
 
-PackedAssignment = dict[str, Any]
-
-# Why one renewal among others is not ok though the engine has refused nothing: it cannot be
-# accepted as it stands, or it is not written yet, and may be asked for again.
-INVALID_CODE, UNAVAILABLE_CODE = "invalid_input", "store_unavailable"
-
-_TASK_FIELDS = (
-    "id",
-    "run_id",
-    "step",
-    "title",
-    "agent",
-    "item",
-    "timeout",
-    "payload",
-    "created_at",
-)
-_TASK_COUNTS = ("attempt", "failures", "lost", "epoch", "round")
-_STEP_FIELDS = ("workflow", "workflow_version", "is_step", "step", "run_id", "item_number")
-_ASSIGNMENT_FIELDS = (*_STEP_FIELDS, "timeout", "usd_per_attempt")
-_VALUE_FIELDS = ("payload", "input", "item", "needs", "feedback", "own_feedback")
-
-
 @dataclass(frozen=True, kw_only=True)
 class Prefetch:
-    """What a step may ask its store for before it begins."""
+    """The data that a step may read from its store, sent along with its assignment."""
 
     effects: Mapping[str, Any]
     needed: Mapping[str, Any]
@@ -234,7 +230,7 @@ def pack_assignment(assignment: Assignment, prefetch: Prefetch) -> PackedAssignm
 
 
 def unpack_assignment(packed: object) -> tuple[Assignment, Prefetch]:
-    """What was packed, each field checked; of its task, what steps look at."""
+    """The assignment and the data of a packed one, each field checked."""
     said = mapping("whole", packed)
     told = read_fields(_PACKED_CHECKS, "whole", said)
     values = read_fields(_VALUE_CHECKS, "values", said["values"])
@@ -246,7 +242,7 @@ def unpack_assignment(packed: object) -> tuple[Assignment, Prefetch]:
         {
             **read_fields(_ASSIGNMENT_CHECKS, "own", said["own"]),
             **values,
-            # A server of an earlier release does not say it, and lets an answer stand for it.
+            # A server of an earlier release leaves this field out: an answer is its feedback.
             "own_feedback": json_value(
                 "own_feedback", said["values"].get("own_feedback", values["feedback"])
             ),

@@ -1,4 +1,4 @@
-"""Talks to a server: one request, one answer, and what is refused told as the engine tells it."""
+"""Server client: one request and one answer; refusals become the engine's results and errors."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from holdfast.worker.secrets.redaction import quiet_httpx
 from holdfast.worker.steps.answer_bytes import ACCEPTED, AnswerBytes
 
 CONNECT_SECONDS = 10.0
-# Beyond what the server itself waits.
+# Longer than the server itself waits.
 READ_SECONDS = 30.0
 SHOWN = 200
 LONGEST_LINE = 1_000
-# Of one answer: the bytes that are read of it, and the seconds that it may take to arrive.
+# One answer may have so many bytes, and take so many seconds to arrive.
 MOST_BYTES = 64 * 2**20
 LONGEST_ANSWER = 60.0
-# Whatever the environment says of proxies: a token for a server here is not for them to see.
+# No proxy of the environment is used for these hosts, because it would see the token.
 NO_PROXY = ("all://127.0.0.1", "all://localhost", "all://[::1]")
 _DONE = frozenset({200, 201})
 _REFUSED = frozenset(each.value for each in HTTPStatus if each >= HTTPStatus.BAD_REQUEST)
@@ -37,7 +37,7 @@ _STATUSES = {each.value: each for each in Status}
 
 
 class ServerClient:
-    """Safe to use from several threads."""
+    """A client of one server, which several threads may use."""
 
     def __init__(self, url: str, token: str) -> None:
         headers = {"Authorization": f"Bearer {token}", "Accept-Encoding": ACCEPTED}
@@ -54,14 +54,14 @@ class ServerClient:
         )
 
     def get(self, path: str, /, **shape: type) -> dict[str, Any]:
-        """What there is to see; raises as `post` does."""
+        """The answer to a GET request; raises as `post` does."""
         return self._call("GET", path, None, shape)
 
     def post(self, path: str, body: dict[str, Any], /, **shape: type) -> dict[str, Any]:
-        """What a call answers; raises `Refusing` where it is refused as it stands.
+        """The answer to a POST request; raises `CallRefused` if the engine refuses it.
 
-        The shape is what the answer must hold, each with its type: one that does not is not
-        Holdfast's, and raises `Strange`.
+        `shape` names the fields that the answer must hold, with their types. Any other answer does
+        not come from a Holdfast server, and raises `UnexpectedAnswer`.
         """
         return self._call("POST", path, body, shape)
 
@@ -81,7 +81,7 @@ class ServerClient:
         raise _make_error(status, told, detail)
 
     def forward(self, path: str, body: dict[str, Any]) -> HttpReply:
-        """What a call answers, refused or not, for somebody who is told it as it is."""
+        """The answer to a call, refused or not, to be passed on unchanged."""
         status, content = self._request("POST", path, body)
         told = _read_object(content)
         refused = status in _REFUSED and told is not None and _is_problem(told)
@@ -90,7 +90,7 @@ class ServerClient:
         return HttpReply(status=status, body=told)
 
     def _request(self, method: str, path: str, body: dict[str, Any] | None) -> tuple[int, bytes]:
-        """The status of an answer and its body; one without an end is no answer."""
+        """The status and the body of an answer; an answer that never ends raises an error."""
         header = write_traceparent()
         headers = None if header is None else {"traceparent": header}
         try:
@@ -106,7 +106,7 @@ class ServerClient:
 
     def _receive(self, answer: httpx.Response) -> bytes:
         until, received = time.monotonic() + LONGEST_ANSWER, AnswerBytes(answer.headers, MOST_BYTES)
-        # As it comes: to wait for a chunk of some size is to wait for ever on one that drips.
+        # Read as it comes: waiting for a chunk of some size never ends on an answer that drips.
         for piece in answer.iter_raw():
             if not received.add(piece) or time.monotonic() > until:
                 raise self.make_unexpected(
@@ -116,14 +116,14 @@ class ServerClient:
         return bytes(received.content)
 
     def make_unexpected(self, told: str, status: int = 200) -> UnexpectedAnswer:
-        """What to raise of an answer that cannot be a Holdfast server's."""
+        """The error for an answer that cannot come from a Holdfast server."""
         said = repr(self._hide_token(told)[:SHOWN])
         return UnexpectedAnswer(
             f"{self.url} does not answer as a Holdfast server does: {status} {said}"
         )
 
     def _read_line(self, told: object) -> str:
-        """What a server says of a refusal, as it may stand in a line of a log."""
+        """The detail of a refusal in a form that is safe in a line of a log."""
         said = (
             self._hide_token(told)[:LONGEST_LINE]
             if isinstance(told, str)
@@ -132,17 +132,17 @@ class ServerClient:
         return _printable(said)
 
     def _hide_token(self, told: str) -> str:
-        # A gateway may give back what it was sent.
+        # A gateway may echo the request.
         return told.replace(self._token, "…")
 
     def check_role(self) -> None:
-        """Refuse a token that commands may not have: theirs is what the worker has."""
+        """Refuse a token of another role than worker, because commands could read it."""
         role = self.get("/session", role=str)["role"]
         if role != Role.WORKER:
             raise TokenUnfit(self.url, self._read_line(role))
 
     def transition(self, path: str, body: dict[str, Any], /, **shape: type) -> TransitionResult:
-        """What becomes of a report."""
+        """The result of a report."""
         try:
             told = self.post(path, body, ok=bool, **shape)
         except CallRefused as refused:
@@ -155,7 +155,7 @@ class ServerClient:
     def renew(
         self, leases: Sequence[Mapping[str, Any]], seconds: float | None
     ) -> list[TransitionResult | HoldfastError]:
-        """What becomes of each of several leases; of one, the error that there is instead."""
+        """The result of each of several renewals, or the error of a failed one."""
         asked = {"leases": list(leases), "lease_seconds": seconds}
         told = self.post("/claims/renew", asked, leases=list)["leases"]
         try:
@@ -185,18 +185,18 @@ class ServerClient:
 
 
 class UnexpectedAnswer(StoreUnreachable):
-    """Something answers that is no Holdfast server: as good as no answer at all."""
+    """The answer does not come from a Holdfast server, which counts as no answer."""
 
 
 class TokenRefused(InvalidInput):
-    """The token is not good, or not for this; to ask again would be told the same."""
+    """The server refuses the token, and would refuse it again."""
 
     def __init__(self, url: str, detail: str) -> None:
         super().__init__("token", f"{url} does not take it: {detail}")
 
 
 class TokenUnfit(TokenRefused):
-    """The token may do more than a worker, and so might whatever the worker runs."""
+    """The token may do more than a worker, and so could every command of the worker."""
 
     def __init__(self, url: str, role: str) -> None:
         reason = (
@@ -207,7 +207,7 @@ class TokenUnfit(TokenRefused):
 
 
 class CallRefused(HoldfastError):
-    """Refused as it stands; `answer` is what the engine said."""
+    """The engine refused a call; `answer` is its result."""
 
     def __init__(self, answer: TransitionResult) -> None:
         super().__init__(f"{answer.reason}: {answer.detail}")
@@ -231,7 +231,7 @@ def _is_problem(told: Mapping[str, Any]) -> bool:
 
 
 def _describe_network_error(error: Exception) -> str:
-    """What went wrong; some errors of the network have a name and no words."""
+    """The text of a network error, or its class if it has no text."""
     return _printable(str(error)[:LONGEST_LINE]) or type(error).__name__
 
 

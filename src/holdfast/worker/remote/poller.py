@@ -1,4 +1,4 @@
-"""Asks a server for work again and again, as long as there is room for some."""
+"""Poller: asks a server for work in long polls, as long as the worker has room."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from holdfast.worker.remote.assignment_format import Prefetch, unpack_assignment
 from holdfast.worker.remote.client import ServerClient, TokenRefused
 from holdfast.worker.remote.sender import OperationSender
 
-# A worker that is told to go waits for its poll to end.
+# A long poll is short, because a worker that is told to go waits for its end.
 LONGEST_POLL = 2.0
 LOOK_EVERY = 0.1
 PAUSE = 1.0
@@ -32,7 +32,7 @@ log = logging.getLogger("holdfast.worker")
 
 @dataclass(frozen=True, kw_only=True)
 class ReceivedClaim(Claimed):
-    """What a server gave, read already."""
+    """Assignments from a server, read already."""
 
     assignments: Sequence[Assignment]
 
@@ -41,11 +41,11 @@ class ReceivedClaim(Claimed):
 
 
 class UnreadableWork(StoreUnreachable):
-    """The server gives work in a form that this release does not know."""
+    """The server gives work in a form that this release cannot read."""
 
 
 class Poller:
-    """One standing claim, in a thread of its own."""
+    """The long polls of one standing claim, in a thread of their own."""
 
     def __init__(
         self,
@@ -58,14 +58,14 @@ class Poller:
         self._sender = sender
         self._standing_claim = standing_claim
         self._stopping = threads.event()
-        # What kind of trouble was told of: each is told once, until the server has answered.
+        # The kinds of errors that were logged: each is logged once until the server has answered.
         self._told_errors: set[type[Exception]] = set()
         self._token_checked = False
-        # The same one again until it is answered: an answer may have been lost.
+        # The same request id until an answer comes, because an answer may have been lost.
         self._request = uuid.uuid4().hex
-        # Why nothing more will ever come: the server does not take this worker's token.
+        # The refusal of this worker's token, after which no more work comes.
         self.refused: TokenRefused | None = None
-        # Leases count from before a request, so that it may wait for a part of one alone.
+        # Leases count from before a request, so a request may wait only for a part of a lease.
         self._longest_poll = min(LONGEST_POLL, standing_claim.lease / MICROSECONDS / 3)
         self._thread = threads.start("holdfast-poll", self._poll)
 
@@ -77,7 +77,7 @@ class Poller:
         self._stopping.set()
 
     def join(self) -> None:
-        """Wait for the last answer, unless that one never comes to an end."""
+        """Wait for the last answer, but no longer than an answer may take."""
         self._thread.join(client.LONGEST_ANSWER)
 
     def _poll(self) -> None:
@@ -131,7 +131,7 @@ class Poller:
         }
 
     def _read(self, told: Sequence[Any], free: int) -> list[tuple[Assignment, Prefetch]]:
-        """What was asked for, and no more than that."""
+        """The assignments of an answer, which may not be more than were asked for."""
         if len(told) > free:
             raise UnreadableWork(
                 f"{self._client.url} gives {len(told)} tasks where {free} are wanted"
@@ -139,7 +139,7 @@ class Poller:
         try:
             read = [unpack_assignment(each["whole"]) for each in told]
         except (LookupError, TypeError, ValueError, AttributeError, InvalidInput) as error:
-            # Not as a whole: tokens are in it.
+            # The answer itself is not shown, because it holds tokens.
             said = f"{self._client.url} gives work that cannot be read here: {_shorten(error)}"
             raise UnreadableWork(said) from error
         return self._drop_repeated(read)
@@ -147,7 +147,7 @@ class Poller:
     def _drop_repeated(
         self, read: Sequence[tuple[Assignment, Prefetch]]
     ) -> list[tuple[Assignment, Prefetch]]:
-        """Those that this worker never had: an attempt runs once, whoever gives it again."""
+        """The attempts that this worker never had: no attempt runs twice."""
         found: dict[tuple[str, int], tuple[Assignment, Prefetch]] = {}
         for assignment, prefetch in read:
             key = (assignment.task_id, assignment.attempt)
@@ -170,5 +170,5 @@ class Poller:
 
 
 def _shorten(error: Exception) -> str:
-    """An error that may hold what a server said, on one line and short."""
+    """An error, which may hold a server's text, as one short line."""
     return ascii(error)[:SHOWN]

@@ -1,7 +1,4 @@
-"""A store reached through a server, for a worker that runs commands and HTTP calls.
-
-The worker's protocol, spoken to a server.
-"""
+"""Remote store: the store port of a worker elsewhere, which calls a server."""
 
 from __future__ import annotations
 
@@ -41,7 +38,7 @@ from holdfast.worker.store_port import LeasesPort, LiveWorkers
 
 @dataclass(frozen=True, kw_only=True)
 class ReportPorts:
-    """What reports are made with; the server knows the secret."""
+    """The ports with which reports are made; only the server knows the store's secret."""
 
     settings: Settings
     clock: Clock
@@ -55,7 +52,7 @@ class ReportPorts:
 
 class RemoteReports(Reports):
     def read_token(self, task_id: str, token: str) -> HeldTask:
-        """What a token says; whether it is genuine, the server tells."""
+        """The fence in a token; the server decides whether the token is genuine."""
         number = token.partition(".")[0]
         fence = int(number) if number.isdecimal() else 0
         return {"task_id": validation.task_id(task_id), "fence": fence}
@@ -98,7 +95,7 @@ class RemoteWork:
 
     @operation
     def pull(self, standing_claim: StandingClaim) -> Future[None]:
-        """Nothing to ask for: it is asked for all the time. Who has left waits for the last."""
+        """Do nothing, because the poller asks all the time; a worker that leaves waits for it."""
         done: Future[None] = Future()
         poller = self._pollers[id(standing_claim)]
         if poller.stopping:
@@ -111,7 +108,7 @@ class RemoteWork:
 
     @property
     def refused(self) -> TokenRefused | None:
-        """Why no work comes any more, if that is so."""
+        """The refusal of the worker's token, if there was one."""
         found = (each.refused for each in self._pollers.values())
         return next((each for each in found if each is not None), None)
 
@@ -144,7 +141,7 @@ class RemoteWork:
                 value=encode_json("value", value, limit=self._ports.settings.max_output),
             )
         )
-        # As a report is: it is sent again when the server was away, and not without a pause.
+        # Sent like a report, so that a repetition after an error comes after a pause.
         self._sender.enter(asked, lambda: None)
         return asked.future
 
@@ -154,7 +151,7 @@ class RemoteWork:
 
     @reading
     def check_room(self, task_id: str, token: str, name: str, size: int) -> None:
-        """The files of a worker elsewhere are its own."""
+        """Accept every file, because the files of a worker elsewhere are not kept by the store."""
 
     @reading
     def effects(self, task_id: str) -> dict[str, Any]:
@@ -163,7 +160,7 @@ class RemoteWork:
         while True:
             told = self._client.post(f"/claims/{task_id}/effects", asked, effects=dict)
             page = dict(told["effects"])
-            # A server that has said all it has cannot make its worker ask for ever.
+            # A page without new effects ends the loop, so that no server keeps a worker in it.
             if not page.keys() - known.keys() or "next" not in told:
                 return known | page
             known |= page
@@ -219,7 +216,7 @@ def _refuse_unserved(what: str) -> NoReturn:
 
 
 class RemoteWorkers:
-    """The server keeps a worker among those that live while it asks for work, or says it lives."""
+    """The presence of a worker elsewhere: its requests for work tell the server that it lives."""
 
     def __init__(self, sender: OperationSender, work: RemoteWork) -> None:
         self._sender = sender
@@ -244,7 +241,7 @@ class RemoteWorkers:
 
     @reading
     def list(self) -> LiveWorkers:
-        """A worker's token does not show the others: whoever starts them has to tell them apart."""
+        """An empty list: the token of a worker does not show other workers, so names may clash."""
         return []
 
     @operation
@@ -256,7 +253,7 @@ class RemoteWorkers:
 
 
 class RemoteTasks:
-    """A task that it has no function for is left to others: no hold is its to put."""
+    """A worker elsewhere sets no holds: it leaves tasks without a function to others."""
 
     @operation
     def hold(self, *_: Any, **__: Any) -> Future[TransitionResult]:
@@ -264,7 +261,7 @@ class RemoteTasks:
 
     @reading
     def wanted(self, *, after: str = "", count: int = WANTED_AT_ONCE) -> Wanted:  # noqa: ARG002 - as an engine is asked
-        """No functions, of however many."""
+        """No missing functions."""
         return Wanted(functions=(), after=after, until=after, following="")
 
     @operation
@@ -273,12 +270,15 @@ class RemoteTasks:
 
     @reading
     def lifted(self, *_: Any) -> list[str]:
-        """None: it has put no hold that anybody could lift."""
+        """No tasks, because a worker elsewhere sets no holds."""
         return []
 
 
 class RemoteStore:
-    """It runs no functions, and these alone keep files and hold leases of a store."""
+    """The store port of a worker elsewhere.
+
+    It has no file and no named leases: only functions use those, and such a worker runs none.
+    """
 
     store = ""
     file = None
@@ -301,17 +301,17 @@ class RemoteStore:
         self.tasks = RemoteTasks()
 
     def on_hint(self, callback: Callable[[], None], *, served: bool = True) -> Callable[[], None]:
-        """No hint comes from a server: it is asked all the time."""
+        """Subscribe to nothing: a server sends no hints, and is asked all the time."""
         return lambda: None if served else callback()
 
     def on_attempts_ended(
         self, callback: Callable[[Sequence[tuple[str, int]]], None]
     ) -> Callable[[], None]:
-        """What others end is heard of at the next renewal."""
+        """Subscribe to nothing: the next renewal tells which attempts others have ended."""
         return lambda: callback(())
 
     def on_gone(self, callback: Callable[[StoreGone], None]) -> Callable[[], None]:
-        """The server ends, and is asked again until it is back."""
+        """Subscribe to nothing: a server that is away is asked again until it is back."""
         del callback
         return lambda: None
 
@@ -324,11 +324,11 @@ class RemoteStore:
 
     @property
     def refused(self) -> TokenRefused | None:
-        """What ended the work: the server does not take the token."""
+        """The refusal of the worker's token, which ends its work."""
         return self.work.refused
 
     def close(self) -> None:
-        # What waits for an answer that never comes to an end hears then that there is none.
+        # Closing the client ends requests whose answers never come to an end.
         hang_up = threading.Timer(client.LONGEST_ANSWER, self.client.close)
         hang_up.daemon = True
         hang_up.start()

@@ -1,7 +1,4 @@
-"""What the writer is asked for, sent to a server instead: each operation is one call.
-
-What a worker elsewhere holds: the tokens of its attempts, and what came with them.
-"""
+"""Operation sender: operations sent to a server, and the attempts that a worker elsewhere holds."""
 
 from __future__ import annotations
 
@@ -28,14 +25,21 @@ from holdfast.worker.remote.assignment_format import Prefetch
 from holdfast.worker.remote.client import CallRefused, ServerClient
 
 MOST_HELD = 10_000
+# So many reports may be on their way at once.
+REPORTS_AT_ONCE = 16
+PAUSE = 0.5
+# The orders that a worker may get: to leave when its attempts are done, or at once.
+STOP_COMMANDS = frozenset({DRAIN, EVICT})
+
+log = logging.getLogger("holdfast.worker")
 
 
 class HeldAttempts:
-    """By task and attempt; those are forgotten that were held, or asked for, long ago."""
+    """The assignments of a worker elsewhere; those used least recently are forgotten."""
 
     def __init__(self) -> None:
         self._by_attempt: dict[tuple[str, int], tuple[Assignment, Prefetch]] = {}
-        # Nobody else is to find one missing that is just put behind the others.
+        # Moving an entry to the end takes it out for a moment.
         self._lock = threading.RLock()
 
     def add(self, assignment: Assignment, prefetch: Prefetch) -> None:
@@ -52,7 +56,7 @@ class HeldAttempts:
         return found[0].token
 
     def find_newest_token(self, task_id: str) -> str:
-        """The token of the latest attempt of a task."""
+        """The token of the latest held attempt of a task."""
         return self.token(task_id, max(self._list_attempts(task_id), default=0))
 
     def find_prefetch(self, task_id: str) -> Prefetch:
@@ -60,21 +64,21 @@ class HeldAttempts:
             return self._by_attempt[task_id, max(self._list_attempts(task_id))][1]
 
     def find_trace(self, root: str) -> str:
-        """The trace of what an attempt that is held belongs to."""
+        """The trace of the run or task that a held attempt belongs to."""
         for assignment, prefetch in reversed(self._list_all()):
             if root in {assignment.run_id, assignment.task_id}:
                 return prefetch.trace_id
         return derive_trace_id(root)
 
     def find_held(self, wanted: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
-        """Those of some attempts that were held here; who runs for long is asked for by this."""
+        """The given attempts that are held here; asking keeps long-running attempts held."""
         with self._lock:
             found = {each for each in wanted if each in self._by_attempt}
             self._by_attempt |= {each: self._by_attempt.pop(each) for each in found}
         return found
 
     def secrets(self, workflow: str, version: str) -> frozenset[str]:
-        """The names of the secrets that a version of a workflow asks for."""
+        """The names of the secrets that a version of a workflow names."""
         for assignment, prefetch in reversed(self._list_all()):
             if (assignment.workflow, assignment.workflow_version) == (workflow, version):
                 return prefetch.secrets
@@ -89,17 +93,8 @@ class HeldAttempts:
             return [attempt for task, attempt in self._by_attempt if task == task_id]
 
 
-# How many reports may be on their way at once.
-REPORTS_AT_ONCE = 16
-PAUSE = 0.5
-# What a worker may be told: to leave when it has done what it holds, or at once.
-STOP_COMMANDS = frozenset({DRAIN, EVICT})
-
-log = logging.getLogger("holdfast.worker")
-
-
 class OperationSender:
-    """Sends operations from threads of its own; who asks gets a future, as from the writer."""
+    """Sends operations from threads of its own, and gives futures as the writer does."""
 
     def __init__(self, client: ServerClient, clock: Clock) -> None:
         self._client = client
@@ -113,18 +108,18 @@ class OperationSender:
         return self._threads.submit(self._send, operation)
 
     def renew_each(self, renewals: Sequence[Renewal], seconds: float) -> list[Future[Any]]:
-        """Keep leases with one call, and hear of each by itself."""
+        """Renew leases with one call; gives a future for each."""
         replies: list[Future[Any]] = [Future() for _ in renewals]
         self._threads.submit(self._renew, renewals, seconds, replies)
         return replies
 
     def enter(self, entry: Entry[Operation], entered: Callable[[], None]) -> None:
         entered()
-        # In the span of whoever reports.
+        # The caller's context, so that the request belongs to the caller's span.
         self._threads.submit(copy_context().run, self._send_entry, entry)
 
     def note_stop_command(self, answer: Mapping[str, Any]) -> None:
-        """Keep what the worker is told; another server than the one that told it may answer."""
+        """Keep an order to go, because the next answer may come from another server."""
         told = answer.get("told")
         if isinstance(told, str) and told in STOP_COMMANDS:
             self._stop_command = told
@@ -138,7 +133,7 @@ class OperationSender:
         except Exception as error:  # noqa: BLE001 - it is the report's to hear
             reply = error
             if isinstance(error, StoreUnreachable):
-                # It is sent again at once by whoever hears of it.
+                # The receiver of this error sends the entry again at once.
                 self._clock.sleep(PAUSE)
         entry.deliver(reply)
 
@@ -172,7 +167,7 @@ class OperationSender:
         return TransitionResult(ok=True)
 
     def _announce(self, worker: str) -> dict[str, Any]:
-        """Who has no room asks for nothing, and is to be seen and to hear all the same."""
+        """Show a worker without room as live, and get its orders, by a renewal of no leases."""
         asked: dict[str, Any] = {"worker": worker, "process": self.process, "leases": []}
         self.note_stop_command(self._client.post("/claims/renew", asked, leases=list))
         return {"told": self._stop_command}
@@ -195,7 +190,7 @@ class OperationSender:
 def _encode_report(
     operation: Complete | Fail | Release | AskQuestion | Suspend | NoteStop,
 ) -> tuple[str, Any]:
-    """The verb of a report, and its body but for the token."""
+    """The verb of a report, and its body without the token."""
     match operation:
         case Complete():
             return "complete", {
@@ -236,7 +231,7 @@ def _encode_release(operation: Release) -> tuple[str, Any]:
 def _encode_notes(notes: Notes) -> dict[str, Any]:
     if not notes:
         return {}
-    # Only functions wait for several things at once, and those run beside their store.
+    # Only functions wait for several things at once, and no function runs elsewhere.
     ((name, value),) = notes
     return {"note": {"name": name, "value": _decode_json(value)}}
 

@@ -33,6 +33,9 @@ ONE_ALPHABET = bytes.maketrans(b"-_", b"+/")
 SHORT_PATTERN = 64
 # So many letters of a secret that is encoded are no chance.
 CERTAIN_LETTERS = 4
+SHORTEST_SECRET = 8
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_BREAKS = b"\r\n"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,11 +142,6 @@ def find_offsets(data: bytes, pattern: bytes) -> Iterator[int]:
     while offset >= 0:
         yield offset
         offset = data.find(pattern, offset + len(pattern))
-
-
-SHORTEST_SECRET = 8
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_BREAKS = b"\r\n"
 
 
 class Redaction:

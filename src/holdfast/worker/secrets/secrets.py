@@ -23,6 +23,9 @@ STORE = "HOLDFAST_DB"
 STORE_PASSWORD = f"{STORE}_PASSWORD"
 _OPEN_TO_OTHERS = 0o077
 _IN_URL = re.compile(r"://([^@/]*:[^@/]*@[^/?]*)|[?&](password=[^&]*)")
+KEPT_VERSIONS = 10_000
+# What was written earlier may be committed later, by as much as a transaction lasts.
+OVERLAP = 60_000_000
 
 
 class Secrets:
@@ -159,11 +162,6 @@ def _parse_lines(path: Path, text: str) -> dict[str, str]:
             raise InvalidInput(SECRETS_VARIABLE, f"{path}, line {number}: write NAME=value")
         found[name.strip()] = value.strip()
     return found
-
-
-KEPT_VERSIONS = 10_000
-# What was written earlier may be committed later, by as much as a transaction lasts.
-OVERLAP = 60_000_000
 
 
 class WorkflowSecrets:

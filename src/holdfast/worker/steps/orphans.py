@@ -27,6 +27,8 @@ from holdfast.worker.steps.keeper import (
 )
 from holdfast.worker.steps.process_identity import LINUX, ProcessIdentity
 
+_TICKS = os.sysconf("SC_CLK_TCK")
+
 log = logging.getLogger("holdfast.worker")
 
 
@@ -175,6 +177,3 @@ def _read_environment(pid: int) -> set[bytes]:
     with suppress(OSError):
         return set(Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
     return set()
-
-
-_TICKS = os.sysconf("SC_CLK_TCK")

@@ -18,6 +18,7 @@ from holdfast.worker.attempt.execution import StepFailed, UnknownFunction
 from holdfast.worker.secrets.secrets import Secrets
 
 _PROMPT = "prompt"
+_SEAL = object()
 
 
 class VariableCheck(Protocol):
@@ -60,9 +61,6 @@ def _read_variable(name: str) -> str:
         reason = "is not in the environment of this worker; set it there, and retry the step"
         raise InvalidInput(f"env {name}", reason)
     return value
-
-
-_SEAL = object()
 
 
 class NotAllowed(UnknownFunction):

@@ -22,6 +22,8 @@ from holdfast.worker.secrets.secrets import Secrets, WorkflowSecrets
 from holdfast.worker.steps.permission import NotAllowed, Permission, PermittedWork, permit_work
 from holdfast.worker.store_port import StorePort
 
+_NOTE_PREFIX = "question "
+
 
 @dataclass(frozen=True, kw_only=True)
 class StepResources:
@@ -51,9 +53,6 @@ def give_back_on_store_error() -> Iterator[None]:
 
 class InvalidOutput(StepFailed):
     """It gave something else than its step declares to give."""
-
-
-_NOTE_PREFIX = "question "
 
 
 @dataclass(frozen=True, kw_only=True)
