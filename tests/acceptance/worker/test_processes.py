@@ -122,13 +122,18 @@ def test_no_process_of_a_command_is_alive_two_seconds_after_its_attempt_is_over(
     assert CLOCK.monotonic() < watched.over_since + 2
     assert len(pids(watched)) == 4
     assert alive(pids(watched)) == []
-    assert (ended.stop_reason, ended.code, ended.ended, ended.left) == ("over", -9, 4, 0)
+    assert (ended.stop_reason, ended.code, ended.processes_ended, ended.processes_left) == (
+        "over",
+        -9,
+        4,
+        0,
+    )
 
 
 def test_a_process_that_a_command_leaves_behind_is_ended_with_the_command() -> None:
     ended, watched = run("sh", "-c", "setsid sleep 1000 & echo $!; exec >&-; exit 5")
-    assert (ended.code, ended.stop_reason, ended.left) == (5, None, 0)
-    assert ended.ended >= 1
+    assert (ended.code, ended.stop_reason, ended.processes_left) == (5, None, 0)
+    assert ended.processes_ended >= 1
     assert alive(pids(watched)) == []
 
 

@@ -1,8 +1,7 @@
-"""Redaction of secrets from all that is written down: whole, in pieces, in other spellings.
+"""Redaction: secrets are replaced in everything that is written down.
 
-Base64 of a secret: the letters of its own, and those it shares with what stands beside it.
-
-Keeps the HTTP client from logging what it asks and hears for us: a secret may be in it.
+Secrets are found in many spellings, in base64, and when a stream cuts them in two. The log of the
+HTTP client is kept quiet while Holdfast sends a request, because a secret may be in it.
 """
 
 from __future__ import annotations
@@ -26,24 +25,26 @@ _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _LETTERS = [(letter, value) for value, letter in enumerate(_ALPHABET)]
 _LETTERS += [(letter, 62 + value) for each in (b"+/", b"-_") for value, letter in enumerate(each)]
 _ALL_LETTERS = frozenset(letter for letter, _ in _LETTERS)
-# Lines of encoded text are longer than most others that are one word.
+# A line of encoded text is longer than most other lines of one word.
 _ENCODED_LINE = 16
-# Of the two alphabets, the standard one is looked for.
+# Text in the URL-safe alphabet is translated to the standard one before it is searched.
 ONE_ALPHABET = bytes.maketrans(b"-_", b"+/")
 SHORT_PATTERN = 64
-# So many letters of a secret that is encoded are no chance.
+# So many letters of an encoded secret at the end of data are no accident.
 CERTAIN_LETTERS = 4
 SHORTEST_SECRET = 8
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BREAKS = b"\r\n"
+# Whether Holdfast itself sends the HTTP request that is being logged.
+_is_own_request: ContextVar[bool] = ContextVar("holdfast_quiet_httpx", default=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EncodedSecret:
-    """A secret where it begins at one of the three places in what was encoded.
+    """The base64 form of a secret that begins at one of the three offsets in a group.
 
-    The first and the last letter may hold some bits of the secret and some of what stands beside
-    it: `leads` and `trails` are all letters that can stand there.
+    The first and the last letter can hold bits of the secret and of its neighbours: `leads` and
+    `trails` are all letters that can stand there.
     """
 
     core: bytes
@@ -51,7 +52,7 @@ class EncodedSecret:
     trails: frozenset[int]
 
     def extended(self, flat: bytes, start: int) -> tuple[int, int]:
-        """Where it begins and ends with the letters that it shares, and with its padding."""
+        """The bounds of the encoded secret with its shared letters and its padding."""
         end = start + len(self.core)
         if start and flat[start - 1] in self.leads:
             start -= 1
@@ -63,7 +64,7 @@ class EncodedSecret:
 
 
 def encode_at_each_offset(data: bytes) -> Iterator[EncodedSecret]:
-    """Data in the standard alphabet, wherever in what was encoded it may begin."""
+    """Data in base64 for each of the three offsets at which it can begin."""
     for before in range(3):
         first, head = divmod(before * 8, 6)
         last, tail = divmod((before + len(data)) * 8, 6)
@@ -81,28 +82,28 @@ def encode_at_each_offset(data: bytes) -> Iterator[EncodedSecret]:
 
 
 def _six_bits(data: bytes, number: int) -> int:
-    """The six bits of one letter, where what comes after the data is zero."""
+    """The six bits of one letter; the bits after the data are zero."""
     bits = int.from_bytes(data + bytes(1))
     return bits >> (8 * (len(data) + 1) - 6 * (number + 1)) & 63
 
 
 @cache
 def _letters_sharing_bits(value: int, *, low: int = 6, high: int = 6) -> frozenset[int]:
-    """The letters that have some bits of a value, its lowest or its highest."""
+    """The letters that share the lowest or the highest bits of a value."""
     mask = ((1 << low) - 1) & (63 ^ ((1 << (6 - high)) - 1))
     return frozenset(letter for letter, each in _LETTERS if (each ^ value) & mask == 0)
 
 
 def ends_with_lead(data: bytes, leads: Collection[int], breaks: bytes) -> bool:
-    """Whether the last letter may be shared with a secret that follows, on the next line too."""
+    """Whether a secret that follows, also on the next line, may share the last letter."""
     text = data.rstrip(breaks)
     return bool(text) and text[-1] in leads and may_go_on(data, breaks)
 
 
 def may_go_on(data: bytes, breaks: bytes) -> bool:
-    """Whether what follows may belong to its last line: that is not over, or is encoded text.
+    """Whether the data that follows may continue the last line: it is unfinished, or is encoded.
 
-    Else the last letters of most lines would wait for the next line, as a secret may begin so.
+    Without this check the last letters of most lines would be held back until the next line.
     """
     text = data.rstrip(breaks)
     line = text[-_ENCODED_LINE:]
@@ -110,7 +111,7 @@ def may_go_on(data: bytes, breaks: bytes) -> bool:
 
 
 class PatternPrefixes:
-    """The beginnings of some patterns: short ones by heart, longer ones by how they begin."""
+    """The prefixes of some patterns: short prefixes in a set, longer ones compared."""
 
     def __init__(self, patterns: Collection[bytes]) -> None:
         self._short = {
@@ -121,7 +122,7 @@ class PatternPrefixes:
         self.longest = max(map(len, patterns), default=0)
 
     def longest_at_end(self, data: bytes) -> int:
-        """How long the longest of them is with which data ends, short of a whole pattern."""
+        """The length of the longest prefix with which data ends, without whole patterns."""
         tail = data[-self.longest :]
         tail = tail[len(tail.rstrip(self._letters)) :]
         found = [
@@ -148,9 +149,9 @@ class Redaction:
     """Replaces each known secret by `[secret NAME]`."""
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
-        # Those that other programs break into lines are looked for without regard to line ends.
+        # Encoded forms are searched without regard to line ends, because programs wrap base64.
         spelled: dict[bytes, bytes] = {}
-        # No letter of these is spelled in another way.
+        # Hexadecimal and UTF-16 forms have one spelling each.
         hexadecimal: dict[bytes, bytes] = {}
         utf_16: dict[bytes, bytes] = {}
         self._encoded: dict[bytes, tuple[EncodedSecret, bytes]] = {}
@@ -177,7 +178,7 @@ class Redaction:
         return bool(self._encoded)
 
     def clean(self, data: bytes) -> bytes:
-        """The same without any secret."""
+        """The data without any secret."""
         return _replace(data, self._find_spans(data)) if self else data
 
     def text(self, text: str) -> str:
@@ -186,7 +187,7 @@ class Redaction:
         return self.clean(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def value(self, value: Any) -> Any:  # noqa: ANN401 - JSON is any value
-        """The same JSON without any secret, in keys and numbers either."""
+        """The same JSON without any secret, in keys and numbers too."""
         if not self or value is None or isinstance(value, bool):
             return value
         match value:
@@ -203,7 +204,7 @@ class Redaction:
                 return value
 
     def split(self, data: bytes) -> tuple[bytes, bytes]:
-        """What can be written down of data that goes on, and the rest, which may begin a secret."""
+        """The clean part of data that goes on, and the rest, which may begin a secret."""
         if not self:
             return data, b""
         encoded = self._encoded_spans(data)
@@ -211,7 +212,7 @@ class Redaction:
         spans = _merged([*spelled, *self._whole_spans(data), *encoded])
         held = min(begun, self._find_begun(data))
         whole = len(data.rstrip(_BREAKS))
-        # The letter that an encoded one shares with what follows may be still to come.
+        # The letter that an encoded secret shares with the data after it may be still to come.
         held = min([held, *(start for start, end, _ in encoded if end == whole)])
         for start, end, _ in spans:
             if start < held < end:
@@ -244,7 +245,7 @@ class Redaction:
         ]
 
     def _find_begun(self, data: bytes) -> int:
-        """Where the longest end of data begins that may begin a secret that is not spelled out."""
+        """The offset of the longest end of data that may begin an encoded secret."""
         begun = len(data) - max(each.longest_at_end(data) for each in self._whole_prefixes)
         end = data[-3 * self._encoded_prefixes.longest :]
         size = self._encoded_prefixes.longest_at_end(end.translate(ONE_ALPHABET, _BREAKS))
@@ -259,10 +260,10 @@ class Redaction:
 
 
 class RedactionStream:
-    """Bytes that come in pieces: a secret that is cut in two is found all the same."""
+    """Redaction of bytes that come in pieces; a secret that is cut in two is found too."""
 
     def __init__(self, current_redaction: Callable[[], Redaction]) -> None:
-        # Asked for each time: what is a secret may become known while they come.
+        # Called for each piece, because more secrets may become known meanwhile.
         self._current_redaction = current_redaction
         self._held_back = b""
 
@@ -271,13 +272,13 @@ class RedactionStream:
         return clean
 
     def flush(self) -> bytes:
-        """What was held back, at the end of all."""
+        """The rest that was held back, at the end of the stream."""
         held, self._held_back = self._held_back, b""
         return self._current_redaction().clean(held)
 
 
 def check_secret(name: str, value: str) -> str:
-    """The name of a secret; refuses one that cannot be kept out of what is written down."""
+    """The name of a secret; refuses a secret that is too short to be redacted."""
     if not _NAME.fullmatch(name):
         raise InvalidInput("secret", f"{name!r} is no name: letters, digits and _")
     if len(value) < SHORTEST_SECRET:
@@ -289,7 +290,7 @@ def check_secret(name: str, value: str) -> str:
 
 
 def _as_bytes(text: str) -> Iterator[bytes]:
-    """As a string has it; and what is no UTF-8, also as the environment and as readers have it."""
+    """The bytes of a text; with surrogates, also as the environment and as readers have them."""
     yield text.encode("utf-8", "surrogatepass")
     with suppress(UnicodeEncodeError):
         raw = text.encode("utf-8", "surrogateescape")
@@ -302,14 +303,14 @@ def _in_hexadecimal(text: str) -> Iterator[bytes]:
 
 
 def _encoded_words(text: str) -> Iterator[bytes]:
-    """What of a text may have been encoded: itself, and as JSON writes it."""
+    """The forms of a text that may have been encoded: itself, as JSON, and in UTF-16."""
     forms = {text, *(json.dumps(text, ensure_ascii=each)[1:-1] for each in (True, False))}
     yield from {each for form in forms for each in _as_bytes(form)}
     yield from _in_utf_16(text)
 
 
 def _in_utf_16(text: str) -> Iterator[bytes]:
-    """In both orders, or once what they have in common: all but a byte that all letters share."""
+    """A text in UTF-16 in both byte orders, or once if both are equal but for one byte."""
     little, big = (text.encode(f"utf-16-{each}", "surrogatepass") for each in ("le", "be"))
     yield from (little[:-1],) if little[:-1] == big[1:] else (little, big)
 
@@ -333,15 +334,12 @@ def _replace(data: bytes, spans: list[SecretSpan]) -> bytes:
     return b"".join([*pieces, data[done:]])
 
 
-_is_own_request: ContextVar[bool] = ContextVar("holdfast_hushed", default=False)
-
-
 class _QuietFilter(logging.Filter):
     def filter(self, _: logging.LogRecord) -> bool:
         return not _is_own_request.get()
 
 
-# What is below logs the headers of answers too.
+# The loggers below httpx log the headers of answers too.
 for _each in (
     "httpx",
     "httpcore.connection",

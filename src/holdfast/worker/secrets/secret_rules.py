@@ -1,7 +1,7 @@
-"""Secret rules: what people read is redacted, what code reads again is refused and never altered.
+"""Secret rules: texts for people are redacted; values that code reads again are refused instead.
 
-Every way that leads out of a step asks `admit`: its pipes, its commands, calls of its address, and
-what a Python function says, gives or raises.
+Everything that leaves a step passes `redact_or_refuse`: the output of commands, the calls of its
+address, and what a Python function logs, returns or raises.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from holdfast.errors import InvalidInput
 from holdfast.worker.secrets.redaction import Redaction
 
-# Gives a value, or bytes, with every known secret replaced by its mark.
+# Replaces every known secret in a value or in bytes by `[secret NAME]`.
 Clean = Callable[[Any], Any]
 
 _MARK = re.compile(r"\[secret ([A-Za-z_][A-Za-z0-9_]*)\]")
@@ -48,7 +48,7 @@ _ADVICE = {
 
 
 def redact_or_refuse(kind: WrittenKind, value: Any, clean: Clean, field: str | None = None) -> Any:  # noqa: ANN401 - JSON is any value, and a file is bytes
-    """The value as it may be written down; raises `InvalidInput` where it must not be at all."""
+    """The value as it may be written down; raises `InvalidInput` if it must not be redacted."""
     cleaned = clean(value)
     if kind not in READ_BY_CODE or cleaned is value:
         return cleaned
@@ -60,7 +60,7 @@ def redact_or_refuse(kind: WrittenKind, value: Any, clean: Clean, field: str | N
 
 
 def _find_added_secrets(before: str, after: str) -> list[str]:
-    """The secrets that are marked in a text, and were not before."""
+    """The names of the secrets that were replaced in a text."""
     if before == after:
         return []
     found = Counter(_MARK.findall(after)) - Counter(_MARK.findall(before))
@@ -74,7 +74,7 @@ def _as_text(value: object) -> str:
 
 
 def make_cleaner(current_redaction: Callable[[], Redaction]) -> Clean:
-    """What keeps out all that is known by the time it is asked, of JSON and of bytes."""
+    """A function that replaces all secrets known at the time of its call, in JSON or bytes."""
 
     def clean(value: Any) -> Any:  # noqa: ANN401 - JSON is any value
         redaction = current_redaction()

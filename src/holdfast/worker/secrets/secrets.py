@@ -1,7 +1,4 @@
-"""The secrets that a worker may give to its steps, by name, and none of which it writes down.
-
-Which secrets workflows ask for, in whichever of their steps.
-"""
+"""Secrets: the secrets that a worker has for its steps, and those that workflows name."""
 
 from __future__ import annotations
 
@@ -24,16 +21,16 @@ STORE_PASSWORD = f"{STORE}_PASSWORD"
 _OPEN_TO_OTHERS = 0o077
 _IN_URL = re.compile(r"://([^@/]*:[^@/]*@[^/?]*)|[?&](password=[^&]*)")
 KEPT_VERSIONS = 10_000
-# What was written earlier may be committed later, by as much as a transaction lasts.
+# In microseconds: a workflow that was created earlier may be committed this much later.
 OVERLAP = 60_000_000
 
 
 class Secrets:
-    """From the file that `HOLDFAST_SECRETS` names, else from the worker's own environment.
+    """Secrets from the file that `HOLDFAST_SECRETS` names, else from the worker's environment.
 
-    What is in the file, the password of the store, and what is the worker's `own` and goes to
-    nobody, is known from the start; a variable of the environment is a secret once a step
-    of its workflow may ask for it.
+    Redacted from the start are the secrets in the file, the password of the store, and the worker's
+    `own` secrets, which no step gets. A variable of the environment is redacted once a workflow may
+    ask for it.
     """
 
     def __init__(
@@ -52,7 +49,7 @@ class Secrets:
         self.redaction = Redaction(self._known)
 
     def get(self, name: str) -> str:
-        """The secret of a name; from now on it is kept out of all that is written down."""
+        """The secret of a name; from now on it is redacted."""
         value = self._find(name)
         if value is None:
             raise InvalidInput(
@@ -64,11 +61,11 @@ class Secrets:
         return value
 
     def is_in_file(self, name: str) -> bool:
-        """Whether it is in the file of secrets, which is there for workflows to ask for."""
+        """Whether a secret is in the file of secrets, which every workflow may read."""
         return name in self._from_file
 
     def expect_secrets(self, names: Iterable[str]) -> None:
-        """Keep out from now on what may be asked for; what is not there is told when it is."""
+        """Redact secrets that may be asked for; a missing one is refused when it is asked for."""
         found = {name: value for name in names if (value := self._find(name)) is not None}
         self._add_known(
             {name: value for name, value in found.items() if len(value) >= SHORTEST_SECRET}
@@ -86,21 +83,21 @@ class Secrets:
             self._known = known
 
     def make_redaction_with(self, more: Mapping[str, str]) -> Callable[[], Redaction]:
-        """Gives, whenever it is asked, what keeps out all that is known then, and `more`."""
+        """A function that gives the redaction of all secrets known at the time, and of `more`."""
         known, redaction = self._known, Redaction(_merge_secrets(self._known, more))
 
-        def present() -> Redaction:
+        def current_redaction() -> Redaction:
             nonlocal known, redaction
             if known is not self._known:
                 known = self._known
                 redaction = Redaction(_merge_secrets(known, more))
             return redaction
 
-        return present
+        return current_redaction
 
 
 def _merge_secrets(known: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
-    """All of both: of two values under one name neither is forgotten."""
+    """The secrets of both mappings; of two values under one name, both are kept."""
     both = dict(known)
     for name, value in more.items():
         free = name
@@ -111,10 +108,13 @@ def _merge_secrets(known: Mapping[str, str], more: Mapping[str, str]) -> dict[st
 
 
 def _find_store_password(url: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """The password of a store, and besides it what stands around it: it may be too short."""
+    """The password of a store, and the part of its URL that holds it.
+
+    A short password is only redacted together with the text around it.
+    """
     if not is_postgresql(url):
         return {}
-    # Imported here, as only a store on PostgreSQL wants the driver.
+    # Imported here, because only a store on PostgreSQL needs the driver.
     from holdfast.store.postgresql.connection import ServerAddress  # noqa: PLC0415
 
     address = ServerAddress(url)
@@ -122,7 +122,7 @@ def _find_store_password(url: str, environment: Mapping[str, str]) -> dict[str, 
         {STORE: found_in_url[1] or found_in_url[2]} if (found_in_url := _IN_URL.search(url)) else {}
     )
     password = address.password or environment.get("PGPASSWORD", "")
-    # One that is the name of the user or the database hides nothing, and is a common word.
+    # A password that equals the name of the user or the database is a common word, and no secret.
     if password not in address.names:
         found[STORE_PASSWORD] = password
     return {name: value for name, value in found.items() if len(value) >= SHORTEST_SECRET}
@@ -165,7 +165,7 @@ def _parse_lines(path: Path, text: str) -> dict[str, str]:
 
 
 class WorkflowSecrets:
-    """Reads each version of a workflow once: it never changes."""
+    """The names of the secrets in workflows; each version never changes, and is read once."""
 
     def __init__(self, store: StorePort) -> None:
         self._store = store
@@ -176,14 +176,14 @@ class WorkflowSecrets:
         self._lock = store.threads.lock()
 
     def names_of(self, assignment: Assignment) -> frozenset[str]:
-        """The names of all secrets of its workflow."""
+        """The names of all secrets in the workflow of an assignment."""
         workflow, version = assignment.workflow, assignment.workflow_version
         if workflow is None or version is None:
             return frozenset()
         return self._read_names(workflow, version)
 
     def names_of_all(self) -> frozenset[str]:
-        """The names of the secrets of every workflow that the store knows by now."""
+        """The names of the secrets in every workflow that the store has now."""
         with self._lock:
             since = max(0, self._newest_created_at - OVERLAP)
             for name, version, created_at in self._store.work.workflows_since(since):

@@ -1,8 +1,8 @@
-"""Spellings of words: each letter as it is, or as JSON, HTML, URLs, shells, SQL and CSV have it.
+"""Spellings: words are found in the escapes of JSON, HTML, URLs, shells, SQL and CSV.
 
-An encoder decides letter by letter, and no list of whole forms knows what it decides. So a text is
-read letter by letter too: what stands at a place has one or more readings, and a word is found
-where readings, one after the other, give it.
+An encoder decides letter by letter how to write a word, so no list holds all its forms. A text is
+therefore read letter by letter too: each offset has one or more readings, and a word is found where
+consecutive readings give it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ SecretSpan = tuple[int, int, bytes]
 _Reading = tuple[bytes, int]
 
 _QUOTES = frozenset(b"'\"")
-# By these a spelling begins that is not the letter itself.
+# A spelling other than the letter itself begins with one of these.
 _BEGINS = frozenset(b"\\&%'\"+\r")
-# What follows a quote, by letters: as shells leave and enter quotes, and SQL and CSV double it.
+# The letters that follow a quote: shells leave and enter quotes, SQL and CSV double them.
 _Quoted = Mapping[bytes, tuple[tuple[bytes, ...], ...]]
 _SHELLS: _Quoted = {b"'": ((b"\\", b"'", b"'"), (b'"', b"'", b'"', b"'"))}
 _QUOTED: _Quoted = {b"'": ((b"'",), *_SHELLS[b"'"]), b'"': ((b'"',),)}
 _ANY_BEGIN = rb"\\&%'\"+\r"
-# How often one encoder may have followed the other.
+# So many encoders may have been applied one after the other.
 _LAYERS = 4
 _LONGEST = 200
 _NAMED = dict(zip(b"abefnrtvE0", b"\a\b\x1b\f\n\r\t\v\x1b\0", strict=True))
@@ -58,7 +58,8 @@ _QUOTE_IN_SHELL = re.compile(rb"'(?:\\{1,16}''|\\{0,16}\"'\\{0,16}\"')")
 _QUOTES_IN_SHELL = re.compile(rb"'\"('{2,16})\"'")
 _CONTROL_IN_SHELL = re.compile(rb"'\$'((?:\\(?:[abefnrtvE]|[0-3][0-7]{2})){1,16})''")
 _ONE_CONTROL = re.compile(rb"\\([abefnrtvE]|[0-3][0-7]{2})")
-# Letters of a word that are looked for as they are. Encoders leave them alone, or spell them so:
+# Letters of a word that are searched as they are. Encoders leave them alone, or spell them as
+# `_ANCHOR_SPELLED` says.
 _ANCHOR = re.compile(rb"[0-9A-Za-z]{4,8}")
 _ANCHOR_HEX = rb"(?:3[0-9]|[46][1-9a-fA-F]|5[0-9aA]|7[0-9aA])"
 _ANCHOR_SPELLED = (
@@ -76,7 +77,7 @@ _UNFINISHED = re.compile(rb"(?:\r|[\\&%'\"][\\&%'\"$#;{}0-9A-Za-z]*)\Z")
 
 
 class Spellings:
-    """Finds words in any spelling, and where a word begins that what follows may complete."""
+    """Finds words in every spelling, and the offset at which an unfinished word begins."""
 
     def __init__(self, words: Mapping[bytes, bytes]) -> None:
         self._all = _Words(words)
@@ -92,17 +93,17 @@ class Spellings:
         self._unanchored = _Words(without)
 
     def search(self, data: bytes) -> tuple[list[SecretSpan], int]:
-        """Every span with its mark, and where the first word begins that the end cuts off."""
+        """Every span with its replacement, and the offset of the first word that is cut off."""
         if len(data) <= self._near or any(each.search(data) for each in _ANCHOR_SPELLED):
             return self._all.search(data)
-        # Quick where a text holds no secret: a letter of an anchor is written as it is.
+        # The quick way: no anchor is escaped here, so a text without the anchor lacks the word too.
         found = [self._all.search(data, len(data) - self._near), self._unanchored.search(data)]
         found += [each.search(data) for anchor, each in self._anchored if anchor in data]
         return [span for spans, _ in found for span in spans], min(begun for _, begun in found)
 
 
 class _Words:
-    """Some words, and the pattern of where they may begin."""
+    """Some words, and the pattern of the offsets at which they may begin."""
 
     def __init__(self, words: Mapping[bytes, bytes]) -> None:
         self._words = words
@@ -141,7 +142,7 @@ class _Words:
 
 
 class _Text:
-    """A text while it is read. No place is read for the same rest of a word twice."""
+    """A text while it is read; no offset is read twice for the same rest of a word."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -150,7 +151,7 @@ class _Text:
         self._seen: set[tuple[bytes, int, int]] = set()
 
     def end_of(self, word: bytes, start: int) -> int:
-        """Where a word ends that begins here, or 0; `cut_off` says whether the text ends first."""
+        """The end of a word that begins here, or 0; `cut_off` says whether the text ends first."""
         data, size, length = self.data, len(self.data), len(word)
         ends: set[int] = set()
         todo = [(start, 0)]
@@ -174,7 +175,7 @@ class _Text:
                 ]
                 self.cut_off = self.cut_off or self.is_unfinished(offset)
         end = max(ends, default=0)
-        # A quote that follows belongs to what stands around the word, and not to a doubled one.
+        # A quote right after the word belongs to the text around it, and not to a doubled quote.
         while end - 1 in ends and data[end - 1] in _QUOTES:
             end -= 1
         return end
@@ -182,14 +183,14 @@ class _Text:
     def readings(self, offset: int) -> list[_Reading]:
         if offset not in self._readings:
             read = list(_readings(self.data, offset))
-            # What is no other spelling than the letter itself is doubled there as it is.
+            # A plain quote is only doubled by shells here; SQL and CSV double it in `_readings`.
             plain = self.data[offset] in _QUOTES
             more = self._quotes(read[:1], _SHELLS) if plain else self._quotes(read, _QUOTED)
             self._readings[offset] = [*read, *more]
         return self._readings[offset]
 
     def _quotes(self, read: list[_Reading], known: _Quoted) -> Iterator[_Reading]:
-        """Quotes that SQL, CSV or a shell wrote as several letters, then spelled by another."""
+        """Quotes that SQL, CSV or a shell wrote as several letters, which were escaped again."""
         for quote, offset in read:
             for rest in known.get(quote, ()):
                 ends = {offset}
@@ -204,7 +205,7 @@ class _Text:
 
 
 def _readings(data: bytes, offset: int) -> Iterator[_Reading]:
-    """What may be meant by what stands here, and where that ends."""
+    """The readings at an offset, each with its end."""
     letter = data[offset : offset + 1]
     yield letter, offset + 1
     match letter:
@@ -300,7 +301,7 @@ def _letter(digits: bytes, base: int = 16) -> bytes:
 
 
 def _starts(words: Mapping[bytes, bytes]) -> bytes:
-    """A pattern of where a word may begin: it looks at three letters, and takes one."""
+    """A pattern of the offsets at which a word may begin: it looks at three letters, takes one."""
     tree: dict[int, dict[int, set[int]]] = {}
     for word in words:
         tree.setdefault(word[0], {}).setdefault(word[1], set()).add(word[2])
@@ -321,11 +322,11 @@ def _go_on(seconds: Mapping[int, set[int]]) -> bytes:
 
 
 def _spelled_starts(firsts: AbstractSet[int]) -> Iterator[bytes]:
-    """Where a word may begin with a letter that is not written as it is."""
+    """Patterns of the offsets at which a word may begin with an escaped letter."""
     escaped = {each for each in firsts if not bytes([each]).isalnum()}
     escaped |= {letter for letter, byte in _NAMED.items() if byte in firsts}
     hexes = {f"{each:02x}".encode() for each in firsts} | {b"25", b"26", b"5c"}
-    # Each of them with what must follow where no word begins with the letter itself.
+    # Each escape with what must follow it, unless a word begins with that very letter.
     spelled = {
         "\\": _one_of(escaped, rb"\\uUx0-3%&") + rb"|\Z",
         "%": rb"(?i:" + b"|".join(sorted(hexes)) + rb"|u)|[0-9a-fA-F]?\Z",

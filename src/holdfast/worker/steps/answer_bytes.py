@@ -1,4 +1,4 @@
-"""Answer bytes: an HTTP answer as it comes, unpacked no further than somebody wants to read it."""
+"""Answer bytes: HTTP bodies, unpacked up to a limit; alone because steps and clients use them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Mapping
 
 import httpx
 
-# With the headers of gzip or of zlib, whichever it begins with.
+# Accepts the headers of gzip and of zlib.
 _EITHER = zlib.MAX_WBITS | 32
 _PACKED = frozenset({"gzip", "x-gzip", "deflate"})
-# What to ask for: one packing at the most.
+# The header `Accept-Encoding` of requests.
 ACCEPTED = "gzip, deflate"
 
 
 class AnswerBytes:
-    """At most one byte more than `most`: a few packed bytes can stand for gigabytes.
+    """A body of at most one byte more than `most`: a few packed bytes can stand for gigabytes.
 
     An answer that is packed more than once, or wrongly, raises `httpx.DecodingError`.
     """
@@ -30,7 +30,7 @@ class AnswerBytes:
         self.content = bytearray()
 
     def add(self, piece: bytes) -> bool:
-        """Take the next piece as it was sent; whether there is still no more than `most`."""
+        """Add the next piece as it was sent; gives whether the body is within `most` so far."""
         room = self._most + 1 - len(self.content)
         try:
             plain = piece if self._unpack is None else self._unpack.decompress(piece, room)

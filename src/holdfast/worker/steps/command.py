@@ -1,4 +1,4 @@
-"""What is known of a command before it runs, while it runs, and when it has ended."""
+"""Commands: the records of a command before it runs, while it runs, and when it has ended."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OVER, TIMEOUT, IDLE, SIGNALLED = "over", "timeout", "idle", "signalled"
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """An argument list, never a line for a shell; `given` is what it reads."""
+    """A command as a list of arguments, never as a line for a shell."""
 
     arguments: tuple[str, ...]
     environment: Mapping[str, str]
@@ -23,7 +23,7 @@ class Command:
 
 @dataclass(frozen=True, kw_only=True)
 class CommandLimits:
-    """How long it may run, how long it may be silent, and how long it has when told to end."""
+    """How long a command may run, be silent, and take to end once it is told to."""
 
     timeout: float | None = None
     idle_timeout: float | None = None
@@ -31,34 +31,34 @@ class CommandLimits:
 
 
 class CommandWatch(Protocol):
-    """What a command needs to know of its attempt, and whom it tells."""
+    """The attempt of a running command, as `Process` sees it."""
 
     def is_over(self) -> bool:
         """Whether the attempt has ended: cancelled, lost, or its worker stops."""
 
     def deadline(self) -> float | None:
-        """Until when the lease lasts, on a clock that counts suspend."""
+        """The end of the lease, on a clock that counts suspend."""
 
     def on_interrupt(self, wake: Callable[[], object] | None) -> None:
-        """Call `wake`, from any thread, as soon as the attempt is over; None for no more."""
+        """Have `wake` called, from any thread, as soon as the attempt is over; None ends that."""
 
     def on_begin(self, keeper_id: int, command_id: int, started: str) -> None: ...
 
     def on_output(self, data: bytes, *, error: bool) -> None:
-        """It wrote something, to its standard error or its output."""
+        """Take what the command wrote to its standard output or error."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommandEnd:
     """How a command ended: its exit code, or minus the signal; `stopped` says why it had to.
 
-    `ended` counts the processes that were told to end, `left` those that could not be.
+    `processes_ended` counts the processes told to end, `processes_left` those that live on.
     """
 
     code: int | None
     stop_reason: str | None = None
-    ended: int = 0
-    left: int = 0
+    processes_ended: int = 0
+    processes_left: int = 0
     abandoned: bool = False
 
 

@@ -1,4 +1,4 @@
-"""What a command answered: how it is asked to, how that is read, and what is wrong with it."""
+"""Command answers: how a prompt asks for them, how they are read, and what is wrong with them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Schema = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class CommandAnswer:
-    """An output, or a question to a person, or what has to be said of it to get another one."""
+    """An output, a question to a person, or the mistakes that the repair prompt names."""
 
     output: Any = None
     question: Any = None
@@ -33,14 +33,14 @@ class CommandAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class GivenAnswer:
-    """Where a command may have answered: the file it was given, or the end of what it wrote."""
+    """The two places of an answer: the output file, or the end of what the command wrote."""
 
     file: bytes | None
     written: bytes
 
     @property
     def shown(self) -> str:
-        """The answer as it was given."""
+        """The end of the answer as it was given, for the repair prompt."""
         return (self.file or self.written).decode("utf-8", "replace").strip()[-SHOWN:]
 
 
@@ -49,7 +49,7 @@ class _NoJson(Exception):
 
 
 def read_answer(answered: GivenAnswer, outputs: Schema | None, *, limit: int) -> CommandAnswer:
-    """The answer, checked against what the step declares to give."""
+    """The answer, checked against the declared outputs of the step."""
     if answered.file is not None and len(answered.file) > limit:
         reason = f"the file that HOLDFAST_OUTPUT names holds more than {limit} bytes"
         return CommandAnswer(mistakes=(reason,))
@@ -72,7 +72,7 @@ def read_answer(answered: GivenAnswer, outputs: Schema | None, *, limit: int) ->
 
 
 def describe_contract(outputs: Schema) -> str:
-    """What a prompt says of the form of its answer."""
+    """The text at the end of a prompt that describes the form of the answer."""
     shown = json.dumps(outputs, ensure_ascii=False)
     return (
         "End your answer with a JSON object in one line of its own, without anything after it, or "
@@ -84,12 +84,12 @@ def describe_contract(outputs: Schema) -> str:
 
 
 def add_contract(prompt: str, outputs: Schema | None) -> str:
-    """A prompt as it is given: with the contract after it, where there is one."""
+    """A prompt with the form of its answer at the end, if the step declares outputs."""
     return prompt if outputs is None else f"{prompt.rstrip()}\n\n{describe_contract(outputs)}"
 
 
 def make_repair_prompt(asked: str, answered: GivenAnswer, mistakes: tuple[str, ...]) -> str:
-    """The prompt of the one repair turn: what was asked, what was answered, what is wrong."""
+    """The prompt of the one repair: the first prompt, its answer, and the mistakes."""
     wrong = "\n".join(f"- {each}" for each in mistakes)
     return (
         f"{asked.rstrip()}\n\nYou have answered this before:\n\n{answered.shown}\n\n"
@@ -99,7 +99,7 @@ def make_repair_prompt(asked: str, answered: GivenAnswer, mistakes: tuple[str, .
 
 
 def _find_storage_mistakes(name: str, value: object, limit: int) -> tuple[str, ...]:
-    """Why a store could not keep a value, if it could not."""
+    """The reason why a store cannot keep a value, if there is one."""
     try:
         encode_json(name, value, limit=limit)
     except InvalidInput as error:
@@ -108,7 +108,7 @@ def _find_storage_mistakes(name: str, value: object, limit: int) -> tuple[str, .
 
 
 def _describe_verdict_form(outputs: Schema | None) -> str:
-    """What a verifier has to answer, as it may be written."""
+    """The form of a verifier's answer, as part of a message; empty for other steps."""
     if "verdict" not in _declared_properties(outputs):
         return ""
     return ': a verifier gives {"verdict": "accept"} or {"verdict": "reject", "feedback": "…"}'
@@ -137,7 +137,7 @@ def _find_object(answered: GivenAnswer, outputs: Schema | None) -> dict[str, Any
 
 
 def _find_object_starts(text: str) -> Iterator[int]:
-    """Where a line begins that may begin an object, the last one first."""
+    """The offsets of lines that may begin a JSON object, the last one first."""
     offset = len(text)
     while (offset := text.rfind("{", 0, offset)) >= 0:
         if offset == 0 or text[offset - 1] == "\n":
@@ -145,7 +145,7 @@ def _find_object_starts(text: str) -> Iterator[int]:
 
 
 def _read_pairs(text: str, declared: Mapping[str, Any]) -> dict[str, Any]:
-    """`KEY: value` lines; of those that are declared in any case, else those in capitals."""
+    """The values of `KEY: value` lines: declared keys in any case, or else keys in capitals."""
     names = {name.lower().replace("-", "_"): name for name in declared}
     found: dict[str, Any] = {}
     for key, written in _PAIR.findall(text):

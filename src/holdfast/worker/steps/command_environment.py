@@ -1,4 +1,4 @@
-"""What a command finds around it: variables, the file of its input, the place for its output."""
+"""Command environment: the variables, the input file and the output file of a command."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PASSWORDS = frozenset({"password", "sslpassword"})
 
 @dataclass(frozen=True, kw_only=True)
 class CommandFiles:
-    """A directory for one attempt, with the input of its command and the place for its output."""
+    """The directory of one attempt, with the input file and the output file of its command."""
 
     folder: StatePath
 
@@ -33,12 +33,12 @@ class CommandFiles:
         return self.folder / "output.json"
 
     def write_input(self, values: Mapping[str, Any]) -> None:
-        """Write the input down, and take away an output that was there before."""
+        """Write the input file, and remove an output file from before."""
         self.output.remove()
         self.input.write(json.dumps(values, ensure_ascii=False).encode())
 
     def read_output(self, limit: int) -> bytes | None:
-        """The output, one byte more than the limit of it at most; None where there is none."""
+        """The output, at most one byte more than the limit; None if there is no output file."""
         try:
             return self.output.read(limit + 1)
         except OSError:
@@ -50,7 +50,7 @@ def make_command_files(directory: StatePath) -> Iterator[CommandFiles]:
     try:
         made = directory.make_folder()
     except FileExistsError:
-        # What is there is not ours to take away.
+        # A directory that exists already is not removed afterwards.
         directory = directory.parent / f"{directory.name}.{os.urandom(6).hex()}"
         made = directory.make_folder()
     try:
@@ -60,7 +60,7 @@ def make_command_files(directory: StatePath) -> Iterator[CommandFiles]:
 
 
 def make_attempt_variables(assignment: Assignment, files: CommandFiles, url: str) -> dict[str, str]:
-    """The variables of Holdfast by which a command knows its attempt, and the store it is of."""
+    """The variables that tell a command its attempt and its store."""
     most = assignment.usd_per_attempt
     named = {
         "HOLDFAST_TASK": assignment.task_id,
@@ -78,7 +78,7 @@ def make_attempt_variables(assignment: Assignment, files: CommandFiles, url: str
 
 
 def copy_environment(secrets: Collection[str]) -> dict[str, str]:
-    """What a command gets of its worker's environment: all but secrets and what is the worker's."""
+    """The worker's environment without secrets and without the worker's own variables."""
     return {
         name: value
         for name, value in os.environ.items()
@@ -91,10 +91,10 @@ def _is_workers(name: str) -> bool:
 
 
 def remove_password(url: str) -> str:
-    """The same store: whoever goes to it past its worker has to bring a password."""
+    """The URL of the same store without a password, which commands must bring themselves."""
     if not is_postgresql(url):
         return url
-    # Imported here, as only a store on PostgreSQL wants the driver.
+    # Imported here, because only a store on PostgreSQL needs the driver.
     from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
 
     settings = conninfo_to_dict(url)
@@ -108,7 +108,7 @@ def is_server_url(url: str) -> bool:
 
 
 def make_absolute(url: str) -> str:
-    """A URL that means the same store in whatever directory a command goes to."""
+    """A URL that means the same store in every working directory."""
     return (
         url
         if is_postgresql(url) or is_server_url(url)

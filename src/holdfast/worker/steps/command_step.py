@@ -1,4 +1,4 @@
-"""A step that is a command: its prompt, its processes, its log, its answer."""
+"""Command steps: the prompt, the processes, the log and the answer of a command."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ log = logging.getLogger("holdfast.worker")
 
 @dataclass(frozen=True, kw_only=True)
 class CommandTry:
-    """One time that a command is run for its attempt, all of which share the attempt's time."""
+    """One run of the command of an attempt; all runs share the attempt's timeout."""
 
     files: CommandFiles
     log: AttemptLog
@@ -72,7 +72,7 @@ class CommandTry:
 
 
 class CommandFailed(StepFailed):
-    """A command that could not be run, ended badly, or had to be ended."""
+    """The command could not be run, ended badly, or had to be ended."""
 
 
 class CommandStep:
@@ -87,7 +87,7 @@ class CommandStep:
         self._work = work
 
     def run(self) -> Any:  # noqa: ANN401 - JSON is any value
-        """Run it, once more where its answer cannot be read, and give its answer."""
+        """Run the command, once more if its answer cannot be read, and give the answer."""
         state, clock = self._resources.state, self._resources.store.clock
         task_id, number = self._assignment.task_id, self._assignment.attempt
         with (
@@ -106,7 +106,7 @@ class CommandStep:
             )
             answer = self._repair(command_try, *self._run_once(command_try))
             if answer.question is not None:
-                raise questions.ask(answer.question)
+                raise questions.suspend_for(answer.question)
             return answer.output
 
     def _read_questions(self) -> Questions:
@@ -118,7 +118,7 @@ class CommandStep:
     def _repair(
         self, command_try: CommandTry, answered: GivenAnswer, answer: CommandAnswer
     ) -> CommandAnswer:
-        """An answer that can be read: of the one turn more that there is where one was asked."""
+        """An answer that can be read; a command with a prompt is run once more for it."""
         if answer.mistakes and command_try.prompt is not None:
             again = make_repair_prompt(command_try.prompt, answered, answer.mistakes)
             _, answer = self._run_once(replace(command_try, prompt=again))
@@ -127,7 +127,7 @@ class CommandStep:
         return answer
 
     def _run_once(self, command_try: CommandTry) -> tuple[GivenAnswer, CommandAnswer]:
-        """Run the command, and read what it answered."""
+        """Run the command, and read its answer."""
         limit = self._resources.store.settings.max_output
         work = self._resources.permit(self._work, command_try.prompt or "")
         current_redaction = command_try.address.current_redaction
@@ -165,7 +165,7 @@ class CommandStep:
     ) -> CommandEnd:
         prompt = command_try.prompt or ""
         with give_back_on_store_error():
-            named = self._resources.asked.names_of(self._assignment)
+            named = self._resources.workflow_secrets.names_of(self._assignment)
         environment = copy_environment(self._resources.permission.secrets(named)) | dict(work.env)
         environment |= make_attempt_variables(
             self._assignment, command_try.files, self._resources.store.settings.url
@@ -200,38 +200,47 @@ class CommandStep:
         return None if command_try.until is None else max(0.0, command_try.until - now)
 
     def _raise_for_bad_end(self, ended: CommandEnd, transcript: Transcript) -> None:
-        """Raise what there is to say of a command that did not end well."""
+        """Raise the error for a command that did not end well."""
         is_over = ended.stop_reason == OVER or self._context.ended
         if ended.code == 0 and ended.stop_reason is None and not is_over:
             return
         said = self._describe_end(ended, is_over=is_over)
-        many = f"{ended.ended} process{'' if ended.ended == 1 else 'es'}"
-        left = f", {ended.left} could not be ended" if ended.left else ", none is left"
-        transcript.note_line(f"{said}; {many} ended{left}" if ended.ended else said)
+        many = f"{ended.processes_ended} process{'' if ended.processes_ended == 1 else 'es'}"
+        left = (
+            f", {ended.processes_left} could not be ended"
+            if ended.processes_left
+            else ", none is left"
+        )
+        transcript.note_line(f"{said}; {many} ended{left}" if ended.processes_ended else said)
         if ended.stop_reason is not None or is_over:
             self._note_stop(ended)
         if is_over:
             raise AttemptEnded(said)
-        # One that signals its own keeper would else be given back for ever.
+        # Limited, because a command that signals its own keeper would be given back for ever.
         if ended.stop_reason == SIGNALLED and self._count_free_attempts() <= MOST_FREE_ATTEMPTS:
             raise GivenBack(said)
         complaint = "" if ended.stop_reason else transcript.error_text
         raise CommandFailed(f"{said}: {complaint}" if complaint else said)
 
     def _count_free_attempts(self) -> int:
-        """How many attempts it has had that cost it nothing, this one too."""
+        """The number of attempts without a failure or a lost lease, this one included."""
         with give_back_on_store_error():
             task = self._assignment.task
         return task.attempt - task.failures - task.lost
 
     def _note_stop(self, ended: CommandEnd) -> None:
-        """Have the attempt's record say that it stopped; nobody waits for that."""
+        """Note in the attempt's record that its processes were ended, without waiting for it."""
         task_id = self._assignment.task_id
-        if ended.left:
-            log.error("%d processes of %s could not be ended", ended.left, task_id)
+        if ended.processes_left:
+            log.error("%d processes of %s could not be ended", ended.processes_left, task_id)
         note = self._resources.store.workers.note_stop.submit
         with suppress(ShuttingDown):
-            note(task_id, self._assignment.token, ended=ended.ended, left=ended.left)
+            note(
+                task_id,
+                self._assignment.token,
+                ended=ended.processes_ended,
+                left=ended.processes_left,
+            )
 
     def _describe_end(self, ended: CommandEnd, *, is_over: bool) -> str:
         if is_over:
@@ -254,7 +263,7 @@ def _describe_exit(code: int | None) -> str:
 
 
 class AttemptWatch:
-    """What a running command knows of its attempt."""
+    """The attempt of a running command: its lease, its record and its transcript."""
 
     def __init__(
         self,

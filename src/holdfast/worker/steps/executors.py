@@ -1,4 +1,4 @@
-"""Which executor carries out a task: a command, an HTTP call, or a function of the program."""
+"""Executors: the choice between a command, an HTTP call and a function for each task."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from holdfast.worker.store_port import StorePort
 
 
 class Executors:
-    """The functions of a program, and besides them whatever a workflow file can ask for."""
+    """The functions of a program, and the commands and HTTP calls of workflow files."""
 
     def __init__(  # noqa: PLR0913 - the parts that a worker here and one elsewhere have their own of
         self,
@@ -40,14 +40,14 @@ class Executors:
             store=store,
             state=kept,
             secrets=known,
-            asked=WorkflowSecrets(store),
+            workflow_secrets=WorkflowSecrets(store),
             permission=permission or Permission(),
             addresses=AttemptAddresses(store.threads, partial(make_forwarder, kept), known),
         )
         self.clean = make_cleaner(lambda: known.redaction)
 
     def begin(self) -> None:
-        """End what workers that were killed have left running, and take away its files."""
+        """End the processes that killed workers have left, and remove the files of their steps."""
         state = self._resources.state
         if not state.processes.list_names():
             return
@@ -64,9 +64,9 @@ class Executors:
         work = assignment.work
         if work is None:
             return self._functions.bind(assignment, context)
-        # Before any step begins: what it is given or finds may hold those of other workflows too.
-        self._resources.secrets.expect_secrets(self._resources.asked.names_of_all())
-        # Imported where they are wanted: most programs have neither commands nor calls.
+        # Before a step begins, because its input may hold secrets of other workflows too.
+        self._resources.secrets.expect_secrets(self._resources.workflow_secrets.names_of_all())
+        # Imported where they are needed, because most programs have neither commands nor calls.
         if work.command is not None:
             from holdfast.worker.steps.command_step import CommandStep  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""A step that is an HTTP call: fenced, with an idempotency key, its answer the output."""
+"""HTTP steps: a call with a fence and an idempotency key, whose answer is the output."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _UNSENDABLE = httpx.InvalidURL | httpx.UnsupportedProtocol | httpx.LocalProtocol
 
 
 class HttpFailed(StepFailed):
-    """A call that got no answer, or one that says that it did not work."""
+    """The call got no answer, or one with an error status."""
 
 
 class HttpStep:
@@ -59,14 +59,14 @@ class HttpStep:
             questions = read_questions(self._assignment, known)
             number = len(questions.asked)
             name = "http" if number == 0 else f"http {number + 1}"
-            # Remembered before it is reported: who runs it again after a crash does not call again.
+            # An effect, so that the call is not repeated after a crash before the report.
             output = await self._context.effect(name, self._call, name)
         if isinstance(output, dict) and output.keys() == {"question"}:
-            raise questions.ask(output["question"])
+            raise questions.suspend_for(output["question"])
         outputs = self._work.outputs
         wrong = [] if outputs is None else find_misfits(outputs, output, "the output")
         if wrong:
-            # It was done: to call again would only be told the same.
+            # Not retryable, because the call was done, and would get the same answer again.
             raise InvalidOutput("; ".join(wrong), retryable=False)
         return output
 
@@ -124,7 +124,7 @@ class HttpStep:
         return headers
 
     def _wait_if_told(self, status: int, headers: httpx.Headers) -> None:
-        """Give the task back until the server wants to be asked again; that costs no attempt."""
+        """Release the task until the time in `Retry-After`, which counts as no failure."""
         if status not in {httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE}:
             return
         seconds = _parse_retry_after(headers.get("Retry-After", ""))
@@ -135,20 +135,20 @@ class HttpStep:
 
 
 def _read_output(body: bytes, clean: Redaction) -> Any:  # noqa: ANN401 - JSON is any value
-    """The output in an answer without secrets: its JSON, or its text where it is none."""
+    """The output in an answer, redacted: its JSON, or its text if it is no JSON."""
     if not body.strip():
         return {}
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
-        # Before it is made readable: a secret in UTF-16 is no longer recognised after that.
+        # Redacted before it is decoded, because a secret in UTF-16 is not found afterwards.
         text = clean.clean(body).decode("utf-8", "replace").replace("\x00", "�")
         return {"text": text}
     return clean.value(found)
 
 
 def _parse_retry_after(told: str) -> float | None:
-    """How long `Retry-After` says to wait: a number of seconds, or a date."""
+    """The seconds to wait by a `Retry-After` header, which holds a number or a date."""
     try:
         return float(int(told))
     except ValueError:

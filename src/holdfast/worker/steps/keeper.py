@@ -1,13 +1,13 @@
-"""Keeps one command and whatever it starts: a program of its own, which a worker runs by path.
+"""Keeper: the parent process of one command, a program of its own that a worker runs by path.
 
-It stands between worker and command because only a process's own parent can be sure whom it ends.
-On Linux every descendant that is orphaned, in a session of its own or not, becomes its child; it
-ends them when the command has ended, when it is told to, when the lease that it knows of has run
-out, and when its worker is gone, however that went. It imports nothing of Holdfast: it starts in a
+The keeper stands between worker and command, because only the parent of a process can be sure which
+process it ends. On Linux every orphaned descendant of the command becomes a child of the keeper, in
+whatever session it is. The keeper ends all of them when the command has ended, when it is told to,
+when the lease has run out, and when its worker is gone. It imports nothing of Holdfast, starts in a
 few milliseconds, and runs without site packages.
 
-It is told `until SECONDS` and `stop`, and tells `pid PID START`, `error NUMBER PATH`, `exit CODE`,
-`signalled`, `ended COUNT`, `left COUNT`, a line each.
+The keeper reads the lines `until SECONDS` and `stop`, and writes the lines `pid PID START`,
+`error NUMBER PATH`, `exit CODE`, `signalled`, `ended COUNT` and `left COUNT`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ GIVE_UP_SECONDS = 5.0
 IDLE_SECONDS = 3600.0
 
 Process = tuple[int, int, str]
-"""Its parent, its session (elsewhere than on Linux its group), and when it started."""
+"""The parent of a process, its session (elsewhere than on Linux its group), and its start."""
 
 
 def main() -> None:
@@ -36,7 +36,7 @@ def main() -> None:
     if sys.platform == "linux":
         _set_process_option(SET_SUBREAPER, 1)
         _set_process_option(SET_DEATH_SIGNAL, signal.SIGTERM)
-    # Python gives a program in the plain locale another one, and would pass it on.
+    # Python sets LC_CTYPE in a program that runs in the C locale, and the command would inherit it.
     if not locale:
         os.environ.pop("LC_CTYPE", None)
     Keeper(int(control), float(grace)).run(arguments, directory or None)
@@ -64,7 +64,7 @@ class Keeper:
 
     def run(self, arguments: list[str], directory: str | None) -> None:
         self._command, failed = start_command(arguments, directory)
-        # Whoever reads what the command writes waits until nobody can write any more.
+        # Readers of the command's output wait until no process has it open, the keeper included.
         nothing = os.open(os.devnull, os.O_RDWR)
         for number in range(3):
             os.dup2(nothing, number)
@@ -96,11 +96,11 @@ class Keeper:
             return SIGNAL_EVERY
         if self._until is None:
             return IDLE_SECONDS
-        # What waits does so on a clock that stands still during suspend: look at the other.
+        # `poll` waits on a clock that stops during suspend; leases use one that does not.
         return max(0.0, min(LOOK_EVERY, self._until - read_clock()))
 
     def _read_channel(self) -> bool:
-        """Take in what the worker says; false when it is gone."""
+        """Read the lines of the worker; false when the worker is gone."""
         try:
             said = os.read(self._channel, 4096)
         except ConnectionError:
@@ -158,7 +158,7 @@ class Keeper:
         processes = list_processes()
         found = find_descendants(processes, {os.getpid()})
         if sys.platform != "linux":
-            # Without a reaper, one whose parent has died is known only by having been seen before.
+            # Without a subreaper, an orphaned process is known only because it was seen before.
             found += [
                 pid
                 for pid, started in self._signalled_processes
@@ -168,7 +168,7 @@ class Keeper:
 
 
 def start_command(arguments: list[str], directory: str | None) -> tuple[int, str]:
-    """Run a command in a session of its own; gives its process id, and why it could not be run."""
+    """Run a command in a session of its own; gives its process id, and the error if any."""
     ours, theirs = os.pipe()
     keeper = os.getpid()
     command = os.fork()
@@ -205,14 +205,14 @@ def _execute_command(arguments: list[str], directory: str | None, keeper: int, f
 
 
 def read_clock() -> float:
-    """Seconds that go on while the machine is suspended."""
+    """Seconds on a clock that counts suspend."""
     return time.clock_gettime(
         time.CLOCK_BOOTTIME if sys.platform == "linux" else time.CLOCK_MONOTONIC
     )
 
 
 def list_processes() -> dict[int, Process]:
-    """Every process there is."""
+    """All processes of the machine by number."""
     if sys.platform != "linux":
         return _list_with_ps()
     found = {}
@@ -228,7 +228,7 @@ def _read_process(pid: int | str) -> Process | None:
             fields = file.read().rpartition(b")")[2].split()
     except OSError:
         return None
-    # A program whose first thread has ended looks dead, but for the others it has.
+    # A program whose first thread has ended looks like a zombie while other threads run.
     if fields[0] == b"Z" and int(fields[17]) <= 1:
         return None
     return int(fields[1]), int(fields[3]), fields[19].decode()
@@ -244,8 +244,8 @@ def _list_with_ps() -> dict[int, Process]:
 
 
 def find_descendants(processes: dict[int, Process], of: set[int]) -> list[int]:
-    """All below them, each after its parent."""
-    # A shell that is told of its child's end before its own goes on with the next line.
+    """All descendants of some processes, each after its parent."""
+    # Parents first: a shell whose child is ended before itself goes on with its next line.
     children: dict[int, list[int]] = {}
     for pid, (parent, _, _) in processes.items():
         children.setdefault(parent, []).append(pid)
@@ -263,13 +263,13 @@ def _is_same_process(processes: dict[int, Process], pid: int, started: str) -> b
 
 
 def find_start(pid: int) -> str:
-    """When a process started; nothing when there is none of that number."""
+    """The start of a process; empty if there is no process of that number."""
     read = _read_process(pid) if sys.platform == "linux" else _list_with_ps().get(pid)
     return "" if read is None else read[2]
 
 
 def send_signal(pid: int, started: str, number: int) -> None:
-    """Send a signal to a process, and never to a stranger that got its number since."""
+    """Send a signal to a process, and never to another one that got its number since."""
     try:
         handle = _open_handle(pid)
         try:
@@ -283,18 +283,18 @@ def send_signal(pid: int, started: str, number: int) -> None:
             if handle is not None:
                 os.close(handle)
     except OSError:
-        # It is gone, or not ours to end: whoever looks again will see.
+        # The process is gone, or belongs to another user; callers look at the processes again.
         return
 
 
 def _open_handle(pid: int) -> int | None:
-    """A handle on a process, which stays that one's when its number is given away again."""
+    """A handle on a process, which never means another process that gets its number."""
     if sys.platform != "linux":
         return None
     try:
         return os.pidfd_open(pid)
     except OSError as error:
-        # A system from before there were any.
+        # A system without such handles.
         if error.errno in {errno.ENOSYS, errno.EPERM}:
             return None
         raise

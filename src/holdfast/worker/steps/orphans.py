@@ -1,8 +1,9 @@
-"""What a worker leaves when it is killed together with the keepers of its commands, and its end.
+"""Orphans: processes that remain when a worker is killed together with the keepers of its commands.
 
-While a command runs a record says whose it is. Who starts later, and finds its worker gone, ends
-what is left: known by its session, by its ancestors, or by the attempt named in its environment,
-and started after the record was made, so that no stranger is ever taken for one.
+While a command runs, a record names its worker. A later worker that finds the recorded one gone
+ends the remaining processes: they are known by their session, by their ancestors, or by the attempt
+in their environment. They must have started after the record was made, so that no other process is
+ever taken for one of them.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ log = logging.getLogger("holdfast.worker")
 
 @dataclass(frozen=True, kw_only=True)
 class CommandRecord:
-    """A command that runs: its attempt, its worker, and its own process once there is one."""
+    """A running command: its attempt, its worker, and its own process once there is one."""
 
     task: str
     attempt: int
@@ -42,7 +43,7 @@ class CommandRecord:
     worker_started: str
     host: str
     boot: str
-    # The namespace that the numbers of its processes belong to.
+    # The namespace of process numbers.
     processes: str
     since: str
     command: int = 0
@@ -50,12 +51,12 @@ class CommandRecord:
 
     @property
     def environment_entries(self) -> set[bytes]:
-        """What stands in the environment of all that belongs to the attempt."""
+        """The entries in the environment of every process of the attempt."""
         return {f"HOLDFAST_TASK={self.task}".encode(), f"HOLDFAST_ATTEMPT={self.attempt}".encode()}
 
     @property
     def worker_process(self) -> ProcessIdentity:
-        """The process of its worker."""
+        """The process of the worker."""
         return ProcessIdentity(
             host=self.host,
             boot=self.boot,
@@ -90,13 +91,13 @@ def make_record(task: str, attempt: int) -> CommandRecord:
 
 
 def end_orphans(directory: StatePath, *, grace: float = GRACE) -> list[CommandRecord]:
-    """End what workers that are gone have left running; gives the records of their commands."""
+    """End the processes that vanished workers have left; gives the records of their commands."""
     gone: list[CommandRecord] = []
     for name in directory.list_names():
         if not name.endswith(".json"):
             continue
         record = _read_record(directory / name)
-        # What it says of itself is what it is called, and so leads nowhere else.
+        # The file name must match the record, so that a forged record leads to no other file.
         if record is None or name != f"{record.task}.{record.attempt}.json":
             log.warning("%s cannot be read, and is left alone", directory / name)
             continue
@@ -119,7 +120,7 @@ def _read_record(path: StatePath) -> CommandRecord | None:
 
 
 def end_processes_of(record: CommandRecord, *, grace: float = GRACE) -> int:
-    """End whatever still runs of one attempt; gives how many processes that were."""
+    """End the remaining processes of one attempt; gives their number."""
     if not record.worker_process.is_of_this_boot:
         return 0
     struck: set[tuple[int, str]] = set()
@@ -140,14 +141,14 @@ def end_processes_of(record: CommandRecord, *, grace: float = GRACE) -> int:
 
 
 def _may_be_alive(record: CommandRecord) -> bool:
-    """Whether its worker lives, or is the affair of another machine or another container."""
+    """Whether the worker lives, or may live on another machine or in another container."""
     origin = record.worker_process
     return not origin.is_gone and (origin.is_of_this_boot or not origin.is_here)
 
 
 def _find_processes_of(record: CommandRecord) -> list[tuple[int, str]]:
     processes = list_processes()
-    # While a stranger has the number of the command, a session of that number is the stranger's.
+    # If another process has the number of the command now, the session of that number is its own.
     leader = processes.get(record.command)
     own = record.command and (leader is None or leader[2] == record.command_started)
     roots = {

@@ -1,6 +1,7 @@
 """Permission: what a worker lets the steps of workflow files run, call, set and read.
 
-What is left to the worker in the texts of a step: its environment, its secrets, its prompt.
+The worker fills in the texts of a step from its environment, its secrets and the prompt, and checks
+the result.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _SEAL = object()
 
 
 class VariableCheck(Protocol):
-    """Which variables of the worker a text may name."""
+    """The check of the worker's variables that a text names."""
 
     def check_variable(self, name: str) -> None: ...
 
@@ -30,7 +31,7 @@ class VariableCheck(Protocol):
 def fill_work(
     work: StepWork, readable: VariableCheck, secrets: Secrets, prompt: str = ""
 ) -> StepWork:
-    """The work with nothing left out; fails its step for good where this worker lacks something."""
+    """The work with all texts filled in; fails the step for good if this worker lacks a value."""
 
     def look_up(root: str, name: str) -> str:
         if root == _PROMPT:
@@ -47,7 +48,7 @@ def fill_work(
 
 
 def takes_prompt(work: StepWork) -> bool:
-    """Whether the prompt stands in the command itself, and so need not be read."""
+    """Whether an argument of the command holds the prompt, so that its input does not."""
     return any(
         _PROMPT in segments[1::2]
         for field, segments in work.later.items()
@@ -64,17 +65,17 @@ def _read_variable(name: str) -> str:
 
 
 class NotAllowed(UnknownFunction):
-    """Not for this worker to do; another may."""
+    """The step may not be run by this worker, though maybe by another one."""
 
 
 class Permission:
-    """That of a worker on its own store: whatever the workflow files of the store declare."""
+    """The permission of a worker on its own store: everything that its workflow files declare."""
 
     def check_variable(self, name: str) -> None:
-        """Raise `NotAllowed` where a text may not name a variable of the worker."""
+        """Raise `NotAllowed` if a text may not name this variable of the worker."""
 
     def secrets(self, names: frozenset[str]) -> frozenset[str]:
-        """Of the names that a workflow has for secrets, those that its commands do not inherit."""
+        """Those of a workflow's secret names that its commands do not inherit."""
         return names
 
     def check(self, work: StepWork) -> StepWork:
@@ -84,7 +85,7 @@ class Permission:
 
 @final
 class PermittedWork:
-    """The work of one turn with every text filled in, as it was checked; `permit` alone makes it.
+    """The work of one run with every text filled in and checked; only `permit_work` makes it.
 
     Nothing else is executed, so that nothing can change between the check and the execution.
     """
@@ -121,5 +122,5 @@ class PermittedWork:
 def permit_work(
     work: StepWork, permission: Permission, secrets: Secrets, prompt: str = ""
 ) -> PermittedWork:
-    """Fill in every text, freeze what comes of it, and check just that; raises `NotAllowed`."""
+    """Fill in every text, check the result, and freeze it; raises `NotAllowed`."""
     return PermittedWork(permission.check(fill_work(work, permission, secrets, prompt)), _SEAL)

@@ -1,4 +1,4 @@
-"""Runs one command to its end: feeds it, reads it, and has whatever it started ended."""
+"""Process: one run of a command under its keeper, from its input to the end of all it started."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LAST_READS = 64
 
 
 def _describe_start_error(error: OSError | ValueError) -> str:
-    """Why nothing was started; what the system names is our own keeper, which nobody asked for."""
+    """The reason why nothing was started, without the path of the keeper."""
     if not isinstance(error, OSError):
         return str(error)
     if error.errno != errno.E2BIG:
@@ -49,7 +49,7 @@ def _describe_start_error(error: OSError | ValueError) -> str:
 
 
 class Process:
-    """One run of a command, in the thread that asks for it."""
+    """One run of a command, in the thread that calls `run`."""
 
     def __init__(
         self, command: Command, limits: CommandLimits, watch: CommandWatch, clock: Clock
@@ -69,7 +69,7 @@ class Process:
         self._started_at = self._active_at = clock.monotonic()
 
     def run(self) -> CommandEnd:
-        """Run it until it and all its descendants have ended."""
+        """Run the command until it and all its descendants have ended."""
         with self._selector, ThreadWakeup() as bell, self._run_keeper():
             self._selector.register(bell.readable_end, selectors.EVENT_READ, bell.drain)
             self._watch.on_interrupt(bell.wake)
@@ -140,7 +140,7 @@ class Process:
         return bool(ready)
 
     def _check_limits(self) -> None:
-        """Have it ended when there is a reason to, and say until when its lease lasts."""
+        """End the command if there is a reason to, and tell the keeper the end of the lease."""
         now, limits = self._clock.monotonic(), self._limits
         if self._stop_reason is not None:
             if self._give_up_at is not None and now >= self._give_up_at:
@@ -172,7 +172,7 @@ class Process:
         self._send_line("stop")
 
     def _send_line(self, line: str) -> None:
-        # Who is gone hears nothing more, and will be found gone.
+        # A keeper that is gone is noticed when its socket is read.
         with suppress(OSError):
             self._control.send(f"{line}\n".encode())
 
@@ -198,7 +198,7 @@ class Process:
         except BlockingIOError:
             return
         except OSError:
-            # It does not want to read: that is its own affair.
+            # The command has closed its input.
             written = len(self._input)
         self._input = self._input[written:]
         if not self._input:
@@ -214,7 +214,7 @@ class Process:
             self._selector.unregister(pipe)
 
     def _read_what_is_left(self) -> None:
-        # All writers have ended, but for those that could not be: nobody waits for them.
+        # All writers have ended, except processes that could not be ended: those are not awaited.
         for _ in range(LAST_READS):
             if not self._handle_ready(0):
                 return
@@ -223,21 +223,21 @@ class Process:
         told = self._reports
         if "error" in told:
             number, _, path = told["error"].partition(" ")
-            # A name without a slash is looked for in PATH; any other in the folder it runs in.
+            # A name without a slash is looked up in PATH, any other in the working directory.
             folder = self._command.directory or Path.cwd()
             where = f" in {folder}" if "/" in path and not path.startswith("/") else ""
             raise CannotStart(f"{path} cannot be run: {os.strerror(int(number))}{where}")
         return CommandEnd(
             code=int(told["exit"]) if "exit" in told else None,
             stop_reason=self._stop_reason or (SIGNALLED if SIGNALLED in told else None),
-            ended=int(told.get("ended", "0")),
-            left=int(told.get("left", "0")),
+            processes_ended=int(told.get("ended", "0")),
+            processes_left=int(told.get("left", "0")),
             abandoned="ended" not in told,
         )
 
 
 class ThreadWakeup:
-    """Wakes a thread that waits for files, from any other thread."""
+    """A wake-up for a thread that waits for files; any thread may send it."""
 
     def __init__(self) -> None:
         self.readable_end, self._writable = socket.socketpair()

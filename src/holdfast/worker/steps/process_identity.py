@@ -1,4 +1,4 @@
-"""Which process of which machine something comes from, and whether that process is gone."""
+"""Process identity: a process by number, start, boot and machine, and whether it is gone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LINUX = _BOOT.exists()
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessIdentity:
-    """A process by its number and its start, and the machine, boot and namespace these are of."""
+    """A process by its number and start, with the machine, boot and namespace of these."""
 
     host: str
     boot: str
@@ -38,7 +38,7 @@ class ProcessIdentity:
 
     @classmethod
     def read(cls, text: str | None) -> Self | None:
-        """What `str` gave; None where there is none, or a newer release wrote it."""
+        """The process in a text that `str` gave; None for no text, or one of a newer release."""
         try:
             return None if text is None else cls(**json.loads(text))
         except (ValueError, TypeError):
@@ -46,7 +46,7 @@ class ProcessIdentity:
 
     @property
     def is_here(self) -> bool:
-        """Whether it is of this machine."""
+        """Whether the process is on this machine."""
         return self.host == socket.gethostname()
 
     @property
@@ -55,12 +55,12 @@ class ProcessIdentity:
 
     @property
     def is_gone(self) -> bool:
-        """Whether that can be said for sure: of another machine, boot or container it cannot."""
+        """Whether the process is surely gone; unknown for another machine, boot or container."""
         return self._is_comparable and find_start(self.process) != self.started
 
     @property
     def is_alive(self) -> bool:
-        """Whether that can be said for sure."""
+        """Whether the process surely lives."""
         return self._is_comparable and find_start(self.process) == self.started
 
     @property

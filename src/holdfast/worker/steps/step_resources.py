@@ -1,7 +1,4 @@
-"""Where the steps of a worker are carried out that are no functions of its program.
-
-Questions of steps that are no Python functions: each attempt may ask one, and run again.
-"""
+"""Step resources: what command steps and HTTP steps share, and the questions that they ask."""
 
 from __future__ import annotations
 
@@ -30,12 +27,12 @@ class StepResources:
     store: StorePort
     state: StateDirectory
     secrets: Secrets
-    asked: WorkflowSecrets
+    workflow_secrets: WorkflowSecrets
     addresses: AttemptAddresses
     permission: Permission = Permission()  # noqa: RUF009 - it holds nothing
 
     def permit(self, work: StepWork, prompt: str = "") -> PermittedWork:
-        """What is executed of a step in one turn; one that is not allowed goes to others."""
+        """The work to execute in one run; a step that is not allowed is left to other workers."""
         try:
             return permit_work(work, self.permission, self.secrets, prompt)
         except NotAllowed as refused:
@@ -44,7 +41,7 @@ class StepResources:
 
 @contextmanager
 def give_back_on_store_error() -> Iterator[None]:
-    """What Holdfast itself cannot read for a step, or remember of it, is no failure of the step."""
+    """Give the task back if Holdfast cannot read or write its store: the step has not failed."""
     try:
         yield
     except StoreError as error:
@@ -52,24 +49,27 @@ def give_back_on_store_error() -> Iterator[None]:
 
 
 class InvalidOutput(StepFailed):
-    """It gave something else than its step declares to give."""
+    """The output does not fit the declared outputs of the step."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Questions:
-    """What a task has asked in this epoch, each with the feedback there was before it."""
+    """The questions of a task in this epoch, each with the feedback from before it was asked.
+
+    Each attempt of a command or an HTTP call may ask one question, and then runs again.
+    """
 
     asked: tuple[tuple[Any, Any], ...]
     feedback: Any
 
     @property
     def answers(self) -> list[tuple[Any, Any]]:
-        """Each question with its answer, which is the feedback there was after it."""
+        """Each question with its answer, which is the feedback from after it was asked."""
         said = [*(before for _, before in self.asked), self.feedback]
         return [(question, said[n + 1]) for n, (question, _) in enumerate(self.asked)]
 
     def add_answers(self, prompt: str) -> str:
-        """A prompt with what was asked and answered before, at its end."""
+        """A prompt with the earlier questions and answers at its end."""
         said = "\n\n".join(
             f"{render_value(asked)}\n{render_value(answer)}" for asked, answer in self.answers
         )
@@ -77,8 +77,8 @@ class Questions:
             return prompt
         return f"{prompt.rstrip()}\n\nYou have asked before, and this was answered:\n\n{said}\n"
 
-    def ask(self, question: object) -> SuspendedForAnswer:
-        """What to raise, so that the step is left until somebody has answered."""
+    def suspend_for(self, question: object) -> SuspendedForAnswer:
+        """The exception that leaves the step until somebody has answered."""
         name = f"{_NOTE_PREFIX}{len(self.asked) + 1:04d}"
         return SuspendedForAnswer(
             question, (name, {"question": question, "feedback": self.feedback})
@@ -89,6 +89,6 @@ def read_questions(assignment: Assignment, effects: Mapping[str, Any]) -> Questi
     notes = [effects[name] for name in sorted(effects) if name.startswith(_NOTE_PREFIX)]
     return Questions(
         asked=tuple((each["question"], each["feedback"]) for each in notes),
-        # An answer may be that there is none, whatever was said of the item around.
+        # An empty answer counts too, whatever feedback the item around has.
         feedback=assignment.own_feedback if notes else assignment.feedback,
     )

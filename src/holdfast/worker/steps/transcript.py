@@ -1,4 +1,4 @@
-"""What a command writes, on its way: without secrets into the log, its end kept to be read."""
+"""Transcripts: the output of a command goes redacted into the log, and its end is kept."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Transcript:
         self._keep_text(self._streams[error].feed(data), error=error)
 
     def note_line(self, line: str) -> None:
-        """A line of Holdfast's own, in the log alone."""
+        """Write a line of Holdfast's own into the log."""
         self._log.write(f"[holdfast: {line}]\n".encode("utf-8", "replace"))
 
     def end(self) -> None:
@@ -41,12 +41,12 @@ class Transcript:
 
     @property
     def output(self) -> bytes:
-        """The end of what it wrote to its output."""
+        """The end of the command's standard output."""
         return bytes(self._tails[False])
 
     @property
     def error_text(self) -> str:
-        """The last it said, of its errors or else of anything."""
+        """The end of the command's standard error, or else of its output, for the report."""
         said = self._tails[True].strip() or self._tails[False][-KEPT_ERRORS:].strip()
         return self._make_plain(said.decode("utf-8", "replace"))[-LONGEST_ERROR_TEXT:]
 
@@ -56,7 +56,7 @@ class Transcript:
         self._log.write(clean)
         end = self._tails[error]
         end += clean
-        # Not at every write: what is cut off is moved.
+        # Not at every write, because cutting the beginning moves the rest.
         if len(end) > 2 * self._tail_sizes[error]:
             del end[: -self._tail_sizes[error]]
         lines = clean[-4 * LAST_LINE :].decode("utf-8", "replace").splitlines()
@@ -66,5 +66,5 @@ class Transcript:
         self.last_line = shown[:LAST_LINE] or self.last_line
 
     def _make_plain(self, text: str) -> str:
-        """Without colours and the like, and without the secrets that are whole only then."""
+        """A text without control sequences, and without secrets that those had split."""
         return self._current_redaction().text(_CONTROL.sub("", text))

@@ -19,6 +19,6 @@ def test_an_answer_is_what_was_said_to_the_task_itself(answer: str | None) -> No
 
 def test_before_a_question_all_that_was_said_is_kept() -> None:
     about = {"feedback": "said of the item", "own_feedback": None}
-    asking = read_questions(make_record(Assignment, about), {}).ask("which?")
+    asking = read_questions(make_record(Assignment, about), {}).suspend_for("which?")
     note = {"question": "which?", "feedback": "said of the item"}
     assert asking.notes == (("question 0001", note),)
