@@ -75,10 +75,10 @@ class SharedTaskReads:
 class AsyncService:
     """Commands and reports as the service has them; what is not usual is left to that to tell."""
 
-    def __init__(self, service: Service, looks: SharedTaskReads) -> None:
+    def __init__(self, service: Service, task_reads: SharedTaskReads) -> None:
         self._engine = service.engine
         self._service = service
-        self._task_reads = looks
+        self._task_reads = task_reads
 
     async def add_task(self, task: NewTask) -> View:
         if task.scheduled_for is not None:
@@ -92,17 +92,17 @@ class AsyncService:
             )
         return {**seen, "created": True}
 
-    async def claim(self, offer: ClaimTerms, ask: ClaimOptions) -> list[Assignment]:
+    async def claim(self, terms: ClaimTerms, options: ClaimOptions) -> list[Assignment]:
         """Lease what is ready now, at most as many tasks as asked for."""
         return await self._engine.work.claim.aio(
-            offer.worker,
-            agents=offer.served_agents,
-            tags=offer.tags,
-            count=ask.most,
-            lease=offer.lease,
-            passing=ask.passing,
-            bare=ask.bare,
-            request=ask.request,
+            terms.worker,
+            agents=terms.served_agents,
+            tags=terms.tags,
+            count=options.most,
+            lease=terms.lease,
+            passing=options.passing,
+            bare=options.bare,
+            request=options.request,
         )
 
     async def release(self, assignment: Assignment) -> None:

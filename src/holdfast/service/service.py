@@ -273,9 +273,9 @@ class Service:
 
     def rehearse(self, workflow: Workflow) -> None:
         """Let stubs do all that can be done of the runs in this store."""
-        from holdfast.service.commands.rehearsal import Rehearsal
+        from holdfast.service.commands.rehearsal import WorkflowRehearsal
 
-        Rehearsal(self._writer, self.queries, workflow).play_run()
+        WorkflowRehearsal(self._writer, self.queries, workflow).play_run()
 
     def report(self, since: int) -> View:
         from holdfast.service.queries.summaries import build_report

@@ -76,14 +76,14 @@ def _print_welcome() -> None:
 
 
 def _print_happened(told: View, since: datetime) -> None:
-    from holdfast.service.queries.views import usd
+    from holdfast.service.queries.views import read_cost
 
     counts = [
         f"{number} {format_state(status)}" for status, number in sorted(told["counts"].items())
     ]
     lone = len(told["failed_tasks"])
     alone = f"; {format_count(lone, 'task')} without a run {format_state('failed')}" if lone else ""
-    cost = format_money(usd(told["usage"]))
+    cost = format_money(read_cost(told["usage"]))
     head = f"Since {since:%A %H:%M}: {', '.join(counts) or 'no run has ended'}{alone}"
     print_line(head + (f" · {cost}" if cost else ""))
     _print_failed([(run["workflow"], run) for run in _failed_runs(told)], "run")

@@ -56,13 +56,13 @@ def describe_event(event: View, names: EventNames) -> str:
 
 def _describe_data(event: View) -> str:
     from holdfast.model.status import Hold
-    from holdfast.service.queries.views import tell_time
+    from holdfast.service.queries.views import format_time
 
     data = event.get("data", {})
     if data.get("error") is not None:
         return describe_error_line(data["error"])
     held = {name: Hold(data.get(name) or 0) for name in _HELD}
-    times = {name: tell_time(data.get(name)) for name in _TIMES}
+    times = {name: format_time(data.get(name)) for name in _TIMES}
     plain = {name: value for name, value in data.items() if name not in {*_HELD, "digest"}}
     told = {name: value for name, value in (plain | times).items() if value}
     parts = [f"{_HELD[name]}: {holds}" for name, holds in held.items() if holds]

@@ -13,7 +13,7 @@ from holdfast.cli.app.session import with_store
 from holdfast.cli.app.terminal import escape, paint
 from holdfast.errors import summarize_error
 from holdfast.model.budget import Budget, BudgetUsage, describe_raise, describe_usage
-from holdfast.service.queries.views import usd
+from holdfast.service.queries.views import read_cost
 from holdfast.service.queries.wording import in_commands
 
 SECOND = 1_000_000
@@ -93,7 +93,7 @@ def cost_of(run: View) -> str:
     """$1.12, or $1.12 of $5."""
     budget, used = _read_budget(run)
     if budget.usd is None:
-        told = [format_money(usd(run.get("usage"))), describe_usage(budget, used)]
+        told = [format_money(read_cost(run.get("usage"))), describe_usage(budget, used)]
         return ", ".join(each for each in told if each)
     return describe_usage(budget, used)
 

@@ -30,7 +30,7 @@ from holdfast.cli.render.step_status import (
     status_symbol,
 )
 from holdfast.service.queries.run_tree import TaskNode, build_task_trees
-from holdfast.service.queries.views import View, read_time, usd
+from holdfast.service.queries.views import View, read_cost, read_time
 
 LINES_KEPT = 4
 LastLines = Mapping[str, tuple[str, float]]
@@ -208,7 +208,7 @@ def draw_attempt(attempt: View) -> str:
     took = format_span((ended or now()) - (begun or 0))
     outcome = attempt.get("outcome", "running")
     error = f"  {describe_error_line(attempt['error'])}" if attempt.get("error") is not None else ""
-    cost = format_money(usd(attempt.get("usage")))
+    cost = format_money(read_cost(attempt.get("usage")))
     parts = (format_state(outcome), took, cost, f"by {escape(attempt['owner'])}", format_ago(begun))
     told = "  ".join(part for part in parts if part)
     return f"  attempt {attempt['attempt']}  {told}{error}{_describe_stop(attempt)}"

@@ -20,7 +20,7 @@ from holdfast.server.schemas import responses
 from holdfast.server.schemas.responses import PROBLEMS
 from holdfast.server.server_state import Serving
 from holdfast.service.admin.browser_links import ENTER_PATH, NewBrowserSession, csrf_proof
-from holdfast.service.queries.views import present, tell_time
+from holdfast.service.queries.views import format_time, without_nulls
 
 table = Table(tag="browsers", prefix="")
 _FORM = {
@@ -84,11 +84,13 @@ def make_link(asks: AsksAs) -> Answer:
 async def show_session(request: Request, asks: AsksAs) -> Answer:
     """Who asks; of a browser also the `csrf` that it has to send with each change."""
     session: Session | None = request.scope.get(SESSION)
-    told = present(name=asks.access.name, role=asks.access.role.value, agents=asks.access.agents)
+    told = without_nulls(
+        name=asks.access.name, role=asks.access.role.value, agents=asks.access.agents
+    )
     if session is None:
         return Answer(told)
     return Answer(
-        {**told, "csrf": csrf_proof(session.secret), "expires_at": tell_time(session.ends_at)}
+        {**told, "csrf": csrf_proof(session.secret), "expires_at": format_time(session.ends_at)}
     )
 
 

@@ -28,7 +28,7 @@ from holdfast.service.commands.request_errors import rename_fields
 from holdfast.service.commands.task_fields import read_moment
 from holdfast.service.protocol.long_polls import ClaimOptions
 from holdfast.service.protocol.protocol import ClaimTerms, make_request_key, view_assignment
-from holdfast.service.queries.views import View, present
+from holdfast.service.queries.views import View, without_nulls
 
 table = Table(tag="claims")
 LEASE = 30.0
@@ -52,7 +52,7 @@ async def claim(body: request_bodies.ClaimBody, request: Request, asks: AsksAs) 
         with rename_fields(lease="lease_seconds"):
             found = await in_thread(lambda: asks.service.protocol.claim_by_id(offer, named, known))
     elif told is not None and known is None:
-        return Answer(present(assignments=[], told=told))
+        return Answer(without_nulls(assignments=[], told=told))
     else:
         ask_for = ClaimOptions(
             most=body.max or 1,
@@ -71,7 +71,7 @@ async def claim(body: request_bodies.ClaimBody, request: Request, asks: AsksAs) 
         gone = bool(found) and known is None and await is_gone(call)
     if gone:
         asks.swift.release_unheard(found)
-    return Answer(present(assignments=assignments, told=told))
+    return Answer(without_nulls(assignments=assignments, told=told))
 
 
 def _offer(body: request_bodies.ClaimBody, asks: Door) -> ClaimTerms:
@@ -121,7 +121,7 @@ def renew(body: request_bodies.RenewBody, asks: AsksAs) -> Answer:
     with rename_fields(lease="lease_seconds"):
         kept = asks.service.protocol.renew_many(renewals, body.lease_seconds)
     _count(asks, kept["leases"])
-    return Answer(kept | present(told=told))
+    return Answer(kept | without_nulls(told=told))
 
 
 @table.route("POST", "/claims/leave", WORKERS, answers=responses.Changed)

@@ -12,7 +12,7 @@ from holdfast.server.problems import JSON, Answer, Problem, not_json
 from holdfast.server.request_context import AsksAs, in_thread
 from holdfast.server.route_table import ADMINS, LOOKERS, Table
 from holdfast.server.schemas import responses
-from holdfast.service.queries.views import View, present
+from holdfast.service.queries.views import View, without_nulls
 
 table = Table(tag="workflows")
 YAML = "application/yaml"
@@ -60,7 +60,7 @@ def show_workflow(name: Annotated[str, Path()], asks: AsksAs, version: str | Non
 
 def _said(part: View) -> View:
     """A definition, or a step of one, without what it leaves open; values in it may be null."""
-    told = present(**part)
+    told = without_nulls(**part)
     if "steps" in told:
         told["steps"] = [_said(each) for each in told["steps"]]
     return told

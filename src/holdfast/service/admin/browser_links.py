@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from holdfast.clock import MICROSECONDS
 from holdfast.errors import NotFound
 from holdfast.model.token import AccessToken
-from holdfast.service.queries.views import View, tell_time
+from holdfast.service.queries.views import View, format_time
 
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
@@ -39,7 +39,7 @@ class BrowserLinks:
         ends_at = self._engine.browsers.link(name, code)
         if ends_at is None:
             raise NotFound(name, "token that is good")
-        return {"path": f"{ENTER_PATH}?code={code}", "expires_at": tell_time(ends_at)}
+        return {"path": f"{ENTER_PATH}?code={code}", "expires_at": format_time(ends_at)}
 
     def use_link(self, code: str) -> NewBrowserSession | None:
         """Use up a code; None when it was used before, or is no code, or too old."""

@@ -36,7 +36,7 @@ from holdfast.errors import InvalidInput, NotFound
 from holdfast.model.result import TransitionResult
 from holdfast.model.text import clean_key
 from holdfast.model.token import TOKEN_PATTERN
-from holdfast.service.queries.views import View, present, tell_time
+from holdfast.service.queries.views import View, format_time, without_nulls
 from holdfast.settings import KeepTimes
 
 REPLACEMENT = "***"
@@ -68,7 +68,7 @@ class ParkedMessages:
         number("after", after, least=0)
         kept = self._parked.list(parked=not everything, after=after, limit=read_limit(limit))
         following = kept[-1].arrival if len(kept) == limit else None
-        return present(items=[_view_parked_message(each) for each in kept], next=following)
+        return without_nulls(items=[_view_parked_message(each) for each in kept], next=following)
 
     def replay(self, handler: str, message_id: str) -> View:
         return _change_parked_message(self._parked.replay, handler, message_id)
@@ -98,15 +98,15 @@ def _change_parked_message(
 
 
 def _view_parked_message(kept: Kept) -> View:
-    return present(
+    return without_nulls(
         handler=kept.handler,
         message_id=kept.message_id,
         channel=kept.channel,
         about=kept.about,
         state=kept.state,
         tries=kept.tries,
-        due_at=tell_time(kept.due_at),
-        parked_at=tell_time(kept.parked_at),
+        due_at=format_time(kept.due_at),
+        parked_at=format_time(kept.parked_at),
         error=kept.error,
         envelope=view_message(kept.envelope),
     )
@@ -134,7 +134,7 @@ class BusAdmin:
             lambda tx: tx.read("live_leases", first="bus/", last="bus0")
         )
         held = {row["key"].removeprefix("bus/"): row["owner"] for row in leases}
-        return present(
+        return without_nulls(
             bus=self._bus_name,
             ok=health.ok,
             detail=health.detail or None,

@@ -131,7 +131,7 @@ _MAKERS: dict[str, Callable[[Schema], Iterator[Any]]] = {
 STUB_NAME = "rehearsal"
 
 
-class Rehearsal:
+class WorkflowRehearsal:
     """Plays every agent and every person of a run until nothing of it can move."""
 
     def __init__(self, engine: Engine, queries: Queries, workflow: Workflow) -> None:

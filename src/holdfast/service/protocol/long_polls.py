@@ -128,32 +128,32 @@ class LongPolls:
             for claims in [*self._waiting_by_kind.values()]
         )
 
-    def make_long_poll(self, offer: ClaimTerms, ask: ClaimOptions) -> LongPoll:
+    def make_long_poll(self, terms: ClaimTerms, options: ClaimOptions) -> LongPoll:
         """Who waits for what a worker asks for."""
-        return LongPoll(self._engine, offer, ask)
+        return LongPoll(self._engine, terms, options)
 
     async def wait(
-        self, waiter: LongPoll, seconds: float, gone: asyncio.Future[None]
+        self, long_poll: LongPoll, seconds: float, gone: asyncio.Future[None]
     ) -> Claimed | None:
         """What the waiter is given before the time is up, it is gone, or this is closed."""
-        claims = self._waiting_by_kind.setdefault(waiter.kind, WaitingClaims())
-        claims.queued.append(waiter)
+        claims = self._waiting_by_kind.setdefault(long_poll.kind, WaitingClaims())
+        claims.queued.append(long_poll)
         self._add_standing_claims(claims)
-        ends: set[asyncio.Future[Any]] = {waiter.arrived, gone, self._closing}
+        ends: set[asyncio.Future[Any]] = {long_poll.arrived, gone, self._closing}
         try:
             await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            self._remove(waiter, claims)
-            if not waiter.arrived.done() and waiter.remove_standing_claim is not None:
+            self._remove(long_poll, claims)
+            if not long_poll.arrived.done() and long_poll.remove_standing_claim is not None:
                 # Written after whatever was on its way when it left.
                 with suppress(HoldfastError):
-                    await self._engine.work.pull.aio(waiter.standing_claim)
+                    await self._engine.work.pull.aio(long_poll.standing_claim)
         except asyncio.CancelledError:
-            self._remove(waiter, claims)
-            waiter.release_all()
+            self._remove(long_poll, claims)
+            long_poll.release_all()
             raise
-        claimed = waiter.arrived.result() if waiter.arrived.done() else None
-        if claimed is not None and gone.done() and not waiter.is_repeatable:
-            waiter.release(claimed)
+        claimed = long_poll.arrived.result() if long_poll.arrived.done() else None
+        if claimed is not None and gone.done() and not long_poll.is_repeatable:
+            long_poll.release(claimed)
             return None
         return claimed
 
@@ -168,37 +168,37 @@ class LongPolls:
         """Have as many stand as may, and ask for them what may be there."""
         stood = False
         while claims.queued and len(claims.standing) < MAX_STANDING:
-            waiter = claims.queued.popleft()
-            claims.standing.add(waiter)
-            waiter.remove_standing_claim = self._engine.work.add_standing_claim(
-                waiter.standing_claim
+            long_poll = claims.queued.popleft()
+            claims.standing.add(long_poll)
+            long_poll.remove_standing_claim = self._engine.work.add_standing_claim(
+                long_poll.standing_claim
             )
             stood = True
         if stood:
             self._serve_standing_claims(claims)
 
-    def _remove(self, waiter: LongPoll, claims: WaitingClaims) -> None:
+    def _remove(self, long_poll: LongPoll, claims: WaitingClaims) -> None:
         """Stand in line no longer; once more changes nothing."""
-        if waiter.remove_standing_claim is None:
-            claims.queued.remove(waiter)
+        if long_poll.remove_standing_claim is None:
+            claims.queued.remove(long_poll)
         else:
-            waiter.remove_standing_claim()
-            claims.standing.discard(waiter)
+            long_poll.remove_standing_claim()
+            claims.standing.discard(long_poll)
             self._add_standing_claims(claims)
-            if waiter.arrived.done():
+            if long_poll.arrived.done():
                 # There may be more where that came from.
                 self._serve_standing_claims(claims)
         # Those who came after the last of this line had left stand in another.
         if (
             not claims.standing
             and not claims.queued
-            and self._waiting_by_kind.get(waiter.kind) is claims
+            and self._waiting_by_kind.get(long_poll.kind) is claims
         ):
-            del self._waiting_by_kind[waiter.kind]
+            del self._waiting_by_kind[long_poll.kind]
 
     def _serve_standing_claims(self, claims: WaitingClaims) -> None:
-        for waiter in claims.standing:
-            waiter.standing_claim.may_have_more = True
+        for long_poll in claims.standing:
+            long_poll.standing_claim.may_have_more = True
         first = next(iter(claims.standing), None)
         if first is not None:
             with suppress(HoldfastError):

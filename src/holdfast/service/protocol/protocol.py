@@ -32,7 +32,7 @@ from holdfast.service.protocol.attempt_files import keep_artifact
 from holdfast.service.queries.history import view_page_of_effects
 from holdfast.service.queries.plain_tasks import is_plain, view_plain
 from holdfast.service.queries.queries import Queries
-from holdfast.service.queries.views import View, present, tell_time, view_task
+from holdfast.service.queries.views import View, format_time, view_task, without_nulls
 from holdfast.service.queries.wording import in_commands
 from holdfast.worker.files.attempt_log import append_to_log
 from holdfast.worker.files.state_directory import StateDirectory
@@ -58,7 +58,7 @@ def view_assignment(assignment: Assignment) -> View:
         "task": task,
         "attempt": assignment.attempt,
         "token": assignment.token,
-        "lease_expires_at": tell_time(assignment.expires_at),
+        "lease_expires_at": format_time(assignment.expires_at),
     }
 
 
@@ -100,7 +100,7 @@ def _error_code(error: InvalidInput | StoreError) -> str:
 
 def _view_outcome(renewal: Renewal, outcome: RenewalOutcome) -> View:
     if isinstance(outcome, TransitionResult):
-        return present(task_id=renewal.task_id, ok=outcome.ok, reason=outcome.reason)
+        return without_nulls(task_id=renewal.task_id, ok=outcome.ok, reason=outcome.reason)
     known = isinstance(outcome, InvalidInput)
     detail = in_commands(str(outcome)) if known else "it is not written yet; ask again"
     return {
@@ -265,7 +265,7 @@ class Protocol:
         self._token_scope.check_tasks([each.task_id for each in results])
         answers = self._engine.work.complete_many(results)
         told = [
-            present(
+            without_nulls(
                 task_id=each.task_id,
                 ok=answer.ok,
                 repeated=answer.repeated,
@@ -369,7 +369,7 @@ class Protocol:
         page = view_page_of_effects(
             self._engine, task_id, after, EFFECTS_AT_ONCE if limit is None else limit
         )
-        return page | present(signals=signals or None)
+        return page | without_nulls(signals=signals or None)
 
     def record_effect(self, task_id: str, token: str, name: str, value: object) -> View:
         """Remember what a side effect gave; the first value under a name stays."""

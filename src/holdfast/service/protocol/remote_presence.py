@@ -47,13 +47,13 @@ class RemotePresence:
         self, worker: str, process: str | None = None, *, token: str | None = None
     ) -> str | None:
         """Note that a worker that asks for nothing now is there; the answer is as of `see`."""
-        visit = self._find_process(worker)
-        if visit is None or visit.terms.token != token:
+        seen = self._find_process(worker)
+        if seen is None or seen.terms.token != token:
             return None
         # One that was started again under a name must not keep alive who had it before.
-        if process is not None and visit.terms.process != process:
+        if process is not None and seen.terms.process != process:
             return None
-        return self._keep_alive(visit)
+        return self._keep_alive(seen)
 
     def forget_worker(self, worker: str, process: str | None, *, token: str | None = None) -> bool:
         """Forget a worker that has left, by whichever server it was seen; whether it was known.
@@ -61,8 +61,8 @@ class RemotePresence:
         A worker that another token has brought, or none, stays.
         """
         origin = ClaimTerms(worker=worker, process=process, token=token).origin
-        visit = self._processes.get(worker)
-        if visit is not None and visit.terms.origin == origin:
+        seen = self._processes.get(worker)
+        if seen is not None and seen.terms.origin == origin:
             # First: what it had still on its way must not bring it back.
             self._processes.pop(worker, None)
         workers = self._engine.workers

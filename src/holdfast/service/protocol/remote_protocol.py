@@ -11,7 +11,7 @@ from holdfast.model.task import Renewal
 from holdfast.model.units import Moment
 from holdfast.service.commands.request_errors import Refused, require_accepted
 from holdfast.service.protocol.protocol import ClaimTerms
-from holdfast.service.queries.views import View, present
+from holdfast.service.queries.views import View, without_nulls
 from holdfast.worker.remote.client import CallRefused, ServerClient
 
 
@@ -22,7 +22,7 @@ class RemoteProtocol:
         self._client = client
 
     def claim(self, terms: ClaimTerms, *, most: int = 1, task_id: str | None = None) -> View:
-        body = present(
+        body = without_nulls(
             worker=terms.worker,
             agents=None if terms.agents is None else list(terms.agents),
             tags=list(terms.tags) or None,
@@ -34,7 +34,7 @@ class RemoteProtocol:
         return self._post(task_id or "the claim", post)
 
     def renew(self, renewal: Renewal, lease: float | None = None) -> View:
-        lease_body = present(
+        lease_body = without_nulls(
             task_id=renewal.task_id,
             token=renewal.token,
             progress=renewal.progress,
@@ -68,7 +68,7 @@ class RemoteProtocol:
         return int(self._post(task_id, post)["bytes"])
 
     def _report(self, task_id: str, verb: str, token: str, **said: object) -> View:
-        body = {"token": token, **present(**said)}
+        body = {"token": token, **without_nulls(**said)}
         path = f"/claims/{task_id}/{verb}"
         return self._post(task_id, partial(self._client.post, path, body, task=dict))
 

@@ -11,7 +11,7 @@ from holdfast.engine.read.task_state import name_tasks
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.ids import ALPHABET
 from holdfast.service.queries.run_tree import name_task
-from holdfast.service.queries.views import tell_removed, view_task
+from holdfast.service.queries.views import describe_removed, view_task
 from holdfast.store.database import Transaction
 
 LAST = "@last"
@@ -88,7 +88,7 @@ class Addresses:
 
         found = self._engine.database.view(read)
         if not found:
-            removed = self._engine.database.view(lambda tx: tell_removed(tx, text))
+            removed = self._engine.database.view(lambda tx: describe_removed(tx, text))
             raise NotFound(text, _KINDS[text[0]], removed or self._describe_nearest(text))
         if len(found) > 1:
             more = ", …" if len(found) > MAX_SHOWN else ""

@@ -11,7 +11,7 @@ from holdfast.model.run import Run
 from holdfast.model.status import Hold, RunStatus
 from holdfast.model.workflow.graph import MAX_CALL_DEPTH, Workflow, read_workflow
 from holdfast.model.workflow.step import all_steps
-from holdfast.service.queries.views import Usage, View, add, present
+from holdfast.service.queries.views import Usage, View, add_usage, without_nulls
 from holdfast.store.database import Row, Transaction
 
 FindVersion = Callable[[str, str | None], Row | None]
@@ -65,7 +65,7 @@ def add_usage_below(
     """What a run and all that it has called used up."""
     total: Usage = {}
     for each in (run_id, *below.get(run_id, ())):
-        add(total, usages.get(each))
+        add_usage(total, usages.get(each))
     return total or None
 
 
@@ -80,7 +80,7 @@ def _view_called_run(row: Row, slots: Mapping[str, str]) -> View:
     view: View = {name: row[name] for name in ("id", "workflow", "status")}
     holds = _read_holds(row)
     slot = slots.get(row["concurrency_key"] or "") if holds & Hold.SLOT else None
-    return view | present(holds=[*holds.names] or None, slot=slot)
+    return view | without_nulls(holds=[*holds.names] or None, slot=slot)
 
 
 def _read_holds(row: Row) -> Hold:

@@ -19,7 +19,7 @@ from holdfast.engine.read.pages import PAGE, read_limit
 from holdfast.engine.read.records import read_event
 from holdfast.errors import InvalidInput
 from holdfast.service.queries.run_history import StoreReader
-from holdfast.service.queries.views import View, present, view_event
+from holdfast.service.queries.views import View, view_event, without_nulls
 from holdfast.store.database import Row, Transaction
 
 MAX_GAPS = 200
@@ -84,7 +84,7 @@ class History:
         cursor = Cursor() if after is None else Cursor.read(after)
         told = self.events_after(cursor, read_limit(limit))
         end = told[-1].cursor if told else cursor
-        return present(items=[each.event for each in told], next=str(end))
+        return without_nulls(items=[each.event for each in told], next=str(end))
 
     def events_after(self, cursor: Cursor, limit: int) -> list[EventWithCursor]:
         def read(tx: Transaction) -> list[EventWithCursor]:
@@ -154,7 +154,7 @@ def view_page_of_effects(engine: Engine, task_id: str, after: str | None, limit:
     """`{effects, next}`: so many of them, oldest first, behind what `next` said."""
     effects = engine.work.effects_page(task_id, _read_effects_cursor(after), limit)
     more = urlsafe_b64encode(next(reversed(effects)).encode()) if len(effects) == limit else b""
-    return present(effects=effects, next=more.decode() or None)
+    return without_nulls(effects=effects, next=more.decode() or None)
 
 
 def _read_effects_cursor(cursor: str | None) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.engine.read.records import read_value
 from holdfast.model.retry import MICROSECONDS
-from holdfast.service.queries.views import View, tell_time
+from holdfast.service.queries.views import View, format_time
 
 
 def is_plain(row: Mapping[str, Any]) -> bool:
@@ -58,7 +58,7 @@ def view_plain(row: Mapping[str, Any]) -> View:
         "generation": row["generation"],
         "priority": row["priority"],
         "position": row["position"],
-        "scheduled_for": tell_time(row["scheduled_for"]),
+        "scheduled_for": format_time(row["scheduled_for"]),
         "waits_for": row["waits_for"],
         "tags": [] if row["tags"] == "[]" else json.loads(row["tags"]),
         "key": row["key"],
@@ -69,11 +69,11 @@ def view_plain(row: Mapping[str, Any]) -> View:
         "progress": read_value(row["progress"]),
         "question": read_value(row["question"]),
         "feedback": read_value(row["feedback"]),
-        "lease": expires and {"owner": row["worker"], "expires_at": tell_time(expires)},
+        "lease": expires and {"owner": row["worker"], "expires_at": format_time(expires)},
         "usage": read_value(row["usage"]),
         "version": row["version"],
-        "created_at": tell_time(row["created_at"]),
-        "started_at": tell_time(row["started_at"]),
-        "finished_at": tell_time(row["finished_at"]),
+        "created_at": format_time(row["created_at"]),
+        "started_at": format_time(row["started_at"]),
+        "finished_at": format_time(row["finished_at"]),
     }
     return {name: value for name, value in told.items() if value is not None}

@@ -24,9 +24,8 @@ from holdfast.service.queries.plain_tasks import is_fresh, is_plain, view_plain
 from holdfast.service.queries.run_history import StoreReader, read_run_events, read_settled_page
 from holdfast.service.queries.views import (
     View,
-    present,
-    tell_removed,
-    tell_time,
+    describe_removed,
+    format_time,
     usage_by_owner,
     view_attempt,
     view_budget,
@@ -36,6 +35,7 @@ from holdfast.service.queries.views import (
     view_task,
     view_tombstone,
     view_worker,
+    without_nulls,
 )
 from holdfast.store.database import Row, Transaction
 
@@ -101,7 +101,7 @@ class Queries:
         def read(tx: Transaction) -> View:
             rows = tx.read("run_by_id", run_id=run_id)
             if not rows:
-                raise NotFound(run_id, "run", tell_removed(tx, run_id))
+                raise NotFound(run_id, "run", describe_removed(tx, run_id))
             (run,) = view_runs(tx, [read_run(rows[0])], brief=brief)
             below = read_runs_below(tx, [run_id]).get(run_id, [])
             tasks = _read_tasks_of_runs(tx, [run_id, *below], brief=brief)
@@ -113,7 +113,7 @@ class Queries:
         def read(tx: Transaction) -> View:
             rows = tx.read("task_by_id", task_id=task_id)
             if not rows:
-                raise NotFound(task_id, "task", tell_removed(tx, task_id))
+                raise NotFound(task_id, "task", describe_removed(tx, task_id))
             return view_tasks(tx, [read_task(rows[0])])[0]
 
         return self._read_store(read)
@@ -152,7 +152,7 @@ class Queries:
         task = self.task(task_id)
         attempts = self.attempts(task_id)
         child = self._read_called_run(task) if "calls" in task else None
-        return present(**task, attempts=attempts, children=children or None, child=child)
+        return without_nulls(**task, attempts=attempts, children=children or None, child=child)
 
     def _read_called_run(self, task: View) -> View | None:
         """The run that a task has called and waits for."""
@@ -222,7 +222,7 @@ class Queries:
                 {
                     "name": row["name"],
                     "version": row["version"],
-                    "created_at": tell_time(row["created_at"]),
+                    "created_at": format_time(row["created_at"]),
                     "versions": [],
                 },
             )
@@ -283,7 +283,8 @@ def _read_called(tx: Transaction, ids: Sequence[str], tasks: dict[str, list[View
     callers = sorted({row["parent_id"] for row in rows})
     counted = {row["id"] for row in tx.read("child_runs", ids=callers)}
     runs = {
-        run_id: view | present(superseded=None if run_id in counted else True, tasks=tasks[run_id])
+        run_id: view
+        | without_nulls(superseded=None if run_id in counted else True, tasks=tasks[run_id])
         for run_id, view in view_called_runs(tx, rows).items()
     }
     return CalledRuns(runs=runs, last_by_task={row["parent_id"]: row["id"] for row in rows})
@@ -348,7 +349,7 @@ def view_tasks(tx: Transaction, tasks: Any) -> list[View]:  # noqa: ANN401 - any
     usages = usage_by_owner(tx.read("usages_of_tasks", ids=used)) if used else {}
     return [
         view_task(task, blocked_by=waits.get(task.id), below=below.get(task.id))
-        | present(usage=usages.get(task.id))
+        | without_nulls(usage=usages.get(task.id))
         for task in listed
     ]
 
@@ -365,4 +366,4 @@ def _view_progress(counted: tuple[int, int] | None) -> View | None:
 
 
 def _view_page(items: list[View], limit: int, field: str) -> View:
-    return present(items=items, next=items[-1][field] if len(items) == limit else None)
+    return without_nulls(items=items, next=items[-1][field] if len(items) == limit else None)

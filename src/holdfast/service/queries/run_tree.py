@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.engine.read.task_state import number_of_item
-from holdfast.service.queries.views import View, read_time, usd
+from holdfast.service.queries.views import View, read_cost, read_time
 
 _TITLES = ("title", "name", "id", "key")
 
@@ -80,7 +80,9 @@ class TaskNode:
     @property
     def cost(self) -> float | None:
         """What it and all below it cost, where that is known."""
-        known = [cost for leaf in self.leaves if (cost := usd(leaf.task.get("usage"))) is not None]
+        known = [
+            cost for leaf in self.leaves if (cost := read_cost(leaf.task.get("usage"))) is not None
+        ]
         return sum(known) if known else None
 
     @property

@@ -10,7 +10,7 @@ from collections import Counter
 from holdfast.engine.read.records import read_run, read_task
 from holdfast.service.queries.queries import Queries, view_runs, view_tasks
 from holdfast.service.queries.run_history import StoreReader
-from holdfast.service.queries.views import View, add, tell_time
+from holdfast.service.queries.views import View, add_usage, format_time
 from holdfast.store.database import Transaction
 
 MAX_ENDED = 500
@@ -30,9 +30,9 @@ def build_report(read_store: StoreReader, queries: Queries, since: int) -> View:
     running = queries.runs(status="running", limit=MAX_RUNNING)["items"]
     spent: dict[str, float] = {}
     for run in (*told["ended"], *running):
-        add(spent, run.get("usage"))
+        add_usage(spent, run.get("usage"))
     return {
-        "since": tell_time(since),
+        "since": format_time(since),
         "counts": dict(Counter(run["status"] for run in told["ended"])),
         **told,
         "running": running,

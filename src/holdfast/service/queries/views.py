@@ -25,14 +25,14 @@ View = dict[str, Any]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def tell_time(moment: int | None) -> str | None:
+def format_time(moment: int | None) -> str | None:
     """Microseconds since 1970 as ISO 8601 in UTC."""
-    return None if moment is None else _tell(moment)
+    return None if moment is None else _format_moment(moment)
 
 
 # The records of one commit have one time, and are often told together.
 @lru_cache(maxsize=1_024)
-def _tell(moment: int) -> str:
+def _format_moment(moment: int) -> str:
     return (_EPOCH + timedelta(microseconds=moment)).isoformat().replace("+00:00", "Z")
 
 
@@ -43,14 +43,14 @@ def read_time(text: str | None) -> int | None:
     return (datetime.fromisoformat(text) - _EPOCH) // timedelta(microseconds=1)
 
 
-def present(**fields: Any) -> View:
+def without_nulls(**fields: Any) -> View:
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def time(name: str, *, kind: type | None = None, example: str | None = None) -> Field:
     """A field that is kept in microseconds and told as ISO 8601."""
     moment = attrgetter(name)
-    return field(name, lambda record: tell_time(moment(record)), kind=kind, example=example)
+    return field(name, lambda record: format_time(moment(record)), kind=kind, example=example)
 
 
 RUN = Shape(
@@ -192,9 +192,9 @@ TOMBSTONE = Shape(
     field("title", lambda row: None if row["kind"] == "run" else row["name"]),
     field("key", itemgetter("key")),
     field("status", itemgetter("status")),
-    field("created_at", lambda row: tell_time(row["created_at"])),
-    field("finished_at", lambda row: tell_time(row["finished_at"])),
-    field("removed_at", lambda row: tell_time(row["removed_at"])),
+    field("created_at", lambda row: format_time(row["created_at"])),
+    field("finished_at", lambda row: format_time(row["finished_at"])),
+    field("removed_at", lambda row: format_time(row["removed_at"])),
 )
 
 
@@ -204,17 +204,17 @@ def view_run(run: Run, **more: object) -> View:
 
 def view_budget(budget: Budget, used: BudgetUsage) -> View:
     """The limits of a run that it has, and what it has used so far."""
-    return present(**asdict(budget), used=asdict(used))
+    return without_nulls(**asdict(budget), used=asdict(used))
 
 
 def view_task(
     task: Task, *, blocked_by: list[str] | None = None, below: tuple[int, int] | None = None
 ) -> View:
     """A task; `below` are how many of the tasks right below it are done, and how many there are."""
-    return TASK.view(task, state=tell_state(task, below), blocked_by=blocked_by or [])
+    return TASK.view(task, state=describe_state(task, below), blocked_by=blocked_by or [])
 
 
-def tell_state(task: Task, below: tuple[int, int] | None) -> str:
+def describe_state(task: Task, below: tuple[int, int] | None) -> str:
     """What a person sees of a task; of a group that is under way, how far it is."""
     if task.kind is TaskKind.GROUP or below is not None:
         done, total = below or (0, 0)
@@ -229,7 +229,7 @@ def view_event(event: Event) -> View:
 
 def _data_of(event: Event) -> View:
     # What is made had nothing before: only of a change does a null in it say something.
-    return event.data if event.source is not None else present(**event.data)
+    return event.data if event.source is not None else without_nulls(**event.data)
 
 
 def view_attempt(attempt: Attempt) -> View:
@@ -253,10 +253,10 @@ def view_tombstone(row: Row) -> View:
     return TOMBSTONE.view(row)
 
 
-def tell_removed(tx: Transaction, identifier: str) -> str:
+def describe_removed(tx: Transaction, identifier: str) -> str:
     """That it was there once, where a tombstone tells so."""
     for row in tx.read("tombstone_of", entity=identifier):
-        return f"it was {row['status']}, and removed {tell_time(row['removed_at'])}: keep.runs"
+        return f"it was {row['status']}, and removed {format_time(row['removed_at'])}: keep.runs"
     return ""
 
 
@@ -269,11 +269,11 @@ def usage_by_owner(rows: Iterable[Row]) -> dict[str, Usage]:
     for row in rows:
         ended = row["data"] is not None
         used = read_event_data(row["data"]).get("usage") if ended else json.loads(row["usage"])
-        add(totals.setdefault(row["owner"], {}), used)
+        add_usage(totals.setdefault(row["owner"], {}), used)
     return totals
 
 
-def add(total: Usage, used: object) -> None:
+def add_usage(total: Usage, used: object) -> None:
     if not isinstance(used, dict):
         return
     for name, value in used.items():
@@ -281,7 +281,7 @@ def add(total: Usage, used: object) -> None:
             total[name] = total.get(name, 0) + value
 
 
-def usd(used: object) -> float | None:
+def read_cost(used: object) -> float | None:
     """What it cost, where that is known."""
     match used:
         case {"usd": bool()}:

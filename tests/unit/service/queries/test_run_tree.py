@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.service.queries.run_tree import build_task_trees, name_item, name_steps
-from holdfast.service.queries.views import usage_by_owner, usd
+from holdfast.service.queries.views import read_cost, usage_by_owner
 
 
 def task(identifier: str, step: str, **fields: Any) -> dict[str, Any]:
@@ -74,4 +74,9 @@ def test_each_attempt_is_counted_once_and_the_running_one_as_far_as_it_told() ->
         {"owner": "r", "id": "b", "data": None, "usage": '{"usd": 0.5, "note": "x"}'},
     ]
     assert usage_by_owner(rows) == {"r": {"usd": 1.5, "tokens": 5}}
-    assert (usd({"usd": 2}), usd({"usd": True}), usd("x"), usd(None)) == (2.0, None, None, None)
+    assert (read_cost({"usd": 2}), read_cost({"usd": True}), read_cost("x"), read_cost(None)) == (
+        2.0,
+        None,
+        None,
+        None,
+    )

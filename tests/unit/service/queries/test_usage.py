@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.service.queries.views import Usage, add
+from holdfast.service.queries.views import Usage, add_usage
 
 
 def test_an_impossible_usage_adds_nothing() -> None:
@@ -14,6 +14,6 @@ def test_an_impossible_usage_adds_nothing() -> None:
         {"tokens": 10**400},
         [9],
     ):
-        add(total, told)
-    add(total, {"usd": 0.5, "model": "large", "cached": True})
+        add_usage(total, told)
+    add_usage(total, {"usd": 0.5, "model": "large", "cached": True})
     assert total == {"usd": 1.5, "tokens": 2.5}
