@@ -1,6 +1,6 @@
-"""What is asked most, for a server's loop: no thread waits with each who asks for the writer.
+"""The asynchronous service: the most frequent calls of a server, without a thread for each call.
 
-Looks at tasks that many want at once: whoever asks while one is under way shares the next.
+Reads of tasks are shared: calls that come while one read is under way get the next read together.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ WaitingRead = tuple[str, asyncio.Future[View | None]]
 
 
 class RunInThread(Protocol):
-    """Has another thread do what waits for the store."""
+    """Runs work that waits for the store in another thread."""
 
     def __call__(self, work: Callable[[], T]) -> Awaitable[T]: ...
 
 
 class SharedTaskReads:
-    """To be used on one loop; each task is read after it was asked for."""
+    """Reads of tasks for one event loop; a task is always read after the call that asks for it."""
 
     def __init__(self, queries: Queries, in_thread: RunInThread) -> None:
         self._queries = queries
@@ -38,7 +38,7 @@ class SharedTaskReads:
         self._reader: asyncio.Task[None] | None = None
 
     async def task(self, task_id: str) -> View | None:
-        """How a task stands now; None when it is not there."""
+        """The view of a task now; None when the store has no such task."""
         loop = asyncio.get_running_loop()
         found: asyncio.Future[View | None] = loop.create_future()
         self._waiting.append((task_id, found))
@@ -67,13 +67,13 @@ class SharedTaskReads:
             return
         known = {each["id"]: each for each in views}
         for task_id, waiter in asked:
-            # Who hung up meanwhile waits no more.
+            # The caller may have hung up: then its future is cancelled.
             if not waiter.done():
                 waiter.set_result(known.get(task_id))
 
 
 class AsyncService:
-    """Commands and reports as the service has them; what is not usual is left to that to tell."""
+    """Commands and reports with the same answers as the service, which takes the rare cases."""
 
     def __init__(self, service: Service, task_reads: SharedTaskReads) -> None:
         self._engine = service.engine
@@ -82,7 +82,7 @@ class AsyncService:
 
     async def add_task(self, task: NewTask) -> View:
         if task.scheduled_for is not None:
-            # From now on, perhaps: the store is asked what that is.
+            # The time may count from now, and only the store knows the time.
             return await self._task_reads.in_thread(partial(self._service.commands.add_task, task))
         made = await self._engine.tasks.create.aio(task, actor=self._service.actor)
         seen = await self._task_reads.task(made.id) if made.created else None
@@ -93,7 +93,7 @@ class AsyncService:
         return {**seen, "created": True}
 
     async def claim(self, terms: ClaimTerms, options: ClaimOptions) -> list[Assignment]:
-        """Lease what is ready now, at most as many tasks as asked for."""
+        """Lease the tasks that are ready now, at most as many as the options say."""
         return await self._engine.work.claim.aio(
             terms.worker,
             agents=terms.served_agents,
@@ -106,11 +106,11 @@ class AsyncService:
         )
 
     async def release(self, assignment: Assignment) -> None:
-        """Give one back, and wait until that is written."""
+        """Give one task back, and wait until that is written."""
         await self._engine.work.release.aio(assignment.task_id, assignment.token)
 
     def release_unheard(self, assignments: list[Assignment]) -> None:
-        """Give back what nobody will hear of, without waiting for that."""
+        """Give tasks back whose caller will get no answer, without waiting for the write."""
         self._engine.work.give_back(assignments)
 
     async def complete(self, result: Completion) -> View:

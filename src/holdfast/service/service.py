@@ -1,4 +1,4 @@
-"""Opens a store for a front end: to look at it, and to steer what is in it."""
+"""The service of one store: the operations that every front end calls, made when first used."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from holdfast.store.database import Database, Transaction, is_postgresql
 from holdfast.store.drivers import open_database
 from holdfast.threads import SystemThreads
 
-# What only some commands need is imported by them: the engine alone takes longer than a list.
+# Modules that only some commands need are imported where they are used: the import of the engine
+# alone takes longer than a whole command that lists runs.
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
     from holdfast.model.token import AccessToken
@@ -39,15 +40,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# A person who waits at a terminal wants to hear sooner that a store is locked or away.
+# A person at a terminal wants to know soon that a store is locked or does not answer.
 PATIENCE = 5.0
 
 
 class Service:
-    """One store. Who only looks opens no engine; its writer starts when something is written.
+    """The service of one store. Reads open no engine; the writer starts with the first write.
 
-    The commands that it tells are as they are `typed` where it is asked. With `access`, it is asked
-    with a token, which may be for some agents alone.
+    Answers name commands in the form that `typed` gives them. With `access` the caller has shown a
+    token, which may be for some agents alone.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class Service:
 
     @property
     def engine(self) -> Engine:
-        """For the parts of the service; a front end asks these parts and never the engine."""
+        """The engine, for the parts of the service: a front end calls these, not the engine."""
         if self._given_engine is not None:
             return self._given_engine
         if self._opened_engine is None:
@@ -94,7 +95,7 @@ class Service:
         return engine
 
     def _read_store(self, work: Callable[[Transaction], T]) -> T:
-        """Look at the store, by the engine where there is one."""
+        """Read from the store, with the database of the engine where the engine is open."""
         if self._given_engine is not None or self._opened_engine is not None:
             return self.engine.database.view(work)
         if self._opened_database is None:
@@ -118,13 +119,14 @@ class Service:
         return self.engine.clock
 
     def acting_as(self, access: AccessToken) -> Service:
-        """The service on the same engine, in the name of a token and with what that may do."""
+        """The service on the same engine, acting in the name and with the rights of a token."""
         return Service(self.location, self.engine, actor=access.name, access=access)
 
     def on_change(self, callback: Callable[[], None], *, served: bool = True) -> Callable[[], None]:
-        """Call back whenever something was committed, here or elsewhere; returns the way out.
+        """Call back after commits of any process; returns the function that stops the callbacks.
 
-        With `served` false not after commits of this process whose ready tasks were claimed here.
+        With `served` false, no callback comes for commits of this process whose ready tasks its
+        standing claims took.
         """
         engine = self.engine
         if not self._has_notifier_started:
@@ -133,7 +135,7 @@ class Service:
         return engine.on_hint(callback, served=served)
 
     def on_gone(self, callback: Callable[[StoreGone], None]) -> Callable[[], None]:
-        """Call back once when the store's file is gone; returns the way out."""
+        """Call back once when the store's file is gone; returns how to stop that."""
         return self.engine.on_gone(callback)
 
     @cached_property
@@ -180,25 +182,25 @@ class Service:
         return OwnLongPolls(self._writer)
 
     def long_polls(self) -> LongPolls:
-        """A waiting room for the callers of a server, made on the loop of that."""
+        """The long polls of a server, to be made on the event loop of the server."""
         from holdfast.service.protocol.long_polls import LongPolls
 
         return LongPolls(self._writer)
 
     def remote_presence(self) -> RemotePresence:
-        """The workers that ask one server, seen by it from now on."""
+        """The presence of the workers that call one server, from now on."""
         from holdfast.service.protocol.remote_presence import RemotePresence
 
         return RemotePresence(self._writer)
 
     def meter(self) -> Meter:
-        """Counts of what goes on in the store from now on."""
+        """A meter that counts events of the store from now on."""
         from holdfast.service.admin.metrics import Meter
 
         return Meter(self._writer)
 
     def bus(self, url: str | None = None) -> BusAdmin:
-        """The bus of the store, or the Redis at a URL; close it before this."""
+        """The bus of the store, or the Redis at a URL; it must be closed before the service."""
         from holdfast.service.admin.bus import BusAdmin
 
         return BusAdmin(self._writer, url)
@@ -233,7 +235,7 @@ class Service:
         return count_open_work(self._read_store)
 
     def effects(self, task_id: str, after: str | None, limit: int) -> View:
-        """A page of what a task remembers: `{effects, next}`, oldest first."""
+        """A page of the effects that a task remembers: `{effects, next}`, oldest first."""
         from holdfast.service.queries.history import view_page_of_effects
 
         return view_page_of_effects(self.engine, task_id, after, limit)
@@ -255,7 +257,7 @@ class Service:
         return examine_store(self.engine, self.location, project or ProjectSettings(), self._typed)
 
     def check_ready(self) -> None:
-        """Read the store and have its writer write; raises what stands in the way."""
+        """Read from the store and have its writer write; raises the error of either."""
         from holdfast.service.admin.health import check_ready
 
         check_ready(self._writer)
@@ -266,13 +268,13 @@ class Service:
         return repair_store(self._writer, dry_run=dry_run)
 
     def clean(self, keep: KeepTimes, *, dry_run: bool = False) -> View:
-        """Remove what was kept long enough, or tell what that is."""
+        """Remove old runs, tasks, logs and files, or list them."""
         from holdfast.service.admin.cleanup import clean_store
 
         return clean_store(self._writer, self.location, keep, dry_run=dry_run)
 
     def rehearse(self, workflow: Workflow) -> None:
-        """Let stubs do all that can be done of the runs in this store."""
+        """Let stubs carry out the runs in this store as far as possible."""
         from holdfast.service.commands.rehearsal import WorkflowRehearsal
 
         WorkflowRehearsal(self._writer, self.queries, workflow).play_run()
@@ -283,7 +285,7 @@ class Service:
         return build_report(self._read_store, self.queries, since)
 
     def read_last_lines(self, run: View) -> dict[str, tuple[str, float]]:
-        """What the running tasks of a run wrote last, and when."""
+        """The last line that each running task of a run has logged, and its time."""
         from holdfast.service.protocol.attempt_files import read_last_line
         from holdfast.service.queries.run_tree import walk_tasks
 
@@ -297,7 +299,7 @@ class Service:
     def read_attempt_log(
         self, task_id: str, attempt: int | None = None, start: int = 0
     ) -> tuple[int, bytes]:
-        """Which attempt it is, the latest unless said, and what that wrote, from a byte on."""
+        """The number of an attempt, by default the latest, and its log from a byte on."""
         from holdfast.service.protocol.attempt_files import read_log
 
         latest = self.queries.task(task_id)["attempt"]
@@ -307,8 +309,8 @@ class Service:
         return chosen, read_log(self.location, task_id, chosen, start)
 
     def schema(self) -> View:
-        """Which store this is, and how far its schema has come."""
-        # To open a store brings it up to what the code knows, or is refused.
+        """The URL of the store, and the newest migration of its schema."""
+        # Opening a store applies every migration that this release has, or is refused.
         self._read_store(lambda _: None)
         newest = migrations.load("postgresql" if is_postgresql(self.location.url) else "sqlite")[-1]
         return {"url": self.location.url, "migration": newest.file.removesuffix(".sql")}

@@ -1,4 +1,4 @@
-"""The audit: who changed what over a server, or tried to, and what became of it."""
+"""The audit log: each call to a server that changes something, its actor and its outcome."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ from holdfast.worker.files.state_paths import open_private
 AUDIT_FILE = "audit.log"
 MAX_BYTES = 10_000_000
 OLD_FILES = 9
-# So much may be written before the file is looked at, for so many seconds: others write to it too.
+# This process checks the length of the file after so many bytes or seconds: other processes write
+# to the file too.
 UNCHECKED_BYTES = 65_536
 CHECK_INTERVAL = 1.0
-# Whoever begins a new file holds this one.
+# The process that begins a new file holds a lock on this one.
 LOCK_FILE = "audit.lock"
 
 log = logging.getLogger("holdfast.audit")
 warnings = logging.getLogger("holdfast.server")
-# Not handlers of the logger: to make a record takes longer than the line, and each call has one.
+# The files are not handlers of the logger: making a log record takes longer than writing the line,
+# and each call to the server has a line.
 _files: list[AuditFile] = []
 _encode = json.JSONEncoder(check_circular=False).encode
 
@@ -39,7 +41,7 @@ _encode = json.JSONEncoder(check_circular=False).encode
 def write_entry(
     actor: str, action: str, outcome: str, *, role: str | None = None, about: str = ""
 ) -> None:
-    """One line: an actor, what they asked for, the code or status of the answer, and of what."""
+    """Write one line: the actor, the call, the code or status of the answer, and its subject."""
     named = actor if role is None else f"{actor} ({role})"
     entry = {"actor": actor, "role": role, "did": action, "became": outcome, "about": about}
     said = {name: value for name, value in entry.items() if value}
@@ -51,18 +53,18 @@ def write_entry(
 
 
 def audit_path(url: str) -> Path:
-    """Where the servers of a project keep it."""
+    """The path of the audit log that the servers of a project write to."""
     return find_state_directory(url).root / AUDIT_FILE
 
 
 def start_audit_file(url: str) -> None:
-    """Have this process write it to its file, and there alone: every call is too much to read."""
+    """Have this process write the audit log to its file alone: it is too much for a console."""
     _files.append(AuditFile(url))
     log.propagate = False
 
 
 class AuditFile(RotatingFileHandler):
-    """Keeps it as lines of JSON, for the owner alone; the newest hundred megabytes."""
+    """The file of the audit log: JSON lines for the owner alone, the newest hundred megabytes."""
 
     def __init__(self, url: str) -> None:
         path = audit_path(url)
@@ -74,15 +76,15 @@ class AuditFile(RotatingFileHandler):
             raise InvalidInput("audit", f"{path} cannot be written: {error.strerror}") from error
 
     def _open(self) -> TextIOWrapper:
-        """Also for the file that begins where one was full."""
-        # How much may follow before it may be full, and until when that is so.
+        """Open the file, at the start and after a rollover."""
+        # So many bytes may be written, until that time, before the length is checked again.
         self._unchecked_bytes, self._unchecked_until = 0, 0.0
-        # Somebody may have removed the folder meanwhile.
+        # Somebody may have removed the folder since the last file was opened.
         make_private_directory(Path(self.baseFilename).parent)
         return open(self.baseFilename, "a", encoding="utf-8", opener=_open_below_home)
 
     def write_entry(self, said: Mapping[str, str | None]) -> None:
-        """Write a line at once, most of the time without a look at how long the file is."""
+        """Write and flush one line; most lines need no check of the length of the file."""
         self.acquire()
         try:
             at = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -93,8 +95,8 @@ class AuditFile(RotatingFileHandler):
             self._ensure_stream().write(line)
             self._ensure_stream().flush()
             self._failed = False
-        except Exception as error:  # noqa: BLE001 - whatever it is, what was asked is done
-            # Once, and not for each line: where this is told may be on the same disk.
+        except Exception as error:  # noqa: BLE001 - the call that the line is about is carried out
+            # One warning, not one for each line: the log of warnings may be on the same disk.
             if not self._failed:
                 warnings.warning("%s is not written any further: %s", self.baseFilename, error)
             self._failed = True
@@ -107,7 +109,7 @@ class AuditFile(RotatingFileHandler):
         return self.stream
 
     def _check_file(self, more: int) -> None:
-        """Go on in the file that others have begun meanwhile, or begin one where this is full."""
+        """Change to a file that another process has begun, or begin one where this file is full."""
         self._follow_new_file()
         if self._is_full(more):
             with self._hold_lock():
@@ -122,7 +124,7 @@ class AuditFile(RotatingFileHandler):
         except FileNotFoundError:
             current = False
         if not current:
-            # The new one first: where it cannot be opened, the next line tries again.
+            # The new file is opened first: if that fails, the next line tries again.
             left, self.stream = self._ensure_stream(), self._open()
             left.close()
 

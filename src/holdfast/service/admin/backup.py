@@ -1,4 +1,4 @@
-"""Copies of a store."""
+"""Backups: copies of an SQLite store, and a store replaced by one of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REFUSED = "the restore would be refused: "
 
 @dataclass(frozen=True, kw_only=True)
 class Restore:
-    """What to put in the place of a store; `evict` has its workers leave first."""
+    """A request to replace a store by a backup; `evict` has the store's workers leave first."""
 
     location: StoreLocation
     backup: Path
@@ -35,13 +35,13 @@ class Restore:
 
 
 def restore_backup(asked: Restore) -> View:
-    """Have a store be what a backup of it is; what it was before is kept beside it.
+    """Replace a store by a backup of it; the replaced file is kept beside the store.
 
-    No token that was given before is one afterwards: the attempts it was for are to come again.
+    No attempt's token from before is valid afterwards: the tasks have to be claimed again.
     """
     location, backup = asked.location, asked.backup.absolute()
     _refuse_postgresql(location, "pg_restore")
-    # Imported here: who has PostgreSQL need not have apsw.
+    # Imported here: an installation for PostgreSQL need not have apsw.
     from holdfast.store.sqlite.backup import prepare_copy, refuse_other_files  # noqa: PLC0415
     from holdfast.store.sqlite.backup import restore as replace  # noqa: PLC0415
 
@@ -60,7 +60,7 @@ def restore_backup(asked: Restore) -> View:
             prepare_copy(backup, Path(folder) / "copy.db", _prepare_backup)
     else:
         location.make_folder()
-        # Whoever names a store has said so: it is used from then on, also where settings name it.
+        # The user has named the store, so it is trusted from now on, also when settings name it.
         make_home(find_state_directory(location.url, {}).root)
         replaced = replace(backup, target, kept, _prepare_backup)
     told = {"target": str(target), "backup": str(backup), "dry_run": asked.dry_run}
@@ -68,14 +68,14 @@ def restore_backup(asked: Restore) -> View:
 
 
 def _choose_name_for_replaced(target: Path) -> Path:
-    """A name for what is replaced that nothing has yet."""
+    """Choose a name for the replaced file that no other file has."""
     named = f"{target.name}.replaced-{time.strftime('%Y%m%d-%H%M%S')}"
     names = chain([named], (f"{named}-{number}" for number in count(2)))
     return next(path for path in map(target.with_name, names) if not path.exists())
 
 
 def _prepare_backup(copy: Path) -> None:
-    """Bring a copy of a backup up to this release, and look whether it is sound."""
+    """Bring a copy of a backup up to this release, and check its invariants."""
     with opened_engine(f"sqlite:///{copy}") as engine:
         diagnosis = examine_store(engine.database)
         if not diagnosis.ok:
@@ -83,7 +83,10 @@ def _prepare_backup(copy: Path) -> None:
 
 
 def _refuse_in_use(asked: Restore, target: Path) -> None:
-    """Refuse while somebody has the store open, and name them; before any worker is sent away."""
+    """Refuse while a server, a worker or another process uses the store; the refusal names it.
+
+    Nothing is sent away before the check for a server.
+    """
     url = asked.location.url
     if not asked.dry_run:
         refuse_while_served(url)
@@ -91,7 +94,7 @@ def _refuse_in_use(asked: Restore, target: Path) -> None:
         return
     try:
         refuse_while_served(url)
-        # Those that would be sent away are left where they are.
+        # A dry run evicts no worker, so with `evict` live workers are no reason to refuse.
         if not asked.evict:
             _refuse_busy(url, evict=False)
             _refuse_while_open(target)
@@ -108,7 +111,8 @@ def _refuse_busy(url: str, *, evict: bool) -> None:
     except StoreUnreachable:
         raise
     except StoreError:
-        # It cannot be read, which may be why a backup is wanted; who has it open is found later.
+        # The store cannot be read, which may be why the user restores a backup; the restore itself
+        # refuses while another process has the file open.
         return
 
 
@@ -125,9 +129,9 @@ def _refuse_postgresql(location: StoreLocation, tool: str) -> None:
 
 
 def back_up(location: StoreLocation, target: Path) -> View:
-    """Copy a store to a new file, whole, while it is in use."""
+    """Copy a whole store to a new file, while the store is in use."""
     _refuse_postgresql(location, "pg_dump")
-    # Imported here: who has PostgreSQL need not have apsw.
+    # Imported here: an installation for PostgreSQL need not have apsw.
     from holdfast.store.sqlite.backup import back_up as copy  # noqa: PLC0415
 
     location.require_store()

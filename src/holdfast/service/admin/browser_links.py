@@ -1,4 +1,4 @@
-"""The way into a browser: a link that is good once, and what the browser shows from then on."""
+"""Browser links: paths that let one browser in, once, and the session that follows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SECRET_BYTES = 32
 
 @dataclass(frozen=True, kw_only=True)
 class NewBrowserSession:
-    """What a browser is to show, and until when that is good, in microseconds."""
+    """The secret of a browser's session, and when that ends, in microseconds."""
 
     secret: str = field(repr=False)
     ends_at: int
@@ -34,7 +34,7 @@ class BrowserLinks:
         self._engine = engine
 
     def create_link(self, name: str) -> View:
-        """A path that lets one browser in, once, with what the token of a name may do."""
+        """Create a path that lets one browser in, once, with the rights of a named token."""
         code = self._make_secret()
         ends_at = self._engine.browsers.link(name, code)
         if ends_at is None:
@@ -42,26 +42,26 @@ class BrowserLinks:
         return {"path": f"{ENTER_PATH}?code={code}", "expires_at": format_time(ends_at)}
 
     def use_link(self, code: str) -> NewBrowserSession | None:
-        """Use up a code; None when it was used before, or is no code, or too old."""
+        """Use up the code of a link; None when the code is unknown, too old or was used before."""
         secret = self._make_secret()
         ends_at = self._engine.browsers.enter(code, secret)
         return None if ends_at is None else NewBrowserSession(secret=secret, ends_at=ends_at)
 
     def find_access(self, secret: str) -> AccessToken | None:
-        """What a browser may do that shows this."""
+        """The token whose rights a browser has that shows this secret; None if it is not valid."""
         found = self.find_session(secret)
         return None if found is None else found.access
 
     def find_session(self, secret: str) -> Browser | None:
-        """The session of a browser that shows this; None if it is not good, or not any more."""
+        """The session of a browser that shows this secret; None if the secret is not valid."""
         return self._engine.browsers.find(secret)
 
     def seconds_left(self, entered: NewBrowserSession) -> int:
-        """For how many seconds what a browser is to show stays good."""
+        """How many seconds the session of a browser lasts from now on."""
         return (entered.ends_at - self._engine.clock.now()) // MICROSECONDS
 
     def end_session(self, secret: str) -> View:
-        """Have what a browser shows be good for nothing from now on."""
+        """End the session of a browser: its secret is not valid from now on."""
         return {"ok": True, "repeated": not self._engine.browsers.leave(secret)}
 
     def _make_secret(self) -> str:
@@ -70,7 +70,7 @@ class BrowserLinks:
 
 
 def csrf_proof(secret: str) -> str:
-    """What a page of ours sends with each change: no other page can know it."""
+    """The proof that a page of the dashboard sends with each change; no other page can know it."""
     return hmac.new(secret.encode(), b"csrf", hashlib.sha256).hexdigest()
 
 

@@ -1,10 +1,7 @@
-"""The buses for front ends: groups and how far behind they are, and messages.
+"""The bus for front ends: consumer groups and their lag, messages, and parked messages.
 
-Messages that wait in the store, for front ends: seen, replayed after the fix, or dropped.
-
-Messages for front ends: whole, but for the tokens in them, which let their bearer act.
-
-What a process of Holdfast does beside its work: relays, removes the old, hears if told to.
+The duties on the buses that a server or worker takes part in stand here too: relay, retention and
+the consumers of commands.
 """
 
 from __future__ import annotations
@@ -43,10 +40,11 @@ REPLACEMENT = "***"
 
 
 def view_message(envelope: Envelope) -> View:
+    """A message without the tokens in its payload, which let their bearer act."""
     return {**envelope.as_json(), "payload": _hide_tokens(envelope.payload)}
 
 
-def _hide_tokens(value: Any) -> Any:  # noqa: ANN401 - whatever the message says
+def _hide_tokens(value: Any) -> Any:  # noqa: ANN401 - a payload is any JSON
     if isinstance(value, dict):
         return {
             name: REPLACEMENT if name.lower() == "token" else _hide_tokens(each)
@@ -58,13 +56,13 @@ def _hide_tokens(value: Any) -> Any:  # noqa: ANN401 - whatever the message says
 
 
 class ParkedMessages:
-    """What handlers failed on, whatever bus it came over."""
+    """The messages that handlers failed on, of every bus."""
 
     def __init__(self, engine: Engine) -> None:
         self._parked = Parked(engine)
 
     def page(self, *, everything: bool = False, limit: int = PAGE, after: int = 0) -> View:
-        """Those that are parked or were replayed and not tried yet; or everything that waits."""
+        """A page of the messages parked, or replayed and not tried since; or of all that wait."""
         number("after", after, least=0)
         kept = self._parked.list(parked=not everything, after=after, limit=read_limit(limit))
         following = kept[-1].arrival if len(kept) == limit else None
@@ -77,7 +75,7 @@ class ParkedMessages:
         return _change_parked_message(self._parked.drop, handler, message_id)
 
     def count_waiting(self, channel: str, group: str | None = None) -> View:
-        """How many messages of a channel wait for a group, or for any, and how many are parked."""
+        """Count the waiting and the parked messages of a channel, for one group or for all."""
         counted = [
             numbers
             for (each, handler), numbers in self._parked.count().items()
@@ -116,7 +114,7 @@ DUTY_PREFIXES = ("relay/", "retention", "offers/")
 
 
 class BusAdmin:
-    """The bus of a store: the one in it, or the Redis whose URL is given."""
+    """The bus of a store: the SQL bus in the store, or the Redis at a URL."""
 
     def __init__(self, engine: Engine, url: str | None = None) -> None:
         self._engine = engine
@@ -128,7 +126,7 @@ class BusAdmin:
         return "redis" if self._bus.is_external else "store"
 
     def status(self) -> View:
-        """Where the messages are, whether that answers, and which process has which duty."""
+        """Which bus it is, whether the bus answers, and which process has which duty."""
         health = self._bus.health()
         leases = self._engine.database.view(
             lambda tx: tx.read("live_leases", first="bus/", last="bus0")
@@ -180,7 +178,7 @@ class BusAdmin:
             raise InvalidInput("group", reason)
 
     def tail(self, channel: str, count: int) -> View:
-        """The newest messages of a channel, in order."""
+        """The newest messages of a channel, oldest first."""
         items = [view_message(each) for each in self._bus.latest(read_channel(channel), count)]
         return {"items": items, **self._parked.count_waiting(channel)}
 
@@ -217,7 +215,7 @@ class BusAdmin:
         self._bus.close()
 
 
-# Who publishes in a transaction of its own tells nobody of it: it is found by looking.
+# A publisher with a transaction of its own sends no hint: only a poll finds the message.
 POLL_INTERVAL = 0.25
 
 
@@ -225,9 +223,10 @@ POLL_INTERVAL = 0.25
 def run_bus_duties(
     engine: Engine, keep: KeepTimes, redis: str | None = None, *, consume_commands: bool = False
 ) -> Iterator[None]:
-    """Take part until the end of the block; of all processes one does each of it, by a lease.
+    """Take part in the duties on the buses until the end of the block.
 
-    With `hear` what comes over the buses is carried out here, whoever wrote it.
+    For each duty one process of all holds a lease and does it. With `consume_commands` this
+    process also carries out the commands that arrive over the buses, whoever sent them.
     """
     with ExitStack() as stack:
         buses: list[ExecutionBus] = [SqlBus(engine, look=POLL_INTERVAL)]

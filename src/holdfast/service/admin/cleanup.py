@@ -1,7 +1,4 @@
-"""What was kept long enough: shown, or removed at once and not only when it is next looked for.
-
-What tasks left beside the store: logs that are old, and files of tasks that are gone from it.
-"""
+"""Cleanup: old runs, tasks and logs, and the files of removed tasks, listed or removed at once."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ _IDS_AT_ONCE = 500
 
 
 class Leftovers:
-    """The folders of tasks in the state directory of this machine; each is named by its task."""
+    """The folders of tasks in the state directory of this machine; each is named for its task."""
 
     def __init__(self, engine: Engine, state: StateDirectory, keep: KeepTimes) -> None:
         self._engine = engine
@@ -34,12 +31,12 @@ class Leftovers:
         self._keep = keep
 
     def find_logs(self) -> list[StatePath]:
-        """Those that nobody wrote to for as long as logs are kept."""
+        """Find the log folders without a change for as long as logs are kept."""
         return list(_find_untouched_folders(self._state.logs, self._keep.logs))
 
     def find_artifacts(self, going: Collection[str] = ()) -> list[StatePath]:
-        """Those whose task is gone, or is among the `going`."""
-        # One that was written lately belongs to a task that is newer than the look at the store.
+        """Find the artifact folders whose task is not in the store, or is among the `going`."""
+        # A folder with a recent change may belong to a task that is newer than the read below.
         untouched = _find_untouched_folders(self._state.all_artifacts, self._keep.runs)
         found = [each for each in untouched if is_of_store(each, self._engine.store)]
         return [each for page in _pages(found) for each in self._without_tasks(page, going)]
@@ -56,7 +53,7 @@ class Leftovers:
 
 
 def _find_untouched_folders(folder: StatePath, keep: float) -> Iterator[StatePath]:
-    """The folders of tasks that nobody wrote to for so long; what has another name is not ours."""
+    """The folders of tasks without a change for so many seconds; other folders are left alone."""
     oldest = time.time() - keep
     for name in folder.list_names():
         with suppress(OSError, InvalidInput):
@@ -82,9 +79,10 @@ def _read_last_change(folder: StatePath) -> float:
 def clean_store(
     engine: Engine, location: StoreLocation, keep: KeepTimes, *, dry_run: bool = False
 ) -> View:
-    """`{dry_run, runs, tasks, logs, artifacts}`: what went, or would but for what is waited for.
+    """`{dry_run, runs, tasks, logs, artifacts}`: what was removed, or would be removed.
 
-    Files go after what they are of: those that a crash leaves are found the next time.
+    A run or task that somebody waits for or has not read stays, although a dry run lists it. The
+    files of a task are removed after the task: files that a crash leaves are found the next time.
     """
     before = engine.now() - round(keep.runs * MICROSECONDS)
     leftovers = Leftovers(engine, find_state_directory(location.url), keep)

@@ -1,4 +1,7 @@
-"""Whether nobody works on a store, so that it can be put elsewhere or replaced."""
+"""Exclusive access: refusals while a server, a worker or a lease still uses a store.
+
+A store is moved or replaced only while nobody works on it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ POLL_INTERVAL = 0.1
 
 @contextmanager
 def opened_engine(url: str) -> Iterator[Engine]:
-    """An engine that writes, for as long as it is needed."""
+    """An engine with its writer started, closed at the end of the block."""
     engine = Engine(url, settings=Settings(url=url, patience=PATIENCE))
     engine.commits.start()
     try:
@@ -29,7 +32,7 @@ def opened_engine(url: str) -> Iterator[Engine]:
 
 
 def refuse_while_served(url: str) -> None:
-    """Refuse while a server of this machine has the store open: it would go on to write there."""
+    """Refuse while a server of this machine has the store open: the server would go on writing."""
     server = find_server(url)
     if server is None:
         return
@@ -42,10 +45,10 @@ def refuse_while_served(url: str) -> None:
 
 
 def refuse_while_busy(engine: Engine, *, evict: bool) -> None:
-    """Refuse while workers live or leases run; told to, have the workers leave first.
+    """Refuse while workers live or leases run; with `evict`, have the workers leave first.
 
-    An evicted worker gives back what it can stop. The time for that is that of a lease, after
-    which whoever has not been heard of is dead.
+    An evicted worker gives back the tasks that it can stop. It has the time of a lease for that: a
+    worker that has not renewed by then counts as dead.
     """
     if evict:
         for worker in engine.workers.list():
@@ -64,7 +67,7 @@ def refuse_while_busy(engine: Engine, *, evict: bool) -> None:
 
 
 def refuse_while_leased(tx: Transaction) -> None:
-    """Refuse while somebody holds a lease, which a script may without being a worker."""
+    """Refuse while a task is leased; a script can hold a lease without being a worker."""
     leased = tx.read("leased_tasks", count=MAX_SHOWN + 1)
     if leased:
         held = ", ".join(f"{row['id']} by {row['worker']}" for row in leased[:MAX_SHOWN])
@@ -74,7 +77,7 @@ def refuse_while_leased(tx: Transaction) -> None:
 
 
 def _list_live_workers(engine: Engine) -> list[str]:
-    """The workers that have been heard of lately."""
+    """The names of the live workers."""
     return [worker.name for worker in engine.workers.list()]
 
 

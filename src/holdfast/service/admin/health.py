@@ -1,7 +1,4 @@
-"""The doctor for front ends: every invariant, what else deserves a look, and safe healing.
-
-The coding agents of the command line that are known by name, and which of them are installed.
-"""
+"""The doctor for front ends: checks of every invariant, warnings, versions, and safe repairs."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ def list_installed_agents() -> list[str]:
 
 MAX_LISTED = 1_000
 READY_TIMEOUT = 5.0
-# Of the folders with logs: a doctor does not look through a million.
+# The doctor looks at so many log folders at most: there may be a million.
 MAX_LOG_FOLDERS = 10_000
 
 
@@ -64,7 +61,7 @@ def examine_store(
 
 
 def check_ready(engine: Engine) -> None:
-    """Read, and have the writer write, if only an empty group; raises what stands in the way."""
+    """Read from the store and have its writer write an empty group; raises the error of either."""
     engine.workers.list()
     within = min(READY_TIMEOUT, engine.settings.patience)
     try:
@@ -74,7 +71,7 @@ def check_ready(engine: Engine) -> None:
 
 
 def repair_store(engine: Engine, *, dry_run: bool = False) -> View:
-    """Take back what expired leases hold, and look again at open runs and at what was left open."""
+    """Take back tasks whose lease has expired, and evaluate open runs and stuck tasks again."""
     expired = engine.database.view(lambda tx: tx.read("expired_tasks", count=MAX_LISTED))
     running = _list_running_runs(engine)
     plans = engine.database.view(lambda tx: tx.read("check_plans_end_with_children"))
@@ -99,14 +96,14 @@ def repair_store(engine: Engine, *, dry_run: bool = False) -> View:
 
 
 def _find_tasks_waiting_in_vain(tx: Transaction) -> list[str]:
-    """Who waits for children that have all ended, or for a signal that is there."""
+    """The tasks that wait for children that have all ended, or for a signal that is there."""
     children = tx.read("check_waits_end_with_children")
     signals = tx.read("check_waits_end_with_signals")
     return sorted({row["entity"] for row in [*children, *signals]})
 
 
 def _find_tasks_with_superseded_needs(tx: Transaction) -> list[str]:
-    """Who needs what an older release has let count no more."""
+    """The tasks that need a superseded task: older releases left such needs."""
     return sorted({row["entity"] for row in tx.read("check_needs_still_count")})
 
 
@@ -120,7 +117,7 @@ def _list_running_runs(engine: Engine) -> list[str]:
 
 
 def read_own_version() -> str:
-    """That of Holdfast itself, where it is installed."""
+    """The version of Holdfast, or "0" where the package is not installed."""
     return list_versions().get("holdfast", "0")
 
 
@@ -135,7 +132,7 @@ def list_versions() -> dict[str, str]:
 
 
 def _warn_of_disk(location: StoreLocation, project: ProjectSettings) -> list[str]:
-    """What there is to say of the disk: that it is nearly full, and what could go."""
+    """Warnings about the disk: little free space, and logs that could be removed."""
     root = find_state_directory(location.url).root
     low = describe_low_disk(measure_free_disk(root), project.least_disk)
     told = [] if low is None else [f"{root}: {low}"]
@@ -162,5 +159,5 @@ def _warn_of_workers(engine: Engine) -> list[str]:
 
 
 def warn_of_circles(engine: Engine) -> list[str]:
-    """The runs that wait for each other's concurrency keys, and what to do."""
+    """Warnings about runs that wait for each other's concurrency keys, with what to do."""
     return [f"{circle}; {circle.fix}" for circle in engine.database.view(find_circles)]

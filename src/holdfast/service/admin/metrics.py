@@ -1,4 +1,4 @@
-"""What goes on in a store, counted from when a server began: rates, waits, losses, lag."""
+"""Metrics of a store since a server began: counts of events, waits for a claim, and bus lag."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from holdfast.engine.engine import Engine
 from holdfast.model.retry import MICROSECONDS
 from holdfast.store.database import Row, Transaction
 
-# Of how many claims one look tells the waits, however many there were since the last.
+# One read takes the waits of so many claims at most, however many there were since the last.
 MAX_SAMPLED_CLAIMS = 1_000
-# How many messages are counted: a group that is further behind is so many behind at least.
+# So many messages are counted at most: a group that is further behind has at least that lag.
 MAX_COUNTED_MESSAGES = 10_000
 WAIT_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
 
 @dataclass(frozen=True, kw_only=True)
 class WaitHistogram:
-    """How long tasks were ready before somebody had them: how many up to each bound, and more."""
+    """How many tasks were claimed within each bound after they were ready, and after the last."""
 
     counts: tuple[int, ...] = (0,) * (len(WAIT_BOUNDS) + 1)
     seconds: float = 0.0
@@ -42,7 +42,7 @@ class GroupLag:
 
 @dataclass(frozen=True, kw_only=True)
 class StoreMetrics:
-    """Counts since the meter began, and how far behind the groups of the bus are just now."""
+    """Counts since the meter began, and the present lag of the groups of the bus."""
 
     events: Counter[str] = field(default_factory=Counter)
     waits: WaitHistogram = WaitHistogram()
@@ -52,14 +52,14 @@ class StoreMetrics:
 
 @dataclass(frozen=True, kw_only=True)
 class _CountedEvents:
-    """Up to which event all was counted, and the newest there was at the last look."""
+    """The number of the last event counted, and the newest number at the last read."""
 
     counted: int
     seen: int
 
 
 class Meter:
-    """A look costs what has happened since the one before it, and nothing of all that is done."""
+    """Reads the metrics of a store; a read costs only what has happened since the one before."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -70,13 +70,13 @@ class Meter:
 
     def read(self) -> StoreMetrics:
         with self._lock:
-            # Both move together, after a look that came to its end: it may be broken off.
+            # Both change together, after a whole read: a read may fail halfway.
             self._counted_events, self._metrics = self._engine.database.view(self._count_new_events)
             return self._metrics
 
     @property
     def groups(self) -> dict[int, int]:
-        """How many groups this process has written, by the bits of the number of operations."""
+        """How many groups this process has written, by the bit length of their size."""
         return dict(self._engine.commits.sizes)
 
     @property
@@ -87,7 +87,7 @@ class Meter:
     def _count_new_events(self, tx: Transaction) -> tuple[_CountedEvents, StoreMetrics]:
         newest = _read_newest_numbers(tx)
         after, seen = self._counted_events.counted, int(newest["event"])
-        # What was newest may have been removed since.
+        # The newest events of the last read may have been removed since.
         until = max(after, self._find_settled_number(tx, seen))
         events = tx.read("events_by_type", after=after, until=until)
         waits = tx.read("newest_dispatches", after=after, until=until, count=MAX_SAMPLED_CLAIMS)
@@ -102,7 +102,7 @@ class Meter:
         return _CountedEvents(counted=until, seen=seen), told
 
     def _find_settled_number(self, tx: Transaction, newest: int) -> int:
-        """A number below which none can come any more: who is under way may have taken one."""
+        """A number below which no new event can come: open transactions may have taken numbers."""
         (snapshot,) = tx.read("snapshot")
         return self._counted_events.seen if snapshot["oldest"] < snapshot["next"] else newest
 

@@ -1,4 +1,4 @@
-"""Carries a whole store over to another database, in one transaction of the other one."""
+"""Moves of a store: a copy of the whole store into another database, in one transaction there."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from holdfast.store.tables import DERIVED_TABLES, META_TABLE, Tables, Values
 
 PROGRESS_EVERY = 10_000
 
-# The table, how many of its rows are done, and how many there are.
+# A callback with the table, how many of its rows are copied, and how many rows it has.
 Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Move:
-    """From where and where to; `evict` has the workers of the store leave first."""
+    """A request to move a store; `evict` has the workers of the store leave first."""
 
     location: StoreLocation
     target: str
@@ -39,7 +39,7 @@ class Move:
 
 
 def move_store(asked: Move, progress: Progress = lambda *_: None) -> View:
-    """Copy everything, and have the other database keep it once every invariant holds there."""
+    """Copy every table; the target commits the copy only if every invariant holds there."""
     source, target = asked.location.url, read_url(asked.target)
     check_url(target)
     if is_postgresql(source) == is_postgresql(target):
@@ -51,7 +51,7 @@ def move_store(asked: Move, progress: Progress = lambda *_: None) -> View:
     with opened_engine(source) as old:
         refuse_while_busy(old, evict=asked.evict and not asked.dry_run)
         with _lock_store(old.database) as (tables, within):
-            # Once more: now nobody can begin any more.
+            # Leases are checked again: from here on the lock keeps new ones out.
             refuse_while_leased(within)
             _refuse_unsound(within, "mend it first: `holdfast doctor`")
             if asked.dry_run:
@@ -116,7 +116,7 @@ def _verify_counts(counts: dict[str, int], new: Tables) -> None:
 
 
 def _was_moved_before(old: Tables, new: Tables) -> bool:
-    """Whether it was moved there before: two stores never have one secret."""
+    """Whether this store was moved there before: no two stores have the same secret."""
     secrets = [dict(_read_meta(each)).get("secret") for each in (old, new)]
     return secrets[0] == secrets[1]
 
@@ -151,7 +151,7 @@ def _refuse_foreign(url: str) -> None:
 
 
 def _order_tables(old: Tables, new: Tables) -> list[str]:
-    """The tables, each behind those that it refers to, as only SQLite tells in one question."""
+    """The tables, each after those it refers to; SQLite has one query for that order."""
     from holdfast.store.sqlite.tables import SqliteTables  # noqa: PLC0415 - who has it needs apsw
 
     names = next(
@@ -164,7 +164,7 @@ def _order_tables(old: Tables, new: Tables) -> list[str]:
 
 @contextmanager
 def _lock_store(database: Database) -> Iterator[tuple[Tables, Transaction]]:
-    """The tables of a store, which nobody else writes to meanwhile, and its queries beside them."""
+    """The tables of a store and a transaction on it; no other process can write until it ends."""
     if database.dialect == "postgresql":
         from holdfast.store.postgresql.tables import PostgresqlTables, translate_server_errors  # noqa: PLC0415
 

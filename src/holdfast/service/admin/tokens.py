@@ -1,4 +1,4 @@
-"""Tokens of the server for people: the one of this project, in a file of its own, and more."""
+"""Tokens: access to the server of a store; the token of the project is kept in a file."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _SECRET_BYTES = 32
 
 
 def token_path(url: str) -> Path:
-    """Where the token of the project that keeps this store lies."""
+    """The path of the file with the token of the project that the store belongs to."""
     return find_state_directory(url).root / FILE
 
 
 def read_token(url: str) -> str | None:
-    """The token of this project, if it has one yet."""
+    """The token in the file of this project; None where there is none."""
     path = token_path(url)
     try:
         text = read_private(path, path.parent).decode("ascii").strip()
@@ -44,25 +44,25 @@ def read_token(url: str) -> str | None:
 
 
 class Tokens:
-    """What may be done with the server of a store, and by whom."""
+    """The tokens of the server of a store: created, revoked, listed and found."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def ensure_own(self) -> str:
-        """The admin's token of this project: made when there is none, or none that is good."""
+        """The admin token of this project; it is created where there is no valid one."""
         url = self._engine.settings.url
         secret = read_token(url) or _write_token(token_path(url), self._make_secret())
         if self._accepts_own(secret):
             return secret
-        # Its file outlived it.
+        # The token in the file was revoked or has expired.
         token_path(url).unlink(missing_ok=True)
         secret = _write_token(token_path(url), self._make_secret())
         self._accepts_own(secret)
         return secret
 
     def link_own(self) -> View:
-        """A link that lets one browser in as the admin of this project."""
+        """Create a link that lets one browser in as the admin of this project."""
         return BrowserLinks(self._engine).create_link(_name_of_own_token(self.ensure_own()))
 
     def create(
@@ -73,7 +73,7 @@ class Tokens:
         agents: Sequence[str] | None = None,
         expires: float | str | None = None,
     ) -> View:
-        """A new token, which is shown this once, and what it may do."""
+        """Create a token, and return its rights with its secret, which is shown only here."""
         secret = self._make_secret()
         made = self._engine.access.grant(name, secret, role=role, agents=agents, expires=expires)
         if made is None:
@@ -88,19 +88,19 @@ class Tokens:
         return {"items": [view_access(each) for each in self._engine.access.list()]}
 
     def find(self, secret: str) -> AccessToken | None:
-        """What the token with this secret may do, as the store says now; None if it is not good."""
+        """The token with this secret, as the store has it now; None if it is not valid."""
         return self._engine.access.find(secret)
 
     def good_digests(self) -> frozenset[str]:
-        """The digests of all that is good to show: of tokens, links and sessions of browsers."""
+        """The digests of every valid secret: of tokens, of links and of sessions of browsers."""
         return self._engine.access.good_digests()
 
     def good_among(self, digests: Sequence[str]) -> frozenset[str]:
-        """Those of some digests whose token or session is good."""
+        """Those of some digests whose token or session is valid."""
         return self._engine.access.good_among(digests)
 
     def on_grant(self, callback: Callable[[Sequence[str]], None]) -> Callable[[], None]:
-        """Call back with the tokens that this process grants or revokes; returns the way out."""
+        """Call back with tokens that this process grants or revokes; returns how to stop that."""
         return self._engine.on_grant(callback)
 
     def _make_secret(self) -> str:
@@ -108,7 +108,7 @@ class Tokens:
         return PREFIX + base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
     def _accepts_own(self, secret: str) -> bool:
-        """Whether the store takes it as an admin's, from now on or from before."""
+        """Grant the secret as an admin token if its name is new; whether it is valid then."""
         access = self._engine.access
         name = _name_of_own_token(secret)
         if access.find(secret) is None and name not in {each.name for each in access.list()}:
@@ -139,7 +139,7 @@ def view_access(access: AccessToken) -> View:
 
 
 def _write_token(path: Path, secret: str) -> str:
-    """Keep a token where its owner alone can read it; who comes second takes the first one's."""
+    """Write a token to a file for its owner alone; returns the token of the first who wrote it."""
     aside = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         make_private_directory(path.parent)

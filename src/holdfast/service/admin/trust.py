@@ -1,4 +1,4 @@
-"""Trust: a person says that a home, the settings of a project or a store may be used."""
+"""Trust, a noun of its own: homes, settings and stores that a user accepts by hand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holdfast.worker.files.state_directory import find_state_directory
 
 
 def trust_path(path: Path) -> View:
-    """`{items: [{path, owner, tracked, writable}]}`: what is used from now on, and what it is."""
+    """`{items: [{path, owner, tracked, writable}]}`: what is trusted from now on."""
     return {"items": [_view_trusted(each) for each in _trust_each(path.absolute())]}
 
 

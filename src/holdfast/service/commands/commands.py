@@ -1,10 +1,7 @@
-"""What front ends have done: each a command on a run or a task, answered with how it stands.
+"""Commands: the changes that front ends make to runs, tasks, schedules, workers and leases.
 
-Steers runs and tasks: each a command, done in the store or in a rehearsal of it.
-
-Waiting for a version that somebody has seen and this store has not: a little, and not long.
-
-Which signals are waited for: one that nothing waits for may be misspelt.
+Each command answers with the state of what it has changed. Commands that control runs and tasks can
+also be carried out in a dry run.
 """
 
 from __future__ import annotations
@@ -35,12 +32,12 @@ from holdfast.service.queries.views import View, view_lease, view_schedule
 from holdfast.store.database import Row, Transaction
 
 Change = Callable[..., TransitionResult]
-# What `resume` lifts from a task, one at a time.
+# The holds that `resume` lifts from a task, one at a time, in this order.
 HOLDS_TO_RESUME = ("paused", "limit", "version")
 
 
 class RunAndTaskFacades(Protocol):
-    """Where it is done: an engine, or a transaction of somebody's own."""
+    """The runs and tasks that commands act on: of an engine, or of a caller's transaction."""
 
     @property
     def runs(self) -> Runs: ...
@@ -50,7 +47,7 @@ class RunAndTaskFacades(Protocol):
 
 
 class ControlCommands:
-    """Steers for one actor; what is refused raises `Refused`."""
+    """Commands that control runs and tasks for one actor; a refusal raises `Refused`."""
 
     def __init__(self, desks: RunAndTaskFacades, queries: Queries, actor: str = "user") -> None:
         self._facades = desks
@@ -63,7 +60,7 @@ class ControlCommands:
         )
 
     def retry(self, identifier: str, *, step: str | None = None) -> View:
-        """Try again what failed; with a step, that one of a run and all that needs it."""
+        """Retry the failed tasks; with a step, retry that step of a run and all that needs it."""
         if step is None:
             return self._change_either(
                 identifier, self._facades.runs.retry, self._facades.tasks.retry
@@ -71,11 +68,11 @@ class ControlCommands:
         return self._change(identifier, self._facades.runs.retry, step=step)
 
     def reopen(self, task_id: str) -> View:
-        """Do an ended task again, and everything that needs it."""
+        """Do an ended task again, and every task that needs it."""
         return self._change(task_id, self._facades.tasks.reopen)
 
     def follow_up(self, task_id: str, message: object) -> View:
-        """Have who did an ended task go on with a message, and all that needs it done again."""
+        """Have the agent of an ended task go on with a message, and dependent tasks done again."""
         return self._change(task_id, self._facades.tasks.follow_up, message)
 
     def pause(self, identifier: str) -> View:
@@ -84,7 +81,7 @@ class ControlCommands:
     def resume(
         self, identifier: str, *, add_usd: float | None = None, add_attempts: int | None = None
     ) -> View:
-        """Go on with what was paused; what is added raises the budget of a run."""
+        """Resume a paused run or task; added dollars and attempts raise the budget of a run."""
         if add_usd is None and add_attempts is None:
             return self._change_either(identifier, self._facades.runs.resume, self._lift_hold)
         if identifier.startswith("t_"):
@@ -112,13 +109,13 @@ class ControlCommands:
         return self._change(task_id, self._facades.tasks.reset)
 
     def block(self, task_id: str, needs: Sequence[str]) -> View:
-        """Have a task that has not begun wait for others too."""
+        """Have a task that has not begun wait for other tasks as well."""
         return self._change(task_id, self._facades.tasks.block, _require_needs(needs))
 
     def unblock(self, task_id: str, needs: Sequence[str] | None = None) -> View:
-        """Have a task wait for some others no more, or for none that it was linked to by hand.
+        """Remove links made by hand: to some tasks that a task needs, or all of them.
 
-        What its workflow or plan has it wait for stays: somebody's approval may be among that.
+        The needs from its workflow or plan stay: an approval may be among them.
         """
         chosen = None if needs is None else _require_needs(needs)
         return self._change(task_id, self._facades.tasks.unblock, chosen, by_hand=True)
@@ -137,7 +134,7 @@ class ControlCommands:
         return self._change(task_id, self._facades.tasks.reorder_plan, order)
 
     def _lift_hold(self, task_id: str, *, actor: str) -> TransitionResult:
-        """What stopped a task: a usage limit or a missing function where it was not paused."""
+        """Lift one hold of a task: a pause, else a usage limit or a missing function."""
         held = self._queries.task(task_id)["holds"]
         reason = next((each for each in HOLDS_TO_RESUME if each in held), "paused")
         return self._facades.tasks.unhold(task_id, reason, actor=actor)
@@ -164,7 +161,10 @@ VERSION_RETRY = RetryPolicy(max_attempts=5, backoff=0.02, backoff_max=0.2)
 
 
 def await_version(engine: Engine, task_id: str, version: int) -> None:
-    """Look again while a task is before a version, each time later, and not at one that ended."""
+    """Read a task again, at growing intervals, until it has reached a version or has ended.
+
+    A caller may have seen a version that this store does not have yet; the wait is short.
+    """
     for look in range(1, VERSION_RETRY.max_attempts):
         task = engine.tasks.get(task_id)
         if task.version >= version or task.finished_at is not None:
@@ -176,9 +176,10 @@ MAX_AWAITED_SIGNALS = 100
 
 
 def find_awaited_signals(tx: Transaction, target: str, name: str) -> list[View]:
-    """What a run or task waits for now, and then what the runs wait for that it has called.
+    """The signals that a run or task waits for now, and those that the runs below it wait for.
 
-    Of very many only some are told, the one of that name among them.
+    A signal that nothing waits for may be misspelt. Of very many signals only some are returned,
+    the one of that name among them.
     """
     below = read_runs_below(tx, [target]).get(target, []) if target.startswith("r_") else []
     found = [
@@ -191,14 +192,14 @@ def find_awaited_signals(tx: Transaction, target: str, name: str) -> list[View]:
 
 
 class Commands(ControlCommands):
-    """What one actor has done; what is refused raises `Refused`."""
+    """Every command of one actor; a refusal raises `Refused`."""
 
     def __init__(self, engine: Engine, queries: Queries, actor: str = "user") -> None:
         super().__init__(engine, queries, actor)
         self._engine = engine
 
     def lift_limit(self, agent: str) -> View:
-        """Let an agent go on that has reached its usage limit, with all that waited for it."""
+        """Lift the usage limit of an agent, and the holds on the tasks that waited for it."""
         view = self._engine.database.view
         number = len(view(lambda tx: tx.read("waiting_tasks", agent=agent)))
         lifted, *tasks = self._engine.tasks.lift_limit(agent, actor=self._actor)
@@ -208,9 +209,9 @@ class Commands(ControlCommands):
     def signal(
         self, target: str, name: str, payload: object = None, key: str | None = None
     ) -> View:
-        """Send what is waited for, now or later; what was waited for when it came is told.
+        """Send a signal; the answer says which signals were waited for when it came.
 
-        Whoever sends under a key again may well come when nobody waits any more.
+        A repeated signal has no such answer: by then nothing may wait any more.
         """
         signal = clean_name("name", name)
         awaited = self._engine.database.view(lambda tx: find_awaited_signals(tx, target, signal))
@@ -221,22 +222,22 @@ class Commands(ControlCommands):
         return {**sent, "waited_for": heard, "awaited": awaited}
 
     def edit(self, task_id: str, changes: dict[str, object], version: int | None = None) -> View:
-        """Change a task that is idle or queued; with a version, only while it is at that."""
+        """Change a task that is idle or queued; with a version, only if it has that version."""
         if version is not None:
             await_version(self._engine, task_id, version)
         edit = self._engine.tasks.edit
         return self._change(task_id, edit, changes, expected_version=version)
 
     def add_task(self, task: NewTask) -> View:
-        """The task, and whether this made it."""
+        """Add a task; the answer says whether this call created it."""
         return self.view_created(self._engine.tasks.create(task, actor=self._actor))
 
     def view_created(self, made: CreateResult) -> View:
-        """How a task stands that was made, or was there."""
+        """The view of a task that was created, or was there before."""
         return {**self._read_created(made, self._queries.task), "created": made.created}
 
     def add_tasks(self, tasks: Sequence[NewTask]) -> View:
-        """Several tasks, all or none of them, in the order they were asked for."""
+        """Add several tasks, all or none of them; the answer keeps their order."""
         made = self._engine.tasks.create_many(tasks, actor=self._actor)
         known = {each["id"]: each for each in self._queries.tasks_by_id([each.id for each in made])}
         told = [known.get(each.id) or self._read_created(each, self._queries.task) for each in made]
@@ -246,7 +247,7 @@ class Commands(ControlCommands):
     def start_by_name(
         self, name: str, given: object, *, version: str | None = None, **more: Any
     ) -> View:
-        """Start what the store knows by a name; paths are from this folder."""
+        """Start a workflow that the store knows by its name; paths start from this folder."""
         return self.start(self.prepare_run(name, given, version=version, **more))
 
     def prepare_run(
@@ -257,12 +258,12 @@ class Commands(ControlCommands):
         return NewRun(workflow=workflow, input=placed, **more)
 
     def start(self, run: NewRun) -> View:
-        """The run, and whether this started it."""
+        """Start a run; the answer says whether this call started it."""
         made = self._engine.runs.start(run, actor=self._actor)
         return {**self._read_created(made, self._queries.run), "created": made.created}
 
     def _read_created(self, made: CreateResult, look: Callable[[str], View]) -> View:
-        """What was made, or was there by its key; of what was removed since, what is left."""
+        """The view of what was created, or was there by its key; if removed, its tombstone."""
         left = None if made.created else self._queries.tombstone(made.id)
         return left or look(made.id)
 
@@ -297,7 +298,7 @@ class Commands(ControlCommands):
         return {"ok": True, "repeated": answer.repeated, "name": name}
 
     def acquire_lease(self, key: str, owner: str, ttl: float) -> View | None:
-        """A named lease, or nothing when somebody holds it."""
+        """Acquire a named lease; None when somebody else holds it."""
         lease = self._engine.leases.acquire(key, owner, ttl=ttl)
         return None if lease is None else view_lease(lease)
 
@@ -310,7 +311,7 @@ class Commands(ControlCommands):
         return {"ok": True, "key": key}
 
     def find_workflow(self, name: str, version: str | None = None) -> Workflow:
-        """A workflow that the store knows, by its name: the newest version, or the one named."""
+        """A workflow that the store knows by its name: the newest version, or the one asked for."""
         chosen_name = clean_name("workflow", name)
         rows = self._engine.database.view(
             lambda tx: tx.read("versions_of_workflow", name=chosen_name)
@@ -328,7 +329,7 @@ class Commands(ControlCommands):
         return self.attach_called(read_workflow(chosen[0]["definition"]))
 
     def attach_called(self, workflow: Workflow) -> Workflow:
-        """A workflow with those that its steps call, as far as this store knows them."""
+        """A workflow with the workflows that its steps call, as far as this store knows them."""
 
         def look(tx: Transaction, name: str, version: str | None) -> Row | None:
             rows = tx.read("versions_of_workflow", name=name)
@@ -339,7 +340,7 @@ class Commands(ControlCommands):
         )
 
     def find_task_for_person(self, identifier: str) -> str:
-        """The task that waits for somebody's word: itself, or the only one of a run."""
+        """The task that waits for a person: the task itself, or the only such task of a run."""
         if identifier.startswith("t_"):
             return identifier
         waiting = self._queries.tasks_for_people(run=identifier)

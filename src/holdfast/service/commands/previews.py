@@ -1,4 +1,4 @@
-"""What a command would change, for `--dry-run`: it is done, looked at, and undone."""
+"""Previews for `--dry-run`: a command is carried out, its changes are read, and it is undone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.service.queries.run_tree import order_tasks
 from holdfast.service.queries.views import View
 from holdfast.store.database import Transaction
 
-# Of what runs already they change nothing that anybody would see.
+# These commands change nothing that a person sees of a task that runs already.
 VERBS_SPARING_RUNNING = frozenset({"pause", "resume"})
 VERBS_STARTING_AGAIN = frozenset({"retry", "reopen"})
 FIELDS_OF_NEW_TASK = ("kind", "run_id", "step", "item", "title", "address")
@@ -24,10 +24,10 @@ FIELDS_OF_NEW_TASK = ("kind", "run_id", "step", "item", "title", "address")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Preview:
-    """The tasks that would change, as they stand now, and those that would be made.
+    """The tasks that would change, as they are now, and the tasks that would be created.
 
-    Each with its address and the state that it `becomes`; what would be made has no id yet. Of
-    those that would change, so many do `beside` what is done to the others.
+    Each has its address and the state that it `becomes`; a new task has no id yet. `indirect` is
+    the number of tasks that would change only because the command changes others.
     """
 
     tasks: list[View] = field(default_factory=list)
@@ -36,14 +36,14 @@ class Preview:
 
 
 class Previews:
-    """Tells what the store itself makes of a command of `Steering`, of which nothing is kept."""
+    """Carries out commands of `ControlCommands` in the store, of which nothing is committed."""
 
     def __init__(self, engine: Engine, actor: str = "user") -> None:
         self._engine = engine
         self._actor = actor
 
     def preview(self, verb: str, identifier: str, *given: object, **options: object) -> Preview:
-        """What a command would change; what it would refuse raises `Refused`."""
+        """The preview of a command; raises `Refused` where the command would be refused."""
         (told,) = self.preview_each(verb, [identifier], *given, **options)
         if isinstance(told, Refused):
             raise told
@@ -52,7 +52,7 @@ class Previews:
     def preview_each(
         self, verb: str, identifiers: Sequence[str], *given: object, **options: object
     ) -> list[Preview | Refused]:
-        """The same of several, each of which finds what those before it would have changed."""
+        """The same for several runs and tasks; each finds the changes of those before it."""
 
         def work(rehearsal: DryRun) -> list[Preview | Refused]:
             tx = rehearsal.tx
@@ -71,7 +71,7 @@ class Previews:
         return self._engine.rehearse(work)
 
     def lift_limit(self, agent: str) -> Preview:
-        """The tasks that would no longer wait for the usage limit of their agent."""
+        """The preview of lifting the usage limit of an agent."""
         named = clean_name("agent", agent)
 
         def read(tx: Transaction) -> Preview:
@@ -86,7 +86,7 @@ class Previews:
     def _build_preview(
         self, tx: Transaction, verb: str, found: list[View], states: dict[str, str]
     ) -> Preview:
-        """Put how tasks stand before it to how they stand after it, which the next one finds."""
+        """Compare tasks before and after a command; `states` keeps the states after it."""
         after = {each["id"]: each for each in add_addresses(tx, found)}
         before = self._engine.database.view(
             lambda outside: view_rows(outside, outside.read("tasks_by_id", ids=sorted(after)))
@@ -110,7 +110,7 @@ def _run_command(command: Callable[..., View], *given: object, **options: object
 def _read_changed_tasks(
     tx: Transaction, verb: str, identifier: str, changed: Sequence[str]
 ) -> list[View]:
-    """What changed, as it stands then, but for what a person does not take for changed by it."""
+    """The tasks that a command has changed, without those that a person would not expect here."""
     found = view_rows(tx, tx.read("tasks_by_id", ids=sorted(changed)))
     if verb in VERBS_SPARING_RUNNING:
         return [each for each in found if each["status"] != Status.RUNNING]
@@ -120,10 +120,10 @@ def _read_changed_tasks(
 
 
 def _is_direct_change(verb: str, before: View, after: View) -> bool:
-    """Whether the verb is done to a task, and it does not only change because of others."""
+    """Whether a command changes a task itself, and not only because it changes other tasks."""
     if verb == "cancel":
         return bool(after["status"] == Status.CANCELLED)
-    # A group only begins again with what is in it.
+    # A group begins again only because a task in it does.
     alone = after["kind"] != TaskKind.GROUP and not after.get("superseded")
     began = alone and after["generation"] > before["generation"]
     return began if verb in VERBS_STARTING_AGAIN else True

@@ -1,4 +1,4 @@
-"""Problems: an error of Holdfast as a front end tells it, with its status and its stable code."""
+"""Problems: errors of Holdfast as front ends show them, with an HTTP status and a stable code."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _describe_store_error(error: StoreError, said: str) -> HttpReply:
 
 
 def describe_mistakes(mistakes: Sequence[FieldMistake]) -> HttpReply:
-    """What is wrong with the shape of what was sent."""
+    """The problem of a request whose shape is wrong."""
     more = f" (and {len(mistakes) - 1} more)" if len(mistakes) > 1 else ""
     listed = [{"field": each.field, "message": each.message} for each in mistakes]
     said: dict[str, Any] = {"field": mistakes[0].field, "mistakes": listed}

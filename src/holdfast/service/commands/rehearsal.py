@@ -1,7 +1,4 @@
-"""A rehearsal: a workflow file carried out by stubs that give what each step declares.
-
-Values made up for a declared shape: the plainest of each kind that fits it.
-"""
+"""Rehearsals: runs of a workflow file carried out by stubs, with outputs that fit each schema."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from holdfast.service.commands.request_errors import require_accepted
 from holdfast.service.queries.queries import Queries
 
 SAMPLE_ITEMS = 2
-# What no output may be as long as is not made up either.
+# No text or list of a sample is longer: no output may be longer either.
 MAX_LENGTH = 1 << 20
 _KEYWORDS_BY_TYPE = {
     "object": ("properties", "required", "additionalProperties"),
@@ -32,7 +29,7 @@ _KEYWORDS_BY_TYPE = {
 
 
 def make_sample(schema: Any) -> Any:  # noqa: ANN401 - JSON Schema, and JSON
-    """A value that a JSON Schema describes; where none is found, one that comes near."""
+    """A plain value that fits a JSON Schema; where none is found, one that comes near."""
     if not isinstance(schema, Mapping):
         return None
     nearest = None
@@ -57,7 +54,7 @@ def _make_candidates(schema: Schema) -> Iterator[Any]:
 
 
 def _list_types(schema: Schema) -> list[str]:
-    """The types it may have; where it does not say, those that it says something of come first."""
+    """The types to try; without `type`, types with a keyword in the schema come first."""
     wanted = schema.get("type")
     if wanted is not None:
         return [wanted] if isinstance(wanted, str) else list(wanted)
@@ -101,7 +98,7 @@ def _make_objects(schema: Schema) -> Iterator[dict[str, Any]]:
     made = {name: make_sample(inner) for name, inner in known.items()}
     made |= {name: make_sample(more) for name in wanted if name not in known}
     yield made
-    # What need not be there is better left out than wrong.
+    # A field that is not required is better left out than wrong.
     yield {
         name: value for name, value in made.items() if name in wanted or fits(known[name], value)
     }
@@ -113,7 +110,7 @@ def _choose_length(schema: Schema, usual: int, least: str, most: str) -> int:
 
 
 def _read_limits(schema: Schema, name: str) -> list[float]:
-    """The limit of that name, if there is one that can be reckoned with."""
+    """The limit of that name, if the schema has one that is finite; else an empty list."""
     limit = schema.get(name)
     return [] if limit is None or not abs(limit) <= sys.float_info.max else [limit]
 
@@ -132,7 +129,7 @@ STUB_NAME = "rehearsal"
 
 
 class WorkflowRehearsal:
-    """Plays every agent and every person of a run until nothing of it can move."""
+    """Completes and approves the tasks of a run, for agents and people, until none is left."""
 
     def __init__(self, engine: Engine, queries: Queries, workflow: Workflow) -> None:
         self._engine = engine
@@ -171,7 +168,7 @@ class WorkflowRehearsal:
 
 
 def make_stub_output(step: Step, assignment: Assignment) -> Any:  # noqa: ANN401 - JSON is any value
-    """What a stub gives for a step: of a verifier a yes, of others what they declare."""
+    """The output of a stub: a sample of the declared outputs; a verifier accepts as well."""
     declared = None if assignment.work is None else assignment.work.outputs
     given = None if declared is None else make_sample(declared)
     if step.verifies is None:

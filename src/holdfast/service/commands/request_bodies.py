@@ -1,4 +1,4 @@
-"""What is sent, checked as far as its shape goes; the engine judges the rest. Null is absent."""
+"""Request bodies: the shapes of what callers send; the engine checks the rest. Null is absent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.service.queries.shapes import ExampleOf
 
 MAX_ENTRIES = 10_000
 MAX_WAIT = 120.0
-# A worker that asks is remembered, with all that it offers.
+# The agents and tags of a worker that claims are remembered, so their number is limited.
 MAX_AGENTS_OR_TAGS = 200
 
 Seconds = Annotated[float, Field(ge=0, le=86_400)]
@@ -27,7 +27,7 @@ class RequestBody(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     def without_nulls(self) -> dict[str, Any]:
-        """What was sent, without what was null."""
+        """The fields that were sent and are not null."""
         values = self.__dict__
         return {
             name: value for name in self.model_fields_set if (value := values[name]) is not None

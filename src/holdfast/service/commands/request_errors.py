@@ -1,9 +1,4 @@
-"""A refused transition, for a front end to tell: the code, what it was about, and the reason.
-
-Mistakes in fields that a front end has other words for, told in its own.
-
-What is wrong with the shape of what was sent: where, what was given, and what to write.
-"""
+"""Request errors: refused transitions, renamed fields, and mistakes in the shape of a request."""
 
 from __future__ import annotations
 
@@ -21,6 +16,8 @@ STOP = "stop, and change nothing more: the attempt is over"
 
 
 class Refused(HoldfastError):
+    """A refused transition: its code, the run or task, and the reason."""
+
     def __init__(self, identifier: str, answer: TransitionResult) -> None:
         self.identifier = identifier
         self.reason = answer.reason or Refusal.INVALID_TRANSITION
@@ -30,14 +27,14 @@ class Refused(HoldfastError):
 
 
 def require_accepted(identifier: str, answer: TransitionResult) -> TransitionResult:
-    """The same answer when it happened, or is so already; raises `Refused` when it did not."""
+    """Return an answer that is a success or a repetition; raise `Refused` for any other."""
     if not answer.ok and not answer.repeated:
         raise Refused(identifier, answer)
     return answer
 
 
 def require_may_act(identifier: str, answer: TransitionResult) -> TransitionResult:
-    """The same of whoever asks whether they may act; one who may not is told to stop."""
+    """The same for an attempt that asks whether it may act; a refusal tells it to stop."""
     if answer.ok or answer.reason == Refusal.NOT_FOUND:
         return require_accepted(identifier, answer)
     told = "; ".join(each for each in (answer.detail, STOP) if each)
@@ -46,7 +43,7 @@ def require_may_act(identifier: str, answer: TransitionResult) -> TransitionResu
 
 @contextmanager
 def rename_fields(**fields: str) -> Iterator[None]:
-    """Tell what is wrong with a field by the name it was sent under."""
+    """Name a field that is wrong as the caller has named it, not as the engine does."""
     try:
         yield
     except InvalidInput as error:
@@ -57,7 +54,7 @@ def rename_fields(**fields: str) -> Iterator[None]:
 
 MAX_ERRORS = 50
 MAX_SHOWN = 40
-# What may not be told again.
+# Fields whose values must not appear in an error.
 _SECRET_FIELDS = {("token",), ("code",)}
 _TYPE_TEXTS: dict[type, str] = {
     bool: "true or false",
@@ -78,7 +75,7 @@ class FieldMistake:
         return f"{self.field}: {self.message}"
 
 
-# How pydantic names the plain kinds that it tries one after another.
+# The names by which pydantic locates an error in one of several plain types.
 _PLAIN_TYPES = frozenset({"str", "int", "float", "bool"})
 
 PydanticError = Mapping[str, Any]
@@ -107,7 +104,7 @@ _WANTED_BY_TYPE: dict[str, DescribeWanted] = {
 def translate_errors(
     errors: Sequence[PydanticError], known: Sequence[str] = ()
 ) -> list[FieldMistake]:
-    """What pydantic found, in our words; `known` are the fields that there are."""
+    """Translate the errors of pydantic into mistakes; `known` are the fields of the shape."""
     fields = groupby(_choose_nearest_shape(errors)[:MAX_ERRORS], key=_field_name)
     return [
         FieldMistake(field=field or "body", message=_describe_errors(list(each), known))
@@ -116,7 +113,7 @@ def translate_errors(
 
 
 def _choose_nearest_shape(errors: Sequence[PydanticError]) -> Sequence[PydanticError]:
-    """Of what may have one of several shapes, the mistakes in the one that comes nearest."""
+    """Where a body may have one of several shapes, choose the errors of the nearest shape."""
     shapes = [list(each) for _, each in groupby(errors, key=_shape_name)]
     named = [each for each in shapes if _shape_name(each[0])]
     if len(named) < 2:  # noqa: PLR2004 - one shape alone is the one that is meant
@@ -125,7 +122,7 @@ def _choose_nearest_shape(errors: Sequence[PydanticError]) -> Sequence[PydanticE
 
 
 def _shape_name(error: PydanticError) -> str:
-    """The class that was tried, which pydantic names in the place."""
+    """The name of the class that pydantic tried, which is part of the location of the error."""
     parts = [each for each in error["loc"][:2] if isinstance(each, str)]
     return next((each for each in parts if each[:1].isupper()), "")
 
@@ -142,7 +139,7 @@ def _field_name(error: PydanticError) -> str:
 
 
 def _describe_errors(of_field: Sequence[PydanticError], known: Sequence[str]) -> str:
-    """Of a field that may be of several kinds, what each would have wanted."""
+    """Describe the errors of one field; each type that it may have expects something else."""
     first = of_field[0]
     if first["type"] == "missing":
         return "is missing"

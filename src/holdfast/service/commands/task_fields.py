@@ -1,4 +1,4 @@
-"""Tasks as front ends write them: plain fields of JSON, made into what the engine is asked for."""
+"""Task fields: the JSON fields of new tasks and edits, read into values for the engine."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _KNOWN_FIELDS = frozenset(_FIELDS)
 
 
 def read_moment(value: object) -> Any:  # noqa: ANN401 - whatever was written, for the engine to judge
-    """A moment as JSON has it: a time in ISO 8601, a duration from now, or microseconds."""
+    """Read a moment from JSON: a time in ISO 8601, a duration from now, or microseconds."""
     if isinstance(value, str):
         with suppress(ValueError):
             return datetime.fromisoformat(value)
@@ -48,7 +48,7 @@ def read_moment(value: object) -> Any:  # noqa: ANN401 - whatever was written, f
 
 
 def read_changes(fields: Mapping[str, Any]) -> dict[str, object]:
-    """The fields of an edit, as the engine takes them."""
+    """Read the fields of an edit into values for the engine."""
     changes = dict(fields)
     if changes.get("timeout") is not None:
         changes["timeout"] = parse_duration("timeout", changes["timeout"])
@@ -58,7 +58,7 @@ def read_changes(fields: Mapping[str, Any]) -> dict[str, object]:
 
 
 def read_new_task(fields: Mapping[str, Any], settings: Settings) -> NewTask:
-    """A task to be made; null is absent."""
+    """Read the fields of a new task; null is absent."""
     given = {name: value for name, value in fields.items() if value is not None}
     if unknown := given.keys() - _KNOWN_FIELDS:
         reason = f"is no field of a task; those are {', '.join(_FIELDS)}"

@@ -18,11 +18,11 @@ _NO_FUNCTION_TEXT = (
 
 
 class Forbidden(HoldfastError):
-    """A good token, but not for this."""
+    """A token is valid, but does not allow the call."""
 
 
 class TokenScope:
-    """The same for every front end; without a token everything is in scope."""
+    """The scope of a token, for every front end; without a token everything is in scope."""
 
     def __init__(self, access: AccessToken | None, engine: Engine) -> None:
         self._access = access
@@ -34,7 +34,7 @@ class TokenScope:
         return self._access is not None and self._access.agents is not None
 
     def choose_agents(self, asked: Sequence[str] | None) -> Sequence[str] | None:
-        """The agents that are asked for; unless that is said, those of the token."""
+        """The agents that a caller names; where it names none, those of the token."""
         if self._access is None:
             return asked
         self._refuse_other_agents(asked or ())
@@ -46,7 +46,7 @@ class TokenScope:
             return
         known = list[str]()
         for each in ids:
-            # What is no id of a task is told so by whoever reads it next.
+            # The operation that follows refuses an id that is malformed.
             with suppress(InvalidInput):
                 known.append(parse_task_id(each))
         rows = self._engine.database.view(lambda tx: tx.read("tasks_by_id", ids=known))

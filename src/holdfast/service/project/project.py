@@ -1,6 +1,6 @@
-"""Where the state of a project lives: the folder `.holdfast`, found upwards, and the store.
+"""The project around a folder: its settings, its home `.holdfast`, and the location of its store.
 
-The settings of a project: from the nearest `holdfast.yaml`, and over it from the environment.
+The settings come from the nearest `holdfast.yaml`, here or above; the environment overrides them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _HAS_SETTINGS = re.compile(rb"^[^#\s]", re.MULTILINE)
 
 
 def find_project(here: Path, environment: Mapping[str, str]) -> ProjectSettings:
-    """What holds in a folder: what the nearest file in it or above says, unless a variable does."""
+    """The settings in a folder: of the nearest file here or above, then of the environment."""
     found = _read_nearest_settings(here)
     given: dict[str, Any] = {}
     if many := environment.get(CONCURRENCY):
@@ -62,7 +62,7 @@ def _read_settings(path: Path) -> ProjectSettings:
         raise InvalidInput(SETTINGS_FILE, f"{path} cannot be read: {error.strerror}") from error
     if not says:
         return ProjectSettings(folder=path.parent)
-    # Most files only show what could be said; to take one apart takes longer than most commands.
+    # Most files have only comments; the import of the parser takes longer than most commands.
     from holdfast.definition.project_file import read_project_file  # noqa: PLC0415
 
     return read_project_file(path)
@@ -79,38 +79,39 @@ STORE_FILE = "holdfast.db"
 
 @dataclass(frozen=True, kw_only=True)
 class StoreLocation:
-    """The URL of a store and the folder of what is kept beside it.
+    """The URL of a store, and the home: the folder of the files that are kept beside it.
 
-    A store that is `settled` on, by the environment or by its folder, may be begun by whoever
-    first looks at it, unless it has tables of somebody else; what was typed may be a slip.
+    The first read may create the store only if it `may_be_created`: if the environment, the
+    settings or an existing home names it. A URL that was typed with a command may be misspelt.
+    A database with foreign tables is always refused.
     """
 
     url: str
     home: Path
     may_be_created: bool
-    # Whether the folder is that of a project, where logs belong wherever the store is.
+    # Whether the home is that of a project: then logs are kept in it wherever the store is.
     in_project: bool = False
 
     @property
     def exists(self) -> bool:
-        """Whether there is a store to open; of a server only the server can tell."""
+        """Whether there is a store to open; for PostgreSQL only the server knows, so it is true."""
         return is_postgresql(self.url) or sqlite_path(self.url).exists()
 
     @property
     def is_in_home(self) -> bool:
-        """Whether the store is a file in that folder."""
+        """Whether the store is a file in the home."""
         return not is_postgresql(self.url) and sqlite_path(self.url).parent.absolute() == self.home
 
     def make_folder(self) -> None:
-        """Make the folder that the store's file is in, kept out of version control."""
+        """Make the home, which is kept out of version control, where the store needs one."""
         if self.is_in_home or self.in_project:
             make_home(self.home)
         if self.in_project and not self.is_in_home and not is_postgresql(self.url):
-            # What is beside the store tells that it was made here.
+            # The state directory beside the store marks the store as made by this user.
             make_home(find_state_directory(self.url, {}).root)
 
     def require_store(self) -> None:
-        """Refuse to look at what is no store: to open it would make an empty one."""
+        """Refuse to read where there is no store: opening it would create an empty one."""
         if self.exists:
             self._refuse_foreign()
         if self.exists or self.may_be_created:
@@ -124,7 +125,7 @@ class StoreLocation:
         )
 
     def _refuse_foreign(self) -> None:
-        """Refuse a database that is somebody else's, and one without tables that was only typed."""
+        """Refuse a database with foreign tables, and an empty one that was only typed."""
         tables = list_tables(self.url)
         if tables is None or STORE_TABLE in tables or (self.may_be_created and not tables):
             return
@@ -139,9 +140,9 @@ class StoreLocation:
 def find_store_location(
     *, db: str | None, environment: Mapping[str, str], here: Path
 ) -> StoreLocation:
-    """The store that was typed, or named in the environment or the settings, or the nearest."""
+    """The store that was typed, or that the environment or settings name, or the nearest."""
     if db or environment.get("HOLDFAST_DB"):
-        # Whoever names a store has said so, whatever lies around here.
+        # The user names the store, so settings and homes around this folder do not count.
         home = named_home(environment) or find_home(here) or here.absolute() / HOME
         url = read_url(db or environment["HOLDFAST_DB"])
         _refuse_planted_store(url)
@@ -168,7 +169,7 @@ def _refuse_planted_store(url: str) -> None:
 
 
 def _accept_named_store(url: str, settings: Path) -> None:
-    """Refuse a store that settings name, unless they or it are this user's own word."""
+    """Refuse a store that settings name, unless this user has trusted the settings or the store."""
     if is_postgresql(url):
         accept_store_setting(settings)
     else:
@@ -176,7 +177,7 @@ def _accept_named_store(url: str, settings: Path) -> None:
 
 
 def _url_of_project(project: ProjectSettings) -> str | None:
-    """The store that a project names; a path is one from its folder."""
+    """The URL of the store that a project names; a path starts from the folder of the project."""
     named, folder = project.database, project.folder
     if named is None or folder is None or is_postgresql(named):
         return named
@@ -189,7 +190,7 @@ def _default_url(home: Path) -> str:
 
 
 def read_url(text: str) -> str:
-    """The URL of a store; the path of a file is one of SQLite."""
+    """The URL of a store; the path of a file means an SQLite store."""
     return text if "://" in text else f"sqlite:///{Path(text).absolute()}"
 
 

@@ -1,4 +1,7 @@
-"""Where the server of a store listens, told to whoever types a command beside the same store."""
+"""The server address of a store, apart from `project`, which must not load process identities.
+
+A server writes it to a file beside the store, where commands on the same machine read it.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +14,18 @@ from holdfast.worker.files.state_paths import read_private, write_private
 from holdfast.worker.steps.process_identity import ProcessIdentity
 
 ADDRESS_FILE = "server"
-# Who listens everywhere is asked here.
+# A server that listens on every interface is called on the loopback interface.
 _LOOPBACK = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - it is where to ask, not to listen
 
 
 @contextmanager
 def announce_server(url: str, address: str) -> Iterator[None]:
-    """Say where this process serves a store, until the block ends; of several the last is told."""
+    """Write the address of this server until the block ends; the last of several counts."""
     path = find_state_directory(url).root / ADDRESS_FILE
     for everywhere, here in _LOOPBACK.items():
         address = address.replace(f"://{everywhere}:", f"://{here}:")
     text = json.dumps({"url": address, "origin": str(ProcessIdentity.own())})
-    # It is served all the same where nothing can be written.
+    # The server works all the same where the file cannot be written.
     with suppress(OSError):
         write_private(path, text, path.parent)
     try:
@@ -34,7 +37,7 @@ def announce_server(url: str, address: str) -> Iterator[None]:
 
 
 def find_server(url: str) -> str | None:
-    """Where a store is served, by a process of this machine that lives."""
+    """The address of the server of a store, if its process lives on this machine."""
     home = find_state_directory(url).root
     try:
         told = json.loads(read_private(home / ADDRESS_FILE, home))
@@ -42,5 +45,5 @@ def find_server(url: str) -> str | None:
         address = str(told["url"])
     except (OSError, ValueError, LookupError, TypeError):
         return None
-    # A token is to be sent there: never to a stranger who got the port since.
+    # The caller will send a token there, which another process on the same port must not get.
     return address if origin is not None and origin.is_alive else None

@@ -1,4 +1,4 @@
-"""Attempt calls: the worker's protocol for commands whose worker has the store itself."""
+"""Attempt calls: calls of the worker's protocol by a command whose worker opens the store."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ AttemptCall = Callable[[str, Any], HttpReply]
 
 
 class AttemptCalls:
-    """Answers as a server does, with the same shapes and codes."""
+    """Answers the calls of commands with the shapes and codes of a server."""
 
     def __init__(self, engine: Engine, state: StateDirectory) -> None:
         queries = Queries(engine.database.view, lambda: engine)

@@ -1,7 +1,4 @@
-"""Keeps the files that attempts send, and tells of those that are kept already.
-
-The logs of attempts, one file each, kept in the folder of the store's state.
-"""
+"""Files of attempts: artifacts that are kept, and logs, in the store's state directory."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from holdfast.worker.files.state_paths import StatePath
 def keep_artifact(
     engine: Engine, state: StateDirectory, held: tuple[str, str], name: str, content: bytes
 ) -> View:
-    """Keep a file of an attempt that may still act; another content under its name is refused."""
+    """Keep an artifact of an attempt that may still act; a different content is refused."""
     task_id = held[0]
     artifact = Artifact(state, task_id, name, content)
     require_accepted(task_id, engine.work.check_write(*held))
@@ -47,12 +44,12 @@ TAIL_BYTES = 4_096
 
 
 def log_path(location: StoreLocation, task_id: str, attempt: int) -> StatePath:
-    """Where a worker on this machine writes the log of an attempt."""
+    """The path that a worker on this machine writes the log of an attempt to."""
     return find_state_directory(location.url).log(task_id, attempt)
 
 
 def read_last_line(location: StoreLocation, task_id: str, attempt: int) -> tuple[str, float] | None:
-    """The last line of a log that says something, and when it was written, in seconds."""
+    """The last line of a log that is not blank, and the time of the last write, in seconds."""
     try:
         with _open_log(location, task_id, attempt) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
@@ -64,7 +61,7 @@ def read_last_line(location: StoreLocation, task_id: str, attempt: int) -> tuple
 
 
 def read_log(location: StoreLocation, task_id: str, attempt: int, start: int = 0) -> bytes:
-    """What a log holds from a place on; nothing when there is none yet."""
+    """The bytes of a log from `start` on; none when there is no log yet."""
     try:
         with _open_log(location, task_id, attempt) as file:
             file.seek(start)

@@ -1,7 +1,8 @@
-"""Workers that wait for work over long polls: thousands of them, a few of which stand in line.
+"""Long polls: requests of workers that wait for work, thousands at once.
 
-Of each kind, which is the agents and tags they offer, a few have a standing claim, which the engine
-serves in the very commit that makes work ready; the others wait behind them and cost it nothing.
+Requests with the same agents and tags are of one kind. A few of each kind have a standing claim,
+which the engine serves in the commit that makes work ready; the others are queued behind them and
+cost the engine nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ ClaimKind = tuple[tuple[str, ...], str, tuple[str, ...], bool]
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimOptions:
-    """How many tasks at most, under which name if any, which ones not, and whether bare ones."""
+    """The greatest number of tasks, the key of the request if any, tasks to pass by, and `bare`.
+
+    `bare` includes tasks that name no function and steps that their file gives no program.
+    """
 
     most: int = 1
     request: str | None = None
@@ -38,7 +42,7 @@ class ClaimOptions:
 
 
 class LongPoll:
-    """One long poll; what it is given arrives in its `arrived`."""
+    """One waiting request; the future `arrived` gets the tasks that are claimed for it."""
 
     def __init__(self, engine: Engine, terms: ClaimTerms, options: ClaimOptions) -> None:
         self.arrived: asyncio.Future[Claimed] = asyncio.get_running_loop().create_future()
@@ -57,7 +61,7 @@ class LongPoll:
         self.standing_claim.most = options.most
         self.standing_claim.request = options.request
         self.standing_claim.bare = options.bare
-        # Its worker is elsewhere, and is told all there is.
+        # The worker is on another machine, so the whole of each task is read at once.
         self.standing_claim.look_up_task = None
         self.remove_standing_claim: Callable[[], None] | None = None
         self._has_tasks = False
@@ -75,7 +79,7 @@ class LongPoll:
         return 0 if self._has_tasks else self.standing_claim.most
 
     def _deliver(self, claimed: Claimed) -> None:
-        """Called by the writer, which must neither wait nor fail."""
+        """Pass on claimed tasks; the writer calls this, so it must neither wait nor fail."""
         if not claimed:
             return
         self._has_tasks = True
@@ -92,7 +96,7 @@ class LongPoll:
             self.arrived.set_result(claimed)
 
     def release_all(self) -> None:
-        """Give back what has come, and what may still be on its way."""
+        """Give back the tasks that have arrived, and those that are still to arrive."""
         self._is_abandoned = True
         if self.arrived.done():
             self.release(self.arrived.result())
@@ -104,14 +108,14 @@ class LongPoll:
 
 @dataclass(kw_only=True)
 class WaitingClaims:
-    """Those of one kind: some stand, the others wait behind them in the order they came."""
+    """The long polls of one kind: a few with a standing claim, the others queued in order."""
 
     standing: set[LongPoll] = field(default_factory=set)
     queued: deque[LongPoll] = field(default_factory=deque)
 
 
 class LongPolls:
-    """To be used on one loop."""
+    """The long polls of one event loop, on which every method is to be called."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -129,13 +133,13 @@ class LongPolls:
         )
 
     def make_long_poll(self, terms: ClaimTerms, options: ClaimOptions) -> LongPoll:
-        """Who waits for what a worker asks for."""
+        """A long poll for the claim of a worker, to `wait` with."""
         return LongPoll(self._engine, terms, options)
 
     async def wait(
         self, long_poll: LongPoll, seconds: float, gone: asyncio.Future[None]
     ) -> Claimed | None:
-        """What the waiter is given before the time is up, it is gone, or this is closed."""
+        """The tasks claimed before the time is up, the caller is `gone`, or this is closed."""
         claims = self._waiting_by_kind.setdefault(long_poll.kind, WaitingClaims())
         claims.queued.append(long_poll)
         self._add_standing_claims(claims)
@@ -144,7 +148,7 @@ class LongPolls:
             await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             self._remove(long_poll, claims)
             if not long_poll.arrived.done() and long_poll.remove_standing_claim is not None:
-                # Written after whatever was on its way when it left.
+                # The writer answers this after all deliveries that were under way at the removal.
                 with suppress(HoldfastError):
                     await self._engine.work.pull.aio(long_poll.standing_claim)
         except asyncio.CancelledError:
@@ -158,14 +162,14 @@ class LongPolls:
         return claimed
 
     def close(self) -> None:
-        """Send everybody away with what they have."""
+        """End every long poll with the tasks that have arrived."""
         if not self._closing.done():
             self._closing.set_result(None)
         self._poller.cancel()
         self._unsubscribe()
 
     def _add_standing_claims(self, claims: WaitingClaims) -> None:
-        """Have as many stand as may, and ask for them what may be there."""
+        """Give standing claims to queued long polls up to the limit, and have them served."""
         stood = False
         while claims.queued and len(claims.standing) < MAX_STANDING:
             long_poll = claims.queued.popleft()
@@ -178,7 +182,7 @@ class LongPolls:
             self._serve_standing_claims(claims)
 
     def _remove(self, long_poll: LongPoll, claims: WaitingClaims) -> None:
-        """Stand in line no longer; once more changes nothing."""
+        """Remove a long poll from its kind; removing its standing claim again changes nothing."""
         if long_poll.remove_standing_claim is None:
             claims.queued.remove(long_poll)
         else:
@@ -186,9 +190,9 @@ class LongPolls:
             claims.standing.discard(long_poll)
             self._add_standing_claims(claims)
             if long_poll.arrived.done():
-                # There may be more where that came from.
+                # More tasks may be ready than this long poll took.
                 self._serve_standing_claims(claims)
-        # Those who came after the last of this line had left stand in another.
+        # A long poll that came after the last of these had left is in new `WaitingClaims`.
         if (
             not claims.standing
             and not claims.queued
@@ -205,7 +209,7 @@ class LongPolls:
                 self._engine.work.pull.submit(first.standing_claim)
 
     def _on_hint(self) -> None:
-        """Another process, or a commit that could not serve, may have made something ready."""
+        """Note that another process, or a commit without claims, may have made tasks ready."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._serve_all_kinds)
 
@@ -220,7 +224,7 @@ class LongPolls:
 
 
 class OwnLongPolls:
-    """A waiting room for a process of its own, made on the loop of the first who waits."""
+    """The long polls of a process without a server, made on the loop of the first call."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -229,7 +233,7 @@ class OwnLongPolls:
     async def wait(
         self, terms: ClaimTerms, options: ClaimOptions, seconds: float
     ) -> list[Assignment]:
-        """What somebody who never hangs up is given."""
+        """The tasks claimed before the time is up, for a caller that never hangs up."""
         polls = self._long_polls = self._long_polls or LongPolls(self._engine)
         gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         claimed = await polls.wait(LongPoll(self._engine, terms, options), seconds, gone)

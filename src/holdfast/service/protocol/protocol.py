@@ -1,11 +1,4 @@
-"""The worker's protocol for front ends: claims as JSON, and reports that are refused when late.
-
-What a worker is given, as JSON: the task, its attempt, and the token of that.
-
-Leases kept with one call: each stands for itself, and is told what became of it.
-
-Signals for workers that are no functions: taken in the name of an attempt, and remembered.
-"""
+"""The worker's protocol for front ends: claims, renewals and reports of attempts, as JSON."""
 
 from __future__ import annotations
 
@@ -45,7 +38,7 @@ from holdfast.worker.remote.assignment_format import (
 
 
 def view_assignment(assignment: Assignment) -> View:
-    """The task holds in its payload all that the step works on."""
+    """A claimed task, with its attempt and token; its payload is the whole input of its step."""
     row = assignment.fields()
     task = view_plain(row) if is_plain(row) else view_task(assignment.task)
     for name, value in (
@@ -62,16 +55,16 @@ def view_assignment(assignment: Assignment) -> View:
     }
 
 
-# How long who asks waits for an answer at all: no more than a part of what is to be kept.
+# A call that renews leases waits so long for its first reply: at most a third of the lease.
 MIN_REPLY_WAIT, MAX_REPLY_WAIT = 1.0, 10.0
-# How long those that are written wait for one whose row somebody has locked.
+# After the first reply, the call waits so long for renewals whose rows others have locked.
 LOCKED_ROW_WAIT = 1.0
 
 RenewalOutcome = TransitionResult | InvalidInput | StoreError
 
 
 def renew_leases(engine: Engine, renewals: Sequence[Renewal], lease: float | None) -> list[View]:
-    """Keep leases; what is to be said of all of them alike is raised, as of a single one."""
+    """Renew leases, each with an outcome of its own; an error that all of them share is raised."""
     replies = engine.work.renew_each(renewals, lease=lease)
     _wait_for_replies(replies, engine.settings.lease if lease is None else lease)
     outcomes = [_read_outcome(each) for each in replies]
@@ -115,12 +108,15 @@ _WAIT_NOTE = re.compile(r"wait ([0-9]{1,9})")
 
 
 def build_wait_notes(attempt: int, wait: WakeCondition) -> list[tuple[str, object]]:
-    """What is remembered of an attempt that was given back until a signal comes."""
+    """The notes that an attempt leaves when it is given back until a signal comes."""
     return [(f"wait {attempt}", {"wait_for": signal}) for signal in wait.signals]
 
 
 def take_awaited_signal(engine: Engine, task_id: str, token: str) -> dict[str, Any]:
-    """Take the signal that a task waited for last, if it is there; all it has heard, by name."""
+    """Take the signal that a task waited for last, if it came; returns every signal taken, by name.
+
+    This is for workers that are no functions: what an attempt has taken is kept as an effect.
+    """
     known = engine.work.effects(task_id)
     waits = _read_wait_notes(known)
     if waits and (last := _name_of_taken_signal(max(waits))) not in known:
@@ -129,7 +125,7 @@ def take_awaited_signal(engine: Engine, task_id: str, token: str) -> dict[str, A
         if taken.found:
             known[last] = taken.value
     heard = {each: known.get(_name_of_taken_signal(each)) for each in sorted(waits)}
-    # A worker may remember whatever it likes under these names.
+    # A worker may have recorded any value under these names.
     return {
         waits[each]: said["signal"]
         for each, said in heard.items()
@@ -142,7 +138,7 @@ def _name_of_taken_signal(attempt: int) -> str:
 
 
 def _read_wait_notes(known: dict[str, Any]) -> dict[int, str]:
-    """For which signals attempts were given back."""
+    """The signal that each attempt was given back for, by the number of the attempt."""
     found = {name: _WAIT_NOTE.fullmatch(name) for name in known}
     noted = {int(each[1]): known[name] for name, each in found.items() if each}
     return {
@@ -157,15 +153,18 @@ Note = tuple[str, object]
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimTerms:
-    """What a worker says of itself when it asks for work; `agents` unless it leaves that open."""
+    """The terms of a claim: the worker, its agents and tags, the lease, and its process and token.
+
+    `agents` is None where the worker leaves its agents open.
+    """
 
     worker: str
     agents: Sequence[str] | None = None
     tags: Sequence[str] = ()
     lease: float = 30.0
-    # What tells one start of it from the next.
+    # Another text with each start of the worker.
     process: str | None = None
-    # The name of the token of a server that it asks with.
+    # The name of the token that the worker shows to a server.
     token: str | None = None
 
     def __post_init__(self) -> None:
@@ -178,19 +177,19 @@ class ClaimTerms:
 
     @property
     def served_agents(self) -> Sequence[str]:
-        """The agents whose tasks it takes."""
+        """The agents whose tasks the worker takes."""
         return ["default"] if self.agents is None else self.agents
 
     @property
     def origin(self) -> str | None:
-        """What the store keeps of where it comes from: another token cannot pass for this one."""
+        """The text by which the store knows the process; no other token can produce it."""
         return self.process if self.token is None else json.dumps([self.token, self.process])
 
 
 class Protocol:
-    """Every report carries the token of its attempt; what is refused raises `Refused`.
+    """The worker's protocol. A report carries its attempt's token; a refusal raises `Refused`.
 
-    With the token of a server that is for some agents alone, a task of another raises `Forbidden`.
+    Where the caller's token is for some agents alone, a task of another agent raises `Forbidden`.
     """
 
     def __init__(
@@ -202,7 +201,7 @@ class Protocol:
         self._state = state
 
     def claim(self, terms: ClaimTerms, *, most: int = 1, task_id: str | None = None) -> View:
-        """Lease the first ready tasks, or the one named; without agents, for its own."""
+        """Lease the first ready tasks, or one named task; open agents mean its own agent."""
         assignments = self.claim_assignments(terms, most=most, task_id=task_id)
         return {"assignments": [view_assignment(each) for each in assignments]}
 
@@ -214,8 +213,8 @@ class Protocol:
         task_id: str | None = None,
         request: str | None = None,
     ) -> list[Assignment]:
-        """The same, under the name of a request if it has one, and not yet as JSON."""
-        # Nobody else may be there to take back what a dead worker left.
+        """The same as `claim`, with the key of the request if there is one, and not yet as JSON."""
+        # Perhaps no other process is there to take back the tasks of a dead worker.
         self._engine.work.recover()
         if task_id is not None:
             return self.claim_by_id(terms, task_id, request)
@@ -242,7 +241,7 @@ class Protocol:
         )
 
     def release_unheard(self, assignments: list[Assignment]) -> None:
-        """Release what whoever asked for it will not hear of; it does not wait."""
+        """Give tasks back whose caller will get no answer, without waiting for the write."""
         self._engine.work.give_back(assignments)
 
     def renew(self, renewal: Renewal, lease: float | None = None) -> View:
@@ -251,7 +250,7 @@ class Protocol:
         return self.view_report(renewal.task_id, answer)
 
     def renew_many(self, renewals: Sequence[Renewal], lease: float | None = None) -> View:
-        """Keep several leases; what becomes of each is told of each."""
+        """Renew several leases; the answer has an outcome for each."""
         self._token_scope.check_tasks([each.task_id for each in renewals])
         return {"leases": renew_leases(self._engine, renewals, lease)}
 
@@ -261,7 +260,7 @@ class Protocol:
         return self.view_report(task_id, answer)
 
     def complete_many(self, results: Sequence[Completion]) -> View:
-        """Report several results, together; what becomes of each is told of each."""
+        """Report several results together; the answer has an outcome for each."""
         self._token_scope.check_tasks([each.task_id for each in results])
         answers = self._engine.work.complete_many(results)
         told = [
@@ -290,7 +289,7 @@ class Protocol:
         return self.view_report(task_id, answer)
 
     def reach_limit(self, task_id: str, token: str, until: Moment, usage: object = None) -> View:
-        """Give back what an agent's usage limit stopped, and hold what else is for that agent."""
+        """Give back a task that a usage limit stopped, and hold the agent's other tasks."""
         self._token_scope.check_tasks([task_id])
         answer = self._engine.work.reach_limit(task_id, token, until, usage=usage)
         return self.view_report(task_id, answer)
@@ -305,12 +304,12 @@ class Protocol:
     def wait_for(
         self, task_id: str, token: str, wait: WakeCondition, notes: Sequence[Note] = ()
     ) -> View:
-        """Give a task back until its run, or itself without one, is sent a signal."""
+        """Give a task back until a signal comes to its run, or to itself where it has no run."""
         self._token_scope.check_tasks([task_id])
         task = self._engine.tasks.get(task_id)
         whole = replace(wait, target=task.run_id or task_id)
         if self._engine.work.check_write(task_id, token).ok:
-            # What it was woken for is taken by now, whether it has looked or not.
+            # The signal that woke the attempt is taken here, even if the attempt has not read it.
             take_awaited_signal(self._engine, task_id, token)
         return self.suspend(task_id, token, whole, [*build_wait_notes(task.attempt, wait), *notes])
 
@@ -322,20 +321,20 @@ class Protocol:
     def suspend(
         self, task_id: str, token: str, wait: WakeCondition, notes: Sequence[Note] = ()
     ) -> View:
-        """Give a task back until a wait is over, and remember notes with it."""
+        """Give a task back until a wait is over, and record notes with it."""
         self._token_scope.check_tasks([task_id])
         return self.view_report(
             task_id, self._engine.work.suspend(task_id, token, wait, notes=notes)
         )
 
     def note_stop(self, task_id: str, token: str, *, ended: int, left: int) -> View:
-        """Keep that nothing of an attempt runs any more, whatever became of the attempt."""
+        """Note that no process of an attempt runs any more, whatever the outcome of the attempt."""
         self._token_scope.check_tasks([task_id])
         told = self._engine.workers.note_stop(task_id, token, ended=ended, left=left)
         return {"ok": True, "repeated": require_accepted(task_id, told).repeated}
 
     def view_whole_assignments(self, assignments: Sequence[Assignment]) -> list[View]:
-        """Assignments with all that the executors of a worker elsewhere want."""
+        """Assignments with everything that the executors of a remote worker need."""
         return [
             view_assignment(each) | {"whole": pack_assignment(each, self._prefetch(each))}
             for each in assignments
@@ -346,7 +345,7 @@ class Protocol:
         workflow, version = assignment.workflow, assignment.workflow_version
         inside = assignment.item_number is not None
         return Prefetch(
-            # However many there are: who wants them asks for them, page by page.
+            # There may be very many effects: a worker that needs them asks for them in pages.
             effects={},
             needed=work.needed_around(assignment.task_id) if inside else {},
             secrets=work.secrets_of(workflow, version) if workflow and version else frozenset(),
@@ -362,7 +361,7 @@ class Protocol:
     def effects(
         self, task_id: str, token: str, after: str | None = None, limit: int | None = None
     ) -> View:
-        """A page of what an attempt that may still act finds remembered; what its signals said."""
+        """A page of the effects for an attempt that may still act, and the signals it has taken."""
         self._token_scope.check_tasks([task_id])
         require_accepted(task_id, self._engine.work.check_write(task_id, token))
         signals = take_awaited_signal(self._engine, task_id, token) if after is None else None
@@ -372,7 +371,7 @@ class Protocol:
         return page | without_nulls(signals=signals or None)
 
     def record_effect(self, task_id: str, token: str, name: str, value: object) -> View:
-        """Remember what a side effect gave; the first value under a name stays."""
+        """Record the value of a side effect; the first value under a name stays."""
         self._token_scope.check_tasks([task_id])
         recorded = self._engine.work.record_effect(task_id, token, name, value)
         return _view_recorded(task_id, name, recorded)
@@ -380,14 +379,14 @@ class Protocol:
     def spawn(
         self, task_id: str, token: str, tasks: Sequence[Mapping[str, Any]], name: str
     ) -> View:
-        """Make children of a running task, once under one name; for its agent unless they say."""
+        """Make children of a running task, once under one name; their default agent is its own."""
         agent, settings = self._engine.tasks.get(task_id).agent, self._engine.settings
         wanted = [read_new_task({"agent": agent, **each}, settings) for each in tasks]
         self._token_scope.check_tasks([task_id])
         self._token_scope.check_children(wanted)
         recorded = self._engine.work.spawn(task_id, token, wanted, name=name)
         told = _view_recorded(task_id, name, recorded)
-        # Under that name there may be the value of an effect, which names any task it likes.
+        # The name may belong to an effect, whose value may name any task.
         value = recorded.value if isinstance(recorded.value, list) else []
         ids = [each for each in value if isinstance(each, str)]
         below = [
@@ -397,7 +396,7 @@ class Protocol:
         return {**told, "items": [found[each] for each in ids if each in found]}
 
     def log(self, task_id: str, token: str, chunk: bytes) -> int:
-        """Add to the log of an attempt that may still act; how long it is then."""
+        """Append to the log of an attempt that may still act; returns the length of the log."""
         self._token_scope.check_tasks([task_id])
         require_accepted(task_id, self._engine.work.check_write(task_id, token))
         return append_to_log(self._state.log(task_id, int(token.partition(".")[0])), chunk)
@@ -408,13 +407,13 @@ class Protocol:
         return keep_artifact(self._engine, self._state, (task_id, token), name, content)
 
     def view_report(self, task_id: str, answer: TransitionResult) -> View:
-        """How the task of a report stands, unless that was refused."""
+        """The task after a report; raises `Refused` where the report was refused."""
         told = require_accepted(task_id, answer)
         return {"ok": True, "repeated": told.repeated, "task": self._queries.task(task_id)}
 
 
 def make_request_key(owner: str, worker: str, request_id: str) -> str:
-    """What a request is remembered under: whoever asks, and what they call it."""
+    """The key that a claim is remembered under, made of its caller, worker and request id."""
     return digest(owner, clean_name("worker", worker), clean_key("request_id", request_id))
 
 

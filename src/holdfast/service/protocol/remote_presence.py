@@ -1,4 +1,4 @@
-"""Workers that ask from elsewhere, kept among those that live while they go on asking."""
+"""Remote presence: remote workers count as live workers while they call the server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_PROCESSES = 10_000
 
 @dataclass(kw_only=True)
 class WorkerProcess:
-    """One process of a worker; who is silent until `ends` is gone."""
+    """One process of a remote worker; it counts as gone when it has not called by `gone_at`."""
 
     terms: ClaimTerms
     concurrency: int
@@ -27,18 +27,21 @@ class WorkerProcess:
 
 
 class RemotePresence:
-    """Speaks for each as often as leases are renewed; it waits for the store where one leaves."""
+    """Announces remote workers to the store, as often as leases are renewed.
+
+    Only `forget_worker` waits for the store.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._processes: dict[str, WorkerProcess] = {}
 
     def note_claim(self, terms: ClaimTerms, concurrency: int) -> str | None:
-        """Note that a worker has asked; the answer is what it is told: `drain`, `evict`."""
+        """Note that a worker claims; returns its instruction, `drain` or `evict`, if any."""
         process = self._find_process(terms.worker)
         if process is not None and process.terms.origin != terms.origin:
             if process.told is None:
-                # The name is another's, until that is silent or told to go.
+                # Another process has this name, until it is silent or told to leave.
                 return None
             process = None
         return self._keep_alive(process or self._add_process(terms, concurrency))
@@ -46,24 +49,24 @@ class RemotePresence:
     def note_renewal(
         self, worker: str, process: str | None = None, *, token: str | None = None
     ) -> str | None:
-        """Note that a worker that asks for nothing now is there; the answer is as of `see`."""
+        """Note that a worker renews its leases; returns the same as `note_claim`."""
         seen = self._find_process(worker)
         if seen is None or seen.terms.token != token:
             return None
-        # One that was started again under a name must not keep alive who had it before.
+        # A worker that was started again must not keep the process before it alive.
         if process is not None and seen.terms.process != process:
             return None
         return self._keep_alive(seen)
 
     def forget_worker(self, worker: str, process: str | None, *, token: str | None = None) -> bool:
-        """Forget a worker that has left, by whichever server it was seen; whether it was known.
+        """Forget a worker that has left, whichever server saw it; returns whether it was known.
 
-        A worker that another token has brought, or none, stays.
+        A worker that came with another token, or without one, stays.
         """
         origin = ClaimTerms(worker=worker, process=process, token=token).origin
         seen = self._processes.get(worker)
         if seen is not None and seen.terms.origin == origin:
-            # First: what it had still on its way must not bring it back.
+            # It is removed here first: a reply that is under way must not bring it back.
             self._processes.pop(worker, None)
         workers = self._engine.workers
         known = [each for each in workers.list() if (each.name, each.process) == (worker, origin)]
@@ -87,7 +90,8 @@ class RemotePresence:
 
     def _keep_alive(self, process: WorkerProcess) -> str | None:
         now, settings = self._now, self._engine.settings
-        # Who does not tell one start from the next is told to go for a lease, and then is another.
+        # A worker without a process id keeps its instruction for one lease; after that a call with
+        # its name counts as a new process.
         if process.told is None or process.terms.process is not None:
             process.gone_at = now + settings.lease
         if now >= process.announce_at:
@@ -127,7 +131,7 @@ def _on_announced(process: WorkerProcess, reply: Future[Row | None]) -> None:
     if process.started_at is None:
         process.started_at = None if found is None else int(found["started_at"])
     elif found is None:
-        # It was silent for so long that it was forgotten.
+        # The store has forgotten the worker, because it was silent for too long.
         process.started_at, process.told, process.announce_at = None, None, 0.0
     else:
         process.told = found["told"]

@@ -1,4 +1,4 @@
-"""The worker's protocol for front ends, spoken to a server elsewhere instead of a store here."""
+"""The worker's protocol for front ends, carried out by a server instead of the store itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.worker.remote.client import CallRefused, ServerClient
 
 
 class RemoteProtocol:
-    """What `Protocol` offers a script, by the calls of a worker; what is refused is `Refused`."""
+    """The methods of `Protocol` that scripts use, as HTTP calls; a refusal raises `Refused`."""
 
     def __init__(self, client: ServerClient) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""From what a person types to an id: ids, their beginnings, `@last`, and steps of a run."""
+"""Addresses: ids, beginnings of ids, `@last` and `RUN:step`, resolved to the id that is meant."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KINDS = {"r": "run", "t": "task"}
 
 
 class Addresses:
-    """Finds the one run or task that is meant, or says what is near."""
+    """Finds the run or task that a text means; an error lists ids that are near."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -61,7 +61,7 @@ class Addresses:
         return found
 
     def complete_id(self, text: str) -> list[str]:
-        """The newest ids that begin with a text, for a shell to offer."""
+        """The newest ids that begin with a text, for the completion of a shell."""
         found: list[str] = []
         for kind, listed in (("r_", self._engine.runs.list), ("t_", self._engine.tasks.list)):
             if kind.startswith(text[:2]):
@@ -82,7 +82,7 @@ class Addresses:
         query = "run_ids_between" if text.startswith("r_") else "task_ids_between"
 
         def read(tx: Transaction) -> list[str]:
-            # "~" comes behind every character of an id.
+            # "~" sorts after every character of an id.
             rows = tx.read(query, first=text, last=text + "~", count=MAX_SHOWN + 1)
             return [row["id"] for row in rows]
 

@@ -1,4 +1,4 @@
-"""Runs that were called by steps of others: whose they are, what they used, what they are doing."""
+"""Child runs: the runs that steps call, their callers, usage and holds, and their workflows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FindVersion = Callable[[str, str | None], Row | None]
 
 
 def read_callers(tx: Transaction, runs: Sequence[Run]) -> dict[str, View]:
-    """Of each run that was called: the task that did, its step and its run."""
+    """The task that called each of some runs, with the step and the run of the task."""
     called = [run.id for run in runs if run.parent_id is not None]
     if not called:
         return {}
@@ -31,9 +31,9 @@ def read_callers(tx: Transaction, runs: Sequence[Run]) -> dict[str, View]:
 def find_addresses_from_top(
     tx: Transaction, tasks: Mapping[str, str | None]
 ) -> dict[str, tuple[str | None, str]]:
-    """The place of each of some tasks of some runs: in the topmost run, what was called there too.
+    """The topmost run of each of some tasks, and the address of the task in that run.
 
-    Each is that run and the name in it; of a task without a run, no run and its title.
+    A task without a run has no run and its title.
     """
     names = name_tasks(tx, tasks)
     runs = sorted({run for run in tasks.values() if run is not None})
@@ -52,7 +52,7 @@ def find_addresses_from_top(
 
 
 def read_runs_below(tx: Transaction, ids: Sequence[str]) -> dict[str, list[str]]:
-    """What each of some runs has called, near or far."""
+    """The ids of all runs below each of some runs, at any depth."""
     found: dict[str, list[str]] = {}
     for row in tx.read("runs_below", ids=ids):
         found.setdefault(row["top"], []).append(row["id"])
@@ -62,7 +62,7 @@ def read_runs_below(tx: Transaction, ids: Sequence[str]) -> dict[str, list[str]]
 def add_usage_below(
     usages: Mapping[str, Usage], below: Mapping[str, Sequence[str]], run_id: str
 ) -> Usage | None:
-    """What a run and all that it has called used up."""
+    """The usage of a run and of all runs below it."""
     total: Usage = {}
     for each in (run_id, *below.get(run_id, ())):
         add_usage(total, usages.get(each))
@@ -70,7 +70,7 @@ def add_usage_below(
 
 
 def view_called_runs(tx: Transaction, rows: Sequence[Row]) -> dict[str, View]:
-    """Runs that were called, in brief, and what stops each; of a key, who has its places."""
+    """Short views of called runs with their holds, and who has the slots of a full key."""
     keys = {row["concurrency_key"] for row in rows if _read_holds(row) & Hold.SLOT} - {None}
     slots = {key: explain_slot(tx, key)[0] for key in keys}
     return {row["id"]: _view_called_run(row, slots) for row in rows}
@@ -84,20 +84,20 @@ def _view_called_run(row: Row, slots: Mapping[str, str]) -> View:
 
 
 def _read_holds(row: Row) -> Hold:
-    """What stops a run that has not ended."""
+    """The holds of a run that has not ended."""
     return Hold(row["holds"] if row["status"] == RunStatus.RUNNING else 0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CalledRuns:
-    """Runs that were called, by their ids, and the last one of each task that did."""
+    """Called runs by their ids, and the id of the last run that each calling task has called."""
 
     runs: Mapping[str, View]
     last_by_task: Mapping[str, str]
 
 
 def nest_called_runs(tasks: Sequence[View], called: CalledRuns) -> list[View]:
-    """Tasks that call, with the run that each waits for or has waited for, and its tasks."""
+    """Put the called run and its tasks into each task that waits for it, or has waited for it."""
     return [_nest_called_run(task, called) for task in tasks]
 
 
@@ -111,7 +111,7 @@ def _nest_called_run(task: View, called: CalledRuns) -> View:
 def attach_called_workflows(
     workflow: Workflow, find_version: FindVersion, callers: tuple[str, ...] = ()
 ) -> Workflow:
-    """A workflow with those that its steps call, as far as the store knows them."""
+    """A workflow with the workflows that its steps call, as far as the store knows them."""
     here = (*callers, workflow.name)
     found = {flow.name: flow for flow in workflow.called}
     for step in all_steps(workflow.steps):

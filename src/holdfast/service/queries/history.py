@@ -1,10 +1,8 @@
-"""The events of the whole store in pages, by a cursor that skips none, however late it commits.
+"""History: pages of all events of the store, and pages of the effects of a task.
 
-Events are numbered before they commit. A number that is missing may still come, so a cursor tells
-the gaps behind it, and by which transaction each was first seen: when all that were under way then
-have ended, what is still missing was never used.
-
-Effects in pages: what a task remembers, by name, with the cursor behind it.
+Events are numbered before they commit, so a missing number may still appear. A cursor skips no
+event: it lists the gaps before it, each with the first transaction that had not begun when the gap
+was seen. When every earlier transaction has ended, the numbers still missing were never used.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from holdfast.store.database import Row, Transaction
 MAX_GAPS = 200
 MAX_EVENTS_LOOKED_BACK = 1_000
 _CURSOR = re.compile(r"\d{1,18}(?:\.\d{1,18}-\d{1,18}-\d{1,18}){0,200}")
-# Numbers first, last, and the first transaction that had not begun when it was seen.
+# The first and last number, and the first transaction that had not begun when the gap was seen.
 Gap = tuple[int, int, int]
 
 
@@ -46,17 +44,17 @@ class Cursor:
         return ".".join([str(self.after), *("-".join(map(str, gap)) for gap in self.gaps)])
 
     def holds(self, seq: int) -> bool:
-        """Whether an event was given before this cursor."""
+        """Whether an event comes before this cursor, in a page already returned."""
         return seq <= self.after and not any(first <= seq <= last for first, last, _ in self.gaps)
 
     def drop_settled_gaps(self, oldest: int) -> Cursor:
-        """Without the gaps that nothing under way can fill."""
+        """The cursor without the gaps that no open transaction can fill."""
         if not self.gaps:
             return self
         return replace(self, gaps=tuple(gap for gap in self.gaps if gap[2] > oldest))
 
     def advance_past(self, seq: int, noted: int | None) -> Cursor:
-        """Behind one more event; a gap before it stays open where something is `noted`."""
+        """The cursor behind one more event; it keeps a gap before that if a transaction is `noted`."""
         if seq <= self.after:
             return replace(
                 self, gaps=tuple(part for gap in self.gaps for part in _split_gap(gap, seq))
@@ -69,7 +67,7 @@ class Cursor:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EventWithCursor:
-    """One event, and the cursor behind it."""
+    """One event, and the cursor behind the event."""
 
     event: View
     cursor: Cursor
@@ -80,7 +78,7 @@ class History:
         self._read_store = view
 
     def page(self, after: str | None = None, limit: int = PAGE) -> View:
-        """`{items, next}`: the `next` of the last page goes on with what comes later."""
+        """`{items, next}`; the `next` of the last page continues with later events."""
         cursor = Cursor() if after is None else Cursor.read(after)
         told = self.events_after(cursor, read_limit(limit))
         end = told[-1].cursor if told else cursor
@@ -97,7 +95,7 @@ class History:
         return self._read_store(read)
 
     def latest_cursor(self) -> Cursor:
-        """The cursor behind everything that is there by now."""
+        """The cursor behind every event that is committed now."""
 
         def read(tx: Transaction) -> Cursor:
             rows = list(reversed(tx.read("latest_events", count=MAX_EVENTS_LOOKED_BACK)))
@@ -111,7 +109,10 @@ class History:
 def _advance_cursor(
     tx: Transaction, cursor: Cursor, late: Sequence[Row], new: Sequence[Row] | None
 ) -> list[EventWithCursor]:
-    """What was found in the gaps, and behind them, where all that is in the gaps was found."""
+    """The events from gaps, and the new events, each with the cursor behind it.
+
+    `new` is None where the gaps may hold more events than the page has room for.
+    """
     (snapshot,) = tx.read("snapshot")
     under_way = snapshot["oldest"] < snapshot["next"]
     noted = snapshot["next"] if under_way else None
@@ -127,7 +128,7 @@ def _advance_cursor(
     for row in new:
         cursor = cursor.advance_past(row["seq"], noted)
         if len(cursor.gaps) > MAX_GAPS:
-            # What is under way has to end before more gaps can be told.
+            # Open transactions have to end before the cursor can list more gaps.
             break
         told.append(_view_event_with_cursor(row, cursor))
     return told
@@ -151,14 +152,14 @@ def _split_gap(gap: Gap, seq: int) -> list[Gap]:
 
 
 def view_page_of_effects(engine: Engine, task_id: str, after: str | None, limit: int) -> View:
-    """`{effects, next}`: so many of them, oldest first, behind what `next` said."""
+    """`{effects, next}`: at most `limit` effects, oldest first, behind a `next` of before."""
     effects = engine.work.effects_page(task_id, _read_effects_cursor(after), limit)
     more = urlsafe_b64encode(next(reversed(effects)).encode()) if len(effects) == limit else b""
     return without_nulls(effects=effects, next=more.decode() or None)
 
 
 def _read_effects_cursor(cursor: str | None) -> str | None:
-    """The name that a cursor stands for."""
+    """The name of the effect that a cursor stands for."""
     if cursor is None:
         return None
     try:

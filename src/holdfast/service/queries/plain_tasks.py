@@ -1,4 +1,4 @@
-"""Tasks with nothing special about them as JSON, straight from their rows: most are like that."""
+"""Plain tasks: views made straight from rows, for the many tasks with no run, hold or wait."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.service.queries.views import View, format_time
 
 
 def is_plain(row: Mapping[str, Any]) -> bool:
-    """Whether a lone task is held up by nothing, so that its status says all there is to see."""
+    """Whether a task without a run has no hold, needs or due time: its state is its status then."""
     return (
         row["kind"] == "work"
         and row["run_id"] is None
@@ -25,12 +25,12 @@ def is_plain(row: Mapping[str, Any]) -> bool:
 
 
 def is_fresh(row: Mapping[str, Any]) -> bool:
-    """Whether a task was never tried before, and so has used nothing that is kept elsewhere."""
+    """Whether a task is in its first attempt and epoch, so that no other row has usage of it."""
     return row["attempt"] <= 1 and row["epoch"] <= 1 and row["usage"] is None
 
 
 def view_plain(row: Mapping[str, Any]) -> View:
-    """The same as a view of the task that is read from a plain row, at a third of the time."""
+    """The same view as of the task read from a plain row, in a third of the time."""
     status, timeout, expires = row["status"], row["timeout"], row["lease_expires_at"]
     told = {
         "id": row["id"],

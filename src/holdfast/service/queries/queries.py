@@ -1,4 +1,4 @@
-"""What front ends ask: pages and single things as JSON, each read on one snapshot."""
+"""Queries of front ends: pages and single runs, tasks and events as JSON, each on one snapshot."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ from holdfast.store.database import Row, Transaction
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
 
-# To read longer JSON from text takes longer than all the rest of a task.
+# Parsing longer JSON takes longer than reading all the rest of a task.
 MAX_BRIEF_LENGTH = 16_384
 
 
 class Queries:
-    """Most need only the store; for the others an engine is opened."""
+    """Reads of a store. Most need only the store; the others open an engine."""
 
     def __init__(self, view: StoreReader, engine: Callable[[], Engine]) -> None:
         self._read_store = view
@@ -62,7 +62,7 @@ class Queries:
         workflow: str | None = None,
         called: bool = False,
     ) -> View:
-        """A page of runs, newest first: `{items, next}`; those that steps called if so asked."""
+        """A page of runs, newest first: `{items, next}`; `called` adds the runs that steps called."""
         query, asked = ask_for_runs(limit=limit, after=after, status=status, workflow=workflow)
         asked["called"] = called
 
@@ -93,9 +93,9 @@ class Queries:
         return self._read_store(read)
 
     def run(self, run_id: str, *, brief: bool = False) -> View:
-        """A run, and its tasks in the order they were written; what they have called is in them.
+        """A run, and its tasks in the order they were written, with the runs that they called.
 
-        In brief, without what is long in them: whoever looks again and again does not show it.
+        With `brief`, long payloads and outputs are left out: a live view does not show them.
         """
 
         def read(tx: Transaction) -> View:
@@ -124,7 +124,7 @@ class Queries:
         (engine.tasks if identifier.startswith("t_") else engine.runs).get(identifier)
 
     def tombstone(self, identifier: str) -> View | None:
-        """What is left of a run or task that was removed."""
+        """The tombstone of a run or task that was removed."""
         rows = self._read_store(lambda tx: tx.read("tombstone_of", entity=identifier))
         return view_tombstone(rows[0]) if rows else None
 
@@ -137,7 +137,7 @@ class Queries:
         return self._read_store(read)
 
     def tasks_below(self, task_id: str) -> list[View]:
-        """All that is a part of a task without a run, near or far, without what is long in them."""
+        """The tasks below a task without a run, at any depth, without long payloads and outputs."""
 
         def read(tx: Transaction) -> list[View]:
             rows = [_drop_long_values(row) for row in tx.read("tasks_below", task_id=task_id)]
@@ -170,7 +170,7 @@ class Queries:
     ) -> View:
         """A page of the history of a run with its tasks, or of one task, oldest first.
 
-        Nobody goes on behind a final one: it need not wait for what is committed late.
+        A `final` page does not wait for transactions that commit late: no page follows it.
         """
         count = read_limit(limit)
 
@@ -194,7 +194,7 @@ class Queries:
         return [view_event(read_event(row)) for row in reversed(rows)]
 
     def name_each(self, ids: Iterable[str]) -> dict[str, str]:
-        """What to call runs and tasks that are there: by workflow, address in a run, or title."""
+        """The names of the runs and tasks that exist: a workflow, an address or a title."""
         wanted = sorted({*ids})
 
         def read(tx: Transaction) -> dict[str, str]:
@@ -209,7 +209,7 @@ class Queries:
         return _view_page([view_schedule(each) for each in found], limit, "name")
 
     def workers(self) -> View:
-        """Every worker that has been heard of lately, wherever it is."""
+        """Every live worker, on any machine."""
         return {"items": [view_worker(each) for each in self._engine().workers.list()]}
 
     def workflows(self) -> View:
@@ -230,9 +230,9 @@ class Queries:
         return {"items": list(known.values())}
 
     def tasks_for_people(self, limit: int = PAGE, *, run: str | None = None) -> list[View]:
-        """What waits for somebody to approve or to answer, of one run or of all; oldest first.
+        """The tasks of one run, or of all, that wait for an approval or an answer; oldest first.
 
-        Each with its address.
+        Each task has its address.
         """
 
         def read(tx: Transaction) -> list[View]:
@@ -246,7 +246,7 @@ class Queries:
         return self._read_store(read)
 
     def tasks_out_of_queue(self, limit: int = PAGE) -> list[View]:
-        """What of runs waits for somebody to put it in the queue; each with its address."""
+        """The steps of runs that wait until a person enqueues them; each with its address."""
 
         def read(tx: Transaction) -> list[View]:
             rows = tx.read("steps_out_of_queue", count=limit)
@@ -256,13 +256,13 @@ class Queries:
 
 
 def add_addresses(tx: Transaction, tasks: Sequence[View]) -> list[View]:
-    """Tasks, each with what to type for it; what was called has its place in the topmost run."""
+    """Add the address to each of some tasks; in a called run it starts at the topmost run."""
     addresses = find_addresses_from_top(tx, {each["id"]: each.get("run_id") for each in tasks})
     return [each | {"address": _write_address(*addresses[each["id"]])} for each in tasks]
 
 
 def _write_address(run: str | None, name: str) -> str:
-    """What to type for a task: its place in its run; one without a run is called by its title."""
+    """The address of a task: `RUN:name`, or its title where it has no run."""
     return name if run is None else f"{run}:{name}"
 
 
@@ -320,7 +320,7 @@ def view_runs(tx: Transaction, runs: Sequence[Run], *, brief: bool = False) -> l
 
 
 def view_rows(tx: Transaction, rows: Sequence[Row]) -> list[View]:
-    """Tasks of some rows; those with nothing special about them first."""
+    """The views of some rows of tasks; plain tasks come first."""
     plain = [row for row in rows if is_plain(row) and is_fresh(row)]
     if any(row["status"] == "queued" for row in plain):
         limits = read_limits(tx)
@@ -344,7 +344,7 @@ def view_tasks(tx: Transaction, tasks: Any) -> list[View]:  # noqa: ANN401 - any
         row["parent_id"]: (row["done"], row["whole"]) for row in tx.read("count_children", ids=ids)
     }
     below |= count_called(tx, listed)
-    # A new attempt and a new epoch begin with no usage of their own.
+    # The row of a new attempt or epoch starts without usage: that of earlier ones is in events.
     used = [task.id for task in listed if task.usage or task.attempt > 1 or task.epoch > 1]
     usages = usage_by_owner(tx.read("usages_of_tasks", ids=used)) if used else {}
     return [
@@ -355,7 +355,7 @@ def view_tasks(tx: Transaction, tasks: Any) -> list[View]:  # noqa: ANN401 - any
 
 
 def _join_outputs(outputs: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON is any value
-    """What a run gave: the output of its last step, or of its last steps by name."""
+    """The output of a run: that of its last step, or those of its last steps by name."""
     if len(outputs) == 1:
         return next(iter(outputs.values()))
     return outputs or None

@@ -1,8 +1,9 @@
-"""The events of a run, of all that it has called and of all their tasks, in pages that skip none.
+"""Run history: pages of the events of a run, of the runs below it and of all their tasks.
 
-Events are numbered before they commit, and who claims a task takes no turns with other writers of
-its run. So a page is told when all who were writing while it was read have ended; where one of them
-takes long, it ends before the first number that is missing, which may be theirs.
+Events are numbered before they commit, and a claim does not lock the run of its task. So that a
+page skips no event, it is returned when every transaction that was writing during its read has
+ended. Where one of them takes long, the page ends before the first missing number, which may
+belong to that transaction.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from holdfast.store.database import Row, Transaction
 T = TypeVar("T")
 ReadPage = Callable[[Transaction], list[Row]]
 
-# With more tasks than so many, so many events, whose they may be, are passed by: that costs about
-# what looking up the events of so many tasks does.
+# (tasks, events): a run with more than so many tasks is first searched for among so many events of
+# the store, which costs about as much as looking up the events of so many tasks.
 NEARBY_EVENTS = ((200, 2_000), (2_000, 20_000))
-# And all that are left, where they are no more than so many for each task: that costs less.
+# All events that are left are searched where there are at most so many for each task of the run.
 EVENTS_PER_TASK = 5
-# Few transactions take so long, and those that do may be idle: a reader does not wait for them.
+# A reader waits no longer for open transactions: one that takes longer may be idle.
 PATIENCE = 0.25
 POLL_INTERVAL = 0.005
 
@@ -34,11 +35,11 @@ class StoreReader(Protocol):
 def read_settled_page(
     read_store: StoreReader, read: ReadPage, run_id: str, after: int
 ) -> list[Row]:
-    """A page of a run's events behind one; no other before the last of them can follow."""
+    """A page of a run's events after one; no later commit can put an event before its last one."""
 
     def look(tx: Transaction) -> tuple[list[Row], set[str] | None]:
         rows = read(tx)
-        # Behind the rows: whoever has written by then what they lack is found, or has ended.
+        # The writers are read after the rows: a writer of a missing event is found, or has ended.
         return rows, find_writers(tx) if rows and _has_open_writers(tx) else None
 
     rows, writers = read_store(look)
@@ -55,7 +56,7 @@ def read_settled_page(
 
 
 def _has_open_writers(tx: Transaction) -> bool:
-    """Whether anybody may have written what this look does not see."""
+    """Whether an open transaction may have written what this snapshot does not see."""
     (snapshot,) = tx.read("snapshot")
     return bool(snapshot["oldest"] < snapshot["next"])
 
@@ -65,7 +66,7 @@ def find_writers(tx: Transaction) -> set[str]:
 
 
 def _wait_for_writers(read_store: StoreReader, writers: set[str]) -> set[str]:
-    """Wait until some writers have ended; tells who has not within patience."""
+    """Wait until some writers have ended; returns those that have not ended in time."""
     end = time.monotonic() + PATIENCE
     while writers and time.monotonic() < end:
         sleep_between_polls()
@@ -78,9 +79,9 @@ def sleep_between_polls() -> None:
 
 
 def _find_first_unsure(tx: Transaction, run_id: str, after: int, last: int) -> int:
-    """The first event with a number missing before it, which may still come; or behind the last.
+    """The first event after a missing number that may still come, or the number after the last.
 
-    A run begins with its own first event: what is missing before that is not of it.
+    Numbers missing before the first event of the run are not of the run.
     """
     begun = [row["seq"] for row in tx.read("first_event_of", entity=run_id)]
     found = tx.read("first_behind_gap", after=max([after, *begun]), last=last)
@@ -88,10 +89,10 @@ def _find_first_unsure(tx: Transaction, run_id: str, after: int, last: int) -> i
 
 
 def read_run_events(tx: Transaction, run_id: str, after: int, count: int) -> list[Row]:
-    """The first events behind one, as far as they are committed.
+    """The first committed events of a run after one.
 
-    Whoever follows a long run asks for a page again and again, and is mostly near its end or
-    among its own events: so the page is looked for there before all its tasks are gone through.
+    A reader that follows a long run is mostly near the end of the history or among the run's own
+    events: so the page is searched for there before the events of all its tasks are looked up.
     """
     runs = [run_id, *read_runs_below(tx, [run_id]).get(run_id, ())]
     found: list[Row] = []
@@ -107,7 +108,7 @@ def read_run_events(tx: Transaction, run_id: str, after: int, count: int) -> lis
 
 
 def _choose_limits(tx: Transaction, runs: Sequence[str], after: int) -> Iterator[int]:
-    """Up to which events, whose they may be, a page is looked for before all tasks are."""
+    """The numbers up to which events of the store are searched before tasks are looked up."""
     for most, near in NEARBY_EVENTS:
         if not _has_more_tasks(tx, runs, most):
             return

@@ -1,4 +1,4 @@
-"""The tasks of a run as the tree a person sees, from its view as JSON."""
+"""Run trees: the tasks of a run as the tree that a person sees, built from its view."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TITLES = ("title", "name", "id", "key")
 
 @dataclass(kw_only=True)
 class TaskNode:
-    """One task, where it stands in its run, and what is below it."""
+    """One task, its address in its run, and the tasks below it."""
 
     task: View
     address: str
@@ -23,7 +23,7 @@ class TaskNode:
 
     @property
     def name(self) -> str:
-        """Where it stands, and the title that it was given."""
+        """The address and the title of the task."""
         return name_task(self.task, self.address)
 
     @property
@@ -42,14 +42,14 @@ class TaskNode:
 
     @property
     def frontier(self) -> list[TaskNode]:
-        """Where it goes on, or does not: itself if it asks a person, whatever came of all below."""
+        """The tasks at which the tree goes on or stops: leaves, and tasks that ask a person."""
         if not self.children or self.asks_person:
             return [self]
         return [front for child in self.children for front in child.frontier]
 
     @property
     def is_under_way(self) -> bool:
-        """Whether something of it has begun, and something is still to come."""
+        """Whether a part of the task has begun, and a part is still to come."""
         if not self.children:
             return self.status == "running"
         statuses = {leaf.status for leaf in self.leaves}
@@ -57,14 +57,14 @@ class TaskNode:
 
     @property
     def asks_person(self) -> bool:
-        """Whether it goes on only when somebody approves or answers."""
+        """Whether the task goes on only after an approval or an answer."""
         held = {"approval", "question"} & {*self.task["holds"]}
         asked = self.task["kind"] == "approval" or bool(held)
         return asked and self.is_open and self.task["state"] not in {"blocked", "stalled"}
 
     @property
     def needs_start(self) -> bool:
-        """Whether it goes on only when somebody puts it in the queue, or resumes it alone."""
+        """Whether the task goes on only when a person enqueues it, or resumes this task alone."""
         item = self.task["kind"] == "group" and self.task.get("item") is not None
         idle = self.task["state"] == "idle" and not self.task["blocked_by"] and not item
         paused = self.task["state"] == "held" and "paused" in self.task["holds"]
@@ -72,14 +72,14 @@ class TaskNode:
 
     @property
     def is_moving(self) -> bool:
-        """Whether it runs, or will without anybody's doing."""
+        """Whether the task runs, or will run without an action of a person."""
         still = {"blocked", "stalled", "held", "idle"}
         lifts = self.task["holds"] == ["limit"] and "held_until" in self.task
         return self.is_open and not self.asks_person and (lifts or self.task["state"] not in still)
 
     @property
     def cost(self) -> float | None:
-        """What it and all below it cost, where that is known."""
+        """The cost of the task and of all tasks below it, as far as it is known."""
         known = [
             cost for leaf in self.leaves if (cost := read_cost(leaf.task.get("usage"))) is not None
         ]
@@ -87,12 +87,12 @@ class TaskNode:
 
     @property
     def items_done(self) -> tuple[int, int]:
-        """How many right below it are done, and how many there are."""
+        """How many of the tasks right below are done, and how many there are."""
         return sum(child.status == "done" for child in self.children), len(self.children)
 
     @property
     def first_started_at(self) -> int | None:
-        """When it was first started, or the first of what is below it: no worker starts a group."""
+        """The first start of the task or of a task below it: no worker starts a group."""
         started = [
             read_time(self.task.get("started_at")),
             *(each.first_started_at for each in self.children),
@@ -100,7 +100,7 @@ class TaskNode:
         return min((each for each in started if each is not None), default=None)
 
     def duration_until(self, now: int) -> int | None:
-        """Microseconds from its first start to its end, or to now; what it waited counts."""
+        """Microseconds from the first start to the end, or to now; waits count."""
         if (begun := self.first_started_at) is None:
             return None
         ended = read_time(self.task.get("finished_at"))
@@ -108,9 +108,9 @@ class TaskNode:
 
 
 def build_task_trees(tasks: Sequence[View]) -> list[TaskNode]:
-    """The trees of some tasks, in the order of their steps and items, without the superseded.
+    """The trees of some tasks, in the order of their steps and items, without superseded tasks.
 
-    Below a step that calls a workflow are the steps of that.
+    Below a step that calls a workflow are the steps of that workflow.
     """
     return _build_trees_below(tasks, "")
 
@@ -145,7 +145,7 @@ def _build_node(below: dict[str | None, list[View]], task: View, prefix: str) ->
 
 
 def order_tasks(tasks: Sequence[View]) -> list[View]:
-    """Some tasks of any runs, run by run, as the trees of them are read; what has no place last."""
+    """Order tasks run by run, in the order of their trees; tasks outside of a tree come last."""
     runs: dict[str, list[View]] = {}
     for task in tasks:
         runs.setdefault(task.get("run_id", ""), []).append(task)
@@ -160,7 +160,7 @@ def order_tasks(tasks: Sequence[View]) -> list[View]:
 
 
 def read_own_title(task: View) -> str:
-    """The title that a task was given beside its step; what an approval asks is none."""
+    """The title that a task has besides its step; the question of an approval is no title."""
     step = task.get("step")
     made_up = {step, *(f"{step}.{number}" for number in _item_numbers(task))}
     nameless = step is None or task["kind"] == "approval" or task["title"] in made_up
@@ -169,12 +169,12 @@ def read_own_title(task: View) -> str:
 
 def _item_numbers(task: View) -> tuple[str | int, ...]:
     item = task.get("item")
-    # Older releases counted from 0 in titles too.
+    # Older releases counted items from 0 in titles.
     return () if item is None else (number_of_item(item), item)
 
 
 def name_task(task: View, address: str | None = None) -> str:
-    """What to call a task: in a run by its place, or its step, and its title, else by its title."""
+    """The name of a task: in a run its address or step, with its title; else its title alone."""
     if address is not None and "run_id" in task:
         return f"{address} {read_own_title(task)}".rstrip()
     step, title = task.get("step"), read_own_title(task)
@@ -184,16 +184,16 @@ def name_task(task: View, address: str | None = None) -> str:
 
 
 def name_item(value: Any) -> str:  # noqa: ANN401 - JSON is any value
-    """What an item of a loop is called: by its title, or itself where it is short."""
+    """The name of an item of a loop: its title, or the item itself where it is short."""
     if isinstance(value, dict):
         value = next((value[name] for name in _TITLES if isinstance(value.get(name), str)), "")
     return str(value) if isinstance(value, str | int | float) else ""
 
 
 def name_steps(tasks: Sequence[View]) -> dict[str, str]:
-    """What to call each task by its id: where it stands, and the title that it was given.
+    """The name of each task by its id: its address and its title.
 
-    A run that was called there has its place; what counts for nothing any more has no place.
+    A called run has the address of its caller; a superseded task has no address.
     """
     named = {task["id"]: name_task(task) for task in walk_tasks(tasks)}
     waiting = build_task_trees(tasks)
@@ -211,7 +211,7 @@ def name_steps(tasks: Sequence[View]) -> dict[str, str]:
 
 
 def walk_tasks(tasks: Sequence[View]) -> Iterator[View]:
-    """Some tasks, and those of the runs that they have called."""
+    """Walk through some tasks and the tasks of the runs that they have called."""
     for task in tasks:
         yield task
         if "child" in task:

@@ -1,7 +1,4 @@
-"""The morning report: what happened since a moment, what it cost, what needs a person.
-
-How much waits and runs, for dashboards and for whoever measures.
-"""
+"""Summaries of a store: the report since a moment, and counts of open tasks and runs."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ def build_report(read_store: StoreReader, queries: Queries, since: int) -> View:
         return {"ended": ended, "failed_tasks": view_tasks(tx, map(read_task, lone))}
 
     told = read_store(read)
-    # What a step called is part of the run that called it, and costs nothing beside that.
+    # A called run is part of its caller: its cost is in the usage of the caller.
     running = queries.runs(status="running", limit=MAX_RUNNING)["items"]
     spent: dict[str, float] = {}
     for run in (*told["ended"], *running):
