@@ -37,6 +37,9 @@ from holdfast.service.queries.views import View, format_time, without_nulls
 from holdfast.settings import KeepTimes
 
 REPLACEMENT = "***"
+DUTY_PREFIXES = ("relay/", "retention", "offers/")
+# A publisher with a transaction of its own sends no hint: only a poll finds the message.
+POLL_INTERVAL = 0.25
 
 
 def view_message(envelope: Envelope) -> View:
@@ -108,9 +111,6 @@ def _view_parked_message(kept: Kept) -> View:
         error=kept.error,
         envelope=view_message(kept.envelope),
     )
-
-
-DUTY_PREFIXES = ("relay/", "retention", "offers/")
 
 
 class BusAdmin:
@@ -213,10 +213,6 @@ class BusAdmin:
 
     def __exit__(self, *_: object) -> None:
         self._bus.close()
-
-
-# A publisher with a transaction of its own sends no hint: only a poll finds the message.
-POLL_INTERVAL = 0.25
 
 
 @contextmanager

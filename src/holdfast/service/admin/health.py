@@ -24,16 +24,14 @@ from holdfast.worker.files.state_directory import find_state_directory
 from holdfast.worker.pool.disk import describe_low_disk, measure_free_disk
 
 KNOWN_AGENTS = ("claude", "codex", "gemini", "opencode", "aider", "cursor-agent", "amp", "goose")
-
-
-def list_installed_agents() -> list[str]:
-    return [name for name in KNOWN_AGENTS if shutil.which(name)]
-
-
 MAX_LISTED = 1_000
 READY_TIMEOUT = 5.0
 # The doctor looks at so many log folders at most: there may be a million.
 MAX_LOG_FOLDERS = 10_000
+
+
+def list_installed_agents() -> list[str]:
+    return [name for name in KNOWN_AGENTS if shutil.which(name)]
 
 
 def examine_store(

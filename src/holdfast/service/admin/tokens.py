@@ -23,6 +23,18 @@ if TYPE_CHECKING:
 FILE = "token"
 PREFIX = "hf_"
 _SECRET_BYTES = 32
+TOKEN = Shape(
+    field("name", kind=str, example="ci"),
+    field("role", "role.value", kind=str, example="worker"),
+    field(
+        "agents",
+        lambda access: None if access.agents is None else list(access.agents),
+        example=["builder"],
+    ),
+    time("created_at", example=ExampleOf.TIME),
+    time("expires_at"),
+    time("revoked_at"),
+)
 
 
 def token_path(url: str) -> Path:
@@ -118,20 +130,6 @@ class Tokens:
 
 def _name_of_own_token(secret: str) -> str:
     return f"admin-{digest_secret(secret)[:8]}"
-
-
-TOKEN = Shape(
-    field("name", kind=str, example="ci"),
-    field("role", "role.value", kind=str, example="worker"),
-    field(
-        "agents",
-        lambda access: None if access.agents is None else list(access.agents),
-        example=["builder"],
-    ),
-    time("created_at", example=ExampleOf.TIME),
-    time("expires_at"),
-    time("revoked_at"),
-)
 
 
 def view_access(access: AccessToken) -> View:

@@ -34,6 +34,8 @@ from holdfast.store.database import Row, Transaction
 Change = Callable[..., TransitionResult]
 # The holds that `resume` lifts from a task, one at a time, in this order.
 HOLDS_TO_RESUME = ("paused", "limit", "version")
+VERSION_RETRY = RetryPolicy(max_attempts=5, backoff=0.02, backoff_max=0.2)
+MAX_AWAITED_SIGNALS = 100
 
 
 class RunAndTaskFacades(Protocol):
@@ -157,9 +159,6 @@ def _require_needs(needs: Sequence[str]) -> Sequence[str]:
     return needs
 
 
-VERSION_RETRY = RetryPolicy(max_attempts=5, backoff=0.02, backoff_max=0.2)
-
-
 def await_version(engine: Engine, task_id: str, version: int) -> None:
     """Read a task again, at growing intervals, until it has reached a version or has ended.
 
@@ -170,9 +169,6 @@ def await_version(engine: Engine, task_id: str, version: int) -> None:
         if task.version >= version or task.finished_at is not None:
             return
         engine.clock.sleep(VERSION_RETRY.delay(look, engine.randomness.random()))
-
-
-MAX_AWAITED_SIGNALS = 100
 
 
 def find_awaited_signals(tx: Transaction, target: str, name: str) -> list[View]:

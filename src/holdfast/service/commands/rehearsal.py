@@ -26,6 +26,7 @@ _KEYWORDS_BY_TYPE = {
     "string": ("minLength", "maxLength"),
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
 }
+STUB_NAME = "rehearsal"
 
 
 def make_sample(schema: Any) -> Any:  # noqa: ANN401 - JSON Schema, and JSON
@@ -124,8 +125,6 @@ _MAKERS: dict[str, Callable[[Schema], Iterator[Any]]] = {
     "array": _make_lists,
     "object": _make_objects,
 }
-
-STUB_NAME = "rehearsal"
 
 
 class WorkflowRehearsal:

@@ -13,6 +13,22 @@ from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.model.result import Refusal, TransitionResult
 
 STOP = "stop, and change nothing more: the attempt is over"
+MAX_ERRORS = 50
+MAX_SHOWN = 40
+# Fields whose values must not appear in an error.
+_SECRET_FIELDS = {("token",), ("code",)}
+_TYPE_TEXTS: dict[type, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    list: "a list",
+    dict: "an object",
+}
+# The names by which pydantic locates an error in one of several plain types.
+_PLAIN_TYPES = frozenset({"str", "int", "float", "bool"})
+PydanticError = Mapping[str, Any]
+DescribeWanted = Callable[[Mapping[str, Any]], str]
 
 
 class Refused(HoldfastError):
@@ -52,20 +68,6 @@ def rename_fields(**fields: str) -> Iterator[None]:
         raise InvalidInput(fields[error.field], error.reason) from error
 
 
-MAX_ERRORS = 50
-MAX_SHOWN = 40
-# Fields whose values must not appear in an error.
-_SECRET_FIELDS = {("token",), ("code",)}
-_TYPE_TEXTS: dict[type, str] = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "text",
-    list: "a list",
-    dict: "an object",
-}
-
-
 @dataclass(frozen=True, kw_only=True)
 class FieldMistake:
     field: str
@@ -74,12 +76,6 @@ class FieldMistake:
     def __str__(self) -> str:
         return f"{self.field}: {self.message}"
 
-
-# The names by which pydantic locates an error in one of several plain types.
-_PLAIN_TYPES = frozenset({"str", "int", "float", "bool"})
-
-PydanticError = Mapping[str, Any]
-DescribeWanted = Callable[[Mapping[str, Any]], str]
 
 _WANTED_BY_TYPE: dict[str, DescribeWanted] = {
     "string": lambda _: "text",

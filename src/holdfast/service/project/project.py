@@ -31,6 +31,7 @@ from holdfast.worker.files.state_directory import find_state_directory
 SETTINGS_FILE = "holdfast.yaml"
 CONCURRENCY, LEAST_DISK = "HOLDFAST_CONCURRENCY", "HOLDFAST_LEAST_DISK"
 _HAS_SETTINGS = re.compile(rb"^[^#\s]", re.MULTILINE)
+STORE_FILE = "holdfast.db"
 
 
 def find_project(here: Path, environment: Mapping[str, str]) -> ProjectSettings:
@@ -72,9 +73,6 @@ def _read_concurrency(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise InvalidInput(CONCURRENCY, f"{text!r} is no number of steps, from 1")
     return int(text)
-
-
-STORE_FILE = "holdfast.db"
 
 
 @dataclass(frozen=True, kw_only=True)

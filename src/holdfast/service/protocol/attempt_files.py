@@ -15,6 +15,8 @@ from holdfast.worker.files.artifacts import Artifact
 from holdfast.worker.files.state_directory import StateDirectory, find_state_directory
 from holdfast.worker.files.state_paths import StatePath
 
+TAIL_BYTES = 4_096
+
 
 def keep_artifact(
     engine: Engine, state: StateDirectory, held: tuple[str, str], name: str, content: bytes
@@ -38,9 +40,6 @@ def keep_artifact(
     finally:
         artifact.discard()
     return {"ok": True, "repeated": answer.repeated, **artifact.description}
-
-
-TAIL_BYTES = 4_096
 
 
 def log_path(location: StoreLocation, task_id: str, attempt: int) -> StatePath:

@@ -36,6 +36,14 @@ from holdfast.worker.remote.assignment_format import (
     pack_assignment,
 )
 
+# A call that renews leases waits a third of the lease for its first reply, within these bounds.
+MIN_REPLY_WAIT, MAX_REPLY_WAIT = 1.0, 10.0
+# After the first reply, the call waits so long for renewals whose rows others have locked.
+LOCKED_ROW_WAIT = 1.0
+RenewalOutcome = TransitionResult | InvalidInput | StoreError
+_WAIT_NOTE = re.compile(r"wait ([0-9]{1,9})")
+Note = tuple[str, object]
+
 
 def view_assignment(assignment: Assignment) -> View:
     """A claimed task, with its attempt and token; its payload is the whole input of its step."""
@@ -53,14 +61,6 @@ def view_assignment(assignment: Assignment) -> View:
         "token": assignment.token,
         "lease_expires_at": format_time(assignment.expires_at),
     }
-
-
-# A call that renews leases waits so long for its first reply: at most a third of the lease.
-MIN_REPLY_WAIT, MAX_REPLY_WAIT = 1.0, 10.0
-# After the first reply, the call waits so long for renewals whose rows others have locked.
-LOCKED_ROW_WAIT = 1.0
-
-RenewalOutcome = TransitionResult | InvalidInput | StoreError
 
 
 def renew_leases(engine: Engine, renewals: Sequence[Renewal], lease: float | None) -> list[View]:
@@ -104,9 +104,6 @@ def _view_outcome(renewal: Renewal, outcome: RenewalOutcome) -> View:
     }
 
 
-_WAIT_NOTE = re.compile(r"wait ([0-9]{1,9})")
-
-
 def build_wait_notes(attempt: int, wait: WakeCondition) -> list[tuple[str, object]]:
     """The notes that an attempt leaves when it is given back until a signal comes."""
     return [(f"wait {attempt}", {"wait_for": signal}) for signal in wait.signals]
@@ -146,9 +143,6 @@ def _read_wait_notes(known: dict[str, Any]) -> dict[int, str]:
         for attempt, said in noted.items()
         if isinstance(said, dict) and isinstance(said.get("wait_for"), str)
     }
-
-
-Note = tuple[str, object]
 
 
 @dataclass(frozen=True, kw_only=True)

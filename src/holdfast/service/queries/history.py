@@ -54,7 +54,7 @@ class Cursor:
         return replace(self, gaps=tuple(gap for gap in self.gaps if gap[2] > oldest))
 
     def advance_past(self, seq: int, noted: int | None) -> Cursor:
-        """The cursor behind one more event; it keeps a gap before that if a transaction is `noted`."""
+        """The cursor behind one more event; with a `noted` transaction it keeps a gap before."""
         if seq <= self.after:
             return replace(
                 self, gaps=tuple(part for gap in self.gaps for part in _split_gap(gap, seq))

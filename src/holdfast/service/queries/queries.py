@@ -62,7 +62,7 @@ class Queries:
         workflow: str | None = None,
         called: bool = False,
     ) -> View:
-        """A page of runs, newest first: `{items, next}`; `called` adds the runs that steps called."""
+        """A page of runs, newest first: `{items, next}`; with `called`, called runs as well."""
         query, asked = ask_for_runs(limit=limit, after=after, status=status, workflow=workflow)
         asked["called"] = called
 
