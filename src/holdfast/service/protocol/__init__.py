@@ -1,1 +1,11 @@
-"""Protocol."""
+"""The worker's protocol for front ends: claims, renewals, reports, and workers that are remote.
+
+Import order: attempt_calls, long_polls, remote_presence, remote_protocol → protocol → attempt_files.
+
+- `attempt_calls`  calls of the protocol by a command whose worker opens the store
+- `attempt_files`  artifacts and logs of attempts
+- `long_polls`  requests of workers that wait for work
+- `protocol`  claims, renewals and reports of attempts, as JSON
+- `remote_presence`  remote workers, live while they call the server
+- `remote_protocol`  the protocol carried out by a server instead of the store itself
+"""
