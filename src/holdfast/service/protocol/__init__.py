@@ -1,6 +1,6 @@
 """The worker's protocol for front ends: claims, renewals, reports, and workers that are remote.
 
-Import order: attempt_calls, long_polls, remote_presence, remote_protocol → protocol → attempt_files.
+Import order: attempt_calls, long_polls, the two about remote workers → protocol → attempt_files.
 
 - `attempt_calls`  calls of the protocol by a command whose worker opens the store
 - `attempt_files`  artifacts and logs of attempts

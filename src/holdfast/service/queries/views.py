@@ -26,18 +26,18 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def format_time(moment: int | None) -> str | None:
-    """Microseconds since 1970 as ISO 8601 in UTC."""
+    """Format microseconds since 1970 as ISO 8601 in UTC."""
     return None if moment is None else _format_moment(moment)
 
 
-# The records of one commit have one time, and are often told together.
+# The records of one commit have the same time, and are often read together.
 @lru_cache(maxsize=1_024)
 def _format_moment(moment: int) -> str:
     return (_EPOCH + timedelta(microseconds=moment)).isoformat().replace("+00:00", "Z")
 
 
 def read_time(text: str | None) -> int | None:
-    """Microseconds since 1970 of a time in a view."""
+    """Read microseconds since 1970 from a time in a view."""
     if text is None:
         return None
     return (datetime.fromisoformat(text) - _EPOCH) // timedelta(microseconds=1)
@@ -48,7 +48,7 @@ def without_nulls(**fields: Any) -> View:
 
 
 def time(name: str, *, kind: type | None = None, example: str | None = None) -> Field:
-    """A field that is kept in microseconds and told as ISO 8601."""
+    """A field that the record keeps in microseconds and the view has as ISO 8601."""
     moment = attrgetter(name)
     return field(name, lambda record: format_time(moment(record)), kind=kind, example=example)
 
@@ -210,12 +210,12 @@ def view_budget(budget: Budget, used: BudgetUsage) -> View:
 def view_task(
     task: Task, *, blocked_by: list[str] | None = None, below: tuple[int, int] | None = None
 ) -> View:
-    """A task; `below` are how many of the tasks right below it are done, and how many there are."""
+    """A task; `below` is how many of the tasks right below it are done, and how many there are."""
     return TASK.view(task, state=describe_state(task, below), blocked_by=blocked_by or [])
 
 
 def describe_state(task: Task, below: tuple[int, int] | None) -> str:
-    """What a person sees of a task; of a group that is under way, how far it is."""
+    """The state that a person sees; that of a group under way says how much of it is done."""
     if task.kind is TaskKind.GROUP or below is not None:
         done, total = below or (0, 0)
         if total and not task.terminal and task.state in {"idle", "ready", "in progress"}:
@@ -228,7 +228,7 @@ def view_event(event: Event) -> View:
 
 
 def _data_of(event: Event) -> View:
-    # What is made had nothing before: only of a change does a null in it say something.
+    # A creation has no values from before: a null has a meaning only in a change.
     return event.data if event.source is not None else without_nulls(**event.data)
 
 
@@ -249,12 +249,12 @@ def view_lease(lease: NamedLease) -> View:
 
 
 def view_tombstone(row: Row) -> View:
-    """What is left of a run or task that was removed."""
+    """The tombstone of a run or task that was removed."""
     return TOMBSTONE.view(row)
 
 
 def describe_removed(tx: Transaction, identifier: str) -> str:
-    """That it was there once, where a tombstone tells so."""
+    """Say when a run or task was removed, if there is a tombstone of it."""
     for row in tx.read("tombstone_of", entity=identifier):
         return f"it was {row['status']}, and removed {format_time(row['removed_at'])}: keep.runs"
     return ""
@@ -264,7 +264,7 @@ Usage = dict[str, float]
 
 
 def usage_by_owner(rows: Iterable[Row]) -> dict[str, Usage]:
-    """What runs or tasks used up: the ends of attempts, and what is running."""
+    """The usage of runs or tasks by id: of attempts that have ended, and of running ones."""
     totals: dict[str, Usage] = {}
     for row in rows:
         ended = row["data"] is not None
@@ -282,7 +282,7 @@ def add_usage(total: Usage, used: object) -> None:
 
 
 def read_cost(used: object) -> float | None:
-    """What it cost, where that is known."""
+    """The cost in dollars in a usage, where it is known."""
     match used:
         case {"usd": bool()}:
             return None
