@@ -167,7 +167,10 @@ def test_a_task_given_back_on_a_signal_to_a_whole_service_is_not_taken_again_by_
     hf: Holdfast, store_url: str, tmp_path: Path
 ) -> None:
     # Its main thread looks too late for what it has heard: the claim itself has to know.
-    late = f"from holdfast.worker import pool\npool.HEAR_EVERY = {PATIENCE}\n{COMMAND}"
+    late = (
+        "from holdfast.worker.pool import worker\n"
+        f"worker.SIGNAL_CHECK_EVERY = {PATIENCE}\n{COMMAND}"
+    )
     pid = tmp_path / "pid"
     text = 'echo $PPID > "$0.new"; mv "$0.new" "$0"; exec sleep 1000'
     task_id = enqueue(hf, StepWork(command=("sh", "-c", text, str(pid))))
