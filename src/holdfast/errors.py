@@ -54,7 +54,8 @@ class InvalidInput(HoldfastError):
     """A caller passed something that cannot be accepted: `field` names it, `reason` says why."""
 
     def __init__(self, field: str, reason: str) -> None:
-        super().__init__(f"{field}: {reason}")
+        # With `+` a reason that carries advice keeps it.
+        super().__init__(f"{field}: " + reason)
         self.field = field
         self.reason = reason
 
@@ -138,9 +139,9 @@ class NotFound(HoldfastError):
     def __init__(
         self, identifier: str, kind: str = "run or task", hint: str = "", *, yet: bool = False
     ) -> None:
-        more = f"; {hint}" if hint else ""
+        more = "; " + hint if hint else ""
         where = "yet" if yet else "in this store"
-        super().__init__(f"{identifier}: there is no such {kind} {where}{more}")
+        super().__init__(f"{identifier}: there is no such {kind} {where}" + more)
         self.identifier = identifier
 
 
@@ -156,7 +157,7 @@ class KeyConflict(HoldfastError):
     def __init__(
         self, key: str, existing: str, advice: str = _ANOTHER_BODY, *, kind: str = "key"
     ) -> None:
-        super().__init__(f"{kind} {key!r} already belongs to {existing}, {advice}")
+        super().__init__(f"{kind} {key!r} already belongs to {existing}, " + advice)
         self.key = key
         self.existing = existing
 

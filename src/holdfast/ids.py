@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Iterable
 from typing import Any, NewType, Protocol, cast
 
 from holdfast.clock import Clock
-from holdfast.errors import InvalidInput
 from holdfast.randomness import Randomness
 from holdfast.threads import fork_generation
 
@@ -32,11 +30,6 @@ CHANCE_BYTES, DRAWS_AT_ONCE = 7, 64
 # The bits of an id's last four characters.
 LOW_BITS = 20
 _PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
-_OTHER = {
-    "t_": 'is a run, and a task is wanted; one of its tasks is run.task("…"), by its step',
-    "r_": "is a task, and a run is wanted; the run of a task is its run_id",
-}
-_SHAPE = re.compile(rf"[rt]_[0-7][{ALPHABET}]{{19}}")
 
 
 class TaskIdSource(Protocol):
@@ -140,21 +133,3 @@ def first_id(prefix: str, moment: int) -> str:
 def id_of(what: Any) -> Any:  # noqa: ANN401 - what is no id is refused where it is read
     """The id of a handle, a task or a run; an id is returned as it is."""
     return what if isinstance(what, str) else getattr(what, "id", what)
-
-
-def parse_task_id(text: str, *, field: str = "task_id") -> TaskId:
-    return TaskId(_parse(text, "t_", field))
-
-
-def parse_run_id(text: str, *, field: str = "run_id") -> RunId:
-    return RunId(_parse(text, "r_", field))
-
-
-def _parse(text: str, prefix: str, field: str) -> str:
-    genuine = _SHAPE.fullmatch(text) is not None
-    if genuine and not text.startswith(prefix):
-        raise InvalidInput(field, f"{text} {_OTHER[prefix]}")
-    if not genuine:
-        reason = f"{text[:40]!r} is not an id; one is {prefix!r} and 20 characters of {ALPHABET}"
-        raise InvalidInput(field, reason)
-    return text

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from holdfast.clock import ManualClock, SystemClock
 from holdfast.errors import InvalidInput
-from holdfast.ids import ALPHABET, CHANCE_BYTES, LOW_BITS, Ids, parse_run_id, parse_task_id
+from holdfast.ids import ALPHABET, CHANCE_BYTES, LOW_BITS, Ids
+from holdfast.model.text import parse_run_id, parse_task_id
 from holdfast.randomness import SeededRandomness, SystemRandomness
 
 

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeGuard, TypeVar
 from holdfast.engine.core.sync_async import name_coroutine, reading, refuse_to_wait_in_writer
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError, TaskFailed
+from holdfast.model.advice import Action, advise
 from holdfast.model.status import RunStatus, Status, TaskKind
 from holdfast.model.task import Task
 from holdfast.model.units import parse_duration
@@ -85,7 +86,7 @@ class PendingResult(Generic[T]):
             stands = f"; {ask(self._identifier).summary}"
         except HoldfastError:
             stands = ""
-        return f'{late}{stands}; print(hf.why("{self._identifier}")) tells more'
+        return f"{late}{stands}; {advise(Action.PRINT_WHY, self._identifier)} tells more"
 
 
 class Handle(Generic[T]):

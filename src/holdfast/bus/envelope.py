@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import Any
 
 from holdfast.errors import InvalidInput
-from holdfast.ids import ALPHABET, parse_run_id, parse_task_id
+from holdfast.ids import ALPHABET
 from holdfast.model.frozen_record import ReadableRecord, describe_moment
 from holdfast.model.text import (
     MAX_DEPTH,
@@ -25,6 +25,8 @@ from holdfast.model.text import (
     clean_text,
     digest,
     encode_json,
+    parse_run_id,
+    parse_task_id,
 )
 from holdfast.model.trace import (
     SPAN_ID,

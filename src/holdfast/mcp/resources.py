@@ -10,7 +10,7 @@ from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from holdfast.errors import HoldfastError, InvalidInput, NotFound
 from holdfast.mcp.read_tools import MOST_LOG
 from holdfast.mcp.tools import Asking, View, code_of
-from holdfast.service.queries.wording import in_commands
+from holdfast.service.queries.command_lines import describe_message
 
 JSON = "application/json"
 NEWEST = 50
@@ -74,6 +74,6 @@ class _Told:
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, HoldfastError):
-            text = f"{code_of(error)}: {in_commands(str(error))}"
+            text = f"{code_of(error)}: {describe_message(error)}"
             missing = isinstance(error, NotFound | InvalidInput)
             raise (ResourceNotFoundError if missing else ResourceError)(text) from error

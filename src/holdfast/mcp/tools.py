@@ -19,15 +19,15 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
 from holdfast.errors import HoldfastError, InvalidInput, InvalidNow, KeyConflict, NotFound
-from holdfast.ids import parse_task_id
 from holdfast.model.task import Assignment
+from holdfast.model.text import parse_task_id
 from holdfast.model.token import AccessToken, Role
 from holdfast.service.admin import audit
 from holdfast.service.commands.request_errors import Refused, rename_fields
 from holdfast.service.commands.token_scope import Forbidden
 from holdfast.service.protocol.long_polls import ClaimOptions
 from holdfast.service.protocol.protocol import ClaimTerms
-from holdfast.service.queries.wording import in_commands
+from holdfast.service.queries.command_lines import describe_message
 from holdfast.service.service import Service
 
 LONGEST = 60
@@ -169,7 +169,7 @@ class Toolbox:
 
     def _refuse(self, method: Tool, error: HoldfastError, sent: dict[str, Any]) -> CallToolResult:
         self._note(method, code_of(error), tell_about({}, sent))
-        return refuse(f"{code_of(error)}: {in_commands(str(error))}")
+        return refuse(f"{code_of(error)}: {describe_message(error)}")
 
     def _note(self, method: Tool, told: str, about: str) -> None:
         if not self.looks:

@@ -2,6 +2,7 @@
 
 Imports: schedule → hook, run → event → task → workflow, trace, effect, frozen_record → rest.
 
+- `advice` what a user may do next, as data, and texts that hold it
 - `budget` the limits of what a run may cost, and the usage that attempts report
 - `effect` the record of a named side effect, and the wake condition of a suspended task
 - `event` the record of one transition, and the state that follows from events
@@ -14,7 +15,7 @@ Imports: schedule → hook, run → event → task → workflow, trace, effect, 
 - `schedule` schedules, and the ticks of cron expressions in a time zone
 - `status` statuses, holds, and the tables of allowed transitions
 - `task` tasks, assignments, attempts and leases
-- `text` checks of text and JSON that a store keeps
+- `text` checks of text, JSON and ids that callers pass
 - `token` tokens of attempts, and access tokens of a server
 - `trace` W3C trace and span ids
 - `units` durations, moments and sizes as people write them

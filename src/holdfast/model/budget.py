@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from holdfast.errors import InvalidInput
+from holdfast.model.advice import OPEN, Action, advise
 
 # Millionths of a dollar. Money is counted in whole numbers, because sums of fractions drift.
 MILLIONTHS = 1_000_000
@@ -69,8 +70,8 @@ def describe_usage(budget: Budget, used: BudgetUsage) -> str:
 def describe_raise(run_id: str, budget: Budget, used: BudgetUsage) -> str:
     """The call that raises the limits which a run has reached."""
     reached = [("add_usd", used.usd, budget.usd), ("add_attempts", used.attempts, budget.attempts)]
-    named = [f"{name}=…" for name, spent, most in reached if most is not None and spent >= most]
-    return f'hf.runs.resume("{run_id}", {", ".join(named)})' if named else ""
+    limits = [(name, OPEN) for name, spent, most in reached if most is not None and spent >= most]
+    return advise(Action.RESUME, run_id, *limits) if limits else ""
 
 
 def is_number(value: object) -> TypeGuard[int | float]:

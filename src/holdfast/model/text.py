@@ -8,6 +8,7 @@ import math
 import re
 
 from holdfast.errors import InvalidInput
+from holdfast.model.advice import Action, advise
 
 MAX_DEPTH = 100
 MAX_NAME = 200
@@ -22,6 +23,9 @@ _encode = json.JSONEncoder(
     separators=(",", ":"),
 ).encode
 _HARMLESS = frozenset({type(None), bool, int})
+# That of `holdfast.ids`, which knows the clock and so is nothing for the model: a test compares.
+ID_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_ID = re.compile(rf"[rt]_[0-7][{ID_ALPHABET}]{{19}}")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]*\Z")
 
 
@@ -112,3 +116,24 @@ def digest(*texts: str) -> str:
         content.update(text.encode())
         content.update(b"\0")
     return content.hexdigest()[:32]
+
+
+def parse_task_id(text: str, *, field: str = "task_id") -> str:
+    if text.startswith("r_") and _ID.fullmatch(text):
+        other = f"{text} is a run, and a task is wanted; one of its tasks is "
+        raise InvalidInput(field, other + advise(Action.NAME_STEP) + ", by its step")
+    return _parse_id(text, "t_", field)
+
+
+def parse_run_id(text: str, *, field: str = "run_id") -> str:
+    if text.startswith("t_") and _ID.fullmatch(text):
+        other = f"{text} is a task, and a run is wanted; the run of a task is its run_id"
+        raise InvalidInput(field, other)
+    return _parse_id(text, "r_", field)
+
+
+def _parse_id(text: str, prefix: str, field: str) -> str:
+    if not _ID.fullmatch(text):
+        shape = f"{prefix!r} and 20 characters of {ID_ALPHABET}"
+        raise InvalidInput(field, f"{text[:40]!r} is not an id; one is {shape}")
+    return text

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from holdfast.errors import InvalidInput
+from holdfast.model.advice import Action, advise
 
 Moment = datetime | timedelta | str | int
 
@@ -24,10 +25,7 @@ _LATEST = 2**53
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(B|KB|MB|GB|TB)?", re.IGNORECASE)
 _BYTES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _MAX_SIZE = 2**53
-_FORMS = (
-    "pass a datetime with a time zone, or its text such as '2030-01-31T09:00+01:00', microseconds "
-    "since 1970, or a duration from now such as '2s' or a timedelta"
-)
+_FORMS = advise(Action.WRITE_TIME)
 
 
 def parse_duration(field: str, value: object) -> float:
@@ -60,13 +58,13 @@ def parse_moment(field: str, value: object, now: Callable[[], int]) -> int:
     told = read_datetime(value) if isinstance(value, str) else value
     if isinstance(told, datetime):
         if told.utcoffset() is None:
-            raise InvalidInput(field, f"{value} has no time zone; {_FORMS}")
+            raise InvalidInput(field, f"{value} has no time zone; " + _FORMS)
         return _check_range(field, (told - _EPOCH) // _MICROSECOND)
     if isinstance(value, str | timedelta):
         seconds = min(_from_now(field, value), _LATEST)
         return _check_range(field, now() + round(seconds * 1_000_000))
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidInput(field, f"is a {type(value).__name__}; {_FORMS}")
+        raise InvalidInput(field, f"is a {type(value).__name__}; " + _FORMS)
     return _check_range(field, value)
 
 
@@ -87,14 +85,14 @@ def _from_now(field: str, value: str | timedelta) -> float:
     try:
         return parse_duration(field, value)
     except InvalidInput as error:
-        raise InvalidInput(field, f"{value!r} is not a time; {_FORMS}") from error
+        raise InvalidInput(field, f"{value!r} is not a time; " + _FORMS) from error
 
 
 def _check_range(field: str, moment: int) -> int:
     if moment < _EARLIEST:
-        raise InvalidInput(field, f"{moment} microseconds since 1970 is before 2001; {_FORMS}")
+        raise InvalidInput(field, f"{moment} microseconds since 1970 is before 2001; " + _FORMS)
     if moment > _LATEST:
-        raise InvalidInput(field, f"{moment} microseconds since 1970 is after 2255; {_FORMS}")
+        raise InvalidInput(field, f"{moment} microseconds since 1970 is after 2255; " + _FORMS)
     return moment
 
 

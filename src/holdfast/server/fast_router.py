@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.errors import HoldfastError
-from holdfast.ids import parse_task_id
+from holdfast.model.text import parse_task_id
 from holdfast.model.token import AccessToken, Role
 from holdfast.server.gate import ACCESS
 from holdfast.server.problems import Answer, tell_problem

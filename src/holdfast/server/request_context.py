@@ -9,7 +9,7 @@ from fastapi import Depends, Path, Query, Request
 from starlette.types import Scope
 
 from holdfast.errors import InvalidInput, NotFound
-from holdfast.ids import parse_run_id, parse_task_id
+from holdfast.model.text import parse_run_id, parse_task_id
 from holdfast.model.token import AccessToken
 from holdfast.server.gate import ABOUT, ACCESS
 from holdfast.server.server_state import Serving

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from holdfast.service.protocol.protocol import Protocol
     from holdfast.service.protocol.remote_presence import RemotePresence
     from holdfast.service.queries.addresses import Addresses
+    from holdfast.service.queries.command_lines import Typed
     from holdfast.service.queries.history import History
-    from holdfast.service.queries.wording import Typed
 
 T = TypeVar("T")
 

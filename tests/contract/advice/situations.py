@@ -12,6 +12,7 @@ import pytest
 
 from holdfast.api.handle import Handle
 from holdfast.clock import ManualClock
+from holdfast.definition.workflow_file import read_workflow_text
 from holdfast.engine.engine import Engine
 from holdfast.engine.explain.explanation import Explanation
 from holdfast.engine.explain.why_run import RunExplanation
@@ -45,6 +46,13 @@ ASK, SKIP = OnFailure(action="ask"), OnFailure(action="skip")
 ONCE = RetryPolicy(max_attempts=1)
 OVER_INPUT = Reference.parse("for_each", "input")
 LOOP = Workflow.define("loop", (Step(id="build", for_each=OVER_INPUT, steps=(Step(id="make"),)),))
+LACKS = """
+name: lacks
+agents: {d: {external: true}}
+steps:
+  - {id: a, agent: d, prompt: "a"}
+  - {id: b, agent: d, prompt: "{{ steps.a.x }}"}
+"""
 GATE = Workflow.define("gate", (Step(id="make"), Step(id="gate", needs=("make",), approval="Go?")))
 
 
@@ -421,6 +429,13 @@ def workflows_that_are_unknown(engine: Engine, _: ManualClock) -> Iterator[tuple
     yield "start a run that calls an unknown workflow", raised(begun)
 
 
+def values_that_are_lacking(engine: Engine, _: ManualClock) -> Iterator[tuple[str, Read]]:
+    run = start(engine, read_workflow_text(LACKS))
+    finish(engine, run.steps["a"], {"y": 1})
+    yield "why of a run with a step that lacks a value", why(engine, run.id)
+    yield "why of a step that lacks a value", why(engine, run.steps["b"])
+
+
 def texts_that_were_stored(engine: Engine, _: ManualClock) -> Iterator[tuple[str, Read]]:
     late = 'r_1 has not ended within 1 s; print(hf.why("r_1")) tells more'
     task = create(engine)
@@ -480,6 +495,7 @@ SITUATIONS: tuple[Situation, ...] = (
     circles,
     values,
     workflows_that_are_unknown,
+    values_that_are_lacking,
     texts_that_were_stored,
     stores_that_are_locked,
     results_that_are_late,

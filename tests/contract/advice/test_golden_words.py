@@ -15,6 +15,7 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
+from holdfast.model.advice import Action, advice_of, read_stored
 from holdfast.randomness import SeededRandomness
 from tests.contract.advice import front_ends
 from tests.contract.advice.situations import SITUATIONS, Read
@@ -26,6 +27,8 @@ FRONT_ENDS: dict[str, Callable[[Read], list[str]]] = {
     "http": front_ends.read_http,
     "mcp": front_ends.read_mcp,
 }
+# No stored text holds these, and so they are not read from one.
+NOT_READ_AGAIN = {Action.ADD_CHILD, Action.CLAIM, Action.START_WORKER}
 _ID = re.compile(r"\b([rt])_[0-9a-z]{20}\b")
 
 
@@ -58,6 +61,12 @@ def _with_short_ids(text: str) -> str:
         return known.setdefault(found[0], f"{kind}_{number}")
 
     return _ID.sub(shorten, text)
+
+
+def test_the_situations_hold_every_action(words: dict[str, str]) -> None:
+    found = {each.action for each in advice_of(read_stored(words["python"]))}
+    assert found | NOT_READ_AGAIN == {*Action}
+    assert all(call in words["python"] for call in ("NewTask(", "hf.work.claim(", "hf.worker("))
 
 
 @pytest.mark.parametrize("name", FRONT_ENDS)

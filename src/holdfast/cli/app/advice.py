@@ -31,7 +31,7 @@ from holdfast.errors import (
     StoreUnwritable,
 )
 from holdfast.service.commands.request_errors import STOP, Refused
-from holdfast.service.queries.wording import in_commands
+from holdfast.service.queries.command_lines import describe_message, describe_text, named_commands
 
 FAILED, BAD_INPUT, CANCELLED, NEEDS_PERSON, UNREACHABLE = 1, 2, 3, 4, 5
 
@@ -57,7 +57,6 @@ _LISTS = {
     "relay": "holdfast bus",
 }
 _MISSING = re.compile(r"(?:^|; )(?:input\.)?([A-Za-z_][\w-]*):? is missing")
-_IN_TICKS = re.compile("`(holdfast [^`]+)`")
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -83,9 +82,9 @@ def exit_code(error: HoldfastError) -> int:
 
 def describe_error(error: HoldfastError) -> str:
     if not isinstance(error, Refused):
-        return in_commands(str(error), with_store)
+        return describe_message(error, with_store)
     late = error.reason in {"stale_token", "lease_expired"} and _is_id(error.identifier)
-    detail = in_commands(error.detail, with_store)
+    detail = describe_text(error.detail, with_store)
     details = [detail, STOP if late and STOP not in error.detail else ""]
     told = "; ".join(each for each in details if each)
     what = f"{error.identifier} {_describe_status(error)} ({error.reason})"
@@ -113,8 +112,7 @@ def view_error(error: HoldfastError) -> dict[str, Any]:
 
 def _first_named(message: str) -> str | None:
     """The first command that a message says to type."""
-    found = _IN_TICKS.search(message)
-    return None if found is None else found[1]
+    return next(iter(named_commands(message)), None)
 
 
 def next_command(error: HoldfastError) -> str | None:
@@ -131,7 +129,7 @@ def next_command(error: HoldfastError) -> str | None:
         return with_store(following.format(id=error.identifier))
     if isinstance(error, InvalidProjectFile):
         return f"{_typed_command()}   (once it is mended)"
-    if "holdfast " in in_commands(str(error)):
+    if "holdfast " in describe_message(error):
         return None
     return _command_after_error(error)
 

@@ -159,9 +159,9 @@ def publish(
         return
     print_line(f"{escape(told['message_id'])} is on {escape(channel)}")
     if not told["groups"]:
-        from holdfast.service.queries.wording import in_commands
+        from holdfast.service.queries.command_lines import describe_text
 
-        print_note(f"No group reads {channel}. {in_commands(_READERS[channel], with_store)}")
+        print_note(f"No group reads {channel}. {describe_text(_READERS[channel], with_store)}")
 
 
 _HEARING = (

@@ -69,7 +69,7 @@ def open_protocol(*, begins: bool = False) -> Iterator[ProtocolCommand]:
             yield ProtocolCommand(protocol=service.protocol, find=service.addresses.task)
         return
     from holdfast.cli.commands.remote_worker import client_of
-    from holdfast.ids import parse_task_id
+    from holdfast.model.text import parse_task_id
     from holdfast.service.protocol.remote_protocol import RemoteProtocol
 
     with client_of(server) as client:

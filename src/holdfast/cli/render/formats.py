@@ -12,9 +12,10 @@ from typing import Any
 from holdfast.cli.app.session import with_store
 from holdfast.cli.app.terminal import escape, paint
 from holdfast.errors import summarize_error
+from holdfast.model.advice import read_stored
 from holdfast.model.budget import Budget, BudgetUsage, describe_raise, describe_usage
+from holdfast.service.queries.command_lines import describe_text
 from holdfast.service.queries.views import read_cost
-from holdfast.service.queries.wording import in_commands
 
 SECOND = 1_000_000
 _SHORT = 9.95 * SECOND
@@ -79,7 +80,7 @@ def one_line(value: object, most: int = 200) -> str:
 
 def describe_error_line(error: Any) -> str:  # noqa: ANN401 - JSON is any value
     """An error in one line; a command that it tells is as it is typed here."""
-    return one_line(in_commands(summarize_error(error), with_store))
+    return one_line(describe_text(read_stored(summarize_error(error)), with_store))
 
 
 def format_count(number: int, noun: str) -> str:
@@ -104,7 +105,9 @@ def is_spent(run: View) -> bool:
 
 def advise_spent_run(run: View) -> str:
     """The command that lets a run use more than its budget said."""
-    return in_commands(describe_raise(run["id"], *_read_budget(run))) or f"holdfast why {run['id']}"
+    return (
+        describe_text(describe_raise(run["id"], *_read_budget(run))) or f"holdfast why {run['id']}"
+    )
 
 
 def _read_budget(run: View) -> tuple[Budget, BudgetUsage]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.store.database import Database, Transaction
+from holdfast.model.advice import Action, AdviceText, advise, join_texts
+from holdfast.store.database import Database, Row, Transaction
 
 CHECKS = (
     "needs_done_before_start",
@@ -92,10 +93,21 @@ def examine_transaction(tx: Transaction) -> Diagnosis:
             Check(
                 name=name,
                 violations=tuple(
-                    Violation(entity=row["entity"], detail=row["detail"])
+                    Violation(entity=row["entity"], detail=_describe_violation(row))
                     for row in tx.read(f"check_{name}")
                 ),
             )
             for name in CHECKS
         )
     )
+
+
+def _describe_violation(row: Row) -> str:
+    """The detail of a violation; of a circle through a part of a plan, with the way out of it."""
+    part = row.get("part_id")
+    if part is None:
+        return str(row["detail"])
+    let_go = [
+        advise(Action.UNBLOCK, row[each], ("need", part)) for each in ("entity", "waiting_id")
+    ]
+    return AdviceText(row["detail"], "; ", join_texts(" and ", let_go), " let them go on")

@@ -6,11 +6,12 @@ of Holdfast.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from enum import StrEnum
 
 from holdfast.engine.read.step_texts import is_step
+from holdfast.errors import summarize_error
+from holdfast.model.advice import Action, AdviceText, advise, join_texts, read_stored
 from holdfast.model.status import Status
 from holdfast.model.task import Task
 from holdfast.model.workflow.graph import read_workflow
@@ -53,11 +54,13 @@ def describe_no_worker(task: Task, taken_by: TakenBy) -> str | None:
 
 def describe_taker(task: Task, taken_by: TakenBy) -> str:
     """The call by which the task is taken."""
-    offer = f"agents={json.dumps([task.agent])}"
-    offer += f", tags={json.dumps(task.tags)}" if task.tags else ""
-    if taken_by is TakenBy.CLAIMANT:
-        return f"hf.work.claim(…, {offer})"
-    return f"hf.worker({offer}).run()"
+    action = Action.CLAIM if taken_by is TakenBy.CLAIMANT else Action.START_WORKER
+    return advise(action, "", ("agent", task.agent), *(("tag", tag) for tag in task.tags))
+
+
+def describe_stored_error(before: str, error: object) -> str:
+    """The error of an attempt in one line, after some text; nothing where there is no error."""
+    return "" if error is None else before + read_stored(summarize_error(error))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -130,4 +133,4 @@ class Explanation:
         reasons = [each.detail for each in self.clauses if not each.ok and each.name != "status"]
         if self.task.terminal or self.task.status is Status.RUNNING or not reasons:
             return self.summary
-        return f"{self.summary}: {'; '.join(reasons)}"
+        return AdviceText(self.summary, ": ", join_texts("; ", reasons))

@@ -9,6 +9,7 @@ from holdfast.engine.read.addresses import called_run, seek
 from holdfast.engine.read.records import read_task
 from holdfast.engine.read.task_state import name_tasks
 from holdfast.engine.state import child_run_refusals
+from holdfast.model.advice import Action, advise
 from holdfast.model.status import Status
 from holdfast.model.task import Task
 from holdfast.store.database import Row, Transaction
@@ -64,7 +65,7 @@ def _retry_giver_in_called_run(tx: Transaction, task: Task) -> str:
 def _reopen_after_timeout(task: Task) -> str:
     kind = task.error.get("type") if isinstance(task.error, dict) else None
     remembers = task.status is Status.FAILED and kind == _SIGNAL_TIMEOUT
-    return f'hf.tasks.reopen("{task.id}")' if remembers else ""
+    return advise(Action.REOPEN, task.id) if remembers else ""
 
 
 def _find_subject(tx: Transaction, task_id: str) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.clock import MICROSECONDS
-from holdfast.engine.explain.explanation import Explanation
+from holdfast.engine.explain.explanation import Explanation, describe_stored_error
 from holdfast.engine.explain.why_missing_value import retry_for_value_of_rows
 from holdfast.engine.explain.why_slot import explain_place_in_key_queue
 from holdfast.engine.explain.why_task import TaskExplainer
@@ -15,8 +15,9 @@ from holdfast.engine.read.records import read_run
 from holdfast.engine.read.spending import tell_budget, tell_limit
 from holdfast.engine.read.task_state import count_done
 from holdfast.engine.state import child_run_refusals
-from holdfast.errors import NotFound, summarize_error
+from holdfast.errors import NotFound
 from holdfast.ids import AnyId
+from holdfast.model.advice import Action, advise
 from holdfast.model.run import Run
 from holdfast.model.status import Hold, RunStatus
 from holdfast.model.units import describe_duration
@@ -38,7 +39,7 @@ class RunExplanation:
     def __str__(self) -> str:
         lines = [f"  {each.task.id}  {each.one_line}" for each in self.tasks]
         if self.more:
-            lines.append(f'  and {self.more} more: hf.runs.tasks("{self.run.id}")')
+            lines.append(f"  and {self.more} more: {advise(Action.LIST_TASKS, self.run.id)}")
         fixes = dict.fromkeys([self.fix, *(fix for each in self.tasks for fix in each.own_fixes)])
         lines += [f"Fix:   {fix}" for fix in fixes if fix]
         return "\n".join([self.summary, *lines])
@@ -82,8 +83,9 @@ def explain_run(
 def _describe_run(tx: Transaction, run: Run) -> str:
     done, total = count_done(tx, [run.id]).get(run.id, (0, 0))
     holds = f", hold: {', '.join(run.holds.names)}" if run.holds else ""
-    why = "" if run.error is None else f": {summarize_error(run.error)}"
-    return f"{run.workflow} {run.id} is {run.status}{why}, {done} of {total} tasks done{holds}"
+    status = f"{run.workflow} {run.id} is {run.status}"
+    why = describe_stored_error(": ", run.error)
+    return status + why + f", {done} of {total} tasks done{holds}"
 
 
 def _describe_caller(tx: Transaction, run: Run) -> str:
@@ -119,8 +121,8 @@ def _raise_budget(tx: Transaction, run: Run) -> str:
 def _retry_or_resume(tx: Transaction, run: Run, rows: Sequence[Row]) -> str:
     if run.status in {RunStatus.FAILED, RunStatus.CANCELLED} or run.holds & Hold.FAILING:
         failed = [row for row in rows if row["status"] == "failed"]
-        again = retry_for_value_of_rows(tx, failed) or f'hf.runs.retry("{run.id}")'
+        again = retry_for_value_of_rows(tx, failed) or advise(Action.RETRY, run.id)
         return child_run_refusals.fix_or_retry(tx, run.id, again)
     if run.holds & Hold.PAUSED:
-        return f'hf.runs.resume("{run.id}")'
+        return advise(Action.RESUME, run.id)
     return ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast.engine.core.task_rows import RUN_PREFIX
+from holdfast.model.advice import Action, AdviceText, advise
 from holdfast.store.database import Transaction
 
 
@@ -38,7 +39,7 @@ class Circle:
     def fix(self) -> str:
         """The calls by which the youngest run makes way, and goes on after the others."""
         youngest = max(link.holder for link in self.links)
-        return f'hf.runs.cancel("{youngest}"); hf.runs.retry("{youngest}")'
+        return AdviceText(advise(Action.CANCEL, youngest), "; ", advise(Action.RETRY, youngest))
 
 
 def find_circle(tx: Transaction, key: str) -> Circle | None:
@@ -118,7 +119,7 @@ def explain_slot(tx: Transaction, key: str) -> tuple[str, str]:
     circle = find_circle(tx, key) if key.startswith(RUN_PREFIX) else None
     if circle is not None:
         return f"{told}; {circle}", circle.fix
-    return told, f'hf.why("{held[0]}")' if full and held else ""
+    return told, advise(Action.WHY, held[0]) if full and held else ""
 
 
 def explain_place_in_key_queue(tx: Transaction, run_id: str) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from holdfast.engine.explain.why_missing_value import retry_for_value
 from holdfast.engine.read.task_state import look_at
 from holdfast.engine.state import child_run_refusals
 from holdfast.engine.state.control_refusals import describe_superseded
+from holdfast.model.advice import Action, advise
 from holdfast.model.status import Hold, PlanningPhase, Status, TaskKind
 from holdfast.model.task import Task
 from holdfast.store.database import Transaction
@@ -39,17 +40,17 @@ def explain_wait(tx: Transaction, task_id: str) -> tuple[str, str] | None:
     if not found:
         return None
     plan, title = found[0]["id"], found[0]["title"]
-    return f"it waits until {title} {plan} is finalized", f'hf.tasks.finalize_plan("{plan}")'
+    return f"it waits until {title} {plan} is finalized", advise(Action.FINALIZE_PLAN, plan)
 
 
 def _explain_open_plan(plan: Task, children: list[Task]) -> tuple[str, str]:
     ready = [each for each in children if each.status is Status.IDLE]
     if not ready:
-        fix = f'hf.tasks.create(NewTask(title=…, parent="{plan.id}", enqueue=False))'
+        fix = advise(Action.ADD_CHILD, plan.id)
         return "it is being planned, and no child of it waits yet", fix
     count = "1 child waits" if len(ready) == 1 else f"{len(ready)} children wait"
     detail = f"it is being planned: {count} until it is finalized"
-    return detail, f'hf.tasks.finalize_plan("{plan.id}")'
+    return detail, advise(Action.FINALIZE_PLAN, plan.id)
 
 
 def _read_children(tx: Transaction, plan: Task) -> list[Task]:
@@ -60,12 +61,12 @@ def _next_step(tx: Transaction, shown: list[Task]) -> str:
     """The call for the first child that only a person can move."""
     for child in shown:
         if child.status in {Status.FAILED, Status.CANCELLED}:
-            return f'hf.tasks.retry("{child.id}")'
+            return advise(Action.RETRY, child.id)
         if child.planning_phase is PlanningPhase.ACTIVE:
             return _explain_open_plan(child, _read_children(tx, child))[1]
         if child.status is Status.IDLE and child.planning_phase is PlanningPhase.NONE:
-            return f'hf.tasks.enqueue("{child.id}")'
-    return f'hf.why("{shown[0].id}")' if shown else ""
+            return advise(Action.ENQUEUE, child.id)
+    return advise(Action.WHY, shown[0].id) if shown else ""
 
 
 def explain_status(tx: Transaction, task: Task) -> tuple[str, str]:
@@ -79,7 +80,7 @@ def explain_status(tx: Transaction, task: Task) -> tuple[str, str]:
         case Status.RUNNING:
             return f"attempt {task.attempt} is running", ""
         case Status.FAILED | Status.CANCELLED:
-            again = retry_for_value(tx, [task]) or f'hf.tasks.retry("{task.id}")'
+            again = retry_for_value(tx, [task]) or advise(Action.RETRY, task.id)
             return f"it has ended {task.status}", child_run_refusals.fix_or_retry(
                 tx, task.run_id, again
             )
@@ -92,7 +93,7 @@ def _explain_idle(tx: Transaction, task: Task) -> tuple[str, str]:
         return "its loop starts it when its turn has come", ""
     if task.kind is TaskKind.APPROVAL:
         return "it is not in the queue, and can be settled all the same", ""
-    alone = ("it is not in the queue", f'hf.tasks.enqueue("{task.id}")')
+    alone = ("it is not in the queue", advise(Action.ENQUEUE, task.id))
     return explain_wait(tx, task.id) or alone
 
 

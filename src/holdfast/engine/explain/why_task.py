@@ -12,6 +12,7 @@ from holdfast.engine.explain.explanation import (
     Explanation,
     TakenBy,
     describe_no_worker,
+    describe_stored_error,
     describe_taker,
     find_taker,
 )
@@ -23,8 +24,9 @@ from holdfast.engine.read.spending import explain_budget
 from holdfast.engine.read.step_texts import tell_asked
 from holdfast.engine.read.task_state import look_at, name_tasks
 from holdfast.engine.state import child_run_refusals
-from holdfast.errors import NotFound, summarize_error
+from holdfast.errors import NotFound
 from holdfast.ids import AnyId
+from holdfast.model.advice import ANSWER, OPEN, Action, advise, join_texts
 from holdfast.model.effect import read_awaited
 from holdfast.model.event import read_event_data, read_outcome
 from holdfast.model.status import Hold, RunStatus, Status, TaskKind
@@ -131,8 +133,7 @@ class TaskExplainer:
             until = f"leased by {task.lease.owner} {lost if self._is_lost else left}"
             return f"{name} is running: attempt {task.attempt}, {until}"
         if task.terminal:
-            why = "" if task.error is None else f": {summarize_error(task.error)}"
-            return f"{name} is {task.status}{why}"
+            return f"{name} is {task.status}" + describe_stored_error(": ", task.error)
         if is_open_plan(task):
             return f"{name} is {task.state}"
         state = {(): "ready", ("slot",): "waiting for a slot"}.get(tuple(broken), task.state)
@@ -156,7 +157,7 @@ class TaskExplainer:
             return f"no worker runs it: it ends with {parts}", ""
         free = not (task.terminal or task.blocked or task.run_holds)
         asked = tell_asked(self._tx, [self._row])[task.id]
-        return f"a person settles it: {asked}", f'hf.approve("{task.id}")' if free else ""
+        return f"a person settles it: {asked}", advise(Action.APPROVE, task.id) if free else ""
 
     def _explain_call(self) -> tuple[str, str]:
         task = self._task
@@ -165,7 +166,7 @@ class TaskExplainer:
         found = self._tx.read("run_by_id", run_id=task.waits_for)
         status = found[0]["status"] if found else "gone"
         detail = f"no worker runs it: it ends with {task.calls} {task.waits_for} ({status})"
-        look = f'hf.why("{task.waits_for}")'
+        look = advise(Action.WHY, task.waits_for)
         if status != RunStatus.RUNNING or not found[0]["holds"] & Hold.SLOT:
             return detail, look
         told, fix = explain_place_in_key_queue(self._tx, task.waits_for)
@@ -183,7 +184,7 @@ class TaskExplainer:
         broken = [row for row in unmet if row["status"] in {"failed", "cancelled"}]
         if not broken:
             return f"waits for {self._describe_tasks(unmet)}", self._start_first(unmet)
-        again = self._give_values(broken) or f'hf.tasks.retry("{broken[0]["id"]}")'
+        again = self._give_values(broken) or advise(Action.RETRY, broken[0]["id"])
         return f"waits for {self._describe_tasks(unmet)}", self._retry(again)
 
     def _give_values(self, broken: Sequence[Row]) -> str:
@@ -214,11 +215,11 @@ class TaskExplainer:
         holds = self._task.run_holds
         if run_id is None:
             broken = self._tx.read("failed_around", task_id=self._task.id)
-            retry = f'hf.tasks.retry("{broken[0]["id"]}")' if broken else ""
+            retry = advise(Action.RETRY, broken[0]["id"]) if broken else ""
             return f"its plan is failing: {self._describe_tasks(broken)}", retry
         if holds & Hold.FAILING:
             broken = self._tx.read("failed_in_run", run_id=run_id)
-            again = self._give_values(broken) or f'hf.runs.retry("{run_id}")'
+            again = self._give_values(broken) or advise(Action.RETRY, run_id)
             return f"its run is failing: {self._describe_tasks(broken)}", self._retry(again)
         return self._explain_holds(holds, run_id)
 
@@ -246,26 +247,24 @@ class TaskExplainer:
         task = self._task
         details, fixes = [f"hold: {names}"], []
         if holds & Hold.APPROVAL:
-            details += (
-                [] if task.error is None else [f"it ended with {summarize_error(task.error)}"]
-            )
+            details.append(describe_stored_error("it ended with ", task.error))
             # A task that lacks a value would only fail and ask again, so the value comes first.
             again = retry_for_value(self._tx, [task])
-            fixes.append(again or f'hf.approve("{task.id}")')
+            fixes.append(again or advise(Action.APPROVE, task.id))
         if holds & Hold.QUESTION:
             details += (
                 []
                 if task.question is None
                 else [f"it asks {json.dumps(task.question, ensure_ascii=False)}"]
             )
-            fixes.append(f'hf.answer("{task.id}", …)')
+            fixes.append(advise(Action.ANSWER, task.id, ANSWER))
         if holds & Hold.PAUSED:
             fixes.append(_lift_paused(task.id))
-        return "; ".join(details), "; ".join(fixes)
+        return join_texts("; ", filter(None, details)), join_texts("; ", fixes)
 
     def _explain_version_hold(self, names: str) -> tuple[str, str]:
         task = self._task
-        lift = f'hf.tasks.unhold("{task.id}", "version")'
+        lift = advise(Action.RESUME, task.id, ("hold", "version"))
         if left := describe_no_worker(task, self._taken_by):
             return f"hold: {names}; {left}", lift
         found = self._tx.read("run_by_id", run_id=task.run_id or "")
@@ -297,11 +296,10 @@ class TaskExplainer:
         detail = f"its time comes in {left}"
         if self._last_outcome() == "failed" and task.error is not None:
             tries = task.retry.max_attempts - task.failures
-            detail += (
-                f"; attempt {task.attempt} failed with {summarize_error(task.error)}, "
-                f"{tries} {'attempt is' if tries == 1 else 'attempts are'} left"
-            )
-        return detail, f'hf.tasks.run_now("{task.id}")'
+            failed = f"; attempt {task.attempt} failed with "
+            detail += describe_stored_error(failed, task.error)
+            detail += f", {tries} {'attempt is' if tries == 1 else 'attempts are'} left"
+        return detail, advise(Action.RUN_NOW, task.id)
 
     def _sleeps_until(self, moment: int) -> bool:
         asked = {"task_id": self._task.id, "value": str(moment)}
@@ -317,8 +315,10 @@ class TaskExplainer:
             parts.append(
                 f"for its time, which comes in {self._describe_time_to(self._task.scheduled_for)}"
             )
-        fixes = [f'hf.signal("{target}", "{name}", …)' for name in signals]
-        return f"it waits {' or '.join(parts)}", "; ".join(fixes)
+        fixes = [
+            advise(Action.SIGNAL, target, ("signal", name), ("payload", OPEN)) for name in signals
+        ]
+        return f"it waits {' or '.join(parts)}", join_texts("; ", fixes)
 
     def _explain_limit(self) -> tuple[str, str]:
         agent = self._task.agent
@@ -331,8 +331,8 @@ class TaskExplainer:
 
     def _lift_limit(self) -> str:
         if self._tx.read("limit_of_agent", agent=self._task.agent):
-            return f'hf.tasks.lift_limit("{self._task.agent}")'
-        return f'hf.tasks.unhold("{self._task.id}", "limit")'
+            return advise(Action.LIFT_LIMIT, self._task.agent)
+        return advise(Action.RESUME, self._task.id, ("hold", "limit"))
 
     def _explain_slot(self) -> tuple[str, str]:
         return explain_slot(self._tx, self._task.concurrency_key or "")
@@ -352,6 +352,4 @@ class TaskExplainer:
 
 
 def _lift_paused(identifier: str) -> str:
-    if identifier.startswith("r_"):
-        return f'hf.runs.resume("{identifier}")'
-    return f'hf.tasks.unhold("{identifier}")'
+    return advise(Action.RESUME, identifier)

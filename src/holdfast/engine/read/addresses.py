@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from holdfast.engine.read.records import read_task
 from holdfast.engine.read.task_state import name_tasks, place_of_item
+from holdfast.model.advice import Action, advise
 from holdfast.model.status import TERMINAL
 from holdfast.model.workflow.graph_text import read_steps
 from holdfast.model.workflow.step import Step, all_steps
@@ -108,8 +109,8 @@ def tell_unknown(tx: Transaction, run_id: str, address: str, sought: Sought) -> 
         unknown = f"{run_id} has no step {address!r}"
         return f"{f'{address!r} has not been made yet' if missing.yet else unknown}; {missing.hint}"
     (name,) = name_tasks(tx, [inner[0]["id"]]).values()
-    meant = f'hf.runs.retry("{run_id}", step="{name}")'
-    return f"{address!r} stands in a loop, once for each item; say which one is meant: {meant}"
+    meant = advise(Action.RETRY, run_id, ("step", name))
+    return f"{address!r} stands in a loop, once for each item; say which one is meant: " + meant
 
 
 def _below_loop(tx: Transaction, row: Row, step: Step, name: str, rest: Sequence[str]) -> Missing:

@@ -10,9 +10,9 @@ from enum import StrEnum
 from typing import Any
 
 from holdfast.errors import InvalidInput
-from holdfast.ids import AnyId, id_of, parse_run_id, parse_task_id
+from holdfast.ids import AnyId, id_of
 from holdfast.model.status import RunStatus, Status
-from holdfast.model.text import clean_name, clean_text
+from holdfast.model.text import clean_name, clean_text, parse_run_id, parse_task_id
 
 MAX_INTEGER = 2**31 - 1
 

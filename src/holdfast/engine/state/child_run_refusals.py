@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from holdfast.engine.read.task_state import name_tasks
+from holdfast.model.advice import Action, advise
 from holdfast.model.status import TERMINAL, Hold
 from holdfast.store.database import Row, Transaction
 
@@ -42,7 +43,7 @@ def retry_step(tx: Transaction, run_id: str, address: str) -> str:
     """
     while (above := _find_caller(tx, run_id)) is not None:
         run_id, address = above[0]["run_id"], above[1]
-    return f'hf.runs.retry("{run_id}", step="{address}")'
+    return advise(Action.RETRY, run_id, ("step", address))
 
 
 def fix_or_retry(tx: Transaction, run_id: str | None, retry: str) -> str:
@@ -61,25 +62,25 @@ def _describe_call(tx: Transaction, caller: Row, name: str) -> EndedCall:
     if caller["present"] and caller["status"] in TERMINAL:
         return _describe_ended_caller(tx, caller, who)
     if caller["present"] and caller["holds"] & Hold.APPROVAL:
-        approve = f'hf.approve("{caller["task_id"]}")'
-        detail = f"its caller {who} waits for approval; {approve} {_describe_retry(caller)}"
+        approve = advise(Action.APPROVE, caller["task_id"])
+        detail = f"its caller {who} waits for approval; " + approve + _describe_retry(caller)
         return EndedCall(status=caller["ended"], detail=detail, fix=approve)
     stands = "has not gone on from its end yet" if caller["present"] else "has begun anew"
-    look = f'hf.why("{caller["task_id"]}")'
-    detail = f"its caller {who} {stands}; {look} says how it stands"
+    look = advise(Action.WHY, caller["task_id"])
+    detail = f"its caller {who} {stands}; " + look + " says how it stands"
     return EndedCall(status=caller["ended"], detail=detail, fix=look)
 
 
 def _describe_retry(caller: Row) -> str:
-    return "calls it anew" if caller["ended"] == "completed" else "takes it up where it failed"
+    return " calls it anew" if caller["ended"] == "completed" else " takes it up where it failed"
 
 
 def _describe_ended_caller(tx: Transaction, caller: Row, who: str) -> EndedCall:
     run, above = caller["run_id"], find_ended_call(tx, caller["run_id"])
     if above is not None:
-        return replace(above, detail=f"its caller is part of {run}: {above.detail}")
-    retry = f'hf.runs.retry("{run}")'
-    detail = f"its caller {who} has ended with it; {retry} {_describe_retry(caller)}"
+        return replace(above, detail=f"its caller is part of {run}: " + above.detail)
+    retry = advise(Action.RETRY, run)
+    detail = f"its caller {who} has ended with it; " + retry + _describe_retry(caller)
     return EndedCall(status=caller["ended"], detail=detail, fix=retry, retry_run_id=run)
 
 
@@ -88,7 +89,8 @@ def _describe_continued_caller(tx: Transaction, caller: Row, name: str) -> Ended
     detail = f"it was called by {name!r} of {run}, which has gone on from its end"
     if above is not None:
         # The step can call again only once its own run goes on.
-        detail = f"{detail}, and {run} has ended: {above.detail}"
+        detail = f"{detail}, and {run} has ended: " + above.detail
         return EndedCall(status=caller["ended"], detail=detail, fix=above.fix)
-    anew = f'hf.runs.retry("{run}", step="{name}")'
-    return EndedCall(status=caller["ended"], detail=f"{detail}; {anew} calls it anew", fix=anew)
+    anew = advise(Action.RETRY, run, ("step", name))
+    detail = f"{detail}; " + anew + " calls it anew"
+    return EndedCall(status=caller["ended"], detail=detail, fix=anew)

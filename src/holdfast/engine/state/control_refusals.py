@@ -24,6 +24,7 @@ from holdfast.engine.read.addresses import seek
 from holdfast.engine.read.report_refusals import refuse
 from holdfast.engine.read.task_state import name_tasks
 from holdfast.engine.state.reopen import ENDED_BADLY
+from holdfast.model.advice import ANSWER, Action, AdviceText, advise
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import TERMINAL, Hold, PlanningPhase, TaskKind
 from holdfast.model.task import Task
@@ -44,7 +45,7 @@ def describe_superseded(tx: Transaction, task_id: str, run_id: str | None) -> tu
     if found is None or found["superseded"]:
         return SUPERSEDED, ""
     instead = f"{run_id}:{address} {found['id']} ({found['status']}) stands in its place"
-    return f"{SUPERSEDED}; {instead}", f'hf.why("{found["id"]}")'
+    return f"{SUPERSEDED}; {instead}", advise(Action.WHY, found["id"])
 
 
 def _is_there_already(work: UnitOfWork, operation: ControlledTask, task: Row) -> bool:
@@ -111,27 +112,27 @@ def refuse_task(
 def describe_ended(work: UnitOfWork, task: Row) -> str:
     if task["superseded"]:
         return _describe_superseded(work, task)
-    again = f'hf.tasks.reopen("{task["id"]}") does it and all that needs it again'
-    return f"the task has ended {task['status']}; {again}"
+    again = advise(Action.REOPEN, task["id"]) + " does it and all that needs it again"
+    return f"the task has ended {task['status']}; " + again
 
 
 def _describe_superseded(work: UnitOfWork, task: Row) -> str:
     detail, look = describe_superseded(work.tx, task["id"], task["run_id"])
-    return f"{detail}: {look}" if look else detail
+    return f"{detail}: " + look if look else detail
 
 
 def _describe_not_queued(task: Row) -> str:
     """Say why a task is neither enqueued nor moved to the front of the queue."""
     named, status = task["id"], task["status"]
     if status in TERMINAL:
-        verb = "reopen" if status == "done" else "retry"
-        return f'it has ended {status}; hf.tasks.{verb}("{named}") does it again'
+        again = advise(Action.REOPEN if status == "done" else Action.RETRY, named)
+        return f"it has ended {status}; " + again + " does it again"
     if task["planning_phase"] == PlanningPhase.ACTIVE:
-        return f'it is being planned; hf.tasks.finalize_plan("{named}") has its children start'
+        finalize = advise(Action.FINALIZE_PLAN, named)
+        return "it is being planned; " + finalize + " has its children start"
     if task["planning_phase"] == PlanningPhase.FINALIZED:
-        return (
-            f'it is a plan, and its children are what runs; hf.why("{named}") says how they stand'
-        )
+        look = advise(Action.WHY, named)
+        return "it is a plan, and its children are what runs; " + look + " says how they stand"
     if task["kind"] == TaskKind.GROUP and task["item"] is not None:
         return "it is an item, which its loop starts when its turn has come"
     return "it is in the queue already" if status == "queued" else f"it is {status}"
@@ -140,7 +141,7 @@ def _describe_not_queued(task: Row) -> str:
 def _describe_not_retried(work: UnitOfWork, task: Row) -> str:
     """Say why a task is not retried: it has not failed."""
     if task["status"] == "done":
-        return f'it is done; hf.tasks.reopen("{task["id"]}") does it again'
+        return "it is done; " + advise(Action.REOPEN, task["id"]) + " does it again"
     return _describe_live_task(work, task) or f"it has not failed; it is {task['status']}"
 
 
@@ -148,11 +149,12 @@ def _describe_live_task(work: UnitOfWork, task: Row) -> str:
     """Say what makes an open task go on that asks a person, or whose last attempt has failed."""
     named = task["id"]
     if task["holds"] & Hold.QUESTION:
-        return f'it waits for an answer: hf.answer("{named}", …)'
+        return "it waits for an answer: " + advise(Action.ANSWER, named, ANSWER)
     if task["holds"] & Hold.APPROVAL:
-        return f'it has failed, and waits for approval: hf.approve("{named}")'
+        return "it has failed, and waits for approval: " + advise(Action.APPROVE, named)
     if task["status"] == "queued" and not task["due"] and _failed_last(work, task):
-        return f'it is tried again by itself; hf.tasks.run_now("{named}") does so at once'
+        now = advise(Action.RUN_NOW, named)
+        return "it is tried again by itself; " + now + " does so at once"
     return ""
 
 
@@ -165,15 +167,16 @@ def _failed_last(work: UnitOfWork, task: Row) -> bool:
 def _describe_not_edited(work: UnitOfWork, operation: EditTask, task: Row) -> str:
     """Say why a task is not edited: it has begun, or the change does not fit its state."""
     named, status = task["id"], task["status"]
-    reset = f'hf.tasks.reset("{named}")'
+    reset = advise(Action.RESET, named)
     if status == "running":
-        cancel = f'hf.tasks.cancel("{named}")'
-        return f"it has started; {cancel} ends that, and after {reset} it can be changed"
+        cancel = advise(Action.CANCEL, named)
+        ends = AdviceText(cancel, " ends that, and after ", reset, " it can be changed")
+        return "it has started; " + ends
     if status in TERMINAL:
         if _has_begun_dependents(work, task):
-            again = f'hf.tasks.reopen("{named}") does it and all that needs it again'
-            return f"it has ended {status}; {again}, and until it starts it can be changed"
-        return f"it has ended {status}; after {reset} it can be changed"
+            again = advise(Action.REOPEN, named) + " does it and all that needs it again"
+            return f"it has ended {status}; " + again + ", and until it starts it can be changed"
+        return f"it has ended {status}; after " + reset + " it can be changed"
     for name, spent in (("max_attempts", task["failures"]), ("max_lost", task["lost"])):
         asked = operation.changes.get(name)
         if isinstance(asked, int) and spent >= asked:
@@ -201,13 +204,13 @@ def _has_begun(task: Row) -> bool:
 
 def _describe_not_reset(task: Row) -> str:
     """Say why a task that is idle or running is not reset."""
-    cancel = f'hf.tasks.cancel("{task["id"]}")'
+    cancel = advise(Action.CANCEL, task["id"])
     if task["status"] == "running":
-        return f"it is running; {cancel} ends that, and then it can be reset"
+        return "it is running; " + cancel + " ends that, and then it can be reset"
     if task["planning_phase"] == PlanningPhase.ACTIVE:
         return "it is being planned already"
     if task["planning_phase"] == PlanningPhase.FINALIZED:
-        return f"it is a plan in progress; {cancel} ends it, and then it can be reset"
+        return "it is a plan in progress; " + cancel + " ends it, and then it can be reset"
     return "it is idle already"
 
 
@@ -217,10 +220,11 @@ def _describe_too_late_to_reset(work: UnitOfWork, task: Row) -> str:
     if around and around[0]["kind"] == TaskKind.GROUP and around[0]["status"] == "done":
         named = around[0]["id"]
         told = f"{name_tasks(work.tx, [named])[named]} {named}, which it is part of, is done"
-        return f'{told}; hf.tasks.reopen("{task["id"]}") does it again'
+        return f"{told}; " + advise(Action.REOPEN, task["id"]) + " does it again"
     if task["planning_phase"] != PlanningPhase.NONE:
         told = "tasks that need it, or a part of it, have begun"
-        return f'{told}; hf.tasks.reopen("{task["id"]}") runs it, and those after it, again'
+        again = advise(Action.REOPEN, task["id"])
+        return f"{told}; " + again + " runs it, and those after it, again"
     return "tasks that need it have started; retry from it instead"
 
 
@@ -229,20 +233,21 @@ def describe_not_waiting(task: Task, *, answered: bool) -> str:
     if task.terminal:
         return f"it has ended {task.status}, and waits for nobody"
     if answered:
-        return f"it asks nothing now: nothing was asked, or it was answered{_describe_wait(task)}"
+        return "it asks nothing now: nothing was asked, or it was answered" + _describe_wait(task)
     if task.kind is not TaskKind.APPROVAL:
-        return f"it is not waiting for approval{_describe_wait(task)}"
-    look = f'hf.why("{task.id}") tells more'
+        return "it is not waiting for approval" + _describe_wait(task)
+    look = advise(Action.WHY, task.id) + " tells more"
     if task.blocked:
-        return f"it cannot be settled yet: what it needs is not done; {look}"
+        return "it cannot be settled yet: what it needs is not done; " + look
     if task.run_holds & Hold.PAUSED:
-        look = f'hf.runs.resume("{task.run_id}") has it go on'
-    return f"it cannot be settled yet: its run is held: {', '.join(task.run_holds.names)}; {look}"
+        look = advise(Action.RESUME, task.run_id or "") + " has it go on"
+    held = ", ".join(task.run_holds.names)
+    return f"it cannot be settled yet: its run is held: {held}; " + look
 
 
 def _describe_wait(task: Task) -> str:
     if task.holds & Hold.QUESTION:
-        return f'; it waits for an answer: hf.answer("{task.id}", …)'
+        return "; it waits for an answer: " + advise(Action.ANSWER, task.id, ANSWER)
     if task.holds & Hold.APPROVAL or task.kind is TaskKind.APPROVAL:
-        return f'; it waits for approval: hf.approve("{task.id}")'
+        return "; it waits for approval: " + advise(Action.APPROVE, task.id)
     return ""

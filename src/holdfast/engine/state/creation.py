@@ -10,15 +10,11 @@ from holdfast.engine.core.task_rows import TaskInserts, TaskRow
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.state import plans, slots, superseded_needs
 from holdfast.errors import HoldfastError, InvalidInput, InvalidNow, KeyConflict, NotFound
+from holdfast.model.advice import Action, advise
 from holdfast.model.run import CreateResult
 from holdfast.model.status import TERMINAL, Hold
 from holdfast.model.trace import Trace
 from holdfast.store.database import Contended, Row
-
-_TOO_LATE = (
-    "{id} is finalized, and nothing would start an idle child of it; create it enqueued, or plan "
-    'it anew: hf.tasks.reset("{id}") once it has ended'
-)
 
 Replies = list[list[CreateResult] | HoldfastError]
 
@@ -97,16 +93,23 @@ def _check_parent(task: TaskRow, parent: Row | None) -> None:
     if status in TERMINAL:
         raise InvalidNow("parent", f"{task.parent_id} has ended: it is {status}", status)
     if parent["planning_phase"] == "finalized" and task.status == "idle":
-        raise InvalidNow("parent", _TOO_LATE.format(id=task.parent_id), status)
+        raise InvalidNow("parent", _describe_finalized_plan(str(task.parent_id)), status)
     if parent["planning_phase"] == "none" and task.part:
-        raise InvalidNow("parent", _describe_no_plan(task.parent_id, status), status)
+        raise InvalidNow("parent", _describe_no_plan(str(task.parent_id), status), status)
 
 
-def _describe_no_plan(parent_id: str | None, status: str) -> str:
+def _describe_finalized_plan(parent_id: str) -> str:
+    """Say why a plan that is finalized gets no idle child."""
+    reset = advise(Action.RESET, parent_id) + " once it has ended"
+    told = f"{parent_id} is finalized, and nothing would start an idle child of it"
+    return f"{told}; create it enqueued, or plan it anew: " + reset
+
+
+def _describe_no_plan(parent_id: str, status: str) -> str:
     """Say why a task gets no parts: it is no plan, so that nothing would ever start them."""
     if status == "idle":
-        begin = f'hf.tasks.start_planning("{parent_id}") begins one'
-        return f"{parent_id} is no plan, and nothing would start a part of it; {begin}"
+        begin = advise(Action.START_PLANNING, parent_id) + " begins one"
+        return f"{parent_id} is no plan, and nothing would start a part of it; " + begin
     return f"{parent_id} is no plan and is {status}; only an idle task can be planned"
 
 

@@ -22,6 +22,7 @@ from holdfast.engine.read.report_refusals import answer_renewal, answer_report, 
 from holdfast.engine.state import creation
 from holdfast.errors import HoldfastError, KeyConflict
 from holdfast.ids import AnyId
+from holdfast.model.advice import OPEN, Action, advise
 from holdfast.model.effect import EffectRecord, read_awaited
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.text import clean_key, clean_name, encode_json
@@ -279,7 +280,8 @@ def _explain_unsent(work: UnitOfWork, signal: SendSignal) -> TransitionResult | 
         return refuse(Refusal.NOT_FOUND, None)
     status, run_id = rows[0]["status"], rows[0]["run_id"]
     if run_id is not None:
-        detail = f'it waits for signals to its run: hf.signal("{run_id}", "{signal.signal}", …)'
+        send = advise(Action.SIGNAL, run_id, ("signal", signal.signal), ("payload", OPEN))
+        detail = "it waits for signals to its run: " + send
         return refuse(Refusal.PART_OF_RUN, status, detail)
     about = {"target": signal.target, "name": signal.signal, "key": signal.key}
     # Before the check for an end: the same signal again succeeds, even after the target has ended.

@@ -16,6 +16,7 @@ from holdfast.engine.state import (
     superseded_needs,
 )
 from holdfast.errors import InvalidInput
+from holdfast.model.advice import Action, AdviceText, advise
 from holdfast.model.event import read_event_data
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import PlanningPhase, TaskKind
@@ -137,16 +138,17 @@ def _describe_kept_link(work: UnitOfWork, task: Row, link: Row) -> str:
     """Say that a need comes from the workflow or plan, and what meets or removes it instead."""
     need = link["need_id"]
     whose = "plan" if task["run_id"] is None else "workflow"
-    told = f"its {whose} has it wait for {name_tasks(work.tx, [need])[need]} {need}"
+    told = f"its {whose} has it wait for {name_tasks(work.tx, [need])[need]} {need}; "
     if link["kind"] == TaskKind.APPROVAL and link["status"] in _WAITING_STATUSES:
         if link["blocked"] or link["run_holds"]:
-            return f'{told}; hf.why("{need}") says when that can be settled'
-        return f'{told}; hf.approve("{need}") or hf.reject("{need}") settles that'
+            return told + advise(Action.WHY, need) + " says when that can be settled"
+        either = AdviceText(advise(Action.APPROVE, need), " or ", advise(Action.REJECT, need))
+        return told + either + " settles that"
     if link["status"] in reopen.ENDED_BADLY:
-        return f'{told}; hf.tasks.retry("{need}") tries that again'
+        return told + advise(Action.RETRY, need) + " tries that again"
     if task["run_id"] is None and task["parent_id"] is not None:
-        return f'{told}; hf.tasks.reset("{task["parent_id"]}") has that planned anew'
-    return f'{told}; hf.why("{need}") says how that stands'
+        return told + advise(Action.RESET, task["parent_id"]) + " has that planned anew"
+    return told + advise(Action.WHY, need) + " says how that stands"
 
 
 def _answer_unchanged(task: Row) -> TransitionResult:

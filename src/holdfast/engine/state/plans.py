@@ -12,6 +12,7 @@ from holdfast.engine.read.report_refusals import refuse
 from holdfast.engine.read.task_state import name_tasks
 from holdfast.engine.state import reopen, superseded_needs
 from holdfast.errors import InvalidInput
+from holdfast.model.advice import OPEN, Action, advise
 from holdfast.model.effect import read_awaited
 from holdfast.model.event import read_event_data
 from holdfast.model.result import Refusal, TransitionResult
@@ -21,7 +22,9 @@ from holdfast.store.database import Row
 
 _WHY_NOT_PLANNED = {
     PlanningPhase.NONE: "only an idle task without a run can be planned",
-    PlanningPhase.ACTIVE: "it is being planned already; hf.tasks.finalize_plan(…) ends that",
+    PlanningPhase.ACTIVE: (
+        "it is being planned already; " + advise(Action.FINALIZE_PLAN, OPEN) + " ends that"
+    ),
     PlanningPhase.FINALIZED: "it has been planned, and its children are in the queue",
 }
 
@@ -250,7 +253,8 @@ def _answer_not_finalized(work: UnitOfWork, operation: FinalizePlan) -> Transiti
     if found and found[0]["planning_phase"] == "active":
         detail = "there is no idle child in it; create some with it as their parent first"
     else:
-        detail = f'it is not being planned; hf.tasks.start_planning("{operation.task_id}") begins'
+        begin = advise(Action.START_PLANNING, operation.task_id)
+        detail = "it is not being planned; " + begin + " begins"
     return _refuse(work, operation.task_id, detail)
 
 
@@ -268,7 +272,7 @@ def _answer_finalized_before(
     kind, _, needs = str(shape).partition(" ")
     told = "a chain" if kind == "chain" else f"a graph of {needs.partition(' ')[0]} needs"
     detail = f"it was finalized before, as {told}; once it has ended, "
-    detail += f'hf.tasks.reset("{operation.task_id}") has it planned anew'
+    detail += advise(Action.RESET, operation.task_id) + " has it planned anew"
     return refuse(Refusal.INVALID_TRANSITION, status, detail)
 
 

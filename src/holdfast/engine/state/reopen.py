@@ -15,6 +15,7 @@ from holdfast.engine.read import addresses
 from holdfast.engine.read.report_refusals import refuse
 from holdfast.engine.read.task_state import name_tasks
 from holdfast.engine.state import child_run_refusals, slots, superseded_needs
+from holdfast.model.advice import Action, advise
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import RUN_TERMINAL, Hold, RunStatus, TaskKind
 from holdfast.model.verdict import Verdict, find_items_mistake
@@ -147,7 +148,7 @@ def retry_from_step(work: UnitOfWork, run_id: str, step: str, actor: str) -> Tra
     if task["run_id"] != run_id:
         own, named = task["run_id"], name_tasks(work.tx, [task["id"]])[task["id"]]
         detail = f"it is a step of {own}, which was called; "
-        detail += f'hf.runs.retry("{own}", step="{named}") begins again there'
+        detail += advise(Action.RETRY, own, ("step", named)) + " begins again there"
         return refuse(Refusal.PART_OF_RUN, task["status"], detail)
     if not reopen_task(work, task["id"], actor, STARTED_STATUSES):
         detail = f"step {step!r} is {task['status']} and cannot be started again"
@@ -398,5 +399,6 @@ def _describe_task_for_approval(work: UnitOfWork, run_id: str) -> str:
     for row in work.tx.read("tasks_of_run_for_people", run_id=run_id, count=MAX_TASKS_FOR_PEOPLE):
         if row["holds"] & Hold.APPROVAL:
             named = f"{name_tasks(work.tx, [row['id']])[row['id']]} {row['id']}"
-            return f'{named} has failed, and waits for approval: hf.approve("{row["id"]}")'
+            approve = advise(Action.APPROVE, row["id"])
+            return f"{named} has failed, and waits for approval: " + approve
     return ""

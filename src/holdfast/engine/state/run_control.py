@@ -18,6 +18,7 @@ from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.read.report_refusals import refuse
 from holdfast.engine.read.spending import tell_limit
 from holdfast.engine.state import reopen
+from holdfast.model.advice import OPEN, Action, advise
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import RUN_TERMINAL, Hold, RunStatus
 from holdfast.model.units import describe_duration
@@ -102,7 +103,7 @@ def _refuse(work: UnitOfWork, operation: ControlledRun) -> TransitionResult:
         return refuse(Refusal.NOT_FOUND, None)
     status = found[0]["status"]
     if status in RUN_TERMINAL:
-        detail = f"the run has ended {status}; {_describe_retry(operation.run_id, status)}"
+        detail = f"the run has ended {status}; " + _describe_retry(operation.run_id, status)
         again = isinstance(operation, CancelRun) and status == RunStatus.CANCELLED
         return refuse(Refusal.ALREADY_TERMINAL, status, detail, repeated=again)
     if isinstance(operation, RaiseBudget):
@@ -111,7 +112,7 @@ def _refuse(work: UnitOfWork, operation: ControlledRun) -> TransitionResult:
     if _is_resume(operation) and found[0]["holds"] & Hold.BUDGET:
         used, call = tell_limit(work.tx, operation.run_id)
         if call:
-            detail = f"its budget holds it, {used}; {call} lets it go on"
+            detail = f"its budget holds it, {used}; " + call + " lets it go on"
             return refuse(Refusal.HELD, status, detail)
     return TransitionResult(ok=True, repeated=True, status=status)
 
@@ -122,5 +123,6 @@ def _is_resume(operation: ControlledRun) -> bool:
 
 def _describe_retry(run_id: str, status: str) -> str:
     if status == RunStatus.COMPLETED:
-        return f'hf.runs.retry("{run_id}", step=…) does a step and all that needs it again'
-    return f'hf.runs.retry("{run_id}") tries again what failed or was cancelled'
+        step = advise(Action.RETRY, run_id, ("step", OPEN))
+        return step + " does a step and all that needs it again"
+    return advise(Action.RETRY, run_id) + " tries again what failed or was cancelled"

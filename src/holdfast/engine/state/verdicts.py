@@ -14,6 +14,7 @@ from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.read.report_refusals import digest_misfit
 from holdfast.engine.state import reopen
 from holdfast.model import json_schema
+from holdfast.model.advice import Action, advise
 from holdfast.model.result import TransitionResult
 from holdfast.model.status import TaskKind
 from holdfast.model.verdict import Verdict, find_items_mistake, read_verdict
@@ -146,8 +147,9 @@ def skip_unaccepted_work(work: UnitOfWork, rows: Sequence[Row]) -> None:
 
 def _describe_outcome(status: str, task_id: str) -> str:
     """Say what `on_failure` made of a task that has failed for good."""
-    plans = {"queued": f'it waits for approval: hf.approve("{task_id}")', "done": "it is skipped"}
-    return plans.get(status, "")
+    if status == "queued":
+        return "it waits for approval: " + advise(Action.APPROVE, task_id)
+    return "it is skipped" if status == "done" else ""
 
 
 def go_back_to_step(work: UnitOfWork, task: Row, step: str, feedback: str) -> None:

@@ -28,6 +28,7 @@ from holdfast.engine.read.report_refusals import refuse
 from holdfast.engine.state import creation
 from holdfast.errors import summarize_error
 from holdfast.ids import Ids
+from holdfast.model.advice import Action, advise
 from holdfast.model.hook import Ended, Hook, NewHook, check_ends, hook_step
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.retry import MAX_COUNT, MAX_SECONDS, MICROSECONDS
@@ -135,11 +136,10 @@ def report(failed: Sequence[Row], passed: Sequence[Row]) -> None:
     """Say which hooks have failed for good or were passed over, after what, and how to go on."""
     for row in failed:
         log.error(
-            'hook %s failed for good: %s; what it follows stays as it ended; hf.tasks.retry("%s") '
-            "tries it again",
+            "hook %s failed for good: %s; what it follows stays as it ended; %s tries it again",
             row["title"],
             summarize_error(read_value(row["error"])),
-            row["id"],
+            advise(Action.RETRY, row["id"]),
         )
     for row in passed:
         log.error(

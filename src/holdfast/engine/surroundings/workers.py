@@ -20,6 +20,7 @@ from holdfast.engine.input import validation
 from holdfast.engine.read.pages import Page
 from holdfast.engine.read.report_refusals import refuse
 from holdfast.engine.state.reports import Reports
+from holdfast.model.advice import Action, advise
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.retry import positive_microseconds
 from holdfast.model.text import clean_name, clean_text
@@ -138,7 +139,8 @@ def _first(rows: list[Row]) -> Row | None:
 def _answer(rows: list[Row], name: str) -> TransitionResult:
     if rows:
         return TransitionResult(ok=True)
-    return refuse(Refusal.NOT_FOUND, None, f"no worker named {name} lives; see hf.workers.list()")
+    told = f"no worker named {name} lives; see " + advise(Action.LIST_WORKERS)
+    return refuse(Refusal.NOT_FOUND, None, told)
 
 
 MOST = 2**31 - 1

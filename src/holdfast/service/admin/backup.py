@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 from holdfast.engine.explain.doctor import examine_store
 from holdfast.errors import InvalidInput, StoreError, StoreUnreachable
+from holdfast.model.advice import message_of
 from holdfast.service.admin.exclusive_access import (
     opened_engine,
     refuse_while_busy,
@@ -99,9 +100,9 @@ def _refuse_in_use(asked: Restore, target: Path) -> None:
             _refuse_busy(url, evict=False)
             _refuse_while_open(target)
     except InvalidInput as error:
-        raise InvalidInput(error.field, f"{_REFUSED}{error.reason}") from error
+        raise InvalidInput(error.field, _REFUSED + error.reason) from error
     except StoreUnreachable as error:
-        raise StoreUnreachable(f"{_REFUSED}{error}") from error
+        raise StoreUnreachable(_REFUSED + message_of(error)) from error
 
 
 def _refuse_busy(url: str, *, evict: bool) -> None:

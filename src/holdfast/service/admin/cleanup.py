@@ -11,7 +11,7 @@ from holdfast.clock import MICROSECONDS
 from holdfast.engine.engine import Engine
 from holdfast.engine.surroundings.removal import KINDS, RUNS, TASKS
 from holdfast.errors import InvalidInput
-from holdfast.ids import parse_task_id
+from holdfast.model.text import parse_task_id
 from holdfast.service.project.project import StoreLocation
 from holdfast.service.queries.views import View
 from holdfast.settings import KeepTimes

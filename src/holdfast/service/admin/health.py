@@ -16,8 +16,8 @@ from holdfast.engine.explain.why_slot import find_circles
 from holdfast.errors import StoreUnreachable
 from holdfast.model.status import RunStatus
 from holdfast.service.project.project import StoreLocation
+from holdfast.service.queries.command_lines import Typed, describe_text
 from holdfast.service.queries.views import View
-from holdfast.service.queries.wording import Typed, in_commands
 from holdfast.settings import DAY, ProjectSettings
 from holdfast.store.database import Transaction
 from holdfast.worker.files.state_directory import find_state_directory
@@ -46,13 +46,13 @@ def examine_store(
             {
                 "name": check.name,
                 "violations": [
-                    {"entity": each.entity, "detail": in_commands(each.detail, typed)}
+                    {"entity": each.entity, "detail": describe_text(each.detail, typed)}
                     for each in check.violations
                 ],
             }
             for check in diagnosis.checks
         ],
-        "warnings": [in_commands(each, typed) for each in warnings],
+        "warnings": [describe_text(each, typed) for each in warnings],
         "agents": list_installed_agents(),
         "versions": list_versions(),
     }
@@ -158,4 +158,4 @@ def _warn_of_workers(engine: Engine) -> list[str]:
 
 def warn_of_circles(engine: Engine) -> list[str]:
     """Warnings about runs that wait for each other's concurrency keys, with what to do."""
-    return [f"{circle}; {circle.fix}" for circle in engine.database.view(find_circles)]
+    return [f"{circle}; " + circle.fix for circle in engine.database.view(find_circles)]

@@ -19,14 +19,14 @@ from holdfast.errors import (
 )
 from holdfast.service.commands.request_errors import FieldMistake, Refused
 from holdfast.service.commands.token_scope import Forbidden
-from holdfast.service.queries.wording import in_commands
+from holdfast.service.queries.command_lines import describe_message, describe_text
 from holdfast.worker.problem import HttpReply, problem
 
 MAX_FILE_MISTAKES = 50
 
 
 def describe_error(error: HoldfastError) -> HttpReply:
-    said = in_commands(str(error))
+    said = describe_message(error)
     match error:
         case Refused():
             return _describe_refusal(error)
@@ -75,7 +75,7 @@ def _describe_invalid_input(error: InvalidInput, said: str) -> HttpReply:
 def _describe_refusal(error: Refused) -> HttpReply:
     code = str(error.reason)
     status = 404 if code == "not_found" else 409
-    detail = in_commands(error.detail) or f"{error.identifier} was left as it is"
+    detail = describe_text(error.detail) or f"{error.identifier} was left as it is"
     if error.status is None:
         return problem(status, code, detail)
     return problem(status, code, detail, current=error.status)

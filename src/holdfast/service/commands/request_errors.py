@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from holdfast.errors import HoldfastError, InvalidInput
+from holdfast.model.advice import join_texts
 from holdfast.model.result import Refusal, TransitionResult
 
 STOP = "stop, and change nothing more: the attempt is over"
@@ -39,7 +40,7 @@ class Refused(HoldfastError):
         self.reason = answer.reason or Refusal.INVALID_TRANSITION
         self.detail = answer.detail
         self.status = answer.status
-        super().__init__(f"{identifier}: {self.reason}; {answer.detail}")
+        super().__init__(f"{identifier}: {self.reason}; " + answer.detail)
 
 
 def require_accepted(identifier: str, answer: TransitionResult) -> TransitionResult:
@@ -53,7 +54,7 @@ def require_may_act(identifier: str, answer: TransitionResult) -> TransitionResu
     """The same for an attempt that asks whether it may act; a refusal tells it to stop."""
     if answer.ok or answer.reason == Refusal.NOT_FOUND:
         return require_accepted(identifier, answer)
-    told = "; ".join(each for each in (answer.detail, STOP) if each)
+    told = join_texts("; ", filter(None, (answer.detail, STOP)))
     raise Refused(identifier, replace(answer, detail=told))
 
 

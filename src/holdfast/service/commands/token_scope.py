@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError, InvalidInput
-from holdfast.ids import parse_task_id
 from holdfast.model.task import NewTask
+from holdfast.model.text import parse_task_id
 from holdfast.model.token import AccessToken, Role
 
 _NO_FUNCTION_TEXT = (

@@ -22,11 +22,11 @@ from holdfast.service.commands.request_errors import require_accepted, require_m
 from holdfast.service.commands.task_fields import read_new_task
 from holdfast.service.commands.token_scope import TokenScope
 from holdfast.service.protocol.attempt_files import keep_artifact
+from holdfast.service.queries.command_lines import describe_message
 from holdfast.service.queries.history import view_page_of_effects
 from holdfast.service.queries.plain_tasks import is_plain, view_plain
 from holdfast.service.queries.queries import Queries
 from holdfast.service.queries.views import View, format_time, view_task, without_nulls
-from holdfast.service.queries.wording import in_commands
 from holdfast.worker.files.attempt_log import append_to_log
 from holdfast.worker.files.state_directory import StateDirectory
 from holdfast.worker.remote.assignment_format import (
@@ -95,7 +95,7 @@ def _view_outcome(renewal: Renewal, outcome: RenewalOutcome) -> View:
     if isinstance(outcome, TransitionResult):
         return without_nulls(task_id=renewal.task_id, ok=outcome.ok, reason=outcome.reason)
     known = isinstance(outcome, InvalidInput)
-    detail = in_commands(str(outcome)) if known else "it is not written yet; ask again"
+    detail = describe_message(outcome) if known else "it is not written yet; ask again"
     return {
         "task_id": renewal.task_id,
         "ok": False,

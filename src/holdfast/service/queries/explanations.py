@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from holdfast.engine.engine import Engine
 from holdfast.engine.explain.explanation import Explanation, TakenBy
 from holdfast.engine.explain.why_run import RunExplanation
+from holdfast.model.advice import advice_of, join_texts
 from holdfast.model.status import Status, TaskKind
 from holdfast.model.worker import LiveWorker
+from holdfast.service.queries.command_lines import PROGRAM, Typed, describe_command, describe_text
 from holdfast.service.queries.views import View
-from holdfast.service.queries.wording import PROGRAM, Typed, in_commands
 
 
 def explain(
@@ -37,18 +38,18 @@ def _view_run(told: RunExplanation, workers: Sequence[LiveWorker], typed: Typed)
     fixes += [f"holdfast logs {each.task.id}" for each in free if each.given_back]
     fixes += [fix for each in free if each.task.id in alone for fix in _fixes(each, each.fix)]
     lines = {
-        each.task.id: ": ".join([each.one_line, *alone.get(each.task.id, ())])
+        each.task.id: join_texts(": ", [each.one_line, *alone.get(each.task.id, ())])
         for each in told.tasks
     }
     return {
         "id": told.run.id,
         "status": told.run.status.value,
-        "summary": in_commands(told.summary, typed),
+        "summary": describe_text(told.summary, typed),
         "tasks": [
             {
                 "id": each.task.id,
                 "state": each.task.state,
-                "line": in_commands(lines[each.task.id], typed),
+                "line": describe_text(lines[each.task.id], typed),
             }
             for each in told.tasks
         ],
@@ -70,14 +71,14 @@ def _view_task(told: Explanation, served: View | None, typed: Typed) -> View:
     # Where a worker lives that would take it, to start another one is no help.
     fixes += _fixes(told, told.fix) if served is None or waits else []
     clauses = [
-        {"name": clause.name, "ok": clause.ok, "detail": in_commands(clause.detail, typed)}
+        {"name": clause.name, "ok": clause.ok, "detail": describe_text(clause.detail, typed)}
         for clause in told.clauses
     ]
     return {
         "id": told.task.id,
         "status": told.task.status.value,
         "state": told.task.state,
-        "summary": in_commands(told.summary, typed),
+        "summary": describe_text(told.summary, typed),
         "claimable": told.claimable,
         "clauses": clauses if served is None else [*clauses, served],
         "fixes": [typed(fix) for fix in dict.fromkeys(fixes)],
@@ -108,4 +109,4 @@ def _fixes(told: Explanation, *fixes: str) -> list[str]:
 
 
 def _commands(fix: str, app: str | None = None) -> list[str]:
-    return [part for part in in_commands(fix, app=app).split("; ") if part]
+    return [describe_command(each, app=app) for each in advice_of(fix)]

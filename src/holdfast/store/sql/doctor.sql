@@ -383,8 +383,7 @@ WITH RECURSIVE above (plan_id, part_id, id) AS (
       ON following.source = awaited.id
       JOIN holdfast_task AS task ON task.id = following.id AND task.status IN ('idle', 'queued'))
 SELECT awaited.plan_id AS entity, 'needs ' || awaited.part_id || ', a part of it, which waits for ' || awaited.id
-  || ', and that for it again; hf.tasks.unblock("' || awaited.plan_id || '", ["' || awaited.part_id
-  || '"]) and hf.tasks.unblock("' || awaited.id || '", ["' || awaited.part_id || '"]) let them go on' AS detail
+  || ', and that for it again' AS detail, awaited.part_id, awaited.id AS waiting_id
 FROM awaited JOIN holdfast_need AS need ON need.task_id = awaited.id AND need.need_id = awaited.part_id
 
 -- name: check_calls_end_with_runs

@@ -21,6 +21,7 @@ from holdfast.errors import (
     StoreUnwritable,
     UnknownOutcome,
 )
+from holdfast.model.advice import Action, advise
 from holdfast.store import migrations
 from holdfast.store.application_connections import KeptConnection, unwrap_connection
 from holdfast.store.connection_pool import ConnectionPool
@@ -248,9 +249,10 @@ class SqliteDatabase:
 
     def _describe_lock(self) -> str:
         kept = f"has kept {self._path} locked for {self._backoff.total:g} seconds"
+        later = advise(Action.WAIT_LONGER)
         if self._lent_connections:
-            return f"a transaction of this program {kept}; end it, or raise the setting 'patience'"
-        return f"another process {kept}; stop it, or raise the setting 'patience'"
+            return f"a transaction of this program {kept}; end it, or " + later
+        return f"another process {kept}; stop it, or " + later
 
     def _open(self, *, read_only: bool = False) -> apsw.Connection:
         self._identity.check()

@@ -1,0 +1,122 @@
+"""Command lines: advice as it is typed, for the command line, HTTP and MCP.
+
+A command that a text names in backticks is the same for every front end; only the chosen store is
+added to it, as it is to each command of advice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from holdfast.errors import HoldfastError
+from holdfast.model.advice import OPEN, Action, Advice, message_of, parts_of
+
+# A command as it is to be typed, where more than it stands for is to be named.
+Typed = Callable[[str], str]
+PROGRAM = "MODULE:NAME"
+DEFAULT = "default"
+
+# A command with one of these names its store already, or needs none.
+_SETTLED = (" --db ", " --server ", " --help")
+
+_COMMANDS = {
+    Action.ANSWER: "answer",
+    Action.APPROVE: "approve",
+    Action.CANCEL: "cancel",
+    Action.ENQUEUE: "task enqueue",
+    Action.FINALIZE_PLAN: "plan finalize",
+    Action.LIFT_LIMIT: "resume --agent",
+    Action.LIST_TASKS: "tasks --run",
+    Action.LIST_WORKERS: "workers",
+    Action.PRINT_WHY: "why",
+    Action.REJECT: "reject",
+    Action.REOPEN: "retry --again",
+    Action.RESET: "task reset",
+    Action.RESUME: "resume",
+    Action.RETRY: "retry",
+    Action.RUN_NOW: "task run-now",
+    Action.SIGNAL: "signal",
+    Action.START_PLANNING: "plan start",
+    Action.UNBLOCK: "task unblock",
+    Action.WHY: "why",
+}
+_PHRASES = {
+    Action.NAME_STEP: "RUN:step",
+    Action.WAIT_LONGER: "try again when it is done",
+    Action.WRITE_TIME: (
+        "write a time such as 2030-01-31T09:00+01:00, or a duration from now such as 10m"
+    ),
+}
+
+
+def describe_text(text: str, typed: Typed = str) -> str:
+    """A text with its advice as commands, each as `typed` has it be typed."""
+    return "".join(
+        describe_command(each, typed) if isinstance(each, Advice) else _type_named(each, typed)
+        for each in parts_of(text)
+    )
+
+
+def describe_message(error: HoldfastError, typed: Typed = str) -> str:
+    """The message of an error in the same words."""
+    return describe_text(message_of(error), typed)
+
+
+def describe_command(advice: Advice, typed: Typed = str, *, app: str | None = None) -> str:
+    """The command of advice, or a phrase where there is none; with an `app`, its own worker."""
+    match advice.action:
+        case Action.NAME_STEP | Action.WAIT_LONGER | Action.WRITE_TIME:
+            return _PHRASES[advice.action]
+        case Action.START_WORKER:
+            return typed(describe_worker(advice.values("agent"), advice.values("tag"), app))
+        case Action.CLAIM:
+            offer = _describe_offer(advice.values("agent"), advice.values("tag"))
+            return typed(" ".join(["holdfast work claim", *offer]))
+        case Action.ADD_CHILD:
+            return typed(f"holdfast plan add {advice.target} TITLE")
+        case _:
+            words = ["holdfast", _COMMANDS[advice.action]]
+    words += ["ID" if advice.target == OPEN else advice.target] if advice.target else []
+    words += [word for option in advice.options if (word := _describe_option(*option))]
+    return typed(" ".join(words))
+
+
+def describe_worker(agents: Sequence[str], tags: Sequence[str], app: str | None = None) -> str:
+    """The worker to start; of a program, where the functions are that it runs."""
+    # A program's worker serves the default agent unless it is told another.
+    named = [] if app is not None and {*agents} == {DEFAULT} else agents
+    return " ".join(["holdfast worker", *([app] if app else []), *_describe_offer(named, tags)])
+
+
+def _describe_offer(agents: Sequence[str], tags: Sequence[str]) -> list[str]:
+    return [f"--agent {agent}" for agent in agents] + [f"--tag {tag}" for tag in tags]
+
+
+def _describe_option(name: str, value: str) -> str:
+    match name:
+        case "step":
+            return f"--from {'STEP' if value == OPEN else value}"
+        case "add_usd" | "add_attempts":
+            return f"--{name.replace('_', '-')} N"
+        case "need":
+            return f"--needs {value}"
+        case "payload":
+            return "[PAYLOAD]"
+        case "hold":
+            return ""
+        case _:
+            return value
+
+
+def named_commands(text: str) -> list[str]:
+    """The commands that a text names in backticks."""
+    # Without its second backtick the last piece is no command.
+    return [each for each in text.split("`")[1:-1:2] if each.startswith("holdfast ")]
+
+
+def _type_named(text: str, typed: Typed) -> str:
+    """Plain text, in which each command in backticks is as it is to be typed."""
+    for command in dict.fromkeys(named_commands(text)):
+        if not any(each in command for each in _SETTLED):
+            text = text.replace(f"`{command}`", f"`{typed(command)}`")
+    return text
