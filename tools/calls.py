@@ -7,9 +7,9 @@ from typing import get_type_hints
 from pydantic import BaseModel
 
 from holdfast.server.application import TABLES
-from holdfast.server.gate import OPEN
-from holdfast.server.route_table import Entry
-from holdfast.server.schemas.responses import PROBLEMS, UNROUTED
+from holdfast.server.gate import OPEN_PATHS
+from holdfast.server.route_table import RouteEntry
+from holdfast.server.schemas.responses import PROBLEMS, UNROUTED_PROBLEMS
 
 
 def list_calls() -> str:
@@ -22,18 +22,20 @@ def list_calls() -> str:
 
 
 def list_problems() -> str:
-    problems = sorted({**PROBLEMS, **UNROUTED}.items(), key=lambda each: int(each[0]))
+    problems = sorted({**PROBLEMS, **UNROUTED_PROBLEMS}.items(), key=lambda each: int(each[0]))
     rows = "".join(f"| {status} | {told['description']} |\n" for status, told in problems)
     return f"\n## Problems\n\n| status | |\n|---|---|\n{rows}"
 
 
-def _row(entry: Entry) -> str:
-    who = "everybody, without a token" if entry.path in OPEN else ", ".join(sorted(entry.roles))
+def _row(entry: RouteEntry) -> str:
+    who = (
+        "everybody, without a token" if entry.path in OPEN_PATHS else ", ".join(sorted(entry.roles))
+    )
     said = (entry.endpoint.__doc__ or "").partition("\n")[0].replace("|", "\\|")
     return f"| `{entry.method} {entry.path}` | {who} | {_body(entry)} | {said} |\n"
 
 
-def _body(entry: Entry) -> str:
+def _body(entry: RouteEntry) -> str:
     """The fields of what is sent; those that may be left out in brackets."""
     hint = get_type_hints(entry.endpoint).get("body")
     kinds = [hint] if isinstance(hint, type) else list(getattr(hint, "__args__", ()))

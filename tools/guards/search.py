@@ -89,16 +89,16 @@ def _hints(predicate: Predicate, known: Results) -> list[str]:
 
 def _order(predicate: Predicate, tests: Sequence[Test], hints: Sequence[str]) -> Choices:
     """The last tests to miss it, then all that run the query: the most about it first."""
-    runs = Counter(query for test in tests for query in test.names)
+    runs = Counter(query for test in tests for query in test.list_names)
     first = [test.id for test in tests if {test.id, test.id.partition("[")[0]} & set(hints)]
-    found = [test for test in tests if predicate.query in test.names and test.id not in first]
+    found = [test for test in tests if predicate.query in test.list_names and test.id not in first]
     found.sort(key=lambda test: _cost(test, predicate.query, runs))
     return first, [test.id for test in found]
 
 
 def _cost(test: Test, query: str, runs: Mapping[str, int]) -> float:
     """Its seconds, for as much of it as is about a query: common ones count for less."""
-    about = 1 / runs[query] / sum(1 / runs[name] for name in test.names)
+    about = 1 / runs[query] / sum(1 / runs[name] for name in test.list_names)
     return test.seconds / about
 
 

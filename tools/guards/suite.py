@@ -37,7 +37,7 @@ class Test:
     databases: tuple[str, ...]
 
     @property
-    def names(self) -> set[str]:
+    def list_names(self) -> set[str]:
         """The queries it runs, on whichever database."""
         return {query.partition("/")[2] for query in self.queries}
 

@@ -10,22 +10,24 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import Receive, Scope, Send
 
-from holdfast.mcp.server import As, make_server
-from holdfast.mcp.tools import Caller
+from holdfast.mcp.server import ToolRole, make_server
+from holdfast.mcp.tools import ToolCaller
 
-_calling: ContextVar[Caller] = ContextVar("calling")
-Kind = tuple[As, bool]
+_calling: ContextVar[ToolCaller] = ContextVar("calling")
+ToolSet = tuple[ToolRole, bool]
 
 
-class Endpoint:
+class McpEndpoint:
     """Keeps no sessions, so that any server may answer any call; to be used on one loop."""
 
     def __init__(self, max_body: int) -> None:
         self._max_body = max_body
-        self._begun: dict[Kind, asyncio.Future[StreamableHTTPSessionManager]] = {}
+        self._begun: dict[ToolSet, asyncio.Future[StreamableHTTPSessionManager]] = {}
         self._running: set[asyncio.Task[None]] = set()
 
-    async def answer(self, request: tuple[Scope, Receive, Send], kind: Kind, who: Caller) -> None:
+    async def answer(
+        self, request: tuple[Scope, Receive, Send], kind: ToolSet, who: ToolCaller
+    ) -> None:
         manager = await self._manager(kind)
         token = _calling.set(who)
         try:
@@ -39,16 +41,16 @@ class Endpoint:
             each.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
 
-    async def _manager(self, kind: Kind) -> StreamableHTTPSessionManager:
+    async def _manager(self, kind: ToolSet) -> StreamableHTTPSessionManager:
         if kind not in self._begun:
             self._begun[kind] = asyncio.get_running_loop().create_future()
             self._running.add(asyncio.create_task(self._run(kind)))
         return await asyncio.shield(self._begun[kind])
 
-    async def _run(self, kind: Kind) -> None:
+    async def _run(self, kind: ToolSet) -> None:
         begun = self._begun[kind]
         try:
-            manager = await run_sync(self._make, kind)
+            manager = await run_sync(self._make_manager, kind)
         except BaseException as error:
             del self._begun[kind]
             begun.set_exception(error)
@@ -57,7 +59,7 @@ class Endpoint:
             begun.set_result(manager)
             await asyncio.Event().wait()
 
-    def _make(self, kind: Kind) -> StreamableHTTPSessionManager:
+    def _make_manager(self, kind: ToolSet) -> StreamableHTTPSessionManager:
         role, looks = kind
         server = make_server(_calling.get, role, looks=looks)
         server.streamable_http_app(

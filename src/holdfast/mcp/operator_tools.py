@@ -8,13 +8,13 @@ from pydantic import Field
 
 from holdfast.mcp.tools import RunId, ThisRun, ThisTask, Toolbox, View
 
-Asked = Annotated[
+WaitingTask = Annotated[
     str, Field(description="The task that waits (t_…), or a run (r_…) where only one waits")
 ]
 
 
-class Operating(Toolbox):
-    ends: ClassVar[frozenset[str]] = frozenset({"cancel_run", "reject"})
+class OperatorTools(Toolbox):
+    destructive: ClassVar[frozenset[str]] = frozenset({"cancel_run", "reject"})
 
     def start_run(
         self,
@@ -52,16 +52,16 @@ class Operating(Toolbox):
 
     def approve(
         self,
-        task_id: Asked,
+        task_id: WaitingTask,
         note: Annotated[str | None, Field(description="Kept with the decision")] = None,
     ) -> View:
         """Let a task that waits for approval go on. Do this only where a person told you to."""
-        return self.service.commands.approve(self.asked(task_id), note)
+        return self.service.commands.approve(self.find_asked(task_id), note)
 
     def reject(
         self,
-        task_id: Asked,
+        task_id: WaitingTask,
         reason: Annotated[str | None, Field(description="What is wrong with it")] = None,
     ) -> View:
         """Fail a task that waits for approval, and say why."""
-        return self.service.commands.reject(self.asked(task_id), reason)
+        return self.service.commands.reject(self.find_asked(task_id), reason)

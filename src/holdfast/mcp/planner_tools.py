@@ -24,8 +24,8 @@ MaxAttempts = Annotated[int | None, Field(description="How often it may fail bef
 MaxLost = Annotated[int | None, Field(description="How many workers may vanish with it")]
 
 
-class Planning(Toolbox):
-    ends: ClassVar[frozenset[str]] = frozenset({"cancel_task"})
+class PlannerTools(Toolbox):
+    destructive: ClassVar[frozenset[str]] = frozenset({"cancel_task"})
 
     def create_task(  # noqa: PLR0913, PLR0917 - what a task is made of
         self,

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from holdfast.mcp.tools import After, Limit, RunId, TaskId, ThisRun, ThisTask, Toolbox, View
 
-MOST_LOG = 20_000
+MAX_LOG = 20_000
 
 TaskStatus = Annotated[
     str | None, Field(description="idle, queued, running, done, failed or cancelled")
@@ -16,7 +16,7 @@ TaskStatus = Annotated[
 RunStatus = Annotated[str | None, Field(description="running, completed, failed or cancelled")]
 
 
-class Looking(Toolbox):
+class ReadTools(Toolbox):
     looks: ClassVar[bool] = True
 
     def list_tasks(  # noqa: PLR0913, PLR0917 - the filters of a list
@@ -58,10 +58,10 @@ class Looking(Toolbox):
         """Give the end of what an attempt of a task wrote, as `{attempt, text}`."""
         found = self.task(task_id)
         number, text = self.service.read_attempt_log(found, attempt)
-        return {"attempt": number, "text": text[-MOST_LOG:].decode(errors="replace")}
+        return {"attempt": number, "text": text[-MAX_LOG:].decode(errors="replace")}
 
 
-class Runs(Toolbox):
+class RunTools(Toolbox):
     looks: ClassVar[bool] = True
 
     def list_runs(

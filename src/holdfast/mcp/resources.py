@@ -8,20 +8,20 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 
 from holdfast.errors import HoldfastError, InvalidInput, NotFound
-from holdfast.mcp.read_tools import MOST_LOG
-from holdfast.mcp.tools import Asking, View, code_of
+from holdfast.mcp.read_tools import MAX_LOG
+from holdfast.mcp.tools import FindCaller, View, find_error_code
 from holdfast.service.queries.command_lines import describe_message
 
 JSON = "application/json"
-NEWEST = 50
+MAX_LISTED = 50
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 class Resources:
     """Read by an address such as `holdfast://runs/r_…`; the newest runs are listed."""
 
-    def __init__(self, asking: Asking) -> None:
-        self._asking = asking
+    def __init__(self, asking: FindCaller) -> None:
+        self._find_caller = asking
 
     def install(self, server: MCPServer) -> None:
         server.resource("holdfast://runs", name="runs", mime_type=JSON)(self.runs)
@@ -30,24 +30,24 @@ class Resources:
         server.resource("holdfast://tasks/{task_id}/log", name="log")(self.log)
         server.resource("holdfast://tasks/{task_id}/log/{attempt}", name="attempt")(self.attempt)
 
-    def newest(self) -> list[View]:
+    def list_newest(self) -> list[View]:
         """The runs that are listed, newest first."""
-        return list(self._asking().service.queries.runs(limit=NEWEST)["items"])
+        return list(self._find_caller().service.queries.runs(limit=MAX_LISTED)["items"])
 
     def runs(self) -> View:
         """The newest runs: their ids, workflows and statuses."""
-        return {"items": self.newest()}
+        return {"items": self.list_newest()}
 
     def run(self, run_id: str) -> View:
         """One run with all its tasks."""
-        service = self._asking().service
-        with _Told():
+        service = self._find_caller().service
+        with _ResourceErrors():
             return service.queries.run(service.addresses.run(run_id))
 
     def task(self, task_id: str) -> View:
         """One task: its state, payload, output, error, attempts and children."""
-        service = self._asking().service
-        with _Told():
+        service = self._find_caller().service
+        with _ResourceErrors():
             return service.queries.task_with_attempts(service.addresses.task(task_id))
 
     def log(self, task_id: str) -> str:
@@ -61,19 +61,19 @@ class Resources:
         return self._read(task_id, int(attempt))
 
     def _read(self, task_id: str, attempt: int | None) -> str:
-        service = self._asking().service
-        with _Told():
+        service = self._find_caller().service
+        with _ResourceErrors():
             _, text = service.read_attempt_log(service.addresses.task(task_id), attempt)
-        return text[-MOST_LOG:].decode(errors="replace")
+        return text[-MAX_LOG:].decode(errors="replace")
 
 
-class _Told:
+class _ResourceErrors:
     """Tells a refusal as resources do: what is no address is the address of nothing."""
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, HoldfastError):
-            text = f"{code_of(error)}: {describe_message(error)}"
+            text = f"{find_error_code(error)}: {describe_message(error)}"
             missing = isinstance(error, NotFound | InvalidInput)
             raise (ResourceNotFoundError if missing else ResourceError)(text) from error

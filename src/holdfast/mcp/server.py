@@ -12,12 +12,12 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, InputRequiredResult, Resource
 from pydantic import ValidationError
 
-from holdfast.mcp.operator_tools import Operating
-from holdfast.mcp.planner_tools import Planning
-from holdfast.mcp.read_tools import Looking, Runs
+from holdfast.mcp.operator_tools import OperatorTools
+from holdfast.mcp.planner_tools import PlannerTools
+from holdfast.mcp.read_tools import ReadTools, RunTools
 from holdfast.mcp.resources import JSON, Resources
-from holdfast.mcp.tools import Asking, Toolbox, refuse, tell_about
-from holdfast.mcp.worker_tools import Working
+from holdfast.mcp.tools import FindCaller, Toolbox, describe_subject, make_error_result
+from holdfast.mcp.worker_tools import WorkerTools
 from holdfast.service.admin.health import read_own_version
 from holdfast.service.commands.request_errors import translate_errors
 
@@ -30,7 +30,7 @@ An error begins with a code that does not change, as `stale_token`, and says wha
 whose answer was lost may be made again: claim with the request_id that it had, what makes \
 something new with its key, or after a look whether it is there.
 """
-_SAID = {
+_INSTRUCTIONS_OF_ROLE = {
     "viewer": "Look: list_runs, get_run, list_tasks, get_task, logs; why tells what holds one up.",
     "planner": """\
 Plan: create_task with enqueue false, start_planning, add_child for each part, reorder if need be, \
@@ -47,7 +47,7 @@ finalize_plan.""",
 }
 
 
-class As(StrEnum):
+class ToolRole(StrEnum):
     """Who uses the tools; nobody has both those that work and those that judge work."""
 
     VIEWER = "viewer"
@@ -57,11 +57,11 @@ class As(StrEnum):
 
 
 # Each tool by the role that it is of.
-_OF = {
-    As.VIEWER: (*Looking.names(), *Runs.names()),
-    As.PLANNER: Planning.names(),
-    As.WORKER: Working.names(),
-    As.OPERATOR: Operating.names(),
+_TOOLS_OF_ROLE = {
+    ToolRole.VIEWER: (*ReadTools.list_names(), *RunTools.list_names()),
+    ToolRole.PLANNER: PlannerTools.list_names(),
+    ToolRole.WORKER: WorkerTools.list_names(),
+    ToolRole.OPERATOR: OperatorTools.list_names(),
 }
 
 
@@ -71,12 +71,12 @@ class ToolServer(MCPServer):
     A call that comes to no tool, or not to a tool of this role, is kept in the audit.
     """
 
-    def __init__(self, instructions: str, asking: Asking, resources: Resources | None) -> None:
+    def __init__(self, instructions: str, asking: FindCaller, resources: Resources | None) -> None:
         super().__init__(
             "holdfast", version=read_own_version(), instructions=instructions, subscriptions=False
         )
-        self._asking = asking
-        self._of_runs = resources
+        self._find_caller = asking
+        self._run_resources = resources
         if resources is not None:
             resources.install(self)
 
@@ -89,9 +89,9 @@ class ToolServer(MCPServer):
             known = {tool.name: tool for tool in await self.list_tools()}
             tool = known.get(name)
             if tool is None:
-                told = _tell_unknown(name, list(known))
+                told = _describe_unknown_tool(name, list(known))
                 self._note(name, told.partition(":")[0], arguments)
-                return refuse(told)
+                return make_error_result(told)
             mistaken = error.__cause__ if isinstance(error.__cause__, ValidationError) else None
             if tool.annotations is None or not tool.annotations.read_only_hint:
                 told = "internal_error" if mistaken is None else "invalid_input"
@@ -100,16 +100,16 @@ class ToolServer(MCPServer):
                 raise
             fields = [*tool.input_schema.get("properties", {})]
             told = "; ".join(map(str, translate_errors(mistaken.errors(), fields)))
-            return refuse(f"invalid_input: {told}. {name} takes {', '.join(fields)}")
+            return make_error_result(f"invalid_input: {told}. {name} takes {', '.join(fields)}")
 
     def _note(self, name: str, told: str, sent: dict[str, Any]) -> None:
-        self._asking().note(name, told, tell_about({}, sent))
+        self._find_caller().note(name, told, describe_subject({}, sent))
 
     async def list_resources(self) -> list[Resource]:
         listed = await super().list_resources()
-        if self._of_runs is None:
+        if self._run_resources is None:
             return listed
-        runs = await run_sync(self._of_runs.newest)
+        runs = await run_sync(self._run_resources.list_newest)
         return listed + [
             Resource(
                 uri=f"holdfast://runs/{each['id']}",
@@ -121,9 +121,9 @@ class ToolServer(MCPServer):
         ]
 
 
-def _tell_unknown(name: str, known: list[str]) -> str:
+def _describe_unknown_tool(name: str, known: list[str]) -> str:
     """Why a tool is not there: it is of another role, or of none."""
-    role = next((role for role, box in _OF.items() if name in box), None)
+    role = next((role for role, box in _TOOLS_OF_ROLE.items() if name in box), None)
     if role is not None:
         token = role if role == "worker" else "operator"
         return (
@@ -136,23 +136,23 @@ def _tell_unknown(name: str, known: list[str]) -> str:
     return f"not_found: there is no tool {ascii(name)[:60]}; {more}"
 
 
-def make_server(asking: Asking, role: As, *, looks: bool = True) -> ToolServer:
+def make_server(asking: FindCaller, role: ToolRole, *, looks: bool = True) -> ToolServer:
     """The tools of a role; those that only look are for whoever may look."""
     resources = Resources(asking) if looks else None
-    server = ToolServer(f"{INSTRUCTIONS}{_SAID[role]}", asking, resources)
-    looking: list[Toolbox] = [Looking(asking), Runs(asking)] if looks else []
-    for box in [*looking, *_boxes(asking, role)]:
+    server = ToolServer(f"{INSTRUCTIONS}{_INSTRUCTIONS_OF_ROLE[role]}", asking, resources)
+    looking: list[Toolbox] = [ReadTools(asking), RunTools(asking)] if looks else []
+    for box in [*looking, *_make_toolboxes(asking, role)]:
         box.install(server)
     return server
 
 
-def _boxes(asking: Asking, role: As) -> list[Toolbox]:
+def _make_toolboxes(asking: FindCaller, role: ToolRole) -> list[Toolbox]:
     match role:
-        case As.VIEWER:
+        case ToolRole.VIEWER:
             return []
-        case As.PLANNER:
-            return [Planning(asking)]
-        case As.WORKER:
-            return [Working(asking)]
-        case As.OPERATOR:
-            return [Planning(asking), Operating(asking)]
+        case ToolRole.PLANNER:
+            return [PlannerTools(asking)]
+        case ToolRole.WORKER:
+            return [WorkerTools(asking)]
+        case ToolRole.OPERATOR:
+            return [PlannerTools(asking), OperatorTools(asking)]

@@ -30,11 +30,11 @@ from holdfast.service.protocol.protocol import ClaimTerms
 from holdfast.service.queries.command_lines import describe_message
 from holdfast.service.service import Service
 
-LONGEST = 60
+MAX_AUDIT_TEXT = 60
 
 
 @dataclass(frozen=True, kw_only=True)
-class Caller:
+class ToolCaller:
     """The service in somebody's name, what they are called as a worker, and their token if any.
 
     With `wait` they are given what becomes ready within some seconds; `is_gone` tells who has hung
@@ -55,20 +55,20 @@ class Caller:
     def note(self, tool: str, told: str, about: str = "") -> None:
         """Keep in the audit what they changed, or tried to: of long names, the beginning."""
         role = None if self.access is None else self.access.role
-        did = f"MCP {_shown(tool)}"
-        audit.write_entry(self.service.actor, did, told, role=role, about=_shown(about))
+        did = f"MCP {_shorten(tool)}"
+        audit.write_entry(self.service.actor, did, told, role=role, about=_shorten(about))
 
 
-def _shown(text: str) -> str:
-    return ascii(text)[1:-1][:LONGEST]
+def _shorten(text: str) -> str:
+    return ascii(text)[1:-1][:MAX_AUDIT_TEXT]
 
 
-Asking = Callable[[], Caller]
+FindCaller = Callable[[], ToolCaller]
 
 Tool = Callable[..., Any]
 
 # The fields that tell which task or run a call is about.
-_NAMES = ("task_id", "run_id")
+_SUBJECT_FIELDS = ("task_id", "run_id")
 _CODES = {
     Forbidden: "forbidden",
     InvalidNow: "invalid_transition",
@@ -82,15 +82,15 @@ class Toolbox:
     """Some tools on one store: all of them look only, or some end things, and some change none."""
 
     looks: ClassVar[bool] = False
-    ends: ClassVar[frozenset[str]] = frozenset()
-    keeps: ClassVar[frozenset[str]] = frozenset()
+    destructive: ClassVar[frozenset[str]] = frozenset()
+    unaudited: ClassVar[frozenset[str]] = frozenset()
 
-    def __init__(self, asking: Asking) -> None:
-        self.asking = asking
+    def __init__(self, asking: FindCaller) -> None:
+        self.find_caller = asking
 
     @property
     def service(self) -> Service:
-        return self.asking().service
+        return self.find_caller().service
 
     def find(self, task_id: str | None, run_id: str | None) -> str:
         """What a call is about that takes the one or the other."""
@@ -105,102 +105,102 @@ class Toolbox:
 
         To find one by less than its id is to look: what is not found is told with what there is.
         """
-        if not self.asking().looks:
+        if not self.find_caller().looks:
             return parse_task_id(task_id)
-        with _named("task_id"):
+        with _name_field("task_id"):
             return self.service.addresses.task(task_id)
 
     def tasks(self, field: str, ids: Sequence[str]) -> list[str]:
         """The ids of tasks that a field of a call names."""
-        with _named(field):
+        with _name_field(field):
             return [self.service.addresses.task(each) for each in ids]
 
     def run(self, run_id: str) -> str:
         """The id of the run that a call is about."""
-        with _named("run_id"):
+        with _name_field("run_id"):
             return self.service.addresses.run(run_id)
 
-    def asked(self, task_id: str) -> str:
+    def find_asked(self, task_id: str) -> str:
         """The id of the task that waits for a person: the one that was named, or that of a run."""
-        with _named("task_id"):
+        with _name_field("task_id"):
             return self.service.commands.find_task_for_person(self.service.addresses.find(task_id))
 
     @classmethod
-    def names(cls) -> list[str]:
+    def list_names(cls) -> list[str]:
         """Its tools: the public methods that are its own, in the order they were written."""
         own = vars(cls).items()
         return [name for name, value in own if inspect.isfunction(value) and name[0] != "_"]
 
     def install(self, server: MCPServer) -> None:
-        for name in self.names():
+        for name in self.list_names():
             method = getattr(self, name)
             server.add_tool(
-                self._told(method),
-                description=_describe(method.__doc__),
+                self._wrap(method),
+                description=_clean_docstring(method.__doc__),
                 annotations=ToolAnnotations(
                     read_only_hint=self.looks,
-                    destructive_hint=name in self.ends,
+                    destructive_hint=name in self.destructive,
                     open_world_hint=False,
                 ),
             )
 
-    def _told(self, method: Tool) -> Tool:
+    def _wrap(self, method: Tool) -> Tool:
         @functools.wraps(method)
         def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - what the tool gives
             try:
-                return self._give(method, method(*args, **kwargs), kwargs)
+                return self._note_success(method, method(*args, **kwargs), kwargs)
             except HoldfastError as error:
                 return self._refuse(method, error, kwargs)
 
         @functools.wraps(method)
         async def wait(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - what the tool gives
             try:
-                return self._give(method, await method(*args, **kwargs), kwargs)
+                return self._note_success(method, await method(*args, **kwargs), kwargs)
             except HoldfastError as error:
                 return self._refuse(method, error, kwargs)
 
         return wait if inspect.iscoroutinefunction(method) else call
 
-    def _give(self, method: Tool, given: Any, sent: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON
-        about = tell_about(given, sent)
-        if about and method.__name__ not in self.keeps:
+    def _note_success(self, method: Tool, given: Any, sent: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON
+        about = describe_subject(given, sent)
+        if about and method.__name__ not in self.unaudited:
             self._note(method, "ok", about)
         return given
 
     def _refuse(self, method: Tool, error: HoldfastError, sent: dict[str, Any]) -> CallToolResult:
-        self._note(method, code_of(error), tell_about({}, sent))
-        return refuse(f"{code_of(error)}: {describe_message(error)}")
+        self._note(method, find_error_code(error), describe_subject({}, sent))
+        return make_error_result(f"{find_error_code(error)}: {describe_message(error)}")
 
     def _note(self, method: Tool, told: str, about: str) -> None:
         if not self.looks:
-            self.asking().note(method.__name__, told, about)
+            self.find_caller().note(method.__name__, told, about)
 
 
-def _named(field: str) -> AbstractContextManager[None]:
+def _name_field(field: str) -> AbstractContextManager[None]:
     """Tells a mistake in an address by the field that it came in."""
     return rename_fields(id=field, task=field, run=field)
 
 
-def refuse(text: str) -> CallToolResult:
+def make_error_result(text: str) -> CallToolResult:
     """An error that begins with its code."""
     return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
 
 
-def code_of(error: HoldfastError) -> str:
+def find_error_code(error: HoldfastError) -> str:
     if isinstance(error, Refused):
         return str(error.reason)
     return next((code for kind, code in _CODES.items() if isinstance(error, kind)), "unavailable")
 
 
-def tell_about(given: dict[str, Any], sent: dict[str, Any]) -> str:
+def describe_subject(given: dict[str, Any], sent: dict[str, Any]) -> str:
     """Which task or run a call was about; of a claim what it got, which may be nothing."""
     if "assignments" in given:
         return " ".join(each["task"]["id"] for each in given["assignments"])
-    found = [given.get("id"), *(sent.get(each) for each in _NAMES)]
+    found = [given.get("id"), *(sent.get(each) for each in _SUBJECT_FIELDS)]
     return next((str(each) for each in found if each), "")
 
 
-def _describe(text: str | None) -> str:
+def _clean_docstring(text: str | None) -> str:
     """A docstring as one reads it: without the blanks before its lines."""
     return "\n".join(line.strip() for line in (text or "").strip().splitlines())
 

@@ -16,7 +16,7 @@ from holdfast.service.commands.task_fields import read_moment
 from holdfast.service.protocol.long_polls import ClaimOptions
 from holdfast.service.protocol.protocol import ClaimTerms, make_request_key, view_assignment
 
-LEASE = 600.0
+DEFAULT_LEASE = 600.0
 Progress = Annotated[Any, Field(description="How far you are, for people to see")]
 Output = Annotated[
     Any, Field(description="What came of it, as JSON: what the task declares, if it does")
@@ -24,8 +24,8 @@ Output = Annotated[
 Usage = Annotated[Any, Field(description="What this attempt has used so far, as {'usd': 0.2}")]
 
 
-class Working(Toolbox):
-    keeps: ClassVar[frozenset[str]] = frozenset({"renew", "guard"})
+class WorkerTools(Toolbox):
+    unaudited: ClassVar[frozenset[str]] = frozenset({"renew", "guard"})
 
     async def claim(  # noqa: PLR0913, PLR0917 - what HTTP takes
         self,
@@ -38,7 +38,7 @@ class Working(Toolbox):
         max: Annotated[int, Field(ge=1, le=1_000, description="How many tasks at most")] = 1,  # noqa: A002 - the word for it over HTTP
         task_id: Annotated[str | None, Field(description="This task, and no other")] = None,
         worker: Annotated[str | None, Field(description="What you are called, if you say")] = None,
-        lease_seconds: Lease = LEASE,
+        lease_seconds: Lease = DEFAULT_LEASE,
         wait_seconds: Annotated[
             float,
             Field(ge=0, le=30, description="For how many seconds to wait where none is ready"),
@@ -59,7 +59,7 @@ class Working(Toolbox):
         worker gets the task, and your reports are refused. Where the answer is lost, a call with
         the same `request_id` gives the same; without one, another task.
         """
-        caller = self.asking()
+        caller = self.find_caller()
         offer = ClaimTerms(
             worker=worker or caller.worker,
             agents=caller.service.token_scope.choose_agents(agents),
@@ -87,7 +87,7 @@ class Working(Toolbox):
 
     async def _is_gone(self, found: list[Assignment], *, kept: bool) -> bool:
         """Whether nobody waits for the answer any more, so that what was found was given back."""
-        caller = self.asking()
+        caller = self.find_caller()
         try:
             # Neither a thread nor the writer is disturbed where the call is cancelled.
             await checkpoint_if_cancelled()
@@ -105,7 +105,7 @@ class Working(Toolbox):
         token: Token,
         progress: Progress = None,
         usage: Usage = None,
-        lease_seconds: Lease = LEASE,
+        lease_seconds: Lease = DEFAULT_LEASE,
     ) -> View:
         """Keep the lease of a task, and say how far you are. When it is refused, stop working."""
         renewal = Renewal(task_id=task_id, token=token, progress=progress, usage=usage)

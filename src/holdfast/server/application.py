@@ -12,8 +12,8 @@ from fastapi.openapi.utils import get_openapi
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.server import problems, route_table
-from holdfast.server.fast_router import Direct
-from holdfast.server.gate import Gate, Rules
+from holdfast.server.fast_router import FastRouter
+from holdfast.server.gate import Gate, GateRules
 from holdfast.server.routes import (
     admin,
     browsers,
@@ -25,20 +25,20 @@ from holdfast.server.routes import (
     tasks,
     workflows,
 )
-from holdfast.server.schemas.responses import Problem
-from holdfast.server.server_state import Serving
+from holdfast.server.schemas.responses import ProblemResponse
+from holdfast.server.server_state import ServerState
 from holdfast.service.admin.health import read_own_version
 from holdfast.service.service import Service
 from holdfast.tracing import Span, find_tracer, read_traceparent
 
 
-class Traced:
+class TracingMiddleware:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         known = find_tracer()
-        given = None if known is None or scope["type"] != "http" else _given(scope)
+        given = None if known is None or scope["type"] != "http" else _read_traceparent(scope)
         identity = None if given is None else read_traceparent(given)
         if known is None or identity is None:
             await self._app(scope, receive, send)
@@ -48,7 +48,7 @@ class Traced:
             await self._app(scope, receive, send)
 
 
-def _given(scope: Scope) -> str | None:
+def _read_traceparent(scope: Scope) -> str | None:
     found = [value.decode("latin-1") for name, value in scope["headers"] if name == b"traceparent"]
     return found[0] if len(found) == 1 else None
 
@@ -71,11 +71,11 @@ TABLES = (
 class Application:
     """What a server serves, through its `gate`; `app` has the routes."""
 
-    def __init__(self, service: Service, rules: Rules | None = None) -> None:
-        chosen = rules or Rules()
+    def __init__(self, service: Service, rules: GateRules | None = None) -> None:
+        chosen = rules or GateRules()
         self.limits = chosen.connections
-        self.is_proxy = chosen.proxies.holds
-        self.serving = Serving(
+        self.is_proxy = chosen.proxies.is_proxy
+        self.server_state = ServerState(
             service=service,
             max_body=chosen.max_body,
             max_streams=chosen.connections.streams,
@@ -83,13 +83,13 @@ class Application:
         self.app = FastAPI(
             title="Holdfast", version=read_own_version(), openapi_url=None, docs_url=None
         )
-        self.app.state.serving = self.serving
-        problems.install(self.app)
-        route_table.install(self.app, *TABLES)
+        self.app.state.server_state = self.server_state
+        problems.install_error_handlers(self.app)
+        route_table.install_routes(self.app, *TABLES)
         vars(self.app)["openapi"] = self._describe
         self._document: dict[str, Any] | None = None
-        quick = Direct(self.app, self.serving, (tasks.table, claims.table))
-        self.gate = Gate(Traced(quick), self.serving, chosen)
+        quick = FastRouter(self.app, self.server_state, (tasks.table, claims.table))
+        self.gate = Gate(TracingMiddleware(quick), self.server_state, chosen)
 
     def _describe(self) -> dict[str, Any]:
         if self._document is None:
@@ -100,7 +100,7 @@ class Application:
                 routes=self.app.routes,
             )
             parts = made.setdefault("components", {})
-            parts.setdefault("schemas", {})["Problem"] = Problem.model_json_schema()
+            parts.setdefault("schemas", {})["ProblemResponse"] = ProblemResponse.model_json_schema()
             parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
             made["security"] = [{"token": []}]
             self._document = made

@@ -8,10 +8,10 @@ from typing import Any, cast
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 # More is not held back: who reads slowly is to be noticed, and waited for.
-MOST_BYTES = 65_536
+MAX_BUFFERED = 65_536
 
 
-class Gathered(asyncio.Transport):
+class BufferedTransport(asyncio.Transport):
     """What is written within one turn of the loop is sent at its end, with one call."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -26,7 +26,7 @@ class Gathered(asyncio.Transport):
             self._loop.call_soon(self._send)
         self._parts.append(bytes(data))
         self._size += len(data)
-        if self._size > MOST_BYTES:
+        if self._size > MAX_BUFFERED:
             self._send()
 
     def _send(self) -> None:
@@ -70,6 +70,6 @@ class Gathered(asyncio.Transport):
         return self._transport.get_protocol()
 
 
-class GatheringProtocol(HttpToolsProtocol):
+class BufferedHttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(Gathered(cast("asyncio.Transport", transport)))
+        super().connection_made(BufferedTransport(cast("asyncio.Transport", transport)))

@@ -10,31 +10,31 @@ from typing import Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from holdfast.server.buffered_transport import GatheringProtocol
+from holdfast.server.buffered_transport import BufferedHttpProtocol
 from holdfast.server.connection_limits import GRACE, Connections
 from holdfast.server.gate import ACCESS
-from holdfast.server.problems import tell
+from holdfast.server.problems import make_problem_answer
 
 # What a header needs beside its name and value.
-AROUND = 4
+HEADER_OVERHEAD = 4
 # How long a refused client is still listened to, so that it can read the refusal.
 LINGER = 1.0
-NO_HTTP = (400, "invalid_request", "this is no HTTP/1.1 request")
+NOT_HTTP = (400, "invalid_request", "this is no HTTP/1.1 request")
 
 
-class TooMuch(Exception):
+class RequestTooLarge(Exception):
     """Stops the parser where a request is too large."""
 
 
-def problem_text(status: int, code: str, detail: str) -> bytes:
+def render_problem(status: int, code: str, detail: str) -> bytes:
     """A whole answer, for where there is no application to give it."""
-    answer = tell(status, code, detail)
+    answer = make_problem_answer(status, code, detail)
     first = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}".encode()
     headers = [b": ".join(each) for each in (*answer.raw_headers, (b"connection", b"close"))]
     return b"\r\n".join([first, *headers, b"", bytes(answer.body)])
 
 
-class Connection(GatheringProtocol):
+class Connection(BufferedHttpProtocol):
     """One connection; what it waits for from its client has to be there by its deadline."""
 
     def __init__(self, connections: Connections, address: str, **uvicorn: Any) -> None:
@@ -45,7 +45,7 @@ class Connection(GatheringProtocol):
         self._most_head, self._most_fields = self._limits.head, self._limits.headers
         self._deadline = self.loop.time() + self._limits.head_time
         self._is_made = self._refused = False
-        self._reason = NO_HTTP
+        self._reason = NOT_HTTP
         # Whether a message has begun and not ended, and whether its headers are still coming.
         self._receives = self._in_head = False
         # What of it has come, in bytes and headers; `_around` is what is not body.
@@ -62,17 +62,17 @@ class Connection(GatheringProtocol):
         super().connection_lost(exc)
 
     @property
-    def _newest(self) -> RequestResponseCycle | None:
+    def _newest_request(self) -> RequestResponseCycle | None:
         """The request whose headers came last, and its answer."""
         return self.cycle
 
     def is_known(self) -> bool:
-        return self._newest is not None and ACCESS in self._newest.scope
+        return self._newest_request is not None and ACCESS in self._newest_request.scope
 
     def cut(self) -> None:
         self.transport.abort()
 
-    def look(self, now: float) -> None:
+    def check_deadline(self, now: float) -> None:
         if not self._is_made or self._is_stuck(now) or now < self._deadline:
             return
         if self.flow.read_paused:
@@ -125,7 +125,7 @@ class Connection(GatheringProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._fields += 1
-        self._head += len(name) + len(value) + AROUND
+        self._head += len(name) + len(value) + HEADER_OVERHEAD
         if self._head > self._most_head or self._fields > self._most_fields:
             self._stop(*self._too_large())
         # What comes after a body is no header any more: the request was judged without it.
@@ -171,28 +171,28 @@ class Connection(GatheringProtocol):
 
     def _stop(self, *reason: Any) -> None:
         self._reason = reason
-        raise TooMuch
+        raise RequestTooLarge
 
     def _refuse(self, status: int, code: str, detail: str) -> None:
         """Answer, where nothing else is being answered here, and hang up."""
         answers = self._may_answer()
         self._refused, self._deadline = True, inf
         self._connections.refused[code] += 1
-        if (newest := self._newest) is not None and not newest.response_complete:
+        if (newest := self._newest_request) is not None and not newest.response_complete:
             newest.disconnected = True
             newest.message_event.set()
         if not answers:
             self.transport.abort()
             return
         self._connections.note_silent(self)
-        self.transport.write(problem_text(status, code, detail))
+        self.transport.write(render_problem(status, code, detail))
         self.transport.write_eof()
         self.flow.resume_reading()
         self.loop.call_later(LINGER, self.transport.abort)
 
     def _may_answer(self) -> bool:
         of_this = self._receives and not self._in_head
-        newest = self._newest
+        newest = self._newest_request
         if newest is None or newest.response_complete:
             return not of_this
         return of_this and not self.pipeline and not newest.response_started

@@ -13,14 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from holdfast.server.auth.rate_limits import address_of
+from holdfast.server.auth.rate_limits import address_of_client
 
 KIBIBYTE = 1024
 # Of all descriptors, so many are left to the store, to logs and to steps.
-RESERVE = 200
-LEAST = 4
+RESERVED_DESCRIPTORS = 200
+MIN_CONNECTIONS = 4
 # Between two looks at how long connections have taken.
-LOOK = 0.25
+CHECK_INTERVAL = 0.25
 # Whoever has something to ask sends it with the connection: so long nobody is closed for silence.
 GRACE = 0.003
 
@@ -56,7 +56,7 @@ class ConnectionLimits:
     bodies: int = 128 * 1024 * KIBIBYTE
 
 
-class Limited(Protocol):
+class LimitedConnection(Protocol):
     """A connection as the limits see it."""
 
     address: str
@@ -64,7 +64,7 @@ class Limited(Protocol):
     def is_known(self) -> bool:
         """Whether what it asks now, or asked last, came with a good token."""
 
-    def look(self, now: float) -> None:
+    def check_deadline(self, now: float) -> None:
         """End what has taken too long."""
 
     def cut(self) -> None:
@@ -84,15 +84,17 @@ class Connections:
         self.refused = refused
         # Whoever comes through a proxy has its address: it has no share of its own.
         self._is_proxy = is_proxy
-        self._most = max(min(limits.connections, _descriptors()), LEAST)
-        self._most_of_address = max(int(self._most * limits.address_share), LEAST)
-        self._most_silent = max(int(self._most * limits.silent_share), LEAST)
-        self._most_silent_of_address = max(int(self._most_silent * limits.address_share), LEAST)
-        self._all: dict[Limited, None] = {}
-        self._new: set[Limited] = set()
+        self._most = max(min(limits.connections, _count_available_descriptors()), MIN_CONNECTIONS)
+        self._most_of_address = max(int(self._most * limits.address_share), MIN_CONNECTIONS)
+        self._most_silent = max(int(self._most * limits.silent_share), MIN_CONNECTIONS)
+        self._most_silent_of_address = max(
+            int(self._most_silent * limits.address_share), MIN_CONNECTIONS
+        )
+        self._all: dict[LimitedConnection, None] = {}
+        self._new: set[LimitedConnection] = set()
         self._by_address: Counter[str] = Counter()
-        self._silent: dict[Limited, None] = {}
-        self._silent_by_address: dict[str, dict[Limited, None]] = {}
+        self._silent: dict[LimitedConnection, None] = {}
+        self._silent_by_address: dict[str, dict[LimitedConnection, None]] = {}
 
     @property
     def crowded(self) -> bool:
@@ -101,7 +103,7 @@ class Connections:
 
     def address_of(self, client: tuple[str, int]) -> str:
         """Whom a connection is counted for: a proxy by itself, anybody else with its network."""
-        return client[0] if self._is_proxy(client[0]) else address_of(client)
+        return client[0] if self._is_proxy(client[0]) else address_of_client(client)
 
     def admit(self, address: str) -> str | None:
         """Make room for one more; where there is none, whose connections are too many."""
@@ -112,12 +114,12 @@ class Connections:
             return "server"
         return None
 
-    def add(self, connection: Limited) -> None:
+    def add(self, connection: LimitedConnection) -> None:
         self._all[connection] = None
         self._by_address[connection.address] += 1
         self._new.add(connection)
 
-    def remove(self, connection: Limited) -> None:
+    def remove(self, connection: LimitedConnection) -> None:
         if connection not in self._all:
             return
         del self._all[connection]
@@ -126,12 +128,12 @@ class Connections:
             del self._by_address[connection.address]
         self.note_heard(connection)
 
-    def note_age(self, connection: Limited) -> None:
+    def note_age(self, connection: LimitedConnection) -> None:
         """Count a connection as silent whose `GRACE` is over, unless it was heard by then."""
         if connection in self._new:
             self.note_silent(connection)
 
-    def note_silent(self, connection: Limited) -> None:
+    def note_silent(self, connection: LimitedConnection) -> None:
         self._new.discard(connection)
         if connection not in self._all or connection in self._silent:
             return
@@ -144,7 +146,7 @@ class Connections:
         if len(self._silent) > self._most_silent:
             self._cut_oldest(self._silent)
 
-    def note_heard(self, connection: Limited) -> None:
+    def note_heard(self, connection: LimitedConnection) -> None:
         self._new.discard(connection)
         if connection in self._silent:
             del self._silent[connection]
@@ -158,15 +160,15 @@ class Connections:
         for _ in range(number):
             self._cut_oldest(self._silent)
 
-    async def keep_looking(self) -> None:
+    async def check_periodically(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(LOOK)
+            await asyncio.sleep(CHECK_INTERVAL)
             now = loop.time()
             for each in [*self._all]:
-                each.look(now)
+                each.check_deadline(now)
 
-    def _cut_oldest(self, silent: dict[Limited, None]) -> bool:
+    def _cut_oldest(self, silent: dict[LimitedConnection, None]) -> bool:
         while silent:
             oldest = next(iter(silent))
             if oldest.is_known():
@@ -179,9 +181,9 @@ class Connections:
         return False
 
 
-def _descriptors() -> int:
+def _count_available_descriptors() -> int:
     """How many files this process may open for connections."""
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most == resource.RLIM_INFINITY:
         return 2**31
-    return most - min(most // 2, RESERVE)
+    return most - min(most // 2, RESERVED_DESCRIPTORS)

@@ -23,17 +23,17 @@ PAGE = 1_000
 # reader, because to send to one takes its time from everybody's work.
 REST = 0.05
 REST_EACH = 0.002
-LONGEST_REST = 1.0
+MAX_REST = 1.0
 # How much may wait for one reader.
 MOST_BYTES = 1_048_576
 QUIET = 15.0
-STILL = b": still here\n\n"
+KEEPALIVE = b": still here\n\n"
 
 log = logging.getLogger("holdfast.server")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Frame:
+class EventFrame:
     """One event as it is sent, and what it is about."""
 
     run_id: str | None
@@ -41,10 +41,10 @@ class Frame:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Batch:
+class EventBatch:
     """What one look found, framed; `whole` is all of it, and `end` the cursor behind it."""
 
-    frames: tuple[Frame, ...]
+    frames: tuple[EventFrame, ...]
     whole: bytes
     end: Cursor
 
@@ -55,7 +55,7 @@ class Batch:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class StreamRequest:
     """From where on, of which run, and the digest of what whoever asks has shown."""
 
     after: Cursor | None
@@ -63,7 +63,7 @@ class Asked:
     digest: str
 
 
-class Reader:
+class EventReader:
     """What waits for one reader; when that is too much it is dropped, and the reader is told."""
 
     def __init__(self, start: Cursor, run_id: str | None) -> None:
@@ -75,7 +75,7 @@ class Reader:
         self._missed: Cursor | None = None
         self.come = asyncio.Event()
 
-    def offer(self, batch: Batch) -> None:
+    def queue_batch(self, batch: EventBatch) -> None:
         text = batch.of(self._run_id)
         if self._missed is None and self._bytes + len(text) <= MOST_BYTES:
             if text:
@@ -95,13 +95,13 @@ class Reader:
         self._bytes = 0
         if self._missed is not None:
             said = {"missed_after": str(self._missed), "go_on_after": str(self._end)}
-            taken += _frame("gap", str(self._end), said)
+            taken += _render_frame("gap", str(self._end), said)
             self._missed, self._read = None, self._end
         self.come.clear()
         return taken
 
 
-class Hub:
+class EventHub:
     """Looks at the history when something was committed; its readers share what it finds."""
 
     def __init__(self, service: Service, calls: OpenCalls) -> None:
@@ -109,7 +109,7 @@ class Hub:
         self._history = service.history
         self._calls = calls
         self._loop = asyncio.get_running_loop()
-        self._readers: set[Reader] = set()
+        self._readers: set[EventReader] = set()
         self._by_token: Counter[str] = Counter()
         self._cursor: Cursor | None = None
         self._hinted = asyncio.Event()
@@ -123,7 +123,7 @@ class Hub:
         return len(self._readers)
 
     @contextmanager
-    def place(self, token: str, most: int) -> Iterator[None]:
+    def reserve_listener(self, token: str, most: int) -> Iterator[None]:
         """One of the streams that a token may read at once; raises `Problem` beyond those."""
         if self._by_token[token] >= most:
             said = f"this token reads {most} streams, and may read no more at once"
@@ -136,13 +136,13 @@ class Hub:
             if not self._by_token[token]:
                 del self._by_token[token]
 
-    async def read(self, asked: Asked) -> AsyncIterator[bytes]:
+    async def read(self, asked: StreamRequest) -> AsyncIterator[bytes]:
         """What comes, from a cursor or from now on, until the server stops or the token ends."""
         reader = await self._join(asked.run_id)
         try:
             with self._calls.open(asked.digest) as ended:
                 ended.add_done_callback(lambda _: reader.come.set())
-                async for text in self._texts(asked, reader):
+                async for text in self._read_texts(asked, reader):
                     if ended.done():
                         return
                     yield text
@@ -157,17 +157,17 @@ class Hub:
         for reader in self._readers:
             reader.come.set()
 
-    async def _join(self, run_id: str | None) -> Reader:
+    async def _join(self, run_id: str | None) -> EventReader:
         async with self._beginning:
             if self._cursor is None or not self._readers:
                 self._cursor = await anyio.to_thread.run_sync(self._history.latest_cursor)
             if self._looking is None:
                 self._looking = self._loop.create_task(self._look())
-        reader = Reader(self._cursor, run_id)
+        reader = EventReader(self._cursor, run_id)
         self._readers.add(reader)
         return reader
 
-    async def _texts(self, asked: Asked, reader: Reader) -> AsyncIterator[bytes]:
+    async def _read_texts(self, asked: StreamRequest, reader: EventReader) -> AsyncIterator[bytes]:
         """What a reader is sent: where it begins, what it has missed, and then what comes."""
         after = asked.after
         # A place and nothing to tell: who loses the stream before the first event goes on from it.
@@ -178,7 +178,7 @@ class Hub:
         while not self._closed:
             with suppress(TimeoutError):
                 await asyncio.wait_for(reader.come.wait(), QUIET)
-            yield reader.take() or STILL
+            yield reader.take() or KEEPALIVE
 
     async def _catch_up(
         self, cursor: Cursor, start: Cursor, run_id: str | None
@@ -188,14 +188,14 @@ class Hub:
             told = await anyio.to_thread.run_sync(self._history.events_after, cursor, PAGE)
             known = [each for each in told if start.holds(each.event["seq"])]
             if known:
-                yield _batch(known, known[-1].cursor).of(run_id)
+                yield _make_batch(known, known[-1].cursor).of(run_id)
             if told:
                 cursor = told[-1].cursor
             if cursor.after < start.after:
                 if not told:
                     # One gap more would have to be forgotten: what is under way has to end first.
                     await asyncio.sleep(self._poll)
-                    yield STILL
+                    yield KEEPALIVE
             elif len(told) < PAGE or told[-1].event["seq"] >= start.after:
                 return
 
@@ -211,7 +211,7 @@ class Hub:
             except Exception:
                 # Nobody else would hear of it, and every reader waits for this one task.
                 log.exception("the history cannot be read")
-            await asyncio.sleep(min(LONGEST_REST, max(REST, REST_EACH * len(self._readers))))
+            await asyncio.sleep(min(MAX_REST, max(REST, REST_EACH * len(self._readers))))
 
     async def _look_once(self) -> None:
         found = PAGE
@@ -222,26 +222,26 @@ class Hub:
             # Unless somebody, meanwhile the only reader, began from a later one.
             if told and cursor is self._cursor:
                 self._cursor = told[-1].cursor
-                batch = _batch(told, self._cursor)
+                batch = _make_batch(told, self._cursor)
                 for reader in self._readers:
-                    reader.offer(batch)
+                    reader.queue_batch(batch)
 
     def _hint(self) -> None:
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._hinted.set)
 
 
-def _batch(told: Iterable[EventWithCursor], end: Cursor) -> Batch:
+def _make_batch(told: Iterable[EventWithCursor], end: Cursor) -> EventBatch:
     frames = tuple(
-        Frame(
+        EventFrame(
             run_id=each.event.get("run_id"),
-            text=_frame("event", str(each.cursor), each.event),
+            text=_render_frame("event", str(each.cursor), each.event),
         )
         for each in told
     )
-    return Batch(frames=frames, whole=b"".join(each.text for each in frames), end=end)
+    return EventBatch(frames=frames, whole=b"".join(each.text for each in frames), end=end)
 
 
-def _frame(kind: str, identifier: str, said: object) -> bytes:
+def _render_frame(kind: str, identifier: str, said: object) -> bytes:
     text = json.dumps(said, separators=(",", ":"))
     return f"id: {identifier}\nevent: {kind}\ndata: {text}\n\n".encode()

@@ -20,65 +20,69 @@ from holdfast.errors import HoldfastError
 from holdfast.model.text import parse_task_id
 from holdfast.model.token import AccessToken, Role
 from holdfast.server.gate import ACCESS
-from holdfast.server.problems import Answer, tell_problem
-from holdfast.server.request_context import Door
-from holdfast.server.route_table import DECODER, Entry, Table
-from holdfast.server.server_state import Serving
+from holdfast.server.problems import JsonAnswer, answer_problem
+from holdfast.server.request_context import RequestContext
+from holdfast.server.route_table import STRICT_DECODER, RouteEntry, RouteTable
+from holdfast.server.server_state import ServerState
 from holdfast.service.commands.request_bodies import RequestBody
 
 JSON = b"application/json"
-_TAKEN = {"body", "asks", "request", "task_id"}
+_PARAMETERS = {"body", "asks", "request", "task_id"}
 Key = tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Way:
+class FastRoute:
     """A call: who may make it, what it is sent, and the function that answers it."""
 
     roles: frozenset[Role]
     endpoint: Callable[..., Any]
     body: TypeAdapter[Any]
-    wants: frozenset[str]
-    waits: bool
+    parameters: frozenset[str]
+    is_async: bool
 
 
-class Direct:
-    def __init__(self, app: ASGIApp, serving: Serving, tables: Sequence[Table]) -> None:
+class FastRouter:
+    def __init__(self, app: ASGIApp, serving: ServerState, tables: Sequence[RouteTable]) -> None:
         self._app = app
-        self._serving = serving
+        self._server_state = serving
         found = [entry for table in tables for entry in table.entries if entry.method == "POST"]
-        made = {_key(entry.path): _way(entry) for entry in found}
-        self._ways = {key: way for key, way in made.items() if way is not None}
+        made = {_route_key(entry.path): _make_fast_route(entry) for entry in found}
+        self._routes = {key: way for key, way in made.items() if way is not None}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "POST":
-            way = self._ways.get(_key(scope["path"]))
+            way = self._routes.get(_route_key(scope["path"]))
             access: AccessToken | None = scope.get(ACCESS)
             if way is not None and access is not None and access.role in way.roles:
-                await self._take(way, Door(self._serving, access, scope), (scope, receive, send))
+                await self._answer(
+                    way, RequestContext(self._server_state, access, scope), (scope, receive, send)
+                )
                 return
         await self._app(scope, receive, send)
 
-    async def _take(self, way: Way, door: Door, asked: tuple[Scope, Receive, Send]) -> None:
+    async def _answer(
+        self, way: FastRoute, context: RequestContext, asked: tuple[Scope, Receive, Send]
+    ) -> None:
         scope, receive, send = asked
         try:
             text = await read_body(receive)
-            given = _given(way, scope, text)
+            given = _read_arguments(way, scope, text)
             if given is None:
-                await self._app(scope, _Again(text, receive), send)
+                await self._app(scope, _ReplayedBody(text, receive), send)
                 return
-            known = {"asks": door, "request": Request(scope, receive), **given}
-            chosen = {name: known[name] for name in way.wants}
-            if way.waits:
-                answer: Answer = await way.endpoint(**chosen)
+            known = {"asks": context, "request": Request(scope, receive), **given}
+            chosen = {name: known[name] for name in way.parameters}
+            if way.is_async:
+                answer: JsonAnswer = await way.endpoint(**chosen)
             else:
-                answer = await self._serving.in_thread(partial(way.endpoint, **chosen))
+                answer = await self._server_state.in_thread(partial(way.endpoint, **chosen))
         except (HoldfastError, HTTPException) as error:
-            answer = tell_problem(self._serving, error)
+            answer = answer_problem(self._server_state, error)
         await answer(scope, receive, send)
 
 
-class _Again:
+class _ReplayedBody:
     """A body that was read, to be read once more."""
 
     def __init__(self, text: bytes, receive: Receive) -> None:
@@ -101,7 +105,7 @@ async def read_body(receive: Receive) -> bytes:
     return b"".join(pieces)
 
 
-def _given(way: Way, scope: Scope, text: bytes) -> dict[str, Any] | None:
+def _read_arguments(way: FastRoute, scope: Scope, text: bytes) -> dict[str, Any] | None:
     """What a call is given; None where something is wrong with it."""
     if scope["query_string"]:
         return None
@@ -109,37 +113,37 @@ def _given(way: Way, scope: Scope, text: bytes) -> dict[str, Any] | None:
     if len(kinds) != 1 or kinds[0].partition(b";")[0].strip().lower() != JSON:
         return None
     try:
-        body = way.body.validate_python(DECODER.decode(text.decode()))
-        named = {} if "task_id" not in way.wants else {"task_id": _task(scope["path"])}
+        body = way.body.validate_python(STRICT_DECODER.decode(text.decode()))
+        named = {} if "task_id" not in way.parameters else {"task_id": _read_task_id(scope["path"])}
     except (ValidationError, ValueError, RecursionError, HoldfastError):
         return None
     return {"body": body, **named}
 
 
-def _key(path: str) -> Key:
+def _route_key(path: str) -> Key:
     """A path without its id, which stands behind the noun."""
     parts = path.split("/")
     named = len(parts) > 4 and (parts[4].startswith(("t_", "{")))  # noqa: PLR2004 - /api/v1/noun/id
     return (*parts[:4], "{}", *parts[5:]) if named else tuple(parts)
 
 
-def _task(path: str) -> str:
+def _read_task_id(path: str) -> str:
     return parse_task_id(path.split("/")[4])
 
 
-def _way(entry: Entry) -> Way | None:
+def _make_fast_route(entry: RouteEntry) -> FastRoute | None:
     """How a call is taken, unless it wants something that only the framework finds."""
     hints = get_type_hints(entry.endpoint)
     wants = frozenset(inspect.signature(entry.endpoint).parameters)
     body = hints.get("body")
     kinds = get_args(body) or (body,)
     bodies = all(inspect.isclass(each) and issubclass(each, RequestBody) for each in kinds)
-    if not bodies or not wants <= _TAKEN:
+    if not bodies or not wants <= _PARAMETERS:
         return None
-    return Way(
+    return FastRoute(
         roles=entry.roles,
         endpoint=entry.endpoint,
         body=TypeAdapter[Any](hints["body"]),
-        wants=wants,
-        waits=inspect.iscoroutinefunction(entry.endpoint),
+        parameters=wants,
+        is_async=inspect.iscoroutinefunction(entry.endpoint),
     )

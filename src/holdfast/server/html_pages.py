@@ -21,15 +21,15 @@ _SCRIPT = (
 )
 
 
-def _hash(text: str) -> str:
+def _hash_for_csp(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 _CSP = "; ".join(
     [
         "default-src 'none'",
-        f"style-src {_hash(_STYLE)}",
-        f"script-src {_hash(_SCRIPT)}",
+        f"style-src {_hash_for_csp(_STYLE)}",
+        f"script-src {_hash_for_csp(_SCRIPT)}",
         "connect-src 'self'",
         "form-action 'self'",
         "frame-ancestors 'none'",
@@ -38,7 +38,7 @@ _CSP = "; ".join(
 )
 
 
-class Page(HTMLResponse):
+class HtmlPage(HTMLResponse):
     def __init__(self, main: str, status: int = 200, *, head: str = "", script: str = "") -> None:
         text = (
             f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Holdfast</title>{head}'
@@ -48,36 +48,36 @@ class Page(HTMLResponse):
         super().__init__(text, status, headers={"Content-Security-Policy": _CSP})
 
 
-def ask_to_enter(code: str) -> Page:
+def render_entry_page(code: str) -> HtmlPage:
     """Nothing happens before somebody says so: what only looks at links uses up none."""
-    return Page(
+    return HtmlPage(
         '<form method="post" action="/enter">'
         f'<input type="hidden" name="code" value="{escape(code)}">'
         "<p>This link lets one browser in, once.</p><button>Open Holdfast</button></form>"
     )
 
 
-def let_in() -> Page:
+def render_entered_page() -> HtmlPage:
     # Not a redirect: the page that a link stands on would be who sends the browser on, and a
     # cookie that is for our own pages alone would not come with it.
-    return Page(
+    return HtmlPage(
         '<p><a href="/">Go on</a></p>', head='<meta http-equiv="refresh" content="0;url=/">'
     )
 
 
-def keep_out(status: int, detail: str) -> Page:
+def render_refusal_page(status: int, detail: str) -> HtmlPage:
     """What is wrong, and the way in."""
     said = _CODE.sub(r"<code>\1</code>", escape(detail))
     how = (
         "<code>holdfast open</code>, typed where the server runs, lets a browser in by a new link."
     )
-    return Page(f"<p>You are not let in: {said}.</p><p>{how}</p>", status)
+    return HtmlPage(f"<p>You are not let in: {said}.</p><p>{how}</p>", status)
 
 
-def front(name: str, role: str, proof: str | None) -> Page:
+def render_front_page(name: str, role: str, proof: str | None) -> HtmlPage:
     """Who one is; there is no more to see yet than the API tells."""
     out = "" if proof is None else f'<p><button value="{escape(proof)}">Leave</button></p>'
-    return Page(
+    return HtmlPage(
         f"<p>You are in as <b>{escape(name)}</b> ({escape(role)}).</p>"
         '<p>What there is to look at is in the API: <a href="/api/v1/runs">runs</a>, '
         '<a href="/api/v1/tasks">tasks</a>, <a href="/api/v1/workers">workers</a>, '

@@ -18,25 +18,25 @@ from holdfast.errors import InvalidInput
 from holdfast.server.application import Application
 from holdfast.server.connection import Connection
 from holdfast.server.connection_limits import Connections
-from holdfast.server.listen_address import Bind
+from holdfast.server.listen_address import ListenAddress
 from holdfast.server.listener import Listener
 
 log = logging.getLogger("holdfast.server")
 
 BACKLOG = 2_048
-HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # How long what is under way may take before its connection is cut.
-DRAIN = 30
+DRAIN_SECONDS = 30
 # How many objects more are made than dropped before the collector looks at them.
-MADE_BETWEEN = 20_000
+COLLECTOR_THRESHOLD = 20_000
 
 
 class HttpServer:
     """Serves an application from `run` until `stop`, from whatever thread that is called."""
 
-    def __init__(self, application: Application, bind: Bind) -> None:
+    def __init__(self, application: Application, bind: ListenAddress) -> None:
         bind.check()
-        self._socket = _listen(bind)
+        self._socket = _open_socket(bind)
         config = uvicorn.Config(
             application.gate,
             interface="asgi3",
@@ -49,9 +49,9 @@ class HttpServer:
             lifespan="off",
             ws="none",
             timeout_keep_alive=ceil(application.limits.idle_time),
-            timeout_graceful_shutdown=DRAIN,
+            timeout_graceful_shutdown=DRAIN_SECONDS,
         )
-        self._server = _Draining(config, application, self._socket)
+        self._server = _DrainingServer(config, application, self._socket)
 
     @property
     def url(self) -> str:
@@ -66,19 +66,19 @@ class HttpServer:
         self._server.should_exit = True
 
 
-class _Draining(uvicorn.Server):
+class _DrainingServer(uvicorn.Server):
     def __init__(
         self, config: uvicorn.Config, application: Application, listens: socket.socket
     ) -> None:
         super().__init__(config)
         self._application = application
         self._connections = Connections(
-            application.limits, application.serving.refused, application.is_proxy
+            application.limits, application.server_state.refused, application.is_proxy
         )
-        self._listener = Listener(listens, self._connections, self._make)
+        self._listener = Listener(listens, self._connections, self._make_connection)
         self._looking: asyncio.Task[None] | None = None
 
-    def _make(self, address: str) -> Connection:
+    def _make_connection(self, address: str) -> Connection:
         return Connection(
             self._connections,
             address,
@@ -90,8 +90,10 @@ class _Draining(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         # uvicorn listens to nothing itself.
         await super().startup(sockets or [])
-        self._application.serving.begin()
-        self._looking = asyncio.get_running_loop().create_task(self._connections.keep_looking())
+        self._application.server_state.begin()
+        self._looking = asyncio.get_running_loop().create_task(
+            self._connections.check_periodically()
+        )
         self._listener.open()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -99,14 +101,14 @@ class _Draining(uvicorn.Server):
         log.info(
             "draining: nobody new is served, and what is under way may take %s seconds; a second "
             "signal ends it at once",
-            DRAIN,
+            DRAIN_SECONDS,
         )
         self._listener.close()
-        self._application.serving.close()
+        self._application.server_state.close()
         await super().shutdown(sockets)
         if self._looking is not None:
             self._looking.cancel()
-        await self._application.serving.end()
+        await self._application.server_state.end()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -114,7 +116,7 @@ class _Draining(uvicorn.Server):
         yield
 
 
-def _listen(bind: Bind) -> socket.socket:
+def _open_socket(bind: ListenAddress) -> socket.socket:
     family = socket.AF_INET6 if ":" in bind.host else socket.AF_INET
     # By its protocol the loop knows it for one whose small answers are not to be held back.
     made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -142,10 +144,10 @@ def collect_less_often() -> None:
     gc.freeze()
     youngest, *older = gc.get_threshold()
     if youngest:
-        gc.set_threshold(max(youngest, MADE_BETWEEN), *older)
+        gc.set_threshold(max(youngest, COLLECTOR_THRESHOLD), *older)
 
 
-def until_signalled(server: HttpServer, also: Callable[[], None] = lambda: None) -> None:
+def serve_until_signalled(server: HttpServer, also: Callable[[], None] = lambda: None) -> None:
     """Serve until Ctrl-C, SIGTERM or SIGHUP, then drain."""
 
     def hear(number: int, _: object) -> None:
@@ -156,7 +158,7 @@ def until_signalled(server: HttpServer, also: Callable[[], None] = lambda: None)
 
     collect_less_often()
     # Under nohup a closed terminal is to be ignored, and stays so.
-    heard = [each for each in HEARD if signal.getsignal(each) is not signal.SIG_IGN]
+    heard = [each for each in STOP_SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
     before = {each: signal.signal(each, hear) for each in heard}
     try:
         server.run()

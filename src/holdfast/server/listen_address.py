@@ -9,7 +9,7 @@ from holdfast.errors import InvalidInput
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bind:
+class ListenAddress:
     """Where to listen; beyond this machine only where that was said."""
 
     host: str = "127.0.0.1"

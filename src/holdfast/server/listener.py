@@ -9,15 +9,19 @@ from collections.abc import Callable
 from errno import EMFILE, ENFILE, ENOBUFS, ENOMEM
 from math import inf
 
-from holdfast.server.connection import Connection, problem_text
+from holdfast.server.connection import Connection, render_problem
 from holdfast.server.connection_limits import GRACE, Connections
 
 # How many silent connections are closed to make room, and how often it is told.
-ROOM = 8
-TOLD_EVERY = 60.0
-OUT = frozenset({EMFILE, ENFILE, ENOBUFS, ENOMEM})
-FULL = problem_text(503, "too_many_connections", "this server has no room for a connection more")
-SHARE = problem_text(429, "too_many_connections", "this address has too many connections open")
+CLOSED_AT_ONCE = 8
+WARNING_INTERVAL = 60.0
+OUT_OF_DESCRIPTORS = frozenset({EMFILE, ENFILE, ENOBUFS, ENOMEM})
+SERVER_FULL = render_problem(
+    503, "too_many_connections", "this server has no room for a connection more"
+)
+ADDRESS_FULL = render_problem(
+    429, "too_many_connections", "this address has too many connections open"
+)
 
 log = logging.getLogger("holdfast.server")
 
@@ -33,7 +37,7 @@ class Listener:
     ) -> None:
         self._socket = listens
         self._connections = connections
-        self._make = make
+        self._make_connection = make
         self._loop: asyncio.AbstractEventLoop
         self._again: asyncio.TimerHandle | None = None
         self._told_at = -inf
@@ -56,24 +60,24 @@ class Listener:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                if error.errno not in OUT:
+                if error.errno not in OUT_OF_DESCRIPTORS:
                     raise
                 self._make_room(error)
                 break
             made.settimeout(0)
-            self._take(made, self._connections.address_of(name[:2]))
+            self._admit(made, self._connections.address_of(name[:2]))
         self._loop.remove_reader(self._socket)
         self._again = self._loop.call_later(
             GRACE, self._loop.add_reader, self._socket, self._accept
         )
 
-    def _take(self, made: socket.socket, address: str) -> None:
+    def _admit(self, made: socket.socket, address: str) -> None:
         full = self._connections.admit(address)
         if full is not None:
             self._connections.refused["too_many_connections"] += 1
-            _send_away(made, full)
+            _refuse_connection(made, full)
             return
-        connection = self._make(address)
+        connection = self._make_connection(address)
         self._connections.add(connection)
         task = self._loop.create_task(self._connect(made, connection))
         self._connecting.add(task)
@@ -88,19 +92,19 @@ class Listener:
 
     def _make_room(self, error: OSError) -> None:
         now = self._loop.time()
-        if now > self._told_at + TOLD_EVERY:
+        if now > self._told_at + WARNING_INTERVAL:
             self._told_at = now
             log.warning(
                 "no connection can be accepted: %s; the oldest without a request are closed, and "
                 "`ulimit -n` before the start allows more",
                 error.strerror,
             )
-        self._connections.cut_silent(ROOM)
+        self._connections.cut_silent(CLOSED_AT_ONCE)
 
 
-def _send_away(made: socket.socket, full: str) -> None:
+def _refuse_connection(made: socket.socket, full: str) -> None:
     try:
-        made.send(SHARE if full == "address" else FULL)
+        made.send(ADDRESS_FULL if full == "address" else SERVER_FULL)
         made.shutdown(socket.SHUT_WR)
     except OSError:
         pass

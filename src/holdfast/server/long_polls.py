@@ -10,41 +10,41 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope
 
 from holdfast.model.task import Assignment
-from holdfast.server.gate import LOOK_AGAIN, SHOWN
-from holdfast.server.server_state import Serving
+from holdfast.server.gate import LOOK_AGAIN, SHOWN_DIGEST
+from holdfast.server.server_state import ServerState
 from holdfast.service.async_service import AsyncService
 from holdfast.service.protocol.long_polls import LongPoll
 
-Call = tuple[Scope, Receive]
-GONE = "this token is good no longer; an admin makes another with `holdfast token create`"
+AsgiCall = tuple[Scope, Receive]
+REVOKED = "this token is good no longer; an admin makes another with `holdfast token create`"
 
 
 async def wait_for_work(
-    serving: Serving, waiter: LongPoll, seconds: float, call: Call
+    serving: ServerState, waiter: LongPoll, seconds: float, call: AsgiCall
 ) -> list[Assignment] | None:
     """What comes in time; None where the token was revoked meanwhile, which is given nothing."""
     scope, receive = call
-    gone = asyncio.ensure_future(_hang_up(receive))
-    with serving.open_calls.open(scope[SHOWN]) as ended:
+    gone = asyncio.ensure_future(_wait_for_disconnect(receive))
+    with serving.open_calls.open(scope[SHOWN_DIGEST]) as ended:
         ended.add_done_callback(lambda _: gone.cancel())
         try:
-            claimed = await serving.room.wait(waiter, seconds, gone)
+            claimed = await serving.long_polls.wait(waiter, seconds, gone)
         finally:
             gone.cancel()
     found = [] if claimed is None else claimed.read()
     if not found:
         return None if ended.done() else found
-    with given_back_unless_told(serving.swift, found, kept=waiter.is_repeatable):
+    with give_back_on_error(serving.async_service, found, kept=waiter.is_repeatable):
         good = await scope[LOOK_AGAIN]() is not None
     if good:
         return found
     for each in found:
-        await serving.swift.release(each)
+        await serving.async_service.release(each)
     return None
 
 
 @contextmanager
-def given_back_unless_told(
+def give_back_on_error(
     swift: AsyncService, found: list[Assignment], *, kept: bool
 ) -> Iterator[None]:
     """Have nobody hold what is answered with an error; a request that has a name is made again."""
@@ -56,11 +56,11 @@ def given_back_unless_told(
         raise
 
 
-async def is_gone(call: Call) -> bool:
+async def is_gone(call: AsgiCall) -> bool:
     """Whether whoever made a call has hung up."""
     return await Request(*call).is_disconnected()
 
 
-async def _hang_up(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

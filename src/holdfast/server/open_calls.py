@@ -31,7 +31,7 @@ class OpenCalls:
         self._looking: asyncio.Task[None] | None = None
         self._leave = (
             service.on_change(self._hint),
-            self._tokens.on_grant(self._hear),
+            self._tokens.on_grant(self._on_grant),
         )
 
     @contextmanager
@@ -86,7 +86,7 @@ class OpenCalls:
                 if not call.done():
                     call.set_result(None)
 
-    def _hear(self, _: Sequence[str]) -> None:
+    def _on_grant(self, _: Sequence[str]) -> None:
         self._hint()
 
     def _hint(self) -> None:

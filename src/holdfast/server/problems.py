@@ -22,7 +22,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from holdfast.errors import HoldfastError, StoreError
-from holdfast.server.html_pages import keep_out
+from holdfast.server.html_pages import render_refusal_page
 from holdfast.service.admin.browser_links import ENTER_PATH
 from holdfast.service.commands.problems import describe_error, describe_mistakes
 from holdfast.service.commands.request_errors import Refused, translate_errors
@@ -32,9 +32,9 @@ from holdfast.worker.problem import HttpReply, problem
 MEDIA = "application/problem+json"
 JSON = "application/json"
 # What the framework itself refuses, by status.
-CODES = {404: "not_found", 405: "method_not_allowed", 400: "invalid_json"}
+FRAMEWORK_CODES = {404: "not_found", 405: "method_not_allowed", 400: "invalid_json"}
 # Where browsers come to by themselves.
-PAGES = frozenset({"/", ENTER_PATH})
+PAGE_PATHS = frozenset({"/", ENTER_PATH})
 
 log = logging.getLogger("holdfast.server")
 
@@ -49,7 +49,7 @@ class Problem(HTTPException):
         self.code = code
 
 
-class Answer(JSONResponse):
+class JsonAnswer(JSONResponse):
     """JSON as fast as there is; in ASCII where it quotes what cannot be encoded otherwise.
 
     A number that JSON does not have is null.
@@ -63,55 +63,57 @@ class Answer(JSONResponse):
             return json.dumps(plain, separators=(",", ":")).encode()
 
 
-def tell(
+def make_problem_answer(
     status: int, code: str, detail: str, headers: Mapping[str, str] | None = None, **more: Any
-) -> Answer:
+) -> JsonAnswer:
     reply = problem(status, code, detail, **more)
-    return Answer(reply.body, status, headers=dict(headers or {}), media_type=MEDIA)
+    return JsonAnswer(reply.body, status, headers=dict(headers or {}), media_type=MEDIA)
 
 
-def too_many(said: str, wait: float) -> Problem:
+def too_many_requests(said: str, wait: float) -> Problem:
     seconds = math.ceil(wait)
     detail = f"{said}; ask again in {seconds} s"
     return Problem(429, "too_many_requests", detail, {"Retry-After": str(seconds)})
 
 
-def answer_error(error: HoldfastError) -> Answer:
+def answer_error(error: HoldfastError) -> JsonAnswer:
     """What a front end is told of an error of ours."""
     if isinstance(error, StoreError):
         log.warning("the store does not do what it is asked: %s", error)
-    return _answer(describe_error(error))
+    return _answer_reply(describe_error(error))
 
 
-def _answer(reply: HttpReply) -> Answer:
+def _answer_reply(reply: HttpReply) -> JsonAnswer:
     away = reply.status == HTTPStatus.SERVICE_UNAVAILABLE
     headers = {"Retry-After": "1"} if away else {}
-    return Answer(reply.body, reply.status, headers=headers, media_type=MEDIA)
+    return JsonAnswer(reply.body, reply.status, headers=headers, media_type=MEDIA)
 
 
-def in_a_browser(scope: Scope, answer: Answer) -> Response:
+def show_page_to_browser(scope: Scope, answer: JsonAnswer) -> Response:
     """An answer, as a page where somebody looks at one."""
     accepts = next((value for name, value in scope["headers"] if name == b"accept"), b"")
-    if scope["path"] not in PAGES or b"text/html" not in accepts.lower():
+    if scope["path"] not in PAGE_PATHS or b"text/html" not in accepts.lower():
         return answer
-    page = keep_out(answer.status_code, json.loads(bytes(answer.body))["detail"])
+    page = render_refusal_page(answer.status_code, json.loads(bytes(answer.body))["detail"])
     kept = ("retry-after", "www-authenticate")
     page.headers.update({name: answer.headers[name] for name in kept if name in answer.headers})
     return page
 
 
-class Refusals(Protocol):
+class RefusalCounter(Protocol):
     """Who keeps count of what was refused."""
 
     refused: Counter[str]
 
 
-def show_problem(scope: Scope, kept: Refusals, error: HoldfastError | HTTPException) -> Response:
+def answer_problem_or_page(
+    scope: Scope, kept: RefusalCounter, error: HoldfastError | HTTPException
+) -> Response:
     """The same, to somebody who may look at a page."""
-    return in_a_browser(scope, tell_problem(kept, error))
+    return show_page_to_browser(scope, answer_problem(kept, error))
 
 
-def tell_problem(kept: Refusals, error: HoldfastError | HTTPException) -> Answer:
+def answer_problem(kept: RefusalCounter, error: HoldfastError | HTTPException) -> JsonAnswer:
     """The answer to who asked for what is refused."""
     if isinstance(error, HoldfastError):
         if isinstance(error, Refused):
@@ -119,12 +121,16 @@ def tell_problem(kept: Refusals, error: HoldfastError | HTTPException) -> Answer
         elif isinstance(error, Forbidden):
             kept.refused["forbidden"] += 1
         return answer_error(error)
-    code = error.code if isinstance(error, Problem) else CODES.get(error.status_code, "refused")
+    code = (
+        error.code
+        if isinstance(error, Problem)
+        else FRAMEWORK_CODES.get(error.status_code, "refused")
+    )
     kept.refused[code] += 1
-    return tell(error.status_code, code, str(error.detail), error.headers)
+    return make_problem_answer(error.status_code, code, str(error.detail), error.headers)
 
 
-def _lead_on(request: Request, error: HTTPException) -> HTTPException:
+def _add_alternatives(request: Request, error: HTTPException) -> HTTPException:
     """What the framework refuses, with what there is instead."""
     if error.status_code == HTTPStatus.NOT_FOUND:
         return Problem(
@@ -135,51 +141,53 @@ def _lead_on(request: Request, error: HTTPException) -> HTTPException:
     found = [each for each in request.app.routes if each.matches(request.scope)[0] != Match.NONE]
     takes = ", ".join(sorted({method for each in found for method in each.methods}))
     detail = f"this path takes {takes}; /openapi.json tells what each does"
-    return Problem(405, CODES[405], detail, {"Allow": takes})
+    return Problem(405, FRAMEWORK_CODES[405], detail, {"Allow": takes})
 
 
 async def _on_error(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException) and not isinstance(error, Problem):
-        error = _lead_on(request, error)
+        error = _add_alternatives(request, error)
     if isinstance(error, HoldfastError | HTTPException):
-        return show_problem(request.scope, request.app.state.serving, error)
-    return tell(500, "internal_error", "something went wrong here; the server's log tells more")
+        return answer_problem_or_page(request.scope, request.app.state.server_state, error)
+    return make_problem_answer(
+        500, "internal_error", "something went wrong here; the server's log tells more"
+    )
 
 
 async def _on_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - the same
     found = error.errors()
     if any(each["type"] == "json_invalid" for each in found):
-        return tell(400, "invalid_json", "the body is no JSON")
-    if any(each["loc"] == ("body",) for each in found) and not _says_json(request):
-        return not_json(request, JSON)
-    mistakes = translate_errors(found, _fields(request, found[0]["loc"][0]))
-    return in_a_browser(request.scope, _answer(describe_mistakes(mistakes)))
+        return make_problem_answer(400, "invalid_json", "the body is no JSON")
+    if any(each["loc"] == ("body",) for each in found) and not _is_json(request):
+        return refuse_content_type(request, JSON)
+    mistakes = translate_errors(found, _list_fields(request, found[0]["loc"][0]))
+    return show_page_to_browser(request.scope, _answer_reply(describe_mistakes(mistakes)))
 
 
-def not_json(request: Request, *wanted: str) -> Answer:
+def refuse_content_type(request: Request, *wanted: str) -> JsonAnswer:
     """The body cannot be read for what its header says it is."""
     given = ascii(request.headers.get("content-type", ""))[1:-1][:60]
     told = f"it is {given}" if given else "there is none"
     detail = f"send the header Content-Type: {' or '.join(wanted)}; {told}"
-    return tell(415, "unsupported_media_type", detail)
+    return make_problem_answer(415, "unsupported_media_type", detail)
 
 
-def _says_json(request: Request) -> bool:
+def _is_json(request: Request) -> bool:
     return "json" in request.headers.get("content-type", "").lower()
 
 
-def query_names(dependant: Dependant) -> list[str]:
+def list_query_names(dependant: Dependant) -> list[str]:
     """The parameters that a route reads from the query."""
-    below = [name for each in dependant.dependencies for name in query_names(each)]
+    below = [name for each in dependant.dependencies for name in list_query_names(each)]
     return [*(each.alias for each in dependant.query_params), *below]
 
 
-def _fields(request: Request, place: str) -> list[str]:
+def _list_fields(request: Request, place: str) -> list[str]:
     """The fields of what this route takes there, for who has mistaken one."""
     route = request.scope.get("route")
     if place == "query" and isinstance(route, APIRoute):
-        return sorted(query_names(route.dependant))
+        return sorted(list_query_names(route.dependant))
     body = route.body_field if isinstance(route, APIRoute) else None
     if body is None:
         return []
@@ -188,7 +196,7 @@ def _fields(request: Request, place: str) -> list[str]:
     return sorted({name for each in found for name in each.model_fields})
 
 
-def install(app: FastAPI) -> None:
+def install_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(HoldfastError, _on_error)
     app.add_exception_handler(HTTPException, _on_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)

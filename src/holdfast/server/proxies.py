@@ -28,51 +28,51 @@ class Proxies:
     def read(cls, given: Sequence[str]) -> Self:
         """Addresses and networks, as a person writes them."""
         words = [word for each in given for word in each.replace(",", " ").split()]
-        return cls(tuple(map(_network, words)))
+        return cls(tuple(map(_parse_network, words)))
 
     def __contains__(self, address: Address) -> bool:
         return any(address in each for each in self.networks)
 
-    def holds(self, text: str) -> bool:
+    def is_proxy(self, text: str) -> bool:
         """Whether an address, as it is written, is that of a proxy."""
-        address = _address(text)
+        address = _parse_address(text)
         return address is not None and address in self
 
-    def place(self, scope: Scope) -> None:
+    def set_client_address(self, scope: Scope) -> None:
         """Give a call the address and the scheme with which it came to the first of the proxies.
 
         The address is the last of `X-Forwarded-For` that is not itself of a proxy: each proxy adds
         the one that it was asked from, and whatever stands before may have been made up.
         """
         client = scope.get("client")
-        peer = None if client is None else _address(client[0])
+        peer = None if client is None else _parse_address(client[0])
         if client is None or peer is None:
             return
         found = peer
         if peer in self:
-            found = self._first_stranger(peer, _values(scope, FORWARDED_FOR))
-            told = _values(scope, FORWARDED_PROTO)[-1:]
+            found = self._find_client(peer, _read_header_values(scope, FORWARDED_FOR))
+            told = _read_header_values(scope, FORWARDED_PROTO)[-1:]
             if told and told[0].lower() in SCHEMES:
                 scope["scheme"] = told[0].lower()
         scope["client"] = (str(found), client[1])
 
-    def _first_stranger(self, peer: Address, forwarded: list[str]) -> Address:
+    def _find_client(self, peer: Address, forwarded: list[str]) -> Address:
         found = peer
         for each in reversed(forwarded):
-            before = _address(each)
+            before = _parse_address(each)
             if before is None or found not in self:
                 break
             found = before
         return found
 
 
-def _values(scope: Scope, name: bytes) -> list[str]:
+def _read_header_values(scope: Scope, name: bytes) -> list[str]:
     """All that headers of a name list, in their order."""
     said = [value.decode("latin-1") for each, value in scope["headers"] if each == name]
     return [each.strip() for each in ",".join(said).split(",") if each.strip()]
 
 
-def _address(text: str) -> Address | None:
+def _parse_address(text: str) -> Address | None:
     """An address, which may have a port behind it; of IPv4 in IPv6, that of IPv4."""
     host = text
     if text.startswith("["):
@@ -86,7 +86,7 @@ def _address(text: str) -> Address | None:
     return getattr(found, "ipv4_mapped", None) or found
 
 
-def _network(text: str) -> Network:
+def _parse_network(text: str) -> Network:
     try:
         return ipaddress.ip_network(text, strict=False)
     except ValueError:

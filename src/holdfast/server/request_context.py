@@ -12,50 +12,50 @@ from holdfast.errors import InvalidInput, NotFound
 from holdfast.model.text import parse_run_id, parse_task_id
 from holdfast.model.token import AccessToken
 from holdfast.server.gate import ABOUT, ACCESS
-from holdfast.server.server_state import Serving
+from holdfast.server.server_state import ServerState
 from holdfast.service.async_service import AsyncService
 
 
-class Door:
+class RequestContext:
     """One request: who asks, and the service that keeps their name with all that they change."""
 
-    def __init__(self, serving: Serving, access: AccessToken, scope: Scope) -> None:
+    def __init__(self, serving: ServerState, access: AccessToken, scope: Scope) -> None:
         self._scope = scope
-        self.serving = serving
+        self.server_state = serving
         self.access = access
         self.service = serving.service.acting_as(access)
 
     @property
-    def swift(self) -> AsyncService:
-        return AsyncService(self.service, self.serving.looks)
+    def async_service(self) -> AsyncService:
+        return AsyncService(self.service, self.server_state.shared_reads)
 
     def note(self, *about: object) -> None:
         """Have the audit say what this was about, where the path does not."""
         self._scope[ABOUT] = ascii(" ".join(map(str, about)))[1:-1][:200]
 
-    def changed_nothing(self) -> None:
+    def leave_out_of_audit(self) -> None:
         """Leave this out of the audit, unless it is refused: to renew a lease changes no task."""
         self._scope[ABOUT] = None
 
 
-async def _open(request: Request) -> Door:
-    return Door(request.app.state.serving, request.scope[ACCESS], request.scope)
+async def _open_context(request: Request) -> RequestContext:
+    return RequestContext(request.app.state.server_state, request.scope[ACCESS], request.scope)
 
 
-def known_run_id(text: str) -> str:
+def require_run_id(text: str) -> str:
     """The id of a run that somebody names; raises `NotFound` for what is none."""
-    return _known(parse_run_id, text, "run")
+    return _require_id(parse_run_id, text, "run")
 
 
 async def _run_id(run_id: Annotated[str, Path(description="The id of a run: `r_…`")]) -> str:
-    return known_run_id(run_id)
+    return require_run_id(run_id)
 
 
 async def _task_id(task_id: Annotated[str, Path(description="The id of a task: `t_…`")]) -> str:
-    return _known(parse_task_id, task_id, "task")
+    return _require_id(parse_task_id, task_id, "task")
 
 
-def _known(parse: Any, text: str, kind: str) -> str:  # noqa: ANN401 - either of two functions
+def _require_id(parse: Any, text: str, kind: str) -> str:  # noqa: ANN401 - either of two functions
     """What is no id at all is the id of nothing."""
     try:
         return str(parse(text))
@@ -63,7 +63,7 @@ def _known(parse: Any, text: str, kind: str) -> str:  # noqa: ANN401 - either of
         raise NotFound(ascii(text)[1:-1][:60], kind) from None
 
 
-AsksAs = Annotated[Door, Depends(_open)]
+Context = Annotated[RequestContext, Depends(_open_context)]
 RunId = Annotated[str, Depends(_run_id)]
 TaskId = Annotated[str, Depends(_task_id)]
 Limit = Annotated[int, Query(ge=1, le=1_000, description="How many at most")]

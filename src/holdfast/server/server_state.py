@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from anyio.to_thread import run_sync
 
-from holdfast.server.auth.audit_throttle import Strangers
+from holdfast.server.auth.audit_throttle import AuditThrottle
 from holdfast.server.auth.known_tokens import KnownTokens
-from holdfast.server.event_stream import Hub
+from holdfast.server.event_stream import EventHub
 from holdfast.server.open_calls import OpenCalls
 from holdfast.service.admin.metrics import Meter
 from holdfast.service.async_service import AsyncService, SharedTaskReads
@@ -25,42 +25,42 @@ from holdfast.service.service import Service
 from holdfast.settings import MEBIBYTE
 
 if TYPE_CHECKING:
-    from holdfast.mcp.endpoint import Endpoint
+    from holdfast.mcp.endpoint import McpEndpoint
 
 T = TypeVar("T")
-THREADS = 40
+MAX_THREADS = 40
 
 
 @dataclass(kw_only=True)
-class Serving:
+class ServerState:
     """Begun on the loop of the server, and ended there before it closes its connections."""
 
     service: Service
     closing: bool = False
     refused: Counter[str] = field(default_factory=Counter)
-    visitors: RemotePresence = field(init=False)
+    remote_presence: RemotePresence = field(init=False)
     meter: Meter = field(init=False)
     tokens: KnownTokens = field(init=False)
-    strangers: Strangers = field(init=False)
+    audit_throttle: AuditThrottle = field(init=False)
     threads: ThreadPoolExecutor = field(init=False)
-    looks: SharedTaskReads = field(init=False)
-    swift: AsyncService = field(init=False)
-    _room: LongPolls | None = None
-    _hub: Hub | None = None
+    shared_reads: SharedTaskReads = field(init=False)
+    async_service: AsyncService = field(init=False)
+    _long_polls: LongPolls | None = None
+    _event_hub: EventHub | None = None
     _open_calls: OpenCalls | None = None
-    _tools: Endpoint | None = None
-    _telling: asyncio.Task[None] | None = None
+    _tools: McpEndpoint | None = None
+    _audit_reports: asyncio.Task[None] | None = None
     max_body: int = 16 * MEBIBYTE
     max_streams: int = 100
 
     def __post_init__(self) -> None:
-        self.visitors = self.service.remote_presence()
+        self.remote_presence = self.service.remote_presence()
         self.meter = self.service.meter()
         self.tokens = KnownTokens(self.service)
-        self.strangers = Strangers(self.service.clock.monotonic)
-        self.threads = ThreadPoolExecutor(THREADS, "holdfast-call")
-        self.looks = SharedTaskReads(self.service.queries, self.in_thread)
-        self.swift = AsyncService(self.service, self.looks)
+        self.audit_throttle = AuditThrottle(self.service.clock.monotonic)
+        self.threads = ThreadPoolExecutor(MAX_THREADS, "holdfast-call")
+        self.shared_reads = SharedTaskReads(self.service.queries, self.in_thread)
+        self.async_service = AsyncService(self.service, self.shared_reads)
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Have a thread do what waits for the store, in the context of whoever asks."""
@@ -68,21 +68,21 @@ class Serving:
         return await loop.run_in_executor(self.threads, copy_context().run, work)
 
     @property
-    def room(self) -> LongPolls:
-        if self._room is None:
-            self._room = self.service.long_polls()
-        return self._room
+    def long_polls(self) -> LongPolls:
+        if self._long_polls is None:
+            self._long_polls = self.service.long_polls()
+        return self._long_polls
 
     @property
     def waiting(self) -> int:
         """How many long polls wait for work."""
-        return 0 if self._room is None else self._room.waiting
+        return 0 if self._long_polls is None else self._long_polls.waiting
 
     @property
-    def hub(self) -> Hub:
-        if self._hub is None:
-            self._hub = Hub(self.service, self.open_calls)
-        return self._hub
+    def event_hub(self) -> EventHub:
+        if self._event_hub is None:
+            self._event_hub = EventHub(self.service, self.open_calls)
+        return self._event_hub
 
     @property
     def open_calls(self) -> OpenCalls:
@@ -93,20 +93,22 @@ class Serving:
     @property
     def readers(self) -> int:
         """How many read events as they come."""
-        return 0 if self._hub is None else self._hub.readers
+        return 0 if self._event_hub is None else self._event_hub.readers
 
-    async def tools(self) -> Endpoint:
+    async def tools(self) -> McpEndpoint:
         """The tools of agents; what they need takes a second to load, when the first comes."""
         await run_sync(import_module, "holdfast.mcp.endpoint")
         if self._tools is None:
-            from holdfast.mcp.endpoint import Endpoint  # noqa: PLC0415 - see above
+            from holdfast.mcp.endpoint import McpEndpoint  # noqa: PLC0415 - see above
 
-            self._tools = Endpoint(self.max_body)
+            self._tools = McpEndpoint(self.max_body)
         return self._tools
 
     def begin(self) -> None:
         """To be called on the loop that serves, before anything is under way."""
-        self._telling = asyncio.get_running_loop().create_task(self.strangers.keep_telling())
+        self._audit_reports = asyncio.get_running_loop().create_task(
+            self.audit_throttle.report_periodically()
+        )
 
     async def end(self) -> None:
         """To be called when nothing is under way any more."""
@@ -118,12 +120,12 @@ class Serving:
         """Answer who waits, and end the streams: they hold up whoever wants to stop."""
         self.closing = True
         self.tokens.close()
-        self.strangers.close()
-        if self._telling is not None:
-            self._telling.cancel()
-        if self._room is not None:
-            self._room.close()
-        if self._hub is not None:
-            self._hub.close()
+        self.audit_throttle.close()
+        if self._audit_reports is not None:
+            self._audit_reports.cancel()
+        if self._long_polls is not None:
+            self._long_polls.close()
+        if self._event_hub is not None:
+            self._event_hub.close()
         if self._open_calls is not None:
             self._open_calls.close()

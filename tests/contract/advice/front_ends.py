@@ -15,7 +15,7 @@ from holdfast.cli.app.session import chosen_store, with_store
 from holdfast.cli.render.formats import describe_error_line
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError, summarize_error
-from holdfast.mcp.tools import Caller, Toolbox
+from holdfast.mcp.tools import Toolbox, ToolCaller
 from holdfast.service.admin import health
 from holdfast.service.commands import request_errors
 from holdfast.service.commands.problems import describe_error
@@ -78,7 +78,7 @@ class Refusing(Toolbox):
     looks = True
 
     def __init__(self, error: HoldfastError) -> None:
-        super().__init__(cast("Callable[[], Caller]", None))
+        super().__init__(cast("Callable[[], ToolCaller]", None))
         self._error = error
         self._calls: list[Callable[[], Any]] = []
 

@@ -26,7 +26,7 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         server.stop()
         server.run()
 
-    monkeypatch.setattr("holdfast.server.http_server.until_signalled", serve)
+    monkeypatch.setattr("holdfast.server.http_server.serve_until_signalled", serve)
     monkeypatch.setattr("holdfast.worker.pool.worker.Worker.run", note)
     return found
 

@@ -13,8 +13,8 @@ import pytest
 from anyio.to_thread import run_sync
 
 from holdfast.engine.engine import Engine
-from holdfast.mcp.tools import Caller
-from holdfast.mcp.worker_tools import Working
+from holdfast.mcp.tools import ToolCaller
+from holdfast.mcp.worker_tools import WorkerTools
 from holdfast.model.task import Assignment
 from holdfast.service.project.project import StoreLocation
 from holdfast.service.service import Service
@@ -25,15 +25,15 @@ PATIENCE = 30
 
 
 @pytest.fixture
-def tools(engine: Engine, store_url: str, tmp_path: Path) -> Working:
+def tools(engine: Engine, store_url: str, tmp_path: Path) -> WorkerTools:
     place = StoreLocation(url=store_url, home=tmp_path, may_be_created=True)
     service = Service(place, engine, actor="ada:worker")
-    caller = Caller(service=service, worker="ada", wait=service.own_long_polls.wait)
-    return Working(lambda: caller)
+    caller = ToolCaller(service=service, worker="ada", wait=service.own_long_polls.wait)
+    return WorkerTools(lambda: caller)
 
 
 def test_a_claim_that_is_made_again_under_its_name_gives_the_same(
-    engine: Engine, tools: Working, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, tools: WorkerTools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task_id, other = create(engine), create(engine)
 
@@ -53,7 +53,7 @@ def test_a_claim_that_is_made_again_under_its_name_gives_the_same(
             begun.set()
             return await waiting(*args)
 
-        slow = replace(tools.asking(), wait=begin)
+        slow = replace(tools.find_caller(), wait=begin)
         monkeypatch.setattr(tools, "asking", lambda: slow)
         third = asyncio.ensure_future(claim(request_id="r3", wait_seconds=PATIENCE))
         await begun.wait()
@@ -64,7 +64,7 @@ def test_a_claim_that_is_made_again_under_its_name_gives_the_same(
 
 
 def test_a_claim_that_is_cancelled_while_it_is_written_is_given_back(
-    engine: Engine, tools: Working, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, tools: WorkerTools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task_id = create(engine)
     taken, cancelled = threading.Event(), threading.Event()

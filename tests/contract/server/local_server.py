@@ -13,9 +13,9 @@ import httpx
 
 from holdfast import Holdfast
 from holdfast.server.application import Application
-from holdfast.server.gate import Rules
+from holdfast.server.gate import GateRules
 from holdfast.server.http_server import HttpServer
-from holdfast.server.listen_address import Bind
+from holdfast.server.listen_address import ListenAddress
 from holdfast.service.admin.tokens import Tokens
 from holdfast.service.project.project import StoreLocation
 from holdfast.service.service import Service
@@ -39,7 +39,7 @@ class Served:
         self.hf = hf
         self.url = server.url
         self.drain = server.stop
-        self.home = application.serving.service.location.home
+        self.home = application.server_state.service.location.home
         self.application = application
         self.tokens = tokens or _make_tokens(hf)
         self._clients = {role: self.client(token) for role, token in self.tokens.items()}
@@ -80,14 +80,14 @@ def served(
     url: str,
     folder: Path,
     tokens: dict[str, str] | None = None,
-    rules: Rules | None = None,
+    rules: GateRules | None = None,
     **settings: Any,
 ) -> Iterator[Served]:
     """A server on a store; at the end it drains, and the doctor finds nothing."""
     with Holdfast(url, **settings) as hf:
         place = StoreLocation(url=url, home=folder, may_be_created=True)
         application = Application(Service(place, hf.engine), rules)
-        server = HttpServer(application, Bind(port=0))
+        server = HttpServer(application, ListenAddress(port=0))
         thread = threading.Thread(target=server.run)
         thread.start()
         made = Served(hf, server, application, tokens)

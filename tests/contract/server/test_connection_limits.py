@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from holdfast.server.connection_limits import ConnectionLimits
-from holdfast.server.gate import Rules
+from holdfast.server.gate import GateRules
 from tests.contract.server.local_server import Served, served
 from tests.race.racers import eventually
 
@@ -51,7 +51,7 @@ def server(
     sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: ConnectionLimits
 ) -> Iterator[Served]:
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
-    with served(sqlite_url, tmp_path / "home", rules=Rules(connections=limits)) as made:
+    with served(sqlite_url, tmp_path / "home", rules=GateRules(connections=limits)) as made:
         yield made
 
 
@@ -62,7 +62,7 @@ def patient_server(
     """The same for what has nothing to do with time."""
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
     limits = replace(LIMITS, head_time=30.0, body_time=30.0, idle_time=30.0, answer_time=30.0)
-    with served(sqlite_url, tmp_path / "home", rules=Rules(connections=limits)) as made:
+    with served(sqlite_url, tmp_path / "home", rules=GateRules(connections=limits)) as made:
         yield made
 
 
@@ -155,7 +155,7 @@ TOO_LARGE = {
 
 
 def test_a_request_whose_headers_are_too_large_is_refused(patient_server: Served) -> None:
-    refused = patient_server.application.serving.refused
+    refused = patient_server.application.server_state.refused
     for number, (name, sent) in enumerate(TOO_LARGE.items(), 1):
         with connect(patient_server) as connection:
             with suppress(ConnectionError):
@@ -353,7 +353,7 @@ def test_a_newcomer_is_told_of_too_many_connections_where_none_is_silent(
     sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
-    rules = Rules(connections=replace(LIMITS, connections=8, streams=100, head_time=30.0))
+    rules = GateRules(connections=replace(LIMITS, connections=8, streams=100, head_time=30.0))
     with served(sqlite_url, tmp_path / "home", rules=rules) as server, ExitStack() as stack:
         for source in ["127.0.0.2"] * 4 + ["127.0.0.3"] * 4:
             assert stack.enter_context(waits(server, source)).recv(12) == b"HTTP/1.1 200"

@@ -153,7 +153,7 @@ def test_a_token_that_is_revoked_while_it_catches_up_reads_no_further(
         _, begun, _ = next(frames)
     for number in range(20):
         server.add(str(number))
-    calls = server.application.serving.open_calls
+    calls = server.application.server_state.open_calls
 
     def revoke_after_the_first(self: History, cursor: Cursor, count: int) -> list[EventWithCursor]:
         looks.append(count)

@@ -11,9 +11,9 @@ import pytest
 
 from holdfast.model.token import AccessToken
 from holdfast.server.auth import known_tokens
-from holdfast.server.gate import Gate, Rules
+from holdfast.server.gate import Gate, GateRules
 from holdfast.server.http_server import HttpServer
-from holdfast.server.listen_address import Bind
+from holdfast.server.listen_address import ListenAddress
 from tests.contract.server.local_server import API, PLAIN, Served
 from tests.contract.task_states import MISSING_TASK
 from tests.engines import opened
@@ -42,8 +42,8 @@ def beside(server: Served) -> Iterator[httpx.Client]:
     """The same application, without its short ways."""
     application = server.application
     whole = application.gate
-    application.gate = Gate(application.app, application.serving, Rules())
-    other = HttpServer(application, Bind(port=0))
+    application.gate = Gate(application.app, application.server_state, GateRules())
+    other = HttpServer(application, ListenAddress(port=0))
     application.gate = whole
     thread = threading.Thread(target=other.run)
     thread.start()
@@ -72,7 +72,7 @@ def test_a_token_that_another_process_revokes_is_refused_when_that_is_heard(
     monkeypatch.setattr(known_tokens, "GOOD_FOR", 3_600.0)
     viewer = server("viewer")
     assert [viewer.get("/runs").status_code for _ in range(2)] == [200, 200]
-    assert server.application.serving.tokens.at_hand(server.tokens["viewer"]) is not None
+    assert server.application.server_state.tokens.find_cached(server.tokens["viewer"]) is not None
     with opened(store_url) as other:
         other.access.revoke("viewer")
         assert eventually(lambda: viewer.get("/runs").status_code == 401)
@@ -81,9 +81,9 @@ def test_a_token_that_another_process_revokes_is_refused_when_that_is_heard(
 def test_a_call_does_not_wait_for_a_look_at_a_token_that_is_only_doubted(
     server: Served, store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    viewer, tokens = server("viewer"), server.application.serving.tokens
+    viewer, tokens = server("viewer"), server.application.server_state.tokens
     assert viewer.get("/runs").status_code == 200
-    found, go_on = tokens.at_hand(server.tokens["viewer"]), threading.Event()
+    found, go_on = tokens.find_cached(server.tokens["viewer"]), threading.Event()
     assert found is not None
     whole = tokens.service.engine.access.find
 
@@ -106,13 +106,13 @@ def test_a_call_does_not_wait_for_a_look_at_a_token_that_is_only_doubted(
 def test_a_token_that_was_found_good_is_looked_at_again_after_a_second_whatever_was_heard(
     quick_server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    viewer, tokens = quick_server("viewer"), quick_server.application.serving.tokens
+    viewer, tokens = quick_server("viewer"), quick_server.application.server_state.tokens
     assert viewer.get("/runs").status_code == 200
-    found = tokens.at_hand(quick_server.tokens["viewer"])
+    found = tokens.find_cached(quick_server.tokens["viewer"])
     assert found is not None
     later = found.at + known_tokens.GOOD_FOR
     monkeypatch.setattr(tokens.service.engine.clock, "monotonic", lambda: later)
-    assert tokens.at_hand(quick_server.tokens["viewer"]) is None
+    assert tokens.find_cached(quick_server.tokens["viewer"]) is None
 
 
 def test_a_token_that_this_process_revokes_is_refused_at_once(quick_server: Served) -> None:

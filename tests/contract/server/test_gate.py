@@ -12,9 +12,9 @@ import pytest
 from fastapi.routing import APIRoute
 
 from holdfast.server import gate
-from holdfast.server.auth.recognition import LOOKING
-from holdfast.server.gate import Rules
-from holdfast.server.route_table import ANYONE, Guarded
+from holdfast.server.auth.recognition import SAFE_METHODS
+from holdfast.server.gate import GateRules
+from holdfast.server.route_table import ALL_ROLES, GuardedRoute
 from holdfast.service.admin.tokens import Tokens
 from tests.contract.server.browser import follow
 from tests.contract.server.local_server import ROLES, Served, served
@@ -28,9 +28,9 @@ OPEN = {
 UNKNOWN = {"task_id": "t_" + "0" * 20, "run_id": "r_" + "0" * 20, "name": "nobody"}
 
 
-def _routes(server: Served) -> list[tuple[str, str, Guarded]]:
+def _routes(server: Served) -> list[tuple[str, str, GuardedRoute]]:
     """Method, path and route of all there is, as the application itself has it."""
-    routes = [each for each in server.application.app.routes if isinstance(each, Guarded)]
+    routes = [each for each in server.application.app.routes if isinstance(each, GuardedRoute)]
     assert len(routes) == len(server.application.app.routes), "one is behind no guard"
     return [
         (method, route.path.format(**UNKNOWN), route)
@@ -53,7 +53,7 @@ def patient_server(
 ) -> Iterator[Served]:
     """One that lets anybody fail as often as they like."""
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
-    with served(sqlite_url, tmp_path / "home", rules=Rules(failures=None)) as made:
+    with served(sqlite_url, tmp_path / "home", rules=GateRules(failures=None)) as made:
         yield made
 
 
@@ -65,9 +65,9 @@ def test_every_route_refuses_whoever_may_not_take_it(patient_server: Served) -> 
     tokens.revoke("gone")
     routes = _routes(server)
     assert len(routes) > 55
-    assert {(method, path) for method, path, _ in routes if path in gate.OPEN} == {*OPEN}
+    assert {(method, path) for method, path, _ in routes if path in gate.OPEN_PATHS} == {*OPEN}
     for method, path, route in routes:
-        if path in gate.OPEN:
+        if path in gate.OPEN_PATHS:
             assert _ask(server, method, path, None) == OPEN[method, path]
             continue
         for bad in (None, "wrong", expired, revoked, server.tokens["admin"][:-1]):
@@ -90,7 +90,7 @@ def test_no_route_takes_a_change_from_a_cookie_alone(patient_server: Served) -> 
     with follow(server, "admin") as browser:
         cookie = "; ".join(f"{key}={value}" for key, value in browser.cookies.items())
     for method, path, _ in _routes(server):
-        if method not in LOOKING and path not in gate.OPEN:
+        if method not in SAFE_METHODS and path not in gate.OPEN_PATHS:
             told = _ask(server, method, path, None, Cookie=cookie)
             assert told == "403 csrf", (method, path)
     for bad in (cookie[:-1], "holdfast=", "x" * 9_000):
@@ -234,5 +234,5 @@ def test_every_route_says_in_the_document_who_it_is_and_what_it_refuses(
     assert described == {(method, each.path) for each in routes for method in each.methods or ()}
     for path, verbs in told["paths"].items():
         for verb in verbs.values():
-            assert verb.get("security") == [] if path in gate.OPEN else verb["x-roles"]
-    assert set(ANYONE) == set(ROLES)
+            assert verb.get("security") == [] if path in gate.OPEN_PATHS else verb["x-roles"]
+    assert set(ALL_ROLES) == set(ROLES)

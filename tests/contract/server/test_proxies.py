@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from holdfast.server.auth.rate_limits import Rate
-from holdfast.server.gate import Rules
+from holdfast.server.gate import GateRules
 from holdfast.server.proxies import Proxies
 from tests.contract.server.local_server import Served, served
 
-SELDOM = Rate(often=0.01, burst=3)
+SELDOM = Rate(per_second=0.01, burst=3)
 NAMES = ("X-Forwarded-For", "Forwarded", "X-Real-IP", "X-Client-IP", "CF-Connecting-IP")
 
 
@@ -37,7 +37,7 @@ def test_the_limit_on_wrong_tokens_and_the_audit_go_by_the_address_that_asks(
 ) -> None:
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
     caplog.set_level(logging.INFO, "holdfast.audit")
-    rules = Rules(failures=SELDOM, proxies=Proxies.read(proxies))
+    rules = GateRules(failures=SELDOM, proxies=Proxies.read(proxies))
     with served(sqlite_url, tmp_path / "home", rules=rules) as server:
         assert _show_wrong_tokens(server) == [401] * 3 + [429] * 3
     assert "203.0.113" not in caplog.text
@@ -52,7 +52,7 @@ def test_each_caller_behind_a_configured_proxy_is_counted_for_itself(
 ) -> None:
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
     caplog.set_level(logging.INFO, "holdfast.audit")
-    rules = Rules(failures=SELDOM, proxies=Proxies.read(["127.0.0.1"]))
+    rules = GateRules(failures=SELDOM, proxies=Proxies.read(["127.0.0.1"]))
     with served(sqlite_url, tmp_path / "home", rules=rules) as server:
         assert _show_wrong_tokens(server) == [401] * 6
     assert "nobody POST /api/v1/tasks 401 from 203.0.113.5" in caplog.messages

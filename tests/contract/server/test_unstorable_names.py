@@ -7,7 +7,7 @@ import re
 import pytest
 
 from holdfast.errors import InvalidInput
-from holdfast.server.route_table import Guarded
+from holdfast.server.route_table import GuardedRoute
 from tests.contract.server.local_server import Served
 from tests.engines import opened
 
@@ -16,7 +16,7 @@ _PLACE = re.compile(r"\{[^}]*\}")
 
 def test_no_name_in_a_path_breaks_anything(server: Served) -> None:
     server.add()
-    routes = [each for each in server.application.app.routes if isinstance(each, Guarded)]
+    routes = [each for each in server.application.app.routes if isinstance(each, GuardedRoute)]
     asked = [
         (method, each.path) for each in routes for method in each.methods or () if "{" in each.path
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.server.buffered_transport import MOST_BYTES, Gathered
+from holdfast.server.buffered_transport import MAX_BUFFERED, BufferedTransport
 
 
 class Wire(asyncio.Transport):
@@ -26,7 +26,7 @@ class Wire(asyncio.Transport):
 def test_writes_of_one_turn_are_sent_together_in_their_order() -> None:
     async def work() -> None:
         wire = Wire()
-        gathered = Gathered(wire)
+        gathered = BufferedTransport(wire)
         gathered.write(b"head ")
         gathered.write(b"body")
         assert wire.sent == []
@@ -42,7 +42,7 @@ def test_writes_of_one_turn_are_sent_together_in_their_order() -> None:
 def test_a_connection_is_closed_after_what_was_written() -> None:
     async def work() -> None:
         wire = Wire()
-        gathered = Gathered(wire)
+        gathered = BufferedTransport(wire)
         gathered.write(b"last words")
         gathered.close()
         assert (wire.sent, wire.closed) == ([b"last words"], True)
@@ -55,7 +55,7 @@ def test_a_connection_is_closed_after_what_was_written() -> None:
 def test_much_is_not_held_back() -> None:
     async def work() -> None:
         wire = Wire()
-        Gathered(wire).write(b"." * (MOST_BYTES + 1))
+        BufferedTransport(wire).write(b"." * (MAX_BUFFERED + 1))
         assert len(wire.sent) == 1
 
     asyncio.run(work())

@@ -21,7 +21,7 @@ class Caller:
     def is_known(self) -> bool:
         return False
 
-    def look(self, now: float) -> None:
+    def check_deadline(self, now: float) -> None:
         raise AssertionError(now)
 
     def cut(self) -> None:
@@ -38,7 +38,7 @@ def test_only_a_configured_proxy_may_have_more_connections_than_one_address(
     peer: str, named: str, refused: str | None
 ) -> None:
     proxies = Proxies.read([named])
-    connections = Connections(LIMITS, Counter(), proxies.holds)
+    connections = Connections(LIMITS, Counter(), proxies.is_proxy)
     address = connections.address_of((peer, 1))
     for _ in range(4):
         assert connections.admit(address) is None

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.server.http_server import MADE_BETWEEN, collect_less_often
-from holdfast.server.problems import Answer
+from holdfast.server.http_server import COLLECTOR_THRESHOLD, collect_less_often
+from holdfast.server.problems import JsonAnswer
 
 
 def nested(levels: int) -> list[Any]:
@@ -28,7 +28,7 @@ def nested(levels: int) -> list[Any]:
     ],
 )
 def test_an_answer_is_json_whatever_it_quotes(content: object) -> None:
-    sent = bytes(Answer(content).body)
+    sent = bytes(JsonAnswer(content).body)
     assert json.loads(sent) == json.loads(json.dumps(content))
 
 
@@ -39,7 +39,7 @@ def test_a_number_that_json_does_not_have_is_null(beside: str) -> None:
     def refuse(constant: str) -> None:
         raise AssertionError(constant)
 
-    sent = bytes(Answer({"numbers": numbers, "beside": beside}).body)
+    sent = bytes(JsonAnswer({"numbers": numbers, "beside": beside}).body)
     told = json.loads(sent, parse_constant=refuse)
     assert told == {"numbers": [None, None, None, 1.5], "beside": beside}
 
@@ -47,7 +47,7 @@ def test_a_number_that_json_does_not_have_is_null(beside: str) -> None:
 def test_the_collector_comes_less_often_unless_it_was_told_otherwise() -> None:
     before = gc.get_threshold()
     try:
-        for youngest, then in ((700, MADE_BETWEEN), (0, 0), (10**6, 10**6)):
+        for youngest, then in ((700, COLLECTOR_THRESHOLD), (0, 0), (10**6, 10**6)):
             gc.set_threshold(youngest, 10, 10)
             collect_less_often()
             assert gc.get_threshold()[0] == then

@@ -16,7 +16,7 @@ def _placed(peer: str, *forwarded: str, proto: str = "", given: tuple[str, ...] 
     headers = [(b"x-forwarded-for", each.encode()) for each in forwarded]
     headers += [(b"x-forwarded-proto", proto.encode())] if proto else []
     scope: dict[str, Any] = {"client": (peer, 4711), "scheme": "http", "headers": headers}
-    Proxies.read(given).place(scope)
+    Proxies.read(given).set_client_address(scope)
     assert scope["client"][1] == 4711
     return f"{scope['scheme']} {scope['client'][0]}"
 

@@ -48,9 +48,9 @@ from holdfast.service.queries.views import View, read_time
 
 if TYPE_CHECKING:
     from holdfast.api.holdfast import Holdfast
-    from holdfast.server.gate import Rules
+    from holdfast.server.gate import GateRules
     from holdfast.server.http_server import HttpServer
-    from holdfast.server.listen_address import Bind
+    from holdfast.server.listen_address import ListenAddress
     from holdfast.service.admin.tokens import Tokens
     from holdfast.service.service import Service
 
@@ -113,7 +113,7 @@ def serve(
     """Serve the store over HTTP until stopped, then drain."""
     show_logs(logging.INFO, json=log_json)
     bind = _listen_address(host, port, public=public)
-    from holdfast.server.http_server import until_signalled
+    from holdfast.server.http_server import serve_until_signalled
 
     rules = _rules(bind, allow_host, allow_origin, rate, proxy, connections)
     with (
@@ -121,7 +121,7 @@ def serve(
         _serve_http(program, bind, rules) as (server, service),
         stop_when_store_is_gone(service, server.stop),
     ):
-        until_signalled(server)
+        serve_until_signalled(server)
 
 
 @command("up", example="holdfast up")
@@ -149,7 +149,7 @@ def up(
     """Run server and worker in one process."""
     show_logs(logging.INFO, json=log_json)
     bind = _listen_address(host, port, public=public)
-    from holdfast.server.http_server import until_signalled
+    from holdfast.server.http_server import serve_until_signalled
 
     rules = _rules(bind, allow_host, allow_origin, rate, proxy, connections)
     said = project_settings()
@@ -163,7 +163,7 @@ def up(
         program.worker(**chosen) as worker,
         stop_when_store_is_gone(service, server.stop),
     ):
-        until_signalled(server, worker.drain)
+        serve_until_signalled(server, worker.drain)
 
 
 @contextmanager
@@ -182,38 +182,38 @@ def stop_when_store_is_gone(service: Service, stop: Callable[[], None]) -> Itera
         raise told[0]
 
 
-def _listen_address(host: str, port: int, *, public: bool) -> Bind:
+def _listen_address(host: str, port: int, *, public: bool) -> ListenAddress:
     """Where to listen, refused before anything is opened; and that there is something to serve."""
     from importlib.util import find_spec
 
-    from holdfast.server.listen_address import Bind
+    from holdfast.server.listen_address import ListenAddress
 
     missing = [each for each in NEEDED if not find_spec(each)]
     if missing:
         reason = f"needs {', '.join(missing)}: {INSTALL_SERVER}"
         raise InvalidInput("server", reason)
-    bind = Bind(host=host, port=port, public=public)
+    bind = ListenAddress(host=host, port=port, public=public)
     bind.check()
     return bind
 
 
 def _rules(
-    bind: Bind,
+    bind: ListenAddress,
     hosts: list[str] | None,
     origins: list[str] | None,
     rate: int,
     proxies: list[str] | None,
     connections: int,
-) -> Rules:
+) -> GateRules:
     from holdfast.server.auth.rate_limits import Rate
     from holdfast.server.connection_limits import ConnectionLimits
-    from holdfast.server.gate import LOCAL, Rules
+    from holdfast.server.gate import LOCAL_HOSTS, GateRules
     from holdfast.server.proxies import Proxies
 
     own = frozenset(each.lower() for each in (*(hosts or ()), bind.host))
-    often = Rate(often=rate, burst=2 * rate) if rate else None
-    return Rules(
-        hosts=LOCAL | own,
+    often = Rate(per_second=rate, burst=2 * rate) if rate else None
+    return GateRules(
+        hosts=LOCAL_HOSTS | own,
         origins=frozenset(origins or ()),
         rate=often,
         proxies=Proxies.read(proxies or ()),
@@ -233,7 +233,7 @@ def _open_store(app: str | None, *, hear: bool) -> Iterator[Holdfast]:
 
 @contextmanager
 def _serve_http(
-    program: Holdfast, bind: Bind, rules: Rules
+    program: Holdfast, bind: ListenAddress, rules: GateRules
 ) -> Iterator[tuple[HttpServer, Service]]:
     from holdfast.server.application import Application
     from holdfast.server.http_server import HttpServer
@@ -423,11 +423,11 @@ def mcp(
             "use `holdfast work …`, `holdfast guard` or HTTP at HOLDFAST_SERVER instead"
         )
         raise InvalidInput("as", reason)
-    from holdfast.mcp.server import As, make_server
-    from holdfast.mcp.tools import Caller
+    from holdfast.mcp.server import ToolRole, make_server
+    from holdfast.mcp.tools import ToolCaller
 
     worker = name or f"{socket.gethostname().partition('.')[0]}-mcp"
     with begin_store() as service:
         service.actor = f"{actor()}:{role}"
-        caller = Caller(service=service, worker=worker, wait=service.own_long_polls.wait)
-        make_server(lambda: caller, As(role)).run()
+        caller = ToolCaller(service=service, worker=worker, wait=service.own_long_polls.wait)
+        make_server(lambda: caller, ToolRole(role)).run()

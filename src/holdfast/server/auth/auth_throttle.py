@@ -11,8 +11,8 @@ from anyio.to_thread import run_sync
 
 from holdfast.model.token import digest_secret
 from holdfast.server.auth.known_tokens import KnownTokens
-from holdfast.server.auth.rate_limits import Limiter, Rate
-from holdfast.server.problems import too_many
+from holdfast.server.auth.rate_limits import Rate, RateLimiter
+from holdfast.server.problems import too_many_requests
 
 T = TypeVar("T")
 # For so many seconds the store is not asked again what is good.
@@ -20,18 +20,20 @@ KNOWN_FOR = 1.0
 # Unless what is shown is not among it; and then no sooner than this, for all who came meanwhile.
 REST = 0.05
 # From all addresses together; who has many is no better off than who has one.
-ALL = "everywhere"
-OF_ALL = Rate(often=20, burst=300)
+ALL_ADDRESSES = "everywhere"
+RATE_OF_ALL_ADDRESSES = Rate(per_second=20, burst=300)
 
 
-class Tries:
+class AuthThrottle:
     """Who fails too often is looked up no more, unless what they show is among what is good."""
 
     def __init__(self, tokens: KnownTokens, failures: Rate | None) -> None:
         self._now = tokens.service.clock.monotonic
         self._tokens = tokens
-        self._one = Limiter(failures, self._now)
-        self._all = Limiter(OF_ALL if failures is not None else None, self._now)
+        self._limiter_by_address = RateLimiter(failures, self._now)
+        self._limiter_of_all = RateLimiter(
+            RATE_OF_ALL_ADDRESSES if failures is not None else None, self._now
+        )
         self._good: frozenset[str] = frozenset()
         # When the last read began that has succeeded, and what had been granted here by then.
         self._read_at = -math.inf
@@ -45,7 +47,7 @@ class Tries:
         came, wait = self._now(), self._take(address)
         if wait is not None:
             if not await self._is_good(secret, came):
-                raise too_many("too many wrong tokens came from this address", wait)
+                raise too_many_requests("too many wrong tokens came from this address", wait)
             return await look()
         try:
             found = await look()
@@ -57,21 +59,21 @@ class Tries:
             self._give_back(address)
         return found
 
-    def fail(self, address: str) -> None:
+    def count_failure(self, address: str) -> None:
         """Count what cannot be good; raises `Problem` where that is too often."""
         wait = self._take(address)
         if wait is not None:
-            raise too_many("too many wrong tokens came from this address", wait)
+            raise too_many_requests("too many wrong tokens came from this address", wait)
 
     def _take(self, address: str) -> float | None:
-        wait = self._one.take(address)
-        if wait is None and (wait := self._all.take(ALL)) is not None:
-            self._one.give_back(address)
+        wait = self._limiter_by_address.take(address)
+        if wait is None and (wait := self._limiter_of_all.take(ALL_ADDRESSES)) is not None:
+            self._limiter_by_address.give_back(address)
         return wait
 
     def _give_back(self, address: str) -> None:
-        self._one.give_back(address)
-        self._all.give_back(ALL)
+        self._limiter_by_address.give_back(address)
+        self._limiter_of_all.give_back(ALL_ADDRESSES)
 
     async def _is_good(self, secret: str, came: float) -> bool:
         """Whether it is among what is good, as read after it came where it seems not to be."""
@@ -80,16 +82,16 @@ class Tries:
             return True
         async with self._reading:
             if not self._is_fresh():
-                await self._read()
+                await self._read_good_digests()
             if shown not in self._good and self._read_at < came:
                 await asyncio.sleep(self._read_at + REST - self._now())
-                await self._read()
+                await self._read_good_digests()
             return shown in self._good
 
     def _is_fresh(self) -> bool:
         return self._now() < self._read_at + KNOWN_FOR and self._tokens.grants == self._grants
 
-    async def _read(self) -> None:
+    async def _read_good_digests(self) -> None:
         began, grants = self._now(), self._tokens.grants
         self._good = await run_sync(self._tokens.service.tokens.good_digests)
         self._read_at, self._grants = began, grants

@@ -17,11 +17,11 @@ from holdfast.service.service import Service
 GOOD_FOR = 1.0
 # And is looked at again no sooner than this: on a busy store there is a change with every call.
 REST = 0.05
-MOST = 10_000
+MAX_TOKENS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
+class KnownToken:
     access: AccessToken
     # What had been heard when the look began, and when that was.
     grants: int
@@ -41,15 +41,15 @@ class KnownTokens:
         self._doubts = 0
         # How often this process has granted or revoked one.
         self.grants = 0
-        self._found: dict[str, Found] = {}
+        self._found: dict[str, KnownToken] = {}
         self._looks: dict[str, tuple[int, asyncio.Future[AccessToken | None]]] = {}
         self._again: asyncio.Future[None] | None = None
         self._leave = (
-            service.on_change(self._doubt, served=False),
-            service.tokens.on_grant(self._hear),
+            service.on_change(self._on_change, served=False),
+            service.tokens.on_grant(self._on_grant),
         )
 
-    def at_hand(self, secret: str) -> Found | None:
+    def find_cached(self, secret: str) -> KnownToken | None:
         """What was found of a token and is still good; it never waits."""
         found = self._found.get(secret)
         if found is None or found.grants != self.grants:
@@ -58,22 +58,22 @@ class KnownTokens:
 
     async def recall(self, secret: str) -> AccessToken | None:
         """What a token may do; who has to wait for the store is who comes with a new one."""
-        found = self.at_hand(secret)
+        found = self.find_cached(secret)
         if found is None:
             return await self.look(secret)
         doubted = found.doubts != self._doubts and secret not in self._looks
         if doubted and self.service.clock.monotonic() >= found.at + REST:
-            self._again = asyncio.ensure_future(self._look_again(secret))
+            self._again = asyncio.ensure_future(self._refresh(secret))
         return found.access
 
-    async def _look_again(self, secret: str) -> None:
+    async def _refresh(self, secret: str) -> None:
         # While the store is away, what was found is good no longer than it was.
         with suppress(HoldfastError):
             await self.look(secret)
 
-    async def see(self, secret: str) -> AccessToken | None:
+    async def find_unchanged(self, secret: str) -> AccessToken | None:
         """The same, where nothing that was changed since may be overlooked."""
-        found = self.at_hand(secret)
+        found = self.find_cached(secret)
         if found is not None and found.doubts == self._doubts:
             return found.access
         return await self.look(secret)
@@ -96,18 +96,18 @@ class KnownTokens:
         if access is None:
             self._found.pop(secret, None)
         elif access.expires_at is None:
-            if len(self._found) >= MOST:
+            if len(self._found) >= MAX_TOKENS:
                 self._found.clear()
-            self._found[secret] = Found(access=access, grants=grants, doubts=doubts, at=at)
+            self._found[secret] = KnownToken(access=access, grants=grants, doubts=doubts, at=at)
         return access
 
     def close(self) -> None:
         for leave in self._leave:
             leave()
 
-    def _hear(self, _: Sequence[str]) -> None:
+    def _on_grant(self, _: Sequence[str]) -> None:
         self.grants += 1
-        self._doubt()
+        self._on_change()
 
-    def _doubt(self) -> None:
+    def _on_change(self) -> None:
         self._doubts += 1

@@ -14,9 +14,9 @@ from anyio.to_thread import run_sync
 from starlette.types import Scope
 
 from holdfast.model.token import AccessToken, digest_secret
-from holdfast.server.auth.auth_throttle import Tries
+from holdfast.server.auth.auth_throttle import AuthThrottle
 from holdfast.server.auth.known_tokens import KnownTokens
-from holdfast.server.auth.rate_limits import address_of
+from holdfast.server.auth.rate_limits import address_of_client
 from holdfast.service.admin.browser_links import NewBrowserSession, is_csrf_proof
 
 _PORT = re.compile(r":(\d{1,5})$")
@@ -49,15 +49,15 @@ def write_cookie(
 
 
 # What changes nothing, and so may be asked by a page that proves nothing.
-LOOKING = frozenset({"GET", "HEAD", "OPTIONS"})
-PROOF = b"x-holdfast-csrf"
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+CSRF_HEADER = b"x-holdfast-csrf"
 _BEARER = re.compile(r"[Bb]earer +([\x21-\x7e]{1,500})")
 
 Headers = dict[bytes, str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Session:
+class BrowserSession:
     """What a browser shows, and until when it is good."""
 
     secret: str = field(repr=False)
@@ -65,53 +65,55 @@ class Session:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Known:
+class RecognisedCaller:
     """Somebody by the digest of what they showed, and a way to see later whether they still may."""
 
     access: AccessToken
     digest: str
     look_again: Callable[[], Awaitable[object | None]]
-    session: Session | None = None
+    session: BrowserSession | None = None
 
-    def proves(self, method: str, headers: Headers) -> bool:
+    def proves_origin(self, method: str, headers: Headers) -> bool:
         """Whether it is no page of somebody else that has a browser ask this."""
-        if self.session is None or method in LOOKING:
+        if self.session is None or method in SAFE_METHODS:
             return True
-        return is_csrf_proof(self.session.secret, headers.get(PROOF, ""))
+        return is_csrf_proof(self.session.secret, headers.get(CSRF_HEADER, ""))
 
 
 class Recognition:
-    def __init__(self, tokens: KnownTokens, tries: Tries) -> None:
+    def __init__(self, tokens: KnownTokens, tries: AuthThrottle) -> None:
         self._tokens = tokens
-        self._tries = tries
+        self._auth_throttle = tries
 
-    async def recognise(self, scope: Scope, headers: Headers) -> Known | None:
+    async def recognise(self, scope: Scope, headers: Headers) -> RecognisedCaller | None:
         """Who asks, if that is known; raises `Problem` where too much from there was not good."""
-        address = address_of(scope.get("client"))
+        address = address_of_client(scope.get("client"))
         shown = headers.get(b"authorization")
         if shown is None:
             return await self._by_cookie(address, read_cookie(scope, headers))
         given = _BEARER.fullmatch(shown)
         if given is None:
-            self._tries.fail(address)
+            self._auth_throttle.count_failure(address)
             return None
-        if self._tokens.at_hand(given[1]) is not None:
+        if self._tokens.find_cached(given[1]) is not None:
             access = await self._tokens.recall(given[1])
         else:
             look = partial(self._tokens.look, given[1])
-            access = await self._tries.look(address, given[1], look)
-        again = partial(self._tokens.see, given[1])
+            access = await self._auth_throttle.look(address, given[1], look)
+        again = partial(self._tokens.find_unchanged, given[1])
         if access is None:
             return None
-        return Known(access=access, digest=digest_secret(given[1]), look_again=again)
+        return RecognisedCaller(access=access, digest=digest_secret(given[1]), look_again=again)
 
-    async def _by_cookie(self, address: str, secret: str | None) -> Known | None:
+    async def _by_cookie(self, address: str, secret: str | None) -> RecognisedCaller | None:
         if secret is None:
             return None
         look = partial(run_sync, self._tokens.service.links.find_session, secret)
-        found = await self._tries.look(address, secret, look)
+        found = await self._auth_throttle.look(address, secret, look)
         if found is None:
             return None
-        session = Session(secret=secret, ends_at=found.ends_at)
+        session = BrowserSession(secret=secret, ends_at=found.ends_at)
         digest = digest_secret(secret)
-        return Known(access=found.access, digest=digest, look_again=look, session=session)
+        return RecognisedCaller(
+            access=found.access, digest=digest, look_again=look, session=session
+        )

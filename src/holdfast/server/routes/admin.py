@@ -14,57 +14,63 @@ from holdfast.errors import InvalidInput
 from holdfast.model.run import NewRun
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
-from holdfast.server.problems import Answer
-from holdfast.server.request_context import After, AsksAs, Limit
-from holdfast.server.route_table import ADMINS, LOOKERS, STEERERS, Table
+from holdfast.server.problems import JsonAnswer
+from holdfast.server.request_context import After, Context, Limit
+from holdfast.server.route_table import ADMIN_ROLES, OPERATOR_ROLES, VIEWER_ROLES, RouteTable
 from holdfast.server.schemas import responses
 from holdfast.service.commands import request_bodies
 from holdfast.service.commands.commands import Commands
 from holdfast.service.commands.task_fields import read_new_task
 from holdfast.service.queries.views import View
 
-table = Table(tag="standing")
+table = RouteTable(tag="standing")
 Name = Annotated[str, Path()]
 
 
-@table.route("GET", "/workers", LOOKERS, answers=responses.Page)
-def list_workers(asks: AsksAs) -> Answer:
+@table.route("GET", "/workers", VIEWER_ROLES, answers=responses.PageResponse)
+def list_workers(context: Context) -> JsonAnswer:
     """Every worker that was heard of lately."""
-    return Answer(asks.service.queries.workers())
+    return JsonAnswer(context.service.queries.workers())
 
 
-def _steer(noun: str, verb: str, change: Callable[[Commands, str, str], View], said: str) -> None:
-    def act(name: Name, asks: AsksAs) -> Answer:
-        return Answer(change(asks.service.commands, name, verb))
+def _add_steering_route(
+    noun: str, verb: str, change: Callable[[Commands, str, str], View], said: str
+) -> None:
+    def act(name: Name, asks: Context) -> JsonAnswer:
+        return JsonAnswer(change(asks.service.commands, name, verb))
 
     act.__doc__ = said
-    table.route("POST", f"/{noun}/{{name}}/{verb}", STEERERS, answers=responses.Changed)(act)
+    table.route(
+        "POST", f"/{noun}/{{name}}/{verb}", OPERATOR_ROLES, answers=responses.ChangeResponse
+    )(act)
 
 
-_steer("workers", "drain", Commands.control_worker, "Have a worker finish what it runs, and leave.")
-_steer(
+_add_steering_route(
+    "workers", "drain", Commands.control_worker, "Have a worker finish what it runs, and leave."
+)
+_add_steering_route(
     "workers", "evict", Commands.control_worker, "Have a worker give back what it runs, and leave."
 )
 
 
-@table.route("POST", "/agents/{name}/resume", STEERERS, answers=responses.Changed)
-def resume_agent(name: Name, asks: AsksAs) -> Answer:
+@table.route("POST", "/agents/{name}/resume", OPERATOR_ROLES, answers=responses.ChangeResponse)
+def resume_agent(name: Name, context: Context) -> JsonAnswer:
     """Let an agent go on that has reached its usage limit, before that lifts by itself."""
-    return Answer(asks.service.commands.lift_limit(name))
+    return JsonAnswer(context.service.commands.lift_limit(name))
 
 
-@table.route("GET", "/schedules", LOOKERS, answers=responses.Page)
-def list_schedules(asks: AsksAs, limit: Limit = 100, after: After = None) -> Answer:
+@table.route("GET", "/schedules", VIEWER_ROLES, answers=responses.PageResponse)
+def list_schedules(context: Context, limit: Limit = 100, after: After = None) -> JsonAnswer:
     """Every schedule, by name."""
-    return Answer(asks.service.queries.schedules(limit=limit, after=after))
+    return JsonAnswer(context.service.queries.schedules(limit=limit, after=after))
 
 
-@table.route("POST", "/schedules", STEERERS, answers=responses.Schedule, status=201)
-def add_schedule(body: request_bodies.NewScheduleBody, asks: AsksAs) -> Answer:
+@table.route("POST", "/schedules", OPERATOR_ROLES, answers=responses.ScheduleResponse, status=201)
+def add_schedule(body: request_bodies.NewScheduleBody, context: Context) -> JsonAnswer:
     """Start a run or a task at each tick of a cron expression."""
     if (body.workflow is None) == (body.task is None):
         raise InvalidInput("workflow", "say what it starts: either a workflow or a task")
-    commands, settings = asks.service.commands, asks.service.settings
+    commands, settings = context.service.commands, context.service.settings
     starts: NewTask | NewRun
     if body.task is not None:
         starts = read_new_task(body.task.without_nulls(), settings)
@@ -72,82 +78,84 @@ def add_schedule(body: request_bodies.NewScheduleBody, asks: AsksAs) -> Answer:
         starts = commands.prepare_run(str(body.workflow), body.input)
     chosen = {"zone": body.zone, "missed": body.missed}
     more = {name: value for name, value in chosen.items() if value is not None}
-    asks.note(body.name)
+    context.note(body.name)
     wanted = NewSchedule(name=body.name, cron=body.cron, starts=starts, **more)
-    return Answer(commands.add_schedule(wanted), 201)
+    return JsonAnswer(commands.add_schedule(wanted), 201)
 
 
-_steer(
+_add_steering_route(
     "schedules",
     "pause",
     Commands.control_schedule,
     "Fire no more ticks; those of the pause are not made up for.",
 )
-_steer("schedules", "resume", Commands.control_schedule, "Go on with the next tick from now.")
+_add_steering_route(
+    "schedules", "resume", Commands.control_schedule, "Go on with the next tick from now."
+)
 
 
-@table.route("DELETE", "/schedules/{name}", STEERERS, answers=responses.Changed)
-def remove_schedule(name: Name, asks: AsksAs) -> Answer:
+@table.route("DELETE", "/schedules/{name}", OPERATOR_ROLES, answers=responses.ChangeResponse)
+def remove_schedule(name: Name, context: Context) -> JsonAnswer:
     """Forget a schedule; what it has started stays."""
-    return Answer(asks.service.commands.control_schedule(name, "remove"))
+    return JsonAnswer(context.service.commands.control_schedule(name, "remove"))
 
 
-@table.route("GET", "/stats", LOOKERS, answers=responses.Statistics)
-def statistics(asks: AsksAs) -> Answer:
+@table.route("GET", "/stats", VIEWER_ROLES, answers=responses.StatisticsResponse)
+def statistics(context: Context) -> JsonAnswer:
     """How much waits and runs, by agent."""
-    return Answer(asks.service.statistics())
+    return JsonAnswer(context.service.statistics())
 
 
-@table.route("GET", "/tokens", ADMINS, answers=responses.Page)
-def list_tokens(asks: AsksAs) -> Answer:
+@table.route("GET", "/tokens", ADMIN_ROLES, answers=responses.PageResponse)
+def list_tokens(context: Context) -> JsonAnswer:
     """Every token that was made: its name, role and times, never the token itself."""
-    return Answer(asks.service.tokens.list())
+    return JsonAnswer(context.service.tokens.list())
 
 
-@table.route("POST", "/tokens", ADMINS, answers=responses.Token, status=201)
-def create_token(body: request_bodies.NewTokenBody, asks: AsksAs) -> Answer:
+@table.route("POST", "/tokens", ADMIN_ROLES, answers=responses.TokenResponse, status=201)
+def create_token(body: request_bodies.NewTokenBody, context: Context) -> JsonAnswer:
     """Make a token, which is told this once."""
-    asks.note(body.name, body.role, *(body.agents or ()))
-    made = asks.service.tokens.create(
+    context.note(body.name, body.role, *(body.agents or ()))
+    made = context.service.tokens.create(
         body.name, role=body.role, agents=body.agents, expires=body.expires
     )
-    return Answer(made, 201)
+    return JsonAnswer(made, 201)
 
 
-@table.route("DELETE", "/tokens/{name}", ADMINS, answers=responses.Token)
-def revoke_token(name: Name, asks: AsksAs) -> Answer:
+@table.route("DELETE", "/tokens/{name}", ADMIN_ROLES, answers=responses.TokenResponse)
+def revoke_token(name: Name, context: Context) -> JsonAnswer:
     """Have a token be good for nothing from now on."""
-    return Answer(asks.service.tokens.revoke(name))
+    return JsonAnswer(context.service.tokens.revoke(name))
 
 
-bus_table = Table(tag="bus")
+bus_table = RouteTable(tag="bus")
 
 
-@bus_table.route("GET", "/bus/parked", LOOKERS, answers=responses.Page)
+@bus_table.route("GET", "/bus/parked", VIEWER_ROLES, answers=responses.PageResponse)
 def list_parked(
-    asks: AsksAs,
+    context: Context,
     *,
     limit: Limit = 100,
     after: Annotated[int, Query(ge=0, le=2**53, description="The `next` of the page before")] = 0,
     everything: Annotated[
         bool, Query(alias="all", description="What is tried again and what waits behind it, too")
     ] = False,
-) -> Answer:
+) -> JsonAnswer:
     """Messages that are parked, or were replayed and not tried yet, in the order they came."""
-    return Answer(
-        asks.service.parked_messages.page(everything=everything, limit=limit, after=after)
+    return JsonAnswer(
+        context.service.parked_messages.page(everything=everything, limit=limit, after=after)
     )
 
 
-@bus_table.route("POST", "/bus/parked/replay", STEERERS, answers=responses.Changed)
-def replay_parked(body: request_bodies.ParkedMessageBody, asks: AsksAs) -> Answer:
+@bus_table.route("POST", "/bus/parked/replay", OPERATOR_ROLES, answers=responses.ChangeResponse)
+def replay_parked(body: request_bodies.ParkedMessageBody, context: Context) -> JsonAnswer:
     """Have a parked message tried again; what waits behind it follows."""
-    asks.note(body.handler, body.message_id)
-    return Answer(asks.service.parked_messages.replay(body.handler, body.message_id))
+    context.note(body.handler, body.message_id)
+    return JsonAnswer(context.service.parked_messages.replay(body.handler, body.message_id))
 
 
-@bus_table.route("POST", "/bus/parked/drop", STEERERS, answers=responses.Changed)
-def drop_parked(body: request_bodies.ParkedMessageBody, asks: AsksAs) -> Answer:
+@bus_table.route("POST", "/bus/parked/drop", OPERATOR_ROLES, answers=responses.ChangeResponse)
+def drop_parked(body: request_bodies.ParkedMessageBody, context: Context) -> JsonAnswer:
     """Give a parked message up for good; what waits behind it follows."""
-    asks.note(body.handler, body.message_id)
-    return Answer(asks.service.parked_messages.drop(body.handler, body.message_id))
+    context.note(body.handler, body.message_id)
+    return JsonAnswer(context.service.parked_messages.drop(body.handler, body.message_id))

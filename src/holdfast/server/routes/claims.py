@@ -13,15 +13,15 @@ from holdfast.errors import InvalidInput
 from holdfast.model.effect import WakeCondition
 from holdfast.model.task import Assignment, Completion, Renewal
 from holdfast.server.long_polls import (
-    GONE,
-    Call,
-    given_back_unless_told,
+    REVOKED,
+    AsgiCall,
+    give_back_on_error,
     is_gone,
     wait_for_work,
 )
-from holdfast.server.problems import Answer, Problem
-from holdfast.server.request_context import AsksAs, Door, TaskId, in_thread
-from holdfast.server.route_table import WORKERS, Table
+from holdfast.server.problems import JsonAnswer, Problem
+from holdfast.server.request_context import Context, RequestContext, TaskId, in_thread
+from holdfast.server.route_table import WORKER_ROLES, RouteTable
 from holdfast.server.schemas import responses
 from holdfast.service.commands import request_bodies
 from holdfast.service.commands.request_errors import rename_fields
@@ -30,29 +30,31 @@ from holdfast.service.protocol.long_polls import ClaimOptions
 from holdfast.service.protocol.protocol import ClaimTerms, make_request_key, view_assignment
 from holdfast.service.queries.views import View, without_nulls
 
-table = Table(tag="claims")
-LEASE = 30.0
+table = RouteTable(tag="claims")
+DEFAULT_LEASE = 30.0
 # Of many, as many are named in the audit.
-SHOWN = 8
-_NOTED = partial(rename_fields, name="note.name", value="note.value")
+MAX_NAMED = 8
+_rename_note_fields = partial(rename_fields, name="note.name", value="note.value")
 
 
-@table.route("POST", "/claims", WORKERS, answers=responses.Assignments)
-async def claim(body: request_bodies.ClaimBody, request: Request, asks: AsksAs) -> Answer:
+@table.route("POST", "/claims", WORKER_ROLES, answers=responses.ClaimResponse)
+async def claim(body: request_bodies.ClaimBody, request: Request, context: Context) -> JsonAnswer:
     """Lease ready tasks, or wait for some; the same `request_id` gives the same again."""
-    offer = _offer(body, asks)
-    told = asks.serving.visitors.note_claim(offer, body.max or 1)
+    offer = _read_terms(body, context)
+    told = context.server_state.remote_presence.note_claim(offer, body.max or 1)
     known = None
     if body.request_id is not None:
-        known = make_request_key(asks.access.name, body.worker, body.request_id)
+        known = make_request_key(context.access.name, body.worker, body.request_id)
     call = (request.scope, request.receive)
     if body.task_id is not None:
         named = body.task_id
-        asks.note(body.worker, named)
+        context.note(body.worker, named)
         with rename_fields(lease="lease_seconds"):
-            found = await in_thread(lambda: asks.service.protocol.claim_by_id(offer, named, known))
+            found = await in_thread(
+                lambda: context.service.protocol.claim_by_id(offer, named, known)
+            )
     elif told is not None and known is None:
-        return Answer(without_nulls(assignments=[], told=told))
+        return JsonAnswer(without_nulls(assignments=[], told=told))
     else:
         ask_for = ClaimOptions(
             most=body.max or 1,
@@ -61,54 +63,58 @@ async def claim(body: request_bodies.ClaimBody, request: Request, asks: AsksAs) 
             # Holdfast's own workers elsewhere have no functions, and run none that is not named.
             bare=not body.whole,
         )
-        found = await _take(asks, offer, ask_for, (body.wait_seconds or 0.0, call))
+        found = await _claim_or_wait(context, offer, ask_for, (body.wait_seconds or 0.0, call))
         if found:
-            asks.note(body.worker, *(each.task_id for each in found[:SHOWN]))
+            context.note(body.worker, *(each.task_id for each in found[:MAX_NAMED]))
         else:
-            asks.changed_nothing()
-    with given_back_unless_told(asks.swift, found, kept=known is not None):
-        assignments = await _tell(asks, found, whole=bool(body.whole and body.task_id is None))
+            context.leave_out_of_audit()
+    with give_back_on_error(context.async_service, found, kept=known is not None):
+        assignments = await _view_assignments(
+            context, found, whole=bool(body.whole and body.task_id is None)
+        )
         gone = bool(found) and known is None and await is_gone(call)
     if gone:
-        asks.swift.release_unheard(found)
-    return Answer(without_nulls(assignments=assignments, told=told))
+        context.async_service.release_unheard(found)
+    return JsonAnswer(without_nulls(assignments=assignments, told=told))
 
 
-def _offer(body: request_bodies.ClaimBody, asks: Door) -> ClaimTerms:
+def _read_terms(body: request_bodies.ClaimBody, context: RequestContext) -> ClaimTerms:
     return ClaimTerms(
         worker=body.worker,
-        agents=asks.service.token_scope.choose_agents(body.agents),
+        agents=context.service.token_scope.choose_agents(body.agents),
         tags=body.tags or (),
-        lease=LEASE if body.lease_seconds is None else body.lease_seconds,
+        lease=DEFAULT_LEASE if body.lease_seconds is None else body.lease_seconds,
         process=body.process,
-        token=asks.access.name,
+        token=context.access.name,
     )
 
 
-async def _take(
-    asks: Door, offer: ClaimTerms, ask_for: ClaimOptions, waits: tuple[float, Call]
+async def _claim_or_wait(
+    context: RequestContext, offer: ClaimTerms, ask_for: ClaimOptions, waits: tuple[float, AsgiCall]
 ) -> list[Assignment]:
     """What is ready, or becomes ready while the call waits."""
     with rename_fields(lease="lease_seconds"):
-        found = await asks.swift.claim(offer, ask_for)
+        found = await context.async_service.claim(offer, ask_for)
     seconds, call = waits
-    if found or not seconds or asks.serving.closing:
+    if found or not seconds or context.server_state.closing:
         return found
-    waiter = asks.serving.room.make_long_poll(offer, ask_for)
-    waited = await wait_for_work(asks.serving, waiter, seconds, call)
+    waiter = context.server_state.long_polls.make_long_poll(offer, ask_for)
+    waited = await wait_for_work(context.server_state, waiter, seconds, call)
     if waited is None:
-        raise Problem(401, "unauthorized", GONE)
+        raise Problem(401, "unauthorized", REVOKED)
     return waited
 
 
-async def _tell(asks: Door, found: Sequence[Assignment], *, whole: bool) -> list[View]:
+async def _view_assignments(
+    context: RequestContext, found: Sequence[Assignment], *, whole: bool
+) -> list[View]:
     if whole and found:
-        return await in_thread(asks.service.protocol.view_whole_assignments, found)
+        return await in_thread(context.service.protocol.view_whole_assignments, found)
     return [view_assignment(each) for each in found]
 
 
-@table.route("POST", "/claims/renew", WORKERS, answers=responses.Leases)
-def renew(body: request_bodies.RenewBody, asks: AsksAs) -> Answer:
+@table.route("POST", "/claims/renew", WORKER_ROLES, answers=responses.RenewResponse)
+def renew(body: request_bodies.RenewBody, context: Context) -> JsonAnswer:
     """Keep leases, each for itself; one that is refused ends. Who keeps none is there too."""
     renewals = [
         Renewal(task_id=each.task_id, token=each.token, progress=each.progress, usage=each.usage)
@@ -116,121 +122,133 @@ def renew(body: request_bodies.RenewBody, asks: AsksAs) -> Answer:
     ]
     told = None
     if body.worker is not None:
-        told = asks.serving.visitors.note_renewal(body.worker, body.process, token=asks.access.name)
-    asks.changed_nothing()
+        told = context.server_state.remote_presence.note_renewal(
+            body.worker, body.process, token=context.access.name
+        )
+    context.leave_out_of_audit()
     with rename_fields(lease="lease_seconds"):
-        kept = asks.service.protocol.renew_many(renewals, body.lease_seconds)
-    _count(asks, kept["leases"])
-    return Answer(kept | without_nulls(told=told))
+        kept = context.service.protocol.renew_many(renewals, body.lease_seconds)
+    _count_refused(context, kept["leases"])
+    return JsonAnswer(kept | without_nulls(told=told))
 
 
-@table.route("POST", "/claims/leave", WORKERS, answers=responses.Changed)
-def leave(body: request_bodies.LeaveBody, asks: AsksAs) -> Answer:
+@table.route("POST", "/claims/leave", WORKER_ROLES, answers=responses.ChangeResponse)
+def leave(body: request_bodies.LeaveBody, context: Context) -> JsonAnswer:
     """Say that a worker is gone: it is listed no more. What it holds, it gives back before."""
-    asks.note(body.worker)
-    known = asks.serving.visitors.forget_worker(body.worker, body.process, token=asks.access.name)
-    return Answer({"ok": True, "repeated": not known})
+    context.note(body.worker)
+    known = context.server_state.remote_presence.forget_worker(
+        body.worker, body.process, token=context.access.name
+    )
+    return JsonAnswer({"ok": True, "repeated": not known})
 
 
-@table.route("POST", "/claims/complete", WORKERS, answers=responses.Results)
-def complete_many(body: request_bodies.CompleteManyBody, asks: AsksAs) -> Answer:
+@table.route("POST", "/claims/complete", WORKER_ROLES, answers=responses.CompleteManyResponse)
+def complete_many(body: request_bodies.CompleteManyBody, context: Context) -> JsonAnswer:
     """Report many results at once; each is told what became of it."""
     results = [
         Completion(task_id=each.task_id, token=each.token, output=each.output, usage=each.usage)
         for each in body.results
     ]
-    told = asks.service.protocol.complete_many(results)
-    _count(asks, told["results"])
-    return Answer(told)
+    told = context.service.protocol.complete_many(results)
+    _count_refused(context, told["results"])
+    return JsonAnswer(told)
 
 
-def _count(asks: Door, told: Sequence[View]) -> None:
+def _count_refused(context: RequestContext, told: Sequence[View]) -> None:
     """Keep what was refused among others that were not, as what is refused alone is."""
-    asks.serving.refused.update(str(each["reason"]) for each in told if not each["ok"])
+    context.server_state.refused.update(str(each["reason"]) for each in told if not each["ok"])
 
 
-@table.route("POST", "/claims/{task_id}/complete", WORKERS, answers=responses.Changed)
-async def complete(task_id: TaskId, body: request_bodies.CompleteBody, asks: AsksAs) -> Answer:
+@table.route("POST", "/claims/{task_id}/complete", WORKER_ROLES, answers=responses.ChangeResponse)
+async def complete(
+    task_id: TaskId, body: request_bodies.CompleteBody, context: Context
+) -> JsonAnswer:
     """Report the result; the same again is a success, another is refused."""
     result = Completion(task_id=task_id, token=body.token, output=body.output, usage=body.usage)
-    return Answer(await asks.swift.complete(result))
+    return JsonAnswer(await context.async_service.complete(result))
 
 
-@table.route("POST", "/claims/{task_id}/fail", WORKERS, answers=responses.Changed)
-def fail(task_id: TaskId, body: request_bodies.FailBody, asks: AsksAs) -> Answer:
+@table.route("POST", "/claims/{task_id}/fail", WORKER_ROLES, answers=responses.ChangeResponse)
+def fail(task_id: TaskId, body: request_bodies.FailBody, context: Context) -> JsonAnswer:
     """Report a failure, which is tried again while the budget lasts; a usage limit costs none."""
-    protocol = asks.service.protocol
+    protocol = context.service.protocol
     if body.limit_until is not None:
         until = read_moment(body.limit_until)
         with rename_fields(until="limit_until"):
-            return Answer(protocol.reach_limit(task_id, body.token, until, body.usage))
+            return JsonAnswer(protocol.reach_limit(task_id, body.token, until, body.usage))
     again = body.retryable is not False
     told = protocol.fail(task_id, body.token, body.error, retryable=again, usage=body.usage)
-    return Answer(told)
+    return JsonAnswer(told)
 
 
-@table.route("POST", "/claims/{task_id}/release", WORKERS, answers=responses.Changed)
-def release(task_id: TaskId, body: request_bodies.ReleaseBody, asks: AsksAs) -> Answer:
+@table.route("POST", "/claims/{task_id}/release", WORKER_ROLES, answers=responses.ChangeResponse)
+def release(task_id: TaskId, body: request_bodies.ReleaseBody, context: Context) -> JsonAnswer:
     """Give a task back: now, or until a time or a signal, if both the first; it costs nothing."""
-    protocol = asks.service.protocol
-    until, notes = read_moment(body.until), _notes(body.note)
+    protocol = context.service.protocol
+    until, notes = read_moment(body.until), _list_notes(body.note)
     if body.wait_for is not None:
         wait = WakeCondition(until=until, signals=(body.wait_for,))
-        with _NOTED(signal="wait_for"):
-            return Answer(protocol.wait_for(task_id, body.token, wait, notes))
+        with _rename_note_fields(signal="wait_for"):
+            return JsonAnswer(protocol.wait_for(task_id, body.token, wait, notes))
     if body.note is None:
-        return Answer(protocol.release(task_id, body.token, until))
-    with _NOTED():
-        return Answer(protocol.suspend(task_id, body.token, WakeCondition(until=until), notes))
+        return JsonAnswer(protocol.release(task_id, body.token, until))
+    with _rename_note_fields():
+        return JsonAnswer(protocol.suspend(task_id, body.token, WakeCondition(until=until), notes))
 
 
-@table.route("POST", "/claims/{task_id}/ask", WORKERS, answers=responses.Changed)
-def ask(task_id: TaskId, body: request_bodies.AskBody, asks: AsksAs) -> Answer:
+@table.route("POST", "/claims/{task_id}/ask", WORKER_ROLES, answers=responses.ChangeResponse)
+def ask(task_id: TaskId, body: request_bodies.AskBody, context: Context) -> JsonAnswer:
     """Give a task back until somebody answers."""
-    notes = _notes(body.note)
-    with _NOTED():
-        return Answer(asks.service.protocol.ask(task_id, body.token, body.question, notes))
+    notes = _list_notes(body.note)
+    with _rename_note_fields():
+        return JsonAnswer(context.service.protocol.ask(task_id, body.token, body.question, notes))
 
 
-def _notes(body: request_bodies.EffectNoteBody | None) -> list[tuple[str, object]]:
+def _list_notes(body: request_bodies.EffectNoteBody | None) -> list[tuple[str, object]]:
     return [] if body is None else [(body.name, body.value)]
 
 
-@table.route("POST", "/claims/{task_id}/stop", WORKERS, answers=responses.Changed)
-def note_stop(task_id: TaskId, body: request_bodies.NoteStopBody, asks: AsksAs) -> Answer:
+@table.route("POST", "/claims/{task_id}/stop", WORKER_ROLES, answers=responses.ChangeResponse)
+def note_stop(task_id: TaskId, body: request_bodies.NoteStopBody, context: Context) -> JsonAnswer:
     """Say that nothing of an attempt runs any more, whatever became of the attempt."""
-    protocol = asks.service.protocol
-    return Answer(protocol.note_stop(task_id, body.token, ended=body.ended, left=body.left))
+    protocol = context.service.protocol
+    return JsonAnswer(protocol.note_stop(task_id, body.token, ended=body.ended, left=body.left))
 
 
-@table.route("POST", "/claims/{task_id}/guard", WORKERS, answers=responses.Changed)
-def guard(task_id: TaskId, body: request_bodies.AttemptBody, asks: AsksAs) -> Answer:
+@table.route("POST", "/claims/{task_id}/guard", WORKER_ROLES, answers=responses.ChangeResponse)
+def guard(task_id: TaskId, body: request_bodies.AttemptBody, context: Context) -> JsonAnswer:
     """Ask, before a side effect, whether the attempt may still act."""
-    asks.changed_nothing()
-    return Answer(asks.service.protocol.guard(task_id, body.token))
+    context.leave_out_of_audit()
+    return JsonAnswer(context.service.protocol.guard(task_id, body.token))
 
 
-@table.route("POST", "/claims/{task_id}/logs", WORKERS, answers=responses.Written)
-def write_log(task_id: TaskId, body: request_bodies.LogBody, asks: AsksAs) -> Answer:
+@table.route("POST", "/claims/{task_id}/logs", WORKER_ROLES, answers=responses.LogWriteResponse)
+def write_log(task_id: TaskId, body: request_bodies.LogBody, context: Context) -> JsonAnswer:
     """Add to the log of the attempt."""
     chunk = body.chunk.encode(errors="replace")
-    return Answer({"ok": True, "bytes": asks.service.protocol.log(task_id, body.token, chunk)})
+    return JsonAnswer(
+        {"ok": True, "bytes": context.service.protocol.log(task_id, body.token, chunk)}
+    )
 
 
-@table.route("POST", "/claims/{task_id}/effects", WORKERS, answers=responses.Recalled)
-def effect(task_id: TaskId, body: request_bodies.EffectBody, asks: AsksAs) -> Answer:
+@table.route(
+    "POST", "/claims/{task_id}/effects", WORKER_ROLES, answers=responses.EffectOrPageResponse
+)
+def effect(task_id: TaskId, body: request_bodies.EffectBody, context: Context) -> JsonAnswer:
     """Remember what a side effect gave, the first under a name; without one, tell a page of all.
 
     With the first page comes what the signals said that it was given back for, by name.
     """
-    protocol = asks.service.protocol
+    protocol = context.service.protocol
     if body.name is None:
-        return Answer(protocol.effects(task_id, body.token, body.after, body.limit))
-    return Answer(protocol.record_effect(task_id, body.token, body.name, body.value))
+        return JsonAnswer(protocol.effects(task_id, body.token, body.after, body.limit))
+    return JsonAnswer(protocol.record_effect(task_id, body.token, body.name, body.value))
 
 
-@table.route("POST", "/claims/{task_id}/artifacts", WORKERS, answers=responses.File)
-def artifact(task_id: TaskId, body: request_bodies.ArtifactBody, asks: AsksAs) -> Answer:
+@table.route(
+    "POST", "/claims/{task_id}/artifacts", WORKER_ROLES, answers=responses.ArtifactResponse
+)
+def artifact(task_id: TaskId, body: request_bodies.ArtifactBody, context: Context) -> JsonAnswer:
     """Keep a file of the attempt, under a name of its own."""
     content = body.content.encode(errors="replace")
     if body.encoding == "base64":
@@ -238,19 +256,19 @@ def artifact(task_id: TaskId, body: request_bodies.ArtifactBody, asks: AsksAs) -
             content = base64.b64decode(content, validate=True)
         except binascii.Error as error:
             raise InvalidInput("content", f"is no base64: {error}") from error
-    protocol = asks.service.protocol
-    return Answer(protocol.keep_artifact(task_id, body.token, body.name, content))
+    protocol = context.service.protocol
+    return JsonAnswer(protocol.keep_artifact(task_id, body.token, body.name, content))
 
 
 @table.route(
     "POST",
     "/claims/{task_id}/children",
-    WORKERS,
-    answers=responses.Spawned,
+    WORKER_ROLES,
+    answers=responses.SpawnResponse,
     status=201,
-    also={200: {"description": "They were made before", "model": responses.Spawned}},
+    also={200: {"description": "They were made before", "model": responses.SpawnResponse}},
 )
-def spawn(task_id: TaskId, body: request_bodies.SpawnChildrenBody, asks: AsksAs) -> Answer:
+def spawn(task_id: TaskId, body: request_bodies.SpawnChildrenBody, context: Context) -> JsonAnswer:
     """Make children of the running task, once under one name; answers them, and their ids.
 
     They are for the agent of that task, unless they name another. With a token of the role worker
@@ -258,5 +276,5 @@ def spawn(task_id: TaskId, body: request_bodies.SpawnChildrenBody, asks: AsksAs)
     """
     wanted = [each.without_nulls() for each in body.tasks]
     name = body.name or "children"
-    told = asks.service.protocol.spawn(task_id, body.token, wanted, name)
-    return Answer(told, 200 if told["repeated"] else 201)
+    told = context.service.protocol.spawn(task_id, body.token, wanted, name)
+    return JsonAnswer(told, 200 if told["repeated"] else 201)

@@ -19,19 +19,19 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 from starlette.responses import PlainTextResponse, Response
 
-from holdfast.server.problems import Answer, Problem
-from holdfast.server.request_context import AsksAs
-from holdfast.server.route_table import ANYONE, LOOKERS, Table
+from holdfast.server.problems import JsonAnswer, Problem
+from holdfast.server.request_context import Context
+from holdfast.server.route_table import ALL_ROLES, VIEWER_ROLES, RouteTable
 from holdfast.server.schemas import responses
 from holdfast.service.admin.metrics import WAIT_BOUNDS, StoreMetrics, WaitHistogram
 from holdfast.service.queries.views import View
 
 MEDIA = CONTENT_TYPE_LATEST
-LOST, CONFLICT = "task.lost", "run.conflict"
+LOST_EVENT, CONFLICT_EVENT = "task.lost", "run.conflict"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counts:
+class ServerCounts:
     """What the store holds, what goes on in it, and what this server does."""
 
     stored: View
@@ -44,8 +44,8 @@ class Counts:
     readers: int
 
 
-class _Collector(Collector):
-    def __init__(self, counts: Counts) -> None:
+class _MetricsCollector(Collector):
+    def __init__(self, counts: ServerCounts) -> None:
         self._counts = counts
 
     def collect(self) -> Iterator[Metric]:
@@ -62,25 +62,25 @@ class _Collector(Collector):
             for state, number in states.items():
                 tasks.add_metric([agent, state], number)
         yield tasks
-        yield _gauge("holdfast_runs", "Runs that have not ended", stored["runs"]["running"])
-        yield _gauge("holdfast_workers", "Workers that live", stored["workers"])
+        yield _make_gauge("holdfast_runs", "Runs that have not ended", stored["runs"]["running"])
+        yield _make_gauge("holdfast_workers", "Workers that live", stored["workers"])
 
     def _going_on(self) -> Iterator[Metric]:
         reading = self._counts.reading
-        yield _counter(
+        yield _make_counter(
             "holdfast_events", "Events of the store since this server began", "type", reading.events
         )
         yield CounterMetricFamily(
             "holdfast_leases_lost",
             "Attempts whose lease ran out, since this server began",
-            reading.events[LOST],
+            reading.events[LOST_EVENT],
         )
         yield CounterMetricFamily(
             "holdfast_conflicts",
             "Commands and edits for another version, refused since this server began",
-            reading.events[CONFLICT],
+            reading.events[CONFLICT_EVENT],
         )
-        yield _waits(reading.waits)
+        yield _make_wait_histogram(reading.waits)
         lags = GaugeMetricFamily(
             "holdfast_bus_lag", "Messages that a group has to read", labels=["channel", "group"]
         )
@@ -96,33 +96,33 @@ class _Collector(Collector):
 
     def _served(self) -> Iterator[Metric]:
         counts = self._counts
-        yield _counter("holdfast_refusals", "What this server refused", "code", counts.refused)
-        yield _groups(counts.groups, counts.operations)
-        yield _gauge("holdfast_long_polls", "Workers that wait here for work", counts.waiting)
-        yield _gauge("holdfast_stream_readers", "Readers of events here", counts.readers)
+        yield _make_counter("holdfast_refusals", "What this server refused", "code", counts.refused)
+        yield _make_group_histogram(counts.groups, counts.operations)
+        yield _make_gauge("holdfast_long_polls", "Workers that wait here for work", counts.waiting)
+        yield _make_gauge("holdfast_stream_readers", "Readers of events here", counts.readers)
 
 
-def exposition(counts: Counts) -> bytes:
+def render_metrics(counts: ServerCounts) -> bytes:
     registry = CollectorRegistry()
-    registry.register(_Collector(counts))
+    registry.register(_MetricsCollector(counts))
     return generate_latest(registry)
 
 
-def _gauge(name: str, text: str, value: float) -> Metric:
+def _make_gauge(name: str, text: str, value: float) -> Metric:
     return GaugeMetricFamily(name, text, value)
 
 
-def _counter(name: str, text: str, label: str, values: Mapping[str, int]) -> Metric:
+def _make_counter(name: str, text: str, label: str, values: Mapping[str, int]) -> Metric:
     made = CounterMetricFamily(name, text, labels=[label])
     for each, number in sorted(values.items()):
         made.add_metric([each], number)
     return made
 
 
-def _waits(waits: WaitHistogram) -> Metric:
+def _make_wait_histogram(waits: WaitHistogram) -> Metric:
     text = "How long tasks were ready before they were claimed, of the newest at each look"
     bounds = [*(str(float(each)) for each in WAIT_BOUNDS), "+Inf"]
-    return _histogram(
+    return _make_histogram(
         "holdfast_dispatch_seconds",
         text,
         dict(zip(bounds, waits.counts, strict=True)),
@@ -130,14 +130,14 @@ def _waits(waits: WaitHistogram) -> Metric:
     )
 
 
-def _groups(groups: Mapping[int, int], operations: int) -> Metric:
+def _make_group_histogram(groups: Mapping[int, int], operations: int) -> Metric:
     most = max(groups, default=0)
     by_size = {str(2**bits - 1.0): groups.get(bits, 0) for bits in range(1, most + 1)}
     text = "Operations that were written in one transaction"
-    return _histogram("holdfast_group_size", text, {**by_size, "+Inf": 0}, operations)
+    return _make_histogram("holdfast_group_size", text, {**by_size, "+Inf": 0}, operations)
 
 
-def _histogram(name: str, text: str, counts: Mapping[str, int], total: float) -> Metric:
+def _make_histogram(name: str, text: str, counts: Mapping[str, int], total: float) -> Metric:
     so_far, buckets = 0, []
     for bound, number in counts.items():
         so_far += number
@@ -145,30 +145,30 @@ def _histogram(name: str, text: str, counts: Mapping[str, int], total: float) ->
     return HistogramMetricFamily(name, text, buckets=buckets, sum_value=total)
 
 
-table = Table(tag="health", prefix="")
+table = RouteTable(tag="health", prefix="")
 
 
-@table.route("GET", "/healthz", ANYONE, answers=responses.Alive)
-async def alive() -> Answer:
+@table.route("GET", "/healthz", ALL_ROLES, answers=responses.AliveResponse)
+async def alive() -> JsonAnswer:
     """That the process answers; it says nothing of the store."""
-    return Answer({"ok": True})
+    return JsonAnswer({"ok": True})
 
 
-@table.route("GET", "/readyz", ANYONE, answers=responses.Alive)
-def ready(asks: AsksAs) -> Answer:
+@table.route("GET", "/readyz", ALL_ROLES, answers=responses.AliveResponse)
+def ready(context: Context) -> JsonAnswer:
     """That the store can be read and written, and that the server is not about to stop."""
-    if asks.serving.closing:
+    if context.server_state.closing:
         raise Problem(503, "shutting_down", "this server is going", {"Retry-After": "1"})
-    asks.service.check_ready()
-    return Answer({"ok": True})
+    context.service.check_ready()
+    return JsonAnswer({"ok": True})
 
 
-@table.route("GET", "/metrics", LOOKERS, kind=PlainTextResponse)
-def metrics(asks: AsksAs) -> Response:
-    """Counts for Prometheus."""
-    serving = asks.serving
-    counts = Counts(
-        stored=asks.service.statistics(),
+@table.route("GET", "/metrics", VIEWER_ROLES, kind=PlainTextResponse)
+def metrics(context: Context) -> Response:
+    """ServerCounts for Prometheus."""
+    serving = context.server_state
+    counts = ServerCounts(
+        stored=context.service.statistics(),
         reading=serving.meter.read(),
         refused=dict(serving.refused),
         groups=serving.meter.groups,
@@ -176,10 +176,10 @@ def metrics(asks: AsksAs) -> Response:
         waiting=serving.waiting,
         readers=serving.readers,
     )
-    return Response(exposition(counts), media_type=MEDIA)
+    return Response(render_metrics(counts), media_type=MEDIA)
 
 
-@table.route("GET", "/openapi.json", ANYONE, answers=responses.Document)
-async def document(request: Request) -> Answer:
+@table.route("GET", "/openapi.json", ALL_ROLES, answers=responses.DocumentResponse)
+async def document(request: Request) -> JsonAnswer:
     """All of this, as OpenAPI."""
-    return Answer(request.app.openapi())
+    return JsonAnswer(request.app.openapi())

@@ -5,91 +5,95 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.model.units import parse_duration
-from holdfast.server.problems import Answer
-from holdfast.server.request_context import After, AsksAs, Limit, RunId
-from holdfast.server.route_table import LOOKERS, STEERERS, Table
+from holdfast.server.problems import JsonAnswer
+from holdfast.server.request_context import After, Context, Limit, RunId
+from holdfast.server.route_table import OPERATOR_ROLES, VIEWER_ROLES, RouteTable
 from holdfast.server.schemas import responses
 from holdfast.service.commands import request_bodies
 from holdfast.service.commands.commands import Commands
 from holdfast.service.queries.views import View
 
-table = Table(tag="runs")
+table = RouteTable(tag="runs")
 
 
 @table.route(
     "POST",
     "/runs",
-    STEERERS,
-    answers=responses.Run,
+    OPERATOR_ROLES,
+    answers=responses.RunResponse,
     status=201,
-    also={200: {"description": "The same key and body again", "model": responses.Run}},
+    also={200: {"description": "The same key and body again", "model": responses.RunResponse}},
 )
-def start_run(body: request_bodies.StartRunBody, asks: AsksAs) -> Answer:
+def start_run(body: request_bodies.StartRunBody, context: Context) -> JsonAnswer:
     """Start a run; the same key with the same body gives back the existing one."""
     within = None if body.deadline is None else parse_duration("deadline", body.deadline)
     more = {"key": body.key, "priority": body.priority or 0, "deadline": within}
-    told = asks.service.commands.start_by_name(
+    told = context.service.commands.start_by_name(
         body.workflow, body.input, version=body.version, **more
     )
-    asks.note(told["id"], body.workflow)
-    return Answer(told, 201 if told["created"] else 200)
+    context.note(told["id"], body.workflow)
+    return JsonAnswer(told, 201 if told["created"] else 200)
 
 
-@table.route("GET", "/runs", LOOKERS, answers=responses.Runs)
+@table.route("GET", "/runs", VIEWER_ROLES, answers=responses.RunPageResponse)
 def list_runs(
-    asks: AsksAs,
+    context: Context,
     limit: Limit = 100,
     after: After = None,
     status: str | None = None,
     workflow: str | None = None,
-) -> Answer:
+) -> JsonAnswer:
     """Runs, newest first."""
-    return Answer(
-        asks.service.queries.runs(limit=limit, after=after, status=status, workflow=workflow)
+    return JsonAnswer(
+        context.service.queries.runs(limit=limit, after=after, status=status, workflow=workflow)
     )
 
 
-@table.route("GET", "/runs/{run_id}", LOOKERS, answers=responses.Run)
-def show_run(run_id: RunId, asks: AsksAs) -> Answer:
+@table.route("GET", "/runs/{run_id}", VIEWER_ROLES, answers=responses.RunResponse)
+def show_run(run_id: RunId, context: Context) -> JsonAnswer:
     """A run with all its tasks."""
-    return Answer(asks.service.queries.run(run_id))
+    return JsonAnswer(context.service.queries.run(run_id))
 
 
-@table.route("GET", "/runs/{run_id}/why", LOOKERS, answers=responses.Why)
-def explain_run(run_id: RunId, asks: AsksAs) -> Answer:
+@table.route("GET", "/runs/{run_id}/why", VIEWER_ROLES, answers=responses.WhyResponse)
+def explain_run(run_id: RunId, context: Context) -> JsonAnswer:
     """Why it stands where it stands, and what would change that."""
-    return Answer(asks.service.why(run_id))
+    return JsonAnswer(context.service.why(run_id))
 
 
-def _steer(verb: str, change: Callable[[Commands, str], View], said: str) -> None:
-    def act(run_id: RunId, asks: AsksAs) -> Answer:
-        return Answer(change(asks.service.commands, run_id))
+def _add_steering_route(verb: str, change: Callable[[Commands, str], View], said: str) -> None:
+    def act(run_id: RunId, asks: Context) -> JsonAnswer:
+        return JsonAnswer(change(asks.service.commands, run_id))
 
     act.__doc__ = said
-    table.route("POST", f"/runs/{{run_id}}/{verb}", STEERERS, answers=responses.Changed)(act)
+    table.route(
+        "POST", f"/runs/{{run_id}}/{verb}", OPERATOR_ROLES, answers=responses.ChangeResponse
+    )(act)
 
 
-_steer("cancel", Commands.cancel, "End a run and every open task of it, for good.")
-_steer("pause", Commands.pause, "Let what runs finish, and start nothing new.")
+_add_steering_route("cancel", Commands.cancel, "End a run and every open task of it, for good.")
+_add_steering_route("pause", Commands.pause, "Let what runs finish, and start nothing new.")
 
 
-@table.route("POST", "/runs/{run_id}/resume", STEERERS, answers=responses.Changed)
+@table.route("POST", "/runs/{run_id}/resume", OPERATOR_ROLES, answers=responses.ChangeResponse)
 def resume_run(
-    run_id: RunId, asks: AsksAs, body: request_bodies.ResumeRunBody | None = None
-) -> Answer:
+    run_id: RunId, context: Context, body: request_bodies.ResumeRunBody | None = None
+) -> JsonAnswer:
     """Go on after a pause; what is added raises the budget."""
-    return Answer(asks.service.commands.resume(run_id, **(body.without_nulls() if body else {})))
+    return JsonAnswer(
+        context.service.commands.resume(run_id, **(body.without_nulls() if body else {}))
+    )
 
 
-@table.route("POST", "/runs/{run_id}/retry", STEERERS, answers=responses.Changed)
+@table.route("POST", "/runs/{run_id}/retry", OPERATOR_ROLES, answers=responses.ChangeResponse)
 def retry_run(
-    run_id: RunId, asks: AsksAs, body: request_bodies.RetryRunBody | None = None
-) -> Answer:
+    run_id: RunId, context: Context, body: request_bodies.RetryRunBody | None = None
+) -> JsonAnswer:
     """Try again what failed or was cancelled, or a step and all that needs it."""
-    return Answer(asks.service.commands.retry(run_id, step=body.step if body else None))
+    return JsonAnswer(context.service.commands.retry(run_id, step=body.step if body else None))
 
 
-@table.route("POST", "/runs/{run_id}/signals", STEERERS, answers=responses.Signalled)
-def signal_run(run_id: RunId, body: request_bodies.SignalBody, asks: AsksAs) -> Answer:
+@table.route("POST", "/runs/{run_id}/signals", OPERATOR_ROLES, answers=responses.SignalResponse)
+def signal_run(run_id: RunId, body: request_bodies.SignalBody, context: Context) -> JsonAnswer:
     """Send what a step waits for; it is kept until it is taken, once."""
-    return Answer(asks.service.commands.signal(run_id, body.name, body.payload, body.key))
+    return JsonAnswer(context.service.commands.signal(run_id, body.name, body.payload, body.key))

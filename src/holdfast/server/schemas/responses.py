@@ -20,10 +20,10 @@ from holdfast.service.queries.shapes import ExampleOf, Shape
 from holdfast.service.queries.views import EVENT, RUN, SCHEDULE, TASK
 from holdfast.worker.problem import problem
 
-D = TypeVar("D", bound="Described")
+D = TypeVar("D", bound="DescribedResponse")
 
 
-class Described(BaseModel):
+class DescribedResponse(BaseModel):
     """An object that may hold more than is told of it here; what is null is absent."""
 
     model_config = ConfigDict(extra="allow")
@@ -53,7 +53,7 @@ def _example(field: FieldInfo) -> object:
         return field.examples[0]
     kind = field.annotation
     inner = get_args(kind)[0] if get_origin(kind) is list else kind
-    if not (isinstance(inner, type) and issubclass(inner, Described)):
+    if not (isinstance(inner, type) and issubclass(inner, DescribedResponse)):
         return None
     return [inner.example()] if get_origin(kind) is list else inner.example()
 
@@ -84,7 +84,7 @@ def described_by(shape: Shape) -> Callable[[type[D]], type[D]]:
     return describe
 
 
-class Problem(Described):
+class ProblemResponse(DescribedResponse):
     type: str = Field(examples=["urn:holdfast:problem:stale_token"])
     title: str = Field(examples=["Conflict"])
     status: int = Field(examples=[409])
@@ -95,70 +95,70 @@ class Problem(Described):
 
 
 @described_by(TASK)
-class Task(Described):
+class TaskResponse(DescribedResponse):
     pass
 
 
 @described_by(RUN)
-class Run(Described):
+class RunResponse(DescribedResponse):
     pass
 
 
 @described_by(EVENT)
-class Event(Described):
+class EventResponse(DescribedResponse):
     pass
 
 
 @described_by(SCHEDULE)
-class Schedule(Described):
+class ScheduleResponse(DescribedResponse):
     pass
 
 
 @described_by(TOKEN)
-class Token(Described):
+class TokenResponse(DescribedResponse):
     pass
 
 
-class Page(Described):
+class PageResponse(DescribedResponse):
     items: list[dict[str, Any]] = Field(
         examples=[[{"name": "python-1", "agents": ["writer"], "seen_at": ExampleOf.TIME}]]
     )
     next: str | int | None = None
 
 
-class Tasks(Described):
-    items: list[Task]
+class TaskPageResponse(DescribedResponse):
+    items: list[TaskResponse]
     next: str | None = Field(None, examples=[ExampleOf.TASK_ID])
 
 
-class Made(RootModel[Task | Tasks]):
+class NewTasksResponse(RootModel[TaskResponse | TaskPageResponse]):
     """The task itself, or several as `{items}`."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [Task.example()]})
+    model_config = ConfigDict(json_schema_extra={"examples": [TaskResponse.example()]})
 
 
-class Runs(Described):
-    items: list[Run]
+class RunPageResponse(DescribedResponse):
+    items: list[RunResponse]
     next: str | None = Field(None, examples=[ExampleOf.RUN_ID])
 
 
-class Events(Described):
-    items: list[Event]
+class EventPageResponse(DescribedResponse):
+    items: list[EventResponse]
     next: str | None = Field(None, examples=["2"])
 
 
-class Repeatable(Described):
+class RepeatableResponse(DescribedResponse):
     ok: bool = Field(examples=[True])
     repeated: bool = Field(examples=[False])
 
 
-class Changed(Repeatable):
+class ChangeResponse(RepeatableResponse):
     """A transition that happened; `repeated` when it had happened before."""
 
-    shown_too = {"task": Task.example()}
+    shown_too = {"task": TaskResponse.example()}
 
 
-class Awaited(Described):
+class AwaitedSignalResponse(DescribedResponse):
     target: str = Field(
         description="A run, or a task without one, that the signal is for",
         examples=[ExampleOf.RUN_ID],
@@ -166,32 +166,33 @@ class Awaited(Described):
     name: str = Field(examples=["courier.arrived"])
 
 
-class Signalled(Repeatable):
+class SignalResponse(RepeatableResponse):
     """A signal that was kept; one sent again under its key is told of as `repeated` alone."""
 
-    shown_too = {"run": Run.example()}
+    shown_too = {"run": RunResponse.example()}
     waited_for: bool | None = Field(
         default=None,
         description="Whether something waited for it; it is kept until something does",
         examples=[True],
     )
-    awaited: list[Awaited] | None = Field(
+    awaited: list[AwaitedSignalResponse] | None = Field(
         default=None,
         description="What was waited for, also in the runs that this one has called",
-        examples=[[Awaited.example()]],
+        examples=[[AwaitedSignalResponse.example()]],
     )
 
 
-class Workflow(Described):
+class WorkflowResponse(DescribedResponse):
     shown_too = {"created": True}
     name: str = Field(examples=["letters"])
     version: str = Field(examples=[ExampleOf.VERSION])
 
 
-class Assignment(Described):
-    task: Task = Field(
+class AssignmentResponse(DescribedResponse):
+    task: TaskResponse = Field(
         examples=[
-            Task.example() | {"status": "running", "state": "running", "attempt": 1, "version": 2}
+            TaskResponse.example()
+            | {"status": "running", "state": "running", "attempt": 1, "version": 2}
         ]
     )
     attempt: int = Field(examples=[1])
@@ -202,28 +203,32 @@ class Assignment(Described):
     lease_expires_at: str = Field(examples=[ExampleOf.LATER])
 
 
-class Assignments(Described):
-    assignments: list[Assignment]
+class ClaimResponse(DescribedResponse):
+    assignments: list[AssignmentResponse]
     told: str | None = Field(None, description="To go: `drain`, `evict`")
 
 
-class Kept(Described):
+class ReportResponse(DescribedResponse):
     task_id: str = Field(examples=[ExampleOf.TASK_ID])
     ok: bool = Field(examples=[True])
     reason: str | None = None
     detail: str | None = None
 
 
-class Leases(Described):
-    leases: list[Kept] = Field(examples=[[Kept.example() | {"ok": False, "reason": "stale_token"}]])
+class RenewResponse(DescribedResponse):
+    leases: list[ReportResponse] = Field(
+        examples=[[ReportResponse.example() | {"ok": False, "reason": "stale_token"}]]
+    )
     told: str | None = Field(None, description="To go: `drain`, `evict`")
 
 
-class Results(Described):
-    results: list[Kept] = Field(examples=[[Kept.example() | {"repeated": False}]])
+class CompleteManyResponse(DescribedResponse):
+    results: list[ReportResponse] = Field(
+        examples=[[ReportResponse.example() | {"repeated": False}]]
+    )
 
 
-class Link(Described):
+class LinkResponse(DescribedResponse):
     path: str = Field(
         description="To be opened on this server, by one browser, once",
         examples=["/enter?code=8J1c"],
@@ -231,7 +236,7 @@ class Link(Described):
     expires_at: str = Field(examples=[ExampleOf.LATER])
 
 
-class Session(Described):
+class SessionResponse(DescribedResponse):
     name: str = Field(examples=["ada"])
     role: str = Field(examples=["operator"])
     csrf: str | None = Field(
@@ -240,7 +245,7 @@ class Session(Described):
     expires_at: str | None = Field(None, examples=[ExampleOf.LATER])
 
 
-class Why(Described):
+class WhyResponse(DescribedResponse):
     """Of a task, its `clauses`; of a run, its `tasks`."""
 
     shown_too = {
@@ -257,18 +262,18 @@ class Why(Described):
     )
 
 
-class LogText(Described):
+class LogTextResponse(DescribedResponse):
     attempt: int = Field(examples=[1])
     text: str = Field(examples=["on it\n"])
     next: int = Field(description="Where to `start` for what comes later", examples=[6])
 
 
-class Written(Described):
+class LogWriteResponse(DescribedResponse):
     ok: bool = Field(examples=[True])
     bytes: int = Field(description="How long the log is now", examples=[6])
 
 
-class Effects(Described):
+class EffectPageResponse(DescribedResponse):
     effects: dict[str, Any] = Field(
         description="What is remembered, by name", examples=[{"mail": {"id": 7}}]
     )
@@ -278,32 +283,32 @@ class Effects(Described):
     )
 
 
-class Remembered(Repeatable):
+class EffectResponse(RepeatableResponse):
     """What is remembered under a name, which is what came first."""
 
     name: str = Field(examples=["mail"])
     value: Any = Field(None, examples=[{"id": 7}])
 
 
-class Spawned(Remembered):
+class SpawnResponse(EffectResponse):
     name: str = Field(examples=["children"])
     value: Any = Field(None, examples=[[ExampleOf.TASK_ID]])
-    items: list[Task] = Field(description="The children, in the order they were sent")
+    items: list[TaskResponse] = Field(description="The children, in the order they were sent")
 
 
-class Recalled(RootModel[Remembered | Effects]):
+class EffectOrPageResponse(RootModel[EffectResponse | EffectPageResponse]):
     """What is remembered under the name, or all of it."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [Remembered.example()]})
+    model_config = ConfigDict(json_schema_extra={"examples": [EffectResponse.example()]})
 
 
-class File(Repeatable):
+class ArtifactResponse(RepeatableResponse):
     name: str = Field(examples=["letter.txt"])
     bytes: int = Field(examples=[8])
     digest: str = Field(description="SHA-256 of the content", examples=["8f43"])
 
 
-class Statistics(Described):
+class StatisticsResponse(DescribedResponse):
     agents: dict[str, dict[str, int]] = Field(
         description="Open tasks by agent and state",
         examples=[{"writer": {"ready": 3, "running": 1}}],
@@ -313,23 +318,23 @@ class Statistics(Described):
     conflicts: int = Field(description="Commands and edits refused for their version", examples=[0])
 
 
-class Alive(Described):
+class AliveResponse(DescribedResponse):
     ok: bool = Field(examples=[True])
 
 
-class Document(Described):
+class DocumentResponse(DescribedResponse):
     openapi: str = Field(examples=["3.1.0"])
     paths: dict[str, Any] = Field(examples=[{}])
 
 
-class Reply(Described):
+class JsonRpcResponse(DescribedResponse):
     """What MCP answers, as JSON-RPC."""
 
     shown_too = {"id": 1, "result": {"tools": []}}
     jsonrpc: str = Field(examples=["2.0"])
 
 
-def _problem(status: int, code: str, description: str, detail: str) -> dict[str, Any]:
+def _describe_problem(status: int, code: str, description: str, detail: str) -> dict[str, Any]:
     example = problem(status, code, detail).body
     shape = {"schema": {"$ref": "#/components/schemas/Problem"}, "example": example}
     return {"description": description, "content": {"application/problem+json": shape}}
@@ -338,16 +343,16 @@ def _problem(status: int, code: str, description: str, detail: str) -> dict[str,
 _CONFLICTS = ", ".join(f"`{each}`" for each in (*Refusal, "key_conflict") if each != "not_found")
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    400: _problem(
+    400: _describe_problem(
         400, "invalid_json", "The body is no JSON: `invalid_json`", "the body is no JSON"
     ),
-    401: _problem(
+    401: _describe_problem(
         401,
         "unauthorized",
         "No token, or one that is unknown, revoked or expired: `unauthorized`",
         "a good token is needed: Authorization: Bearer …; `holdfast token` tells yours",
     ),
-    403: _problem(
+    403: _describe_problem(
         403,
         "forbidden",
         "A good token, but not for this; a page that proves nothing; a foreign host or origin: "
@@ -355,44 +360,44 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         "this is for admin, operator; the token is for others; `holdfast token create NAME "
         "--role operator` makes one that may",
     ),
-    404: _problem(
+    404: _describe_problem(
         404,
         "not_found",
         "There is no such thing: `not_found`",
         "t_0: there is no such task in this store",
     ),
-    409: _problem(
+    409: _describe_problem(
         409,
         "stale_token",
         f"Refused as it stands, with the code of the reason: {_CONFLICTS}",
         "attempt 2 has the task by now",
     ),
-    413: _problem(
+    413: _describe_problem(
         413,
         "too_large",
         "The body is too long: `too_large`; an attempt or its run keeps enough: `too_much_kept`",
         "a body may have 16777216 bytes at most",
     ),
-    415: _problem(
+    415: _describe_problem(
         415,
         "unsupported_media_type",
         "The body is not of a kind that is read here: `unsupported_media_type`",
         "send the header Content-Type: application/json; there is none",
     ),
-    422: _problem(
+    422: _describe_problem(
         422,
         "invalid_input",
         "What was sent cannot be accepted, with the `field` and all `mistakes`: `invalid_input`, "
         "of a definition `invalid_workflow`",
         "max: must be 1 or more, not 0",
     ),
-    429: _problem(
+    429: _describe_problem(
         429,
         "too_many_requests",
         "Too many at once: `too_many_requests`, with `Retry-After`; `too_many_streams`",
         "this token asks too often; ask again in 1 s",
     ),
-    503: _problem(
+    503: _describe_problem(
         503,
         "store_unavailable",
         "Ask again, after `Retry-After`: `store_unavailable`, `store_unwritable` where its disk is "
@@ -402,8 +407,8 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     ),
 }
 # What no route answers that is called as the document says.
-UNROUTED: dict[int | str, dict[str, Any]] = {
-    405: _problem(
+UNROUTED_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    405: _describe_problem(
         405,
         "method_not_allowed",
         "The path takes other methods, which `Allow` lists: `method_not_allowed`",

@@ -12,7 +12,7 @@ from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import StoreBusy
 from holdfast.model.token import AccessToken
-from holdfast.server.auth.auth_throttle import Tries
+from holdfast.server.auth.auth_throttle import AuthThrottle
 from holdfast.server.auth.known_tokens import KnownTokens
 from holdfast.server.auth.rate_limits import Rate
 from holdfast.server.problems import Problem
@@ -34,7 +34,7 @@ class Shown:
     def __init__(self, engine: Engine) -> None:
         place = StoreLocation(url=engine.settings.url, home=Path(), may_be_created=True)
         self._known = KnownTokens(Service(place, engine))
-        self.tries = Tries(self._known, Rate(often=0.001, burst=1))
+        self.tries = AuthThrottle(self._known, Rate(per_second=0.001, burst=1))
 
     async def show(self, secret: str) -> bool | None:
         """Whether it is good; None where it is looked at no more."""

@@ -9,11 +9,11 @@ import pytest
 
 from holdfast.errors import StoreUnreachable
 from holdfast.server.auth.rate_limits import Rate
-from holdfast.server.gate import Rules
+from holdfast.server.gate import GateRules
 from holdfast.worker.remote.client import ServerClient
 from tests.contract.server.local_server import served
 
-SELDOM = Rate(often=0.01, burst=3)
+SELDOM = Rate(per_second=0.01, burst=3)
 
 
 def _told(answer: httpx.Response) -> str:
@@ -24,7 +24,7 @@ def test_a_token_that_asks_too_often_is_told_when_to_come_back(
     sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
-    with served(sqlite_url, tmp_path / "home", rules=Rules(rate=SELDOM)) as server:
+    with served(sqlite_url, tmp_path / "home", rules=GateRules(rate=SELDOM)) as server:
         assert [server("viewer").get("/runs").status_code for _ in range(3)] == [200] * 3
         refused = server("viewer").get("/runs")
         assert _told(refused) == "429 too_many_requests"
@@ -45,7 +45,7 @@ def test_an_address_that_fails_too_often_is_held_up_but_not_who_has_a_good_token
     sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
-    with served(sqlite_url, tmp_path / "home", rules=Rules(failures=SELDOM)) as server:
+    with served(sqlite_url, tmp_path / "home", rules=GateRules(failures=SELDOM)) as server:
         bad = {"Authorization": "Bearer nonsense"}
         tried = [server.stranger.get("/api/v1/runs", headers=bad) for _ in range(4)]
         assert [_told(each) for each in tried] == [

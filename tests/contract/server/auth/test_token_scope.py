@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from holdfast.mcp.worker_tools import Working
+from holdfast.mcp.worker_tools import WorkerTools
 from holdfast.model.token import Role
 from holdfast.server.application import TABLES
 from tests.contract.server.local_server import Served
@@ -121,7 +121,7 @@ def test_every_call_that_a_worker_may_make_is_among_those_that_are_tried() -> No
     entries = [entry for table in TABLES for entry in table.entries if Role.WORKER in entry.roles]
     paths = {entry.path.removeprefix("/api/v1") for entry in entries}
     assert paths == {*CALLS} | ABOUT_NO_TASK
-    assert {*Working.names()} == {*TOOLS} | {"claim"}
+    assert {*WorkerTools.list_names()} == {*TOOLS} | {"claim"}
 
 
 def test_no_call_of_a_narrowed_token_touches_a_task_of_another_agent(story: Story) -> None:
@@ -259,7 +259,7 @@ def test_a_worker_is_unlisted_and_kept_alive_by_the_token_alone_that_brought_it(
             assert gone.json() == {"ok": True, "repeated": True}
         assert {"alpha", "beta", "local"} <= listed(story).keys()
     assert story.server("operator").post("/workers/beta/drain").status_code == 200
-    visits = story.server.application.serving.visitors
+    visits = story.server.application.server_state.remote_presence
     assert visits.note_renewal("beta", token="beta-worker") is None
     for body in ({"worker": "beta"}, {"worker": "beta", "agents": ["alpha"]}):
         assert "told" not in story.alpha.post("/claims", json=body).json()

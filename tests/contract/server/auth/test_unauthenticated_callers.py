@@ -12,7 +12,7 @@ import pytest
 from holdfast.model.token import AccessToken
 from holdfast.server.auth import audit_throttle, auth_throttle
 from holdfast.server.auth.rate_limits import Rate
-from holdfast.server.gate import Rules
+from holdfast.server.gate import GateRules
 from holdfast.service.admin.tokens import Tokens
 from tests.contract.server.browser import follow
 from tests.contract.server.local_server import Served, served
@@ -20,7 +20,7 @@ from tests.contract.server.routes.test_metrics import value
 from tests.engines import opened
 from tests.race.racers import eventually
 
-SELDOM = Rate(often=0.01, burst=3)
+SELDOM = Rate(per_second=0.01, burst=3)
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def strict_server(
     store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Served]:
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
-    with served(store_url, tmp_path / "home", rules=Rules(failures=SELDOM)) as made:
+    with served(store_url, tmp_path / "home", rules=GateRules(failures=SELDOM)) as made:
         yield made
 
 
@@ -42,7 +42,7 @@ def test_a_flood_of_wrong_tokens_costs_the_store_no_read_each(
 ) -> None:
     server, looked = strict_server, list[str]()
     monkeypatch.setattr(auth_throttle, "REST", 0.0)
-    tokens = server.application.serving.tokens
+    tokens = server.application.server_state.tokens
     find = tokens.find
 
     def count(secret: str) -> AccessToken | None:
@@ -102,7 +102,7 @@ def test_the_audit_tells_of_many_refused_strangers_in_one_line(
         server.stranger.post(f"/api/v1/{number}{'x' * 900}")
     server.stranger.post("/api/v1/tasks", headers={"Host": "evil.example"})
     server("viewer").post("/tasks", json={"title": "x"})
-    server.application.serving.close()
+    server.application.server_state.close()
     said = [each.getMessage() for each in caplog.records if each.name == "holdfast.audit"]
     first, foreign, known, more = said
     assert first.startswith("nobody POST /api/v1/0xxx")

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from holdfast.server.auth.rate_limits import Rate
-from holdfast.server.gate import Rules
+from holdfast.server.gate import GateRules
 from holdfast.server.proxies import Proxies
 from tests.contract.server.browser import follow
 from tests.contract.server.local_server import PLAIN, Served, served
@@ -67,7 +67,7 @@ def test_over_tls_as_a_configured_proxy_tells_it_the_cookie_is_for_this_host_alo
     sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxies: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
-    rules = Rules(proxies=Proxies.read(proxies))
+    rules = GateRules(proxies=Proxies.read(proxies))
     with served(sqlite_url, tmp_path / "home", rules=rules) as server:
         code = server("viewer").post("/links").json()["path"].partition("code=")[2]
         entered = server.stranger.post(
@@ -150,7 +150,7 @@ def test_a_caller_that_tries_codes_is_held_up(
     sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
-    rules = Rules(failures=Rate(often=0.01, burst=2))
+    rules = GateRules(failures=Rate(per_second=0.01, burst=2))
     with served(sqlite_url, tmp_path / "home", rules=rules) as server:
         tried = [server.stranger.post("/enter", data={"code": "guess"}) for _ in range(3)]
         assert [told(each) for each in tried[:2]] == ["401 unauthorized"] * 2

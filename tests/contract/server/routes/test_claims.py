@@ -68,14 +68,14 @@ def test_the_description_of_a_worker_is_short_or_nothing_of_it_is_kept(
     server = quick_server
     refused = server("worker").post("/claims", json={"worker": "long", field: value})
     assert (refused.status_code, refused.json()["field"]) == (422, field)
-    assert not server.application.serving.visitors.note_renewal("long", token="worker")
-    assert "xxx" not in str(vars(server.application.serving.visitors))
+    assert not server.application.server_state.remote_presence.note_renewal("long", token="worker")
+    assert "xxx" not in str(vars(server.application.server_state.remote_presence))
 
 
 def test_a_long_poll_is_answered_as_soon_as_work_is_ready(server: Served) -> None:
     with ThreadPoolExecutor() as pool:
         waiting = pool.submit(server.claim, wait_seconds=20)
-        assert eventually(lambda: server.application.serving.waiting == 1)
+        assert eventually(lambda: server.application.server_state.waiting == 1)
         began = time.monotonic()
         task = server.add()
         (got,) = waiting.result(10)
@@ -88,7 +88,7 @@ def test_a_token_that_is_revoked_while_it_waits_is_given_nothing(server: Served)
     with ThreadPoolExecutor() as pool:
         body = {"worker": "w", "wait_seconds": 20}
         waiting = pool.submit(server("worker").post, "/claims", json=body)
-        assert eventually(lambda: server.application.serving.waiting == 1)
+        assert eventually(lambda: server.application.server_state.waiting == 1)
         assert server("admin").delete("/tokens/worker").status_code == 200
         task = server.add()
         assert waiting.result(10).status_code == 401
@@ -100,9 +100,9 @@ def test_one_of_many_waiting_workers_gets_the_one_task_and_the_others_wait_on(
 ) -> None:
     with ThreadPoolExecutor(40) as pool:
         waiting = [pool.submit(server.claim, f"w{n}", wait_seconds=60) for n in range(40)]
-        assert eventually(lambda: server.application.serving.waiting == 40)
+        assert eventually(lambda: server.application.server_state.waiting == 40)
         server.add()
-        assert eventually(lambda: server.application.serving.waiting == 39)
+        assert eventually(lambda: server.application.server_state.waiting == 39)
         # Whoever still waits is sent away, and not cut off.
         server.drain()
         got = [each.result(20) for each in waiting]
@@ -120,7 +120,7 @@ def test_another_server_on_the_store_gives_the_same_and_hears_of_work_at_once(
         assert (again["task"]["id"], again["token"]) == (task["id"], first["token"])
         with ThreadPoolExecutor() as pool:
             waiting = pool.submit(other.claim, wait_seconds=60)
-            assert eventually(lambda: other.application.serving.waiting == 1)
+            assert eventually(lambda: other.application.server_state.waiting == 1)
             later = server.add()
             (got,) = waiting.result(30)
         assert got["task"]["id"] == later["id"]
@@ -136,8 +136,8 @@ def test_a_worker_that_hangs_up_waits_no_longer(quick_server: Served) -> None:
     place = urlsplit(server.url)
     with socket.create_connection((place.hostname, place.port)) as connection:
         connection.sendall(head.encode() + body)
-        assert eventually(lambda: server.application.serving.waiting == 1)
-    assert eventually(lambda: server.application.serving.waiting == 0)
+        assert eventually(lambda: server.application.server_state.waiting == 1)
+    assert eventually(lambda: server.application.server_state.waiting == 0)
     task = server.add()
     (got,) = server.claim("there")
     assert (got["task"]["id"], got["attempt"]) == (task["id"], 1)

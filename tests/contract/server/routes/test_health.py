@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.errors import InvalidInput, StoreGone
 from holdfast.server.http_server import HttpServer
-from holdfast.server.listen_address import Bind
+from holdfast.server.listen_address import ListenAddress
 from holdfast.store.database import sqlite_path
 from tests.contract.raw_store import raw
 from tests.contract.server.local_server import Served, served
@@ -56,4 +56,4 @@ def test_a_port_that_is_taken_is_told_with_the_way_to_a_free_one(quick_server: S
     taken = urlsplit(quick_server.url).port
     assert taken is not None
     with pytest.raises(InvalidInput, match="already in use; --port 0 takes a free one"):
-        HttpServer(quick_server.application, Bind(port=taken))
+        HttpServer(quick_server.application, ListenAddress(port=taken))

@@ -26,7 +26,7 @@ CLAIM = {"name": "claim", "arguments": {}}
 
 def _send_and_hang_up(server: Served, path: str, body: dict[str, Any]) -> None:
     """A call of somebody who is gone as soon as all of it was sent."""
-    application = Application(server.application.serving.service)
+    application = Application(server.application.server_state.service)
     messages: list[Message] = [
         {"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}
     ]
@@ -54,8 +54,8 @@ def _send_and_hang_up(server: Served, path: str, body: dict[str, Any]) -> None:
 
     async def call() -> None:
         await application.gate(scope, receive, send)
-        application.serving.close()
-        await application.serving.end()
+        application.server_state.close()
+        await application.server_state.end()
 
     asyncio.run(asyncio.wait_for(call(), 30))
 
@@ -86,7 +86,7 @@ def test_a_claim_with_a_request_id_is_kept_for_a_caller_that_asks_again(
 def test_work_that_came_when_the_token_could_not_be_looked_at_goes_back(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tokens = server.application.serving.tokens
+    tokens = server.application.server_state.tokens
     look = tokens.look
 
     async def fail(secret: str) -> AccessToken | None:
@@ -97,7 +97,7 @@ def test_work_that_came_when_the_token_could_not_be_looked_at_goes_back(
     with ThreadPoolExecutor() as pool:
         body = {"worker": "w", "wait_seconds": 20}
         waiting = pool.submit(server("worker").post, "/claims", json=body)
-        assert eventually(lambda: server.application.serving.waiting == 1)
+        assert eventually(lambda: server.application.server_state.waiting == 1)
         monkeypatch.setattr(tokens, "look", fail)
         # From now on every token has to be looked at again.
         Tokens(server.hf.engine).create("another", role="viewer")

@@ -31,7 +31,7 @@ def test_a_call_that_is_let_in_with_no_tools_has_its_line(
     assert _ask(server, server.tokens["worker"], "?as=operator") == 403
     assert _ask(server, server.tokens["viewer"], "?as=nobody") == 403
     assert _ask(server, server.tokens["viewer"]) == 200
-    server.application.serving.strangers.close()
+    server.application.server_state.audit_throttle.close()
     assert caplog.messages == [
         "nobody POST /mcp 401 from 127.0.0.1",
         "worker (worker) POST /mcp 403",

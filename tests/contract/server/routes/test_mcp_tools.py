@@ -243,7 +243,7 @@ def test_an_agent_waits_for_work_as_a_worker_does(quick_server: Served) -> None:
         async with enter(server, server.tokens["worker"]) as worker, enter(server, gone) as revoked:
             late = asyncio.ensure_future(worker.use("claim", wait_seconds=20))
             over = asyncio.ensure_future(revoked.refused("claim", wait_seconds=20))
-            serving = server.application.serving
+            serving = server.application.server_state
             assert await asyncio.to_thread(eventually, lambda: serving.waiting == 2)
             server("admin").delete("/tokens/gone")
             left, task = server.add(agent="left"), server.add()
@@ -262,7 +262,7 @@ def test_an_agent_that_hangs_up_while_it_waits_is_given_nothing(quick_server: Se
     asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
     with pytest.raises(httpx.ReadTimeout):
         server("worker").post(f"{server.url}/mcp", json=asked, timeout=0.5)
-    assert eventually(lambda: server.application.serving.waiting == 0)
+    assert eventually(lambda: server.application.server_state.waiting == 0)
     assert server.hf.tasks.get(server.add()["id"]).attempt == 0
 
 

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.server.auth.audit_throttle import MOST, WINDOW, Strangers
+from holdfast.server.auth.audit_throttle import MAX_ADDRESSES, WINDOW, AuditThrottle
 
 
 def test_one_line_is_told_of_each_kind_and_address_and_then_how_many_more(
@@ -15,7 +15,7 @@ def test_one_line_is_told_of_each_kind_and_address_and_then_how_many_more(
 ) -> None:
     caplog.set_level(logging.INFO, "holdfast.audit")
     clock = ManualClock()
-    strangers = Strangers(clock.monotonic)
+    strangers = AuditThrottle(clock.monotonic)
     for became in ("401", "401", "401", "403"):
         strangers.tell("10.0.0.9", "POST /x", became)
     strangers.tell("10.0.0.8", "POST /x", "401")
@@ -32,11 +32,11 @@ def test_one_line_is_told_of_each_kind_and_address_and_then_how_many_more(
 
 def test_very_many_addresses_are_counted_together(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "holdfast.audit")
-    strangers = Strangers(ManualClock().monotonic)
-    for number in range(MOST + 20):
+    strangers = AuditThrottle(ManualClock().monotonic)
+    for number in range(MAX_ADDRESSES + 20):
         strangers.tell(str(number), "POST /x", "401")
     strangers.close()
-    assert len(caplog.messages) == MOST + 2
+    assert len(caplog.messages) == MAX_ADDRESSES + 2
     assert caplog.messages[-2:] == [
         "nobody POST /x 401 from others",
         "nobody 19 more 401 from others",

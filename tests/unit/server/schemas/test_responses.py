@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, TypeAdapter
 
 from holdfast.server.schemas import responses
-from holdfast.server.schemas.responses import Described, described_by
+from holdfast.server.schemas.responses import DescribedResponse, described_by
 from holdfast.service.admin.tokens import TOKEN
 from holdfast.service.queries.shapes import Shape, field
 from holdfast.service.queries.views import EVENT, RUN, SCHEDULE, TASK
@@ -19,14 +19,14 @@ SCHEMAS = [
     if isinstance(each, type)
     and issubclass(each, BaseModel)
     and each.__module__ == responses.__name__
-    and each is not Described
+    and each is not DescribedResponse
     and "[" not in each.__name__
 ]
 
 
 def test_a_field_that_is_added_to_a_shape_is_in_its_schema_and_example() -> None:
     @described_by(Shape(field("id", kind=str, example="t_1"), field("key", example="k")))
-    class Small(Described):
+    class Small(DescribedResponse):
         pass
 
     assert Small.model_json_schema() == {
@@ -43,21 +43,23 @@ def test_a_schema_that_describes_a_field_besides_its_shape_is_refused() -> None:
     with pytest.raises(TypeError, match="Twice describes fields"):
 
         @described_by(TASK)
-        class Twice(Described):
+        class Twice(DescribedResponse):
             id: int
 
 
 @pytest.mark.parametrize(
     ("schema", "shape"),
     [
-        (responses.Task, TASK),
-        (responses.Run, RUN),
-        (responses.Event, EVENT),
-        (responses.Schedule, SCHEDULE),
-        (responses.Token, TOKEN),
+        (responses.TaskResponse, TASK),
+        (responses.RunResponse, RUN),
+        (responses.EventResponse, EVENT),
+        (responses.ScheduleResponse, SCHEDULE),
+        (responses.TokenResponse, TOKEN),
     ],
 )
-def test_a_record_is_described_by_its_shape_alone(schema: type[Described], shape: Shape) -> None:
+def test_a_record_is_described_by_its_shape_alone(
+    schema: type[DescribedResponse], shape: Shape
+) -> None:
     described = {name for name, each in shape.fields.items() if each.kind is not None}
     assert {*schema.model_fields} == described
     assert schema.example() == shape.example()
