@@ -20,8 +20,8 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 class Resources:
     """Read by an address such as `holdfast://runs/r_…`; the newest runs are listed."""
 
-    def __init__(self, asking: FindCaller) -> None:
-        self._find_caller = asking
+    def __init__(self, find_caller: FindCaller) -> None:
+        self._find_caller = find_caller
 
     def install(self, server: MCPServer) -> None:
         server.resource("holdfast://runs", name="runs", mime_type=JSON)(self.runs)

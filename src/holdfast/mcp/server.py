@@ -71,11 +71,13 @@ class ToolServer(MCPServer):
     A call that comes to no tool, or not to a tool of this role, is kept in the audit.
     """
 
-    def __init__(self, instructions: str, asking: FindCaller, resources: Resources | None) -> None:
+    def __init__(
+        self, instructions: str, find_caller: FindCaller, resources: Resources | None
+    ) -> None:
         super().__init__(
             "holdfast", version=read_own_version(), instructions=instructions, subscriptions=False
         )
-        self._find_caller = asking
+        self._find_caller = find_caller
         self._run_resources = resources
         if resources is not None:
             resources.install(self)
@@ -136,23 +138,23 @@ def _describe_unknown_tool(name: str, known: list[str]) -> str:
     return f"not_found: there is no tool {ascii(name)[:60]}; {more}"
 
 
-def make_server(asking: FindCaller, role: ToolRole, *, looks: bool = True) -> ToolServer:
+def make_server(find_caller: FindCaller, role: ToolRole, *, looks: bool = True) -> ToolServer:
     """The tools of a role; those that only look are for whoever may look."""
-    resources = Resources(asking) if looks else None
-    server = ToolServer(f"{INSTRUCTIONS}{_INSTRUCTIONS_OF_ROLE[role]}", asking, resources)
-    looking: list[Toolbox] = [ReadTools(asking), RunTools(asking)] if looks else []
-    for box in [*looking, *_make_toolboxes(asking, role)]:
+    resources = Resources(find_caller) if looks else None
+    server = ToolServer(f"{INSTRUCTIONS}{_INSTRUCTIONS_OF_ROLE[role]}", find_caller, resources)
+    looking: list[Toolbox] = [ReadTools(find_caller), RunTools(find_caller)] if looks else []
+    for box in [*looking, *_make_toolboxes(find_caller, role)]:
         box.install(server)
     return server
 
 
-def _make_toolboxes(asking: FindCaller, role: ToolRole) -> list[Toolbox]:
+def _make_toolboxes(find_caller: FindCaller, role: ToolRole) -> list[Toolbox]:
     match role:
         case ToolRole.VIEWER:
             return []
         case ToolRole.PLANNER:
-            return [PlannerTools(asking)]
+            return [PlannerTools(find_caller)]
         case ToolRole.WORKER:
-            return [WorkerTools(asking)]
+            return [WorkerTools(find_caller)]
         case ToolRole.OPERATOR:
-            return [PlannerTools(asking), OperatorTools(asking)]
+            return [PlannerTools(find_caller), OperatorTools(find_caller)]

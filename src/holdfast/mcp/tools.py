@@ -85,8 +85,8 @@ class Toolbox:
     destructive: ClassVar[frozenset[str]] = frozenset()
     unaudited: ClassVar[frozenset[str]] = frozenset()
 
-    def __init__(self, asking: FindCaller) -> None:
-        self.find_caller = asking
+    def __init__(self, find_caller: FindCaller) -> None:
+        self.find_caller = find_caller
 
     @property
     def service(self) -> Service:

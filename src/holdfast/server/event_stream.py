@@ -21,12 +21,12 @@ from holdfast.service.service import Service
 PAGE = 1_000
 # Between two looks, so that a busy store is read in pages, and not event by event; and for each
 # reader, because to send to one takes its time from everybody's work.
-REST = 0.05
-REST_EACH = 0.002
-MAX_REST = 1.0
+MIN_READ_INTERVAL = 0.05
+READ_INTERVAL_PER_READER = 0.002
+MAX_READ_INTERVAL = 1.0
 # How much may wait for one reader.
-MOST_BYTES = 1_048_576
-QUIET = 15.0
+MAX_WAITING_BYTES = 1_048_576
+KEEPALIVE_INTERVAL = 15.0
 KEEPALIVE = b": still here\n\n"
 
 log = logging.getLogger("holdfast.server")
@@ -77,7 +77,7 @@ class EventReader:
 
     def queue_batch(self, batch: EventBatch) -> None:
         text = batch.of(self._run_id)
-        if self._missed is None and self._bytes + len(text) <= MOST_BYTES:
+        if self._missed is None and self._bytes + len(text) <= MAX_WAITING_BYTES:
             if text:
                 self._waiting.append(text)
                 self._bytes += len(text)
@@ -177,7 +177,7 @@ class EventHub:
                 yield text
         while not self._closed:
             with suppress(TimeoutError):
-                await asyncio.wait_for(reader.come.wait(), QUIET)
+                await asyncio.wait_for(reader.come.wait(), KEEPALIVE_INTERVAL)
             yield reader.take() or KEEPALIVE
 
     async def _catch_up(
@@ -211,7 +211,12 @@ class EventHub:
             except Exception:
                 # Nobody else would hear of it, and every reader waits for this one task.
                 log.exception("the history cannot be read")
-            await asyncio.sleep(min(MAX_REST, max(REST, REST_EACH * len(self._readers))))
+            await asyncio.sleep(
+                min(
+                    MAX_READ_INTERVAL,
+                    max(MIN_READ_INTERVAL, READ_INTERVAL_PER_READER * len(self._readers)),
+                )
+            )
 
     async def _look_once(self) -> None:
         found = PAGE

@@ -1,6 +1,7 @@
-"""The calls that workers make most, past the framework: the same functions, roles and checks.
+"""Fast router: the calls that workers make most, past the framework, with all roles and checks.
 
-What is not as it should be, the body above all, goes the usual way and is told there what is wrong.
+A call with anything unusual about it, above all in its body, is left to the framework, which tells
+what is wrong.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from holdfast.server.server_state import ServerState
 from holdfast.service.commands.request_bodies import RequestBody
 
 JSON = b"application/json"
-_PARAMETERS = {"body", "asks", "request", "task_id"}
+_PARAMETERS = {"body", "context", "request", "task_id"}
 Key = tuple[str, ...]
 
 
@@ -43,40 +44,42 @@ class FastRoute:
 
 
 class FastRouter:
-    def __init__(self, app: ASGIApp, serving: ServerState, tables: Sequence[RouteTable]) -> None:
+    def __init__(
+        self, app: ASGIApp, server_state: ServerState, tables: Sequence[RouteTable]
+    ) -> None:
         self._app = app
-        self._server_state = serving
+        self._server_state = server_state
         found = [entry for table in tables for entry in table.entries if entry.method == "POST"]
         made = {_route_key(entry.path): _make_fast_route(entry) for entry in found}
-        self._routes = {key: way for key, way in made.items() if way is not None}
+        self._routes = {key: route for key, route in made.items() if route is not None}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "POST":
-            way = self._routes.get(_route_key(scope["path"]))
+            route = self._routes.get(_route_key(scope["path"]))
             access: AccessToken | None = scope.get(ACCESS)
-            if way is not None and access is not None and access.role in way.roles:
+            if route is not None and access is not None and access.role in route.roles:
                 await self._answer(
-                    way, RequestContext(self._server_state, access, scope), (scope, receive, send)
+                    route, RequestContext(self._server_state, access, scope), (scope, receive, send)
                 )
                 return
         await self._app(scope, receive, send)
 
     async def _answer(
-        self, way: FastRoute, context: RequestContext, asked: tuple[Scope, Receive, Send]
+        self, route: FastRoute, context: RequestContext, asked: tuple[Scope, Receive, Send]
     ) -> None:
         scope, receive, send = asked
         try:
             text = await read_body(receive)
-            given = _read_arguments(way, scope, text)
+            given = _read_arguments(route, scope, text)
             if given is None:
                 await self._app(scope, _ReplayedBody(text, receive), send)
                 return
-            known = {"asks": context, "request": Request(scope, receive), **given}
-            chosen = {name: known[name] for name in way.parameters}
-            if way.is_async:
-                answer: JsonAnswer = await way.endpoint(**chosen)
+            known = {"context": context, "request": Request(scope, receive), **given}
+            chosen = {name: known[name] for name in route.parameters}
+            if route.is_async:
+                answer: JsonAnswer = await route.endpoint(**chosen)
             else:
-                answer = await self._server_state.in_thread(partial(way.endpoint, **chosen))
+                answer = await self._server_state.in_thread(partial(route.endpoint, **chosen))
         except (HoldfastError, HTTPException) as error:
             answer = answer_problem(self._server_state, error)
         await answer(scope, receive, send)
@@ -105,7 +108,7 @@ async def read_body(receive: Receive) -> bytes:
     return b"".join(pieces)
 
 
-def _read_arguments(way: FastRoute, scope: Scope, text: bytes) -> dict[str, Any] | None:
+def _read_arguments(route: FastRoute, scope: Scope, text: bytes) -> dict[str, Any] | None:
     """What a call is given; None where something is wrong with it."""
     if scope["query_string"]:
         return None
@@ -113,8 +116,10 @@ def _read_arguments(way: FastRoute, scope: Scope, text: bytes) -> dict[str, Any]
     if len(kinds) != 1 or kinds[0].partition(b";")[0].strip().lower() != JSON:
         return None
     try:
-        body = way.body.validate_python(STRICT_DECODER.decode(text.decode()))
-        named = {} if "task_id" not in way.parameters else {"task_id": _read_task_id(scope["path"])}
+        body = route.body.validate_python(STRICT_DECODER.decode(text.decode()))
+        named = (
+            {} if "task_id" not in route.parameters else {"task_id": _read_task_id(scope["path"])}
+        )
     except (ValidationError, ValueError, RecursionError, HoldfastError):
         return None
     return {"body": body, **named}

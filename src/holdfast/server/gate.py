@@ -93,14 +93,14 @@ class GateRules:
 
 
 class Gate:
-    def __init__(self, app: ASGIApp, serving: ServerState, rules: GateRules) -> None:
+    def __init__(self, app: ASGIApp, server_state: ServerState, rules: GateRules) -> None:
         self._app = app
-        self._server_state = serving
+        self._server_state = server_state
         self._rules = rules
         self._under_way: Counter[str] = Counter()
-        self._rate_of_token = RateLimiter(rules.rate, serving.service.clock.monotonic)
-        self._auth_throttle = AuthThrottle(serving.tokens, rules.failures)
-        self._recognition = Recognition(serving.tokens, self._auth_throttle)
+        self._rate_of_token = RateLimiter(rules.rate, server_state.service.clock.monotonic)
+        self._auth_throttle = AuthThrottle(server_state.tokens, rules.failures)
+        self._recognition = Recognition(server_state.tokens, self._auth_throttle)
 
     @property
     def under_way(self) -> int:

@@ -20,26 +20,26 @@ REVOKED = "this token is good no longer; an admin makes another with `holdfast t
 
 
 async def wait_for_work(
-    serving: ServerState, waiter: LongPoll, seconds: float, call: AsgiCall
+    server_state: ServerState, waiter: LongPoll, seconds: float, call: AsgiCall
 ) -> list[Assignment] | None:
     """What comes in time; None where the token was revoked meanwhile, which is given nothing."""
     scope, receive = call
     gone = asyncio.ensure_future(_wait_for_disconnect(receive))
-    with serving.open_calls.open(scope[SHOWN_DIGEST]) as ended:
+    with server_state.open_calls.open(scope[SHOWN_DIGEST]) as ended:
         ended.add_done_callback(lambda _: gone.cancel())
         try:
-            claimed = await serving.long_polls.wait(waiter, seconds, gone)
+            claimed = await server_state.long_polls.wait(waiter, seconds, gone)
         finally:
             gone.cancel()
     found = [] if claimed is None else claimed.read()
     if not found:
         return None if ended.done() else found
-    with give_back_on_error(serving.async_service, found, kept=waiter.is_repeatable):
+    with give_back_on_error(server_state.async_service, found, kept=waiter.is_repeatable):
         good = await scope[LOOK_AGAIN]() is not None
     if good:
         return found
     for each in found:
-        await serving.async_service.release(each)
+        await server_state.async_service.release(each)
     return None
 
 

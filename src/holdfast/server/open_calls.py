@@ -13,9 +13,9 @@ from holdfast.errors import HoldfastError
 from holdfast.service.service import Service
 
 # For so many seconds a token that was revoked elsewhere goes on where no hint of that comes.
-LOOK = 0.5
+CHECK_INTERVAL = 0.5
 # And where hints come, no more often than this: on a busy store there is one with every call.
-REST = 0.1
+MIN_CHECK_INTERVAL = 0.1
 
 log = logging.getLogger("holdfast.server")
 
@@ -64,7 +64,7 @@ class OpenCalls:
         try:
             while self._open:
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._hinted.wait(), LOOK)
+                    await asyncio.wait_for(self._hinted.wait(), CHECK_INTERVAL)
                 self._hinted.clear()
                 try:
                     await self._look_once()
@@ -74,7 +74,7 @@ class OpenCalls:
                 except Exception:
                     # All that is open waits for this one task.
                     log.exception("it cannot be seen which tokens are good")
-                await asyncio.sleep(REST)
+                await asyncio.sleep(MIN_CHECK_INTERVAL)
         finally:
             self._looking = None
 

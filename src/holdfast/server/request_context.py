@@ -19,11 +19,11 @@ from holdfast.service.async_service import AsyncService
 class RequestContext:
     """One request: who asks, and the service that keeps their name with all that they change."""
 
-    def __init__(self, serving: ServerState, access: AccessToken, scope: Scope) -> None:
+    def __init__(self, server_state: ServerState, access: AccessToken, scope: Scope) -> None:
         self._scope = scope
-        self.server_state = serving
+        self.server_state = server_state
         self.access = access
-        self.service = serving.service.acting_as(access)
+        self.service = server_state.service.acting_as(access)
 
     @property
     def async_service(self) -> AsyncService:

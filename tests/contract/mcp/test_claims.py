@@ -54,7 +54,7 @@ def test_a_claim_that_is_made_again_under_its_name_gives_the_same(
             return await waiting(*args)
 
         slow = replace(tools.find_caller(), wait=begin)
-        monkeypatch.setattr(tools, "asking", lambda: slow)
+        monkeypatch.setattr(tools, "find_caller", lambda: slow)
         third = asyncio.ensure_future(claim(request_id="r3", wait_seconds=PATIENCE))
         await begun.wait()
         await run_sync(create, engine)

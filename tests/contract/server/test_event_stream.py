@@ -76,7 +76,7 @@ def test_a_reader_hears_what_comes_and_goes_on_where_it_was(server: Served) -> N
 def test_a_reader_that_is_too_slow_is_told_of_its_gap_and_goes_on(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_stream, "MOST_BYTES", 1)
+    monkeypatch.setattr(event_stream, "MAX_WAITING_BYTES", 1)
     with reading(server) as frames:
         next(frames)
         server.add()
@@ -97,7 +97,7 @@ def test_a_stream_ends_when_the_server_drains(quick_server: Served) -> None:
 def test_a_token_that_is_revoked_reads_no_longer_however_much_comes(
     quick_server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_stream, "QUIET", 0.01)
+    monkeypatch.setattr(event_stream, "KEEPALIVE_INTERVAL", 0.01)
     server = quick_server
     token = server("admin").post("/tokens", json={"name": "v", "role": "viewer"}).json()["token"]
     with server.client(token) as client, client.stream("GET", "/stream") as answer:
@@ -124,7 +124,7 @@ def test_a_stream_ends_within_a_second_of_its_token_where_no_hint_comes(
 def test_while_nobody_can_tell_which_tokens_are_good_a_stream_goes_on(
     quick_server: Served, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    monkeypatch.setattr(open_calls, "LOOK", 0.02)
+    monkeypatch.setattr(open_calls, "CHECK_INTERVAL", 0.02)
     server, asked = quick_server, list[Sequence[str]]()
     good = server.hf.engine.access.good_among
 

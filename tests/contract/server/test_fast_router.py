@@ -92,7 +92,7 @@ def test_a_call_does_not_wait_for_a_look_at_a_token_that_is_only_doubted(
         return whole(secret)
 
     monkeypatch.setattr(known_tokens, "GOOD_FOR", 3_600.0)
-    monkeypatch.setattr(known_tokens, "REST", 0.0)
+    monkeypatch.setattr(known_tokens, "MIN_READ_INTERVAL", 0.0)
     monkeypatch.setattr(tokens.service.engine.access, "find", find)
     with opened(store_url) as other:
         other.access.revoke("viewer")

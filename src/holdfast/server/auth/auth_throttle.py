@@ -16,9 +16,9 @@ from holdfast.server.problems import too_many_requests
 
 T = TypeVar("T")
 # For so many seconds the store is not asked again what is good.
-KNOWN_FOR = 1.0
+GOOD_FOR = 1.0
 # Unless what is shown is not among it; and then no sooner than this, for all who came meanwhile.
-REST = 0.05
+MIN_READ_INTERVAL = 0.05
 # From all addresses together; who has many is no better off than who has one.
 ALL_ADDRESSES = "everywhere"
 RATE_OF_ALL_ADDRESSES = Rate(per_second=20, burst=300)
@@ -84,12 +84,12 @@ class AuthThrottle:
             if not self._is_fresh():
                 await self._read_good_digests()
             if shown not in self._good and self._read_at < came:
-                await asyncio.sleep(self._read_at + REST - self._now())
+                await asyncio.sleep(self._read_at + MIN_READ_INTERVAL - self._now())
                 await self._read_good_digests()
             return shown in self._good
 
     def _is_fresh(self) -> bool:
-        return self._now() < self._read_at + KNOWN_FOR and self._tokens.grants == self._grants
+        return self._now() < self._read_at + GOOD_FOR and self._tokens.grants == self._grants
 
     async def _read_good_digests(self) -> None:
         began, grants = self._now(), self._tokens.grants

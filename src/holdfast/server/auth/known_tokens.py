@@ -16,7 +16,7 @@ from holdfast.service.service import Service
 # However much or little is heard of other processes, what was found is good for so many seconds.
 GOOD_FOR = 1.0
 # And is looked at again no sooner than this: on a busy store there is a change with every call.
-REST = 0.05
+MIN_READ_INTERVAL = 0.05
 MAX_TOKENS = 10_000
 
 
@@ -62,7 +62,7 @@ class KnownTokens:
         if found is None:
             return await self.look(secret)
         doubted = found.doubts != self._doubts and secret not in self._looks
-        if doubted and self.service.clock.monotonic() >= found.at + REST:
+        if doubted and self.service.clock.monotonic() >= found.at + MIN_READ_INTERVAL:
             self._again = asyncio.ensure_future(self._refresh(secret))
         return found.access
 

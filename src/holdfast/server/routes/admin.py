@@ -36,8 +36,8 @@ def list_workers(context: Context) -> JsonAnswer:
 def _add_steering_route(
     noun: str, verb: str, change: Callable[[Commands, str, str], View], said: str
 ) -> None:
-    def act(name: Name, asks: Context) -> JsonAnswer:
-        return JsonAnswer(change(asks.service.commands, name, verb))
+    def act(name: Name, context: Context) -> JsonAnswer:
+        return JsonAnswer(change(context.service.commands, name, verb))
 
     act.__doc__ = said
     table.route(

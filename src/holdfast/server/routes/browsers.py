@@ -54,8 +54,8 @@ async def show_link(code: Annotated[str, Query(max_length=200)]) -> HtmlPage:
 async def enter(request: Request) -> Response:
     """Use up the code of a link, and get the cookie of a browser. It needs no token."""
     (code, *_) = parse_qs((await request.body()).decode(errors="replace")).get("code", [""])
-    serving: ServerState = request.app.state.server_state
-    links = serving.service.links
+    server_state: ServerState = request.app.state.server_state
+    links = server_state.service.links
     entered: NewBrowserSession | None = await request.scope[LOOK_UP_SHOWN](
         code, partial(in_thread, links.use_link, code)
     )

@@ -166,15 +166,15 @@ def ready(context: Context) -> JsonAnswer:
 @table.route("GET", "/metrics", VIEWER_ROLES, kind=PlainTextResponse)
 def metrics(context: Context) -> Response:
     """ServerCounts for Prometheus."""
-    serving = context.server_state
+    server_state = context.server_state
     counts = ServerCounts(
         stored=context.service.statistics(),
-        reading=serving.meter.read(),
-        refused=dict(serving.refused),
-        groups=serving.meter.groups,
-        operations=serving.meter.operations,
-        waiting=serving.waiting,
-        readers=serving.readers,
+        reading=server_state.meter.read(),
+        refused=dict(server_state.refused),
+        groups=server_state.meter.groups,
+        operations=server_state.meter.operations,
+        waiting=server_state.waiting,
+        readers=server_state.readers,
     )
     return Response(render_metrics(counts), media_type=MEDIA)
 

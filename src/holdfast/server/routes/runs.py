@@ -62,8 +62,8 @@ def explain_run(run_id: RunId, context: Context) -> JsonAnswer:
 
 
 def _add_steering_route(verb: str, change: Callable[[Commands, str], View], said: str) -> None:
-    def act(run_id: RunId, asks: Context) -> JsonAnswer:
-        return JsonAnswer(change(asks.service.commands, run_id))
+    def act(run_id: RunId, context: Context) -> JsonAnswer:
+        return JsonAnswer(change(context.service.commands, run_id))
 
     act.__doc__ = said
     table.route(

@@ -152,8 +152,8 @@ def list_effects(
 
 
 def _add_steering_route(verb: str, change: Callable[[Commands, str], View], said: str) -> None:
-    def act(task_id: TaskId, asks: Context) -> JsonAnswer:
-        return JsonAnswer(change(asks.service.commands, task_id))
+    def act(task_id: TaskId, context: Context) -> JsonAnswer:
+        return JsonAnswer(change(context.service.commands, task_id))
 
     act.__doc__ = said
     table.route(

@@ -336,7 +336,7 @@ class JsonRpcResponse(DescribedResponse):
 
 def _describe_problem(status: int, code: str, description: str, detail: str) -> dict[str, Any]:
     example = problem(status, code, detail).body
-    shape = {"schema": {"$ref": "#/components/schemas/Problem"}, "example": example}
+    shape = {"schema": {"$ref": "#/components/schemas/ProblemResponse"}, "example": example}
     return {"description": description, "content": {"application/problem+json": shape}}
 
 

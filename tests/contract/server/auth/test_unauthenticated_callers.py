@@ -41,7 +41,7 @@ def test_a_flood_of_wrong_tokens_costs_the_store_no_read_each(
     strict_server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, looked = strict_server, list[str]()
-    monkeypatch.setattr(auth_throttle, "REST", 0.0)
+    monkeypatch.setattr(auth_throttle, "MIN_READ_INTERVAL", 0.0)
     tokens = server.application.server_state.tokens
     find = tokens.find
 
@@ -59,7 +59,7 @@ def test_a_good_token_is_let_in_from_where_the_flood_comes(
     strict_server: Served, store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = strict_server
-    monkeypatch.setattr(auth_throttle, "KNOWN_FOR", 0.0)
+    monkeypatch.setattr(auth_throttle, "GOOD_FOR", 0.0)
     with follow(server, "admin") as browser:
         assert [_show(server, "wrong").status_code for _ in range(4)][-1] == 429
         assert browser.get("/api/v1/session").status_code == 200
