@@ -22,7 +22,7 @@ PATIENCE = 30
 PROGRAM = """
 import asyncio, logging, sys, threading
 from holdfast import Holdfast
-from holdfast.model.workflow.declarations import Work
+from holdfast.model.workflow.declarations import StepWork
 from tests.acceptance.worker.watched_attempt import alive
 
 logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(levelname)s %(message)s")
