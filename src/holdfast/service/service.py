@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from holdfast.service.protocol.protocol import Protocol
     from holdfast.service.protocol.remote_presence import RemotePresence
     from holdfast.service.queries.addresses import Addresses
-    from holdfast.service.queries.command_lines import Typed
+    from holdfast.service.queries.command_lines import WriteCommand
     from holdfast.service.queries.history import History
 
 T = TypeVar("T")
@@ -58,7 +58,7 @@ class Service:
         *,
         actor: str = "user",
         access: AccessToken | None = None,
-        typed: Typed = str,
+        typed: WriteCommand = str,
     ) -> None:
         self.location = location
         self.actor = actor

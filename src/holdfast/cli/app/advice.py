@@ -31,7 +31,11 @@ from holdfast.errors import (
     StoreUnwritable,
 )
 from holdfast.service.commands.request_errors import STOP, Refused
-from holdfast.service.queries.command_lines import describe_message, describe_text, named_commands
+from holdfast.service.queries.command_lines import (
+    describe_message,
+    describe_text,
+    find_named_commands,
+)
 
 FAILED, BAD_INPUT, CANCELLED, NEEDS_PERSON, UNREACHABLE = 1, 2, 3, 4, 5
 
@@ -112,7 +116,7 @@ def view_error(error: HoldfastError) -> dict[str, Any]:
 
 def _first_named(message: str) -> str | None:
     """The first command that a message says to type."""
-    return next(iter(named_commands(message)), None)
+    return next(iter(find_named_commands(message)), None)
 
 
 def next_command(error: HoldfastError) -> str | None:

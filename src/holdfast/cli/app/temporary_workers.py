@@ -208,7 +208,7 @@ def _wanted_steps(workflow: Workflow) -> list[Step]:
 
 def note_unserved_steps(service: Service, changed: View, app: str | None = None) -> None:
     """Say it where a run, or a task of one, waits for a worker that nobody has started."""
-    from holdfast.service.queries.command_lines import PROGRAM, describe_worker
+    from holdfast.service.queries.command_lines import ANY_PROGRAM, describe_worker
 
     run = changed
     if changed["id"].startswith("t_"):
@@ -223,7 +223,7 @@ def note_unserved_steps(service: Service, changed: View, app: str | None = None)
         agents = sorted({step.agent for step in alone})
         tags = sorted({tag for step in alone for tag in step.tags})
         if app is None and workflow.declared is None:
-            app = PROGRAM
+            app = ANY_PROGRAM
         command = with_store(describe_worker(agents, tags, app))
         print_note(f"No worker serves {escape(', '.join(agents))} now; start one: {command}")
 

@@ -16,7 +16,7 @@ from holdfast.engine.explain.why_slot import find_circles
 from holdfast.errors import StoreUnreachable
 from holdfast.model.status import RunStatus
 from holdfast.service.project.project import StoreLocation
-from holdfast.service.queries.command_lines import Typed, describe_text
+from holdfast.service.queries.command_lines import WriteCommand, describe_text
 from holdfast.service.queries.views import View
 from holdfast.settings import DAY, ProjectSettings
 from holdfast.store.database import Transaction
@@ -35,7 +35,7 @@ def list_installed_agents() -> list[str]:
 
 
 def examine_store(
-    engine: Engine, location: StoreLocation, project: ProjectSettings, typed: Typed = str
+    engine: Engine, location: StoreLocation, project: ProjectSettings, typed: WriteCommand = str
 ) -> View:
     """`{ok, checks, warnings, agents, versions}`: only a violated invariant is not ok."""
     diagnosis = engine.doctor()

@@ -12,12 +12,12 @@ from holdfast.errors import HoldfastError
 from holdfast.model.advice import OPEN, Action, Advice, message_of, parts_of
 
 # A command as it is to be typed, where more than it stands for is to be named.
-Typed = Callable[[str], str]
-PROGRAM = "MODULE:NAME"
-DEFAULT = "default"
+WriteCommand = Callable[[str], str]
+ANY_PROGRAM = "MODULE:NAME"
+DEFAULT_AGENT = "default"
 
 # A command with one of these names its store already, or needs none.
-_SETTLED = (" --db ", " --server ", " --help")
+_OPTIONS_WITHOUT_STORE = (" --db ", " --server ", " --help")
 
 _COMMANDS = {
     Action.ANSWER: "answer",
@@ -49,20 +49,22 @@ _PHRASES = {
 }
 
 
-def describe_text(text: str, typed: Typed = str) -> str:
+def describe_text(text: str, typed: WriteCommand = str) -> str:
     """A text with its advice as commands, each as `typed` has it be typed."""
     return "".join(
-        describe_command(each, typed) if isinstance(each, Advice) else _type_named(each, typed)
+        describe_command(each, typed)
+        if isinstance(each, Advice)
+        else _write_named_commands(each, typed)
         for each in parts_of(text)
     )
 
 
-def describe_message(error: HoldfastError, typed: Typed = str) -> str:
+def describe_message(error: HoldfastError, typed: WriteCommand = str) -> str:
     """The message of an error in the same words."""
     return describe_text(message_of(error), typed)
 
 
-def describe_command(advice: Advice, typed: Typed = str, *, app: str | None = None) -> str:
+def describe_command(advice: Advice, typed: WriteCommand = str, *, app: str | None = None) -> str:
     """The command of advice, or a phrase where there is none; with an `app`, its own worker."""
     match advice.action:
         case Action.NAME_STEP | Action.WAIT_LONGER | Action.WRITE_TIME:
@@ -84,7 +86,7 @@ def describe_command(advice: Advice, typed: Typed = str, *, app: str | None = No
 def describe_worker(agents: Sequence[str], tags: Sequence[str], app: str | None = None) -> str:
     """The worker to start; of a program, where the functions are that it runs."""
     # A program's worker serves the default agent unless it is told another.
-    named = [] if app is not None and {*agents} == {DEFAULT} else agents
+    named = [] if app is not None and {*agents} == {DEFAULT_AGENT} else agents
     return " ".join(["holdfast worker", *([app] if app else []), *_describe_offer(named, tags)])
 
 
@@ -108,15 +110,15 @@ def _describe_option(name: str, value: str) -> str:
             return value
 
 
-def named_commands(text: str) -> list[str]:
+def find_named_commands(text: str) -> list[str]:
     """The commands that a text names in backticks."""
     # Without its second backtick the last piece is no command.
     return [each for each in text.split("`")[1:-1:2] if each.startswith("holdfast ")]
 
 
-def _type_named(text: str, typed: Typed) -> str:
+def _write_named_commands(text: str, typed: WriteCommand) -> str:
     """Plain text, in which each command in backticks is as it is to be typed."""
-    for command in dict.fromkeys(named_commands(text)):
-        if not any(each in command for each in _SETTLED):
+    for command in dict.fromkeys(find_named_commands(text)):
+        if not any(each in command for each in _OPTIONS_WITHOUT_STORE):
             text = text.replace(f"`{command}`", f"`{typed(command)}`")
     return text

@@ -10,7 +10,12 @@ from holdfast.engine.explain.why_run import RunExplanation
 from holdfast.model.advice import advice_of, join_texts
 from holdfast.model.status import Status, TaskKind
 from holdfast.model.worker import LiveWorker
-from holdfast.service.queries.command_lines import PROGRAM, Typed, describe_command, describe_text
+from holdfast.service.queries.command_lines import (
+    ANY_PROGRAM,
+    WriteCommand,
+    describe_command,
+    describe_text,
+)
 from holdfast.service.queries.views import View
 
 
@@ -20,25 +25,29 @@ def explain(
     *,
     agents: Sequence[str] | None = None,
     tags: Sequence[str] | None = None,
-    typed: Typed = str,
+    typed: WriteCommand = str,
 ) -> View:
     """What is told, with each command as it is `typed`."""
     workers = engine.workers.list()
     if identifier.startswith("t_"):
         told = engine.why(identifier, agents=agents, tags=tags)
-        return _view_task(told, _served(told, workers), typed)
+        return _view_task(told, _check_live_workers(told, workers), typed)
     return _view_run(engine.why_run(identifier, agents=agents, tags=tags), workers, typed)
 
 
-def _view_run(told: RunExplanation, workers: Sequence[LiveWorker], typed: Typed) -> View:
+def _view_run(told: RunExplanation, workers: Sequence[LiveWorker], typed: WriteCommand) -> View:
     free = [each for each in told.tasks if each.claimable]
-    alone = {each.task.id: served for each in free if (served := _unserved(each, workers))}
-    fixes = _commands(told.fix)
-    fixes += [fix for each in told.tasks for fix in _fixes(each, *each.own_fixes)]
+    unserved = {
+        each.task.id: served for each in free if (served := _describe_missing_worker(each, workers))
+    }
+    fixes = _write_commands(told.fix)
+    fixes += [fix for each in told.tasks for fix in _write_fixes(each, *each.own_fixes)]
     fixes += [f"holdfast logs {each.task.id}" for each in free if each.given_back]
-    fixes += [fix for each in free if each.task.id in alone for fix in _fixes(each, each.fix)]
+    fixes += [
+        fix for each in free if each.task.id in unserved for fix in _write_fixes(each, each.fix)
+    ]
     lines = {
-        each.task.id: join_texts(": ", [each.one_line, *alone.get(each.task.id, ())])
+        each.task.id: join_texts(": ", [each.one_line, *unserved.get(each.task.id, ())])
         for each in told.tasks
     }
     return {
@@ -58,18 +67,18 @@ def _view_run(told: RunExplanation, workers: Sequence[LiveWorker], typed: Typed)
     }
 
 
-def _unserved(told: Explanation, workers: Sequence[LiveWorker]) -> list[str]:
+def _describe_missing_worker(told: Explanation, workers: Sequence[LiveWorker]) -> list[str]:
     """That no live worker would take it, in words."""
-    served = _served(told, workers)
+    served = _check_live_workers(told, workers)
     return [] if served is None or served["ok"] else [served["detail"]]
 
 
-def _view_task(told: Explanation, served: View | None, typed: Typed) -> View:
+def _view_task(told: Explanation, served: View | None, typed: WriteCommand) -> View:
     waits = served is not None and not served["ok"]
-    fixes = _fixes(told, *(clause.fix for clause in told.clauses))
+    fixes = _write_fixes(told, *(clause.fix for clause in told.clauses))
     fixes += [f"holdfast logs {told.task.id}"] if told.given_back else []
     # Where a worker lives that would take it, to start another one is no help.
-    fixes += _fixes(told, told.fix) if served is None or waits else []
+    fixes += _write_fixes(told, told.fix) if served is None or waits else []
     clauses = [
         {"name": clause.name, "ok": clause.ok, "detail": describe_text(clause.detail, typed)}
         for clause in told.clauses
@@ -85,28 +94,32 @@ def _view_task(told: Explanation, served: View | None, typed: Typed) -> View:
     }
 
 
-def _served(told: Explanation, workers: Sequence[LiveWorker]) -> View | None:
+def _check_live_workers(told: Explanation, workers: Sequence[LiveWorker]) -> View | None:
     """Whether a live worker would take a task that waits for one."""
     task = told.task
     if task.kind is not TaskKind.WORK or task.status is not Status.QUEUED:
         return None
     if told.no_worker:
         return {"name": "worker", "ok": False, "detail": told.no_worker}
-    fit = [each for each in workers if task.agent in each.agents and {*task.tags} <= {*each.tags}]
-    serve = [each for each in fit if each.told is None and each.pausing is None]
+    fitting = [
+        each for each in workers if task.agent in each.agents and {*task.tags} <= {*each.tags}
+    ]
+    serving = [each for each in fitting if each.told is None and each.pausing is None]
     wanted = f'"{task.agent}"' + (f" with {', '.join(task.tags)}" if task.tags else "")
-    many = "live worker" if len(serve) == len(workers) == 1 else "live workers"
-    verb = "serves" if len(serve) == 1 else "serve"
-    detail = f"{len(serve)} of {len(workers)} {many} {verb} {wanted}"
-    detail = "; ".join([detail, *(f"{each.name}: {each.pausing}" for each in fit if each.pausing)])
-    return {"name": "worker", "ok": bool(serve), "detail": detail}
+    many = "live worker" if len(serving) == len(workers) == 1 else "live workers"
+    verb = "serves" if len(serving) == 1 else "serve"
+    detail = f"{len(serving)} of {len(workers)} {many} {verb} {wanted}"
+    detail = "; ".join(
+        [detail, *(f"{each.name}: {each.pausing}" for each in fitting if each.pausing)]
+    )
+    return {"name": "worker", "ok": bool(serving), "detail": detail}
 
 
-def _fixes(told: Explanation, *fixes: str) -> list[str]:
+def _write_fixes(told: Explanation, *fixes: str) -> list[str]:
     """What to type, where a worker that lacks the functions of a program would be no help."""
-    app = PROGRAM if told.taken_by is TakenBy.PROGRAM else None
-    return [command for fix in fixes for command in _commands(fix, app)]
+    app = ANY_PROGRAM if told.taken_by is TakenBy.PROGRAM else None
+    return [command for fix in fixes for command in _write_commands(fix, app)]
 
 
-def _commands(fix: str, app: str | None = None) -> list[str]:
+def _write_commands(fix: str, app: str | None = None) -> list[str]:
     return [describe_command(each, app=app) for each in advice_of(fix)]

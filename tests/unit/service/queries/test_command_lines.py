@@ -19,7 +19,7 @@ from holdfast.service.queries.command_lines import (
     describe_command,
     describe_message,
     describe_text,
-    named_commands,
+    find_named_commands,
 )
 
 GO = ("signal", "go")
@@ -171,7 +171,7 @@ def test_an_error_is_told_with_its_advice_as_commands() -> None:
 
 def test_the_commands_that_a_text_names_are_those_in_backticks() -> None:
     text = "`holdfast bus` or `pg_dump`, then `holdfast why t_1`; holdfast runs"
-    assert named_commands(text) == ["holdfast bus", "holdfast why t_1"]
+    assert find_named_commands(text) == ["holdfast bus", "holdfast why t_1"]
 
 
 def test_a_worker_of_a_program_is_told_for_whom_where_that_is_not_by_itself() -> None:
