@@ -4,6 +4,7 @@ Import order: summaries, history → queries → run_history → child_runs → 
 
 - `addresses`  the run or task that an id, a beginning of one, `@last` or `RUN:step` means
 - `child_runs`  runs that steps call: their callers, usage and holds
+- `command_lines`  advice written as commands
 - `explanations`  the reasons why a task or run does not go on, with commands that would help
 - `history`  pages of all events of the store, and of the effects of a task
 - `plain_tasks`  views of tasks with no run, hold or wait, made straight from rows
@@ -13,5 +14,4 @@ Import order: summaries, history → queries → run_history → child_runs → 
 - `shapes`  descriptions of answers, from which views and schemas are made
 - `summaries`  the report since a moment, and counts of open tasks and runs
 - `views`  runs, tasks, events, attempts and schedules as JSON, and sums of usage
-- `wording`  texts about calls of the Python API as commands of the command line
 """

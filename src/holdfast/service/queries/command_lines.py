@@ -1,7 +1,7 @@
-"""Command lines: advice as it is typed, for the command line, HTTP and MCP.
+"""Command lines: advice written as commands, for the command line, HTTP and MCP.
 
-A command that a text names in backticks is the same for every front end; only the chosen store is
-added to it, as it is to each command of advice.
+A command that a text names in backticks is the same for every front end; the front end only adds
+the chosen store, as it does to each command of advice.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from holdfast.errors import HoldfastError
 from holdfast.model.advice import OPEN, Action, Advice, message_of, parts_of
 
-# A command as it is to be typed, where more than it stands for is to be named.
+# Writes a command as the caller has to type it, with the chosen store where that is needed.
 WriteCommand = Callable[[str], str]
 ANY_PROGRAM = "MODULE:NAME"
 DEFAULT_AGENT = "default"
 
-# A command with one of these names its store already, or needs none.
+# A command with one of these options names its store already, or needs none.
 _OPTIONS_WITHOUT_STORE = (" --db ", " --server ", " --help")
 
 _COMMANDS = {
@@ -50,7 +50,7 @@ _PHRASES = {
 
 
 def describe_text(text: str, typed: WriteCommand = str) -> str:
-    """A text with its advice as commands, each as `typed` has it be typed."""
+    """A text with its advice as commands, each written by `typed`."""
     return "".join(
         describe_command(each, typed)
         if isinstance(each, Advice)
@@ -60,7 +60,7 @@ def describe_text(text: str, typed: WriteCommand = str) -> str:
 
 
 def describe_message(error: HoldfastError, typed: WriteCommand = str) -> str:
-    """The message of an error in the same words."""
+    """The message of an error, with its advice as commands."""
     return describe_text(message_of(error), typed)
 
 
@@ -84,8 +84,8 @@ def describe_command(advice: Advice, typed: WriteCommand = str, *, app: str | No
 
 
 def describe_worker(agents: Sequence[str], tags: Sequence[str], app: str | None = None) -> str:
-    """The worker to start; of a program, where the functions are that it runs."""
-    # A program's worker serves the default agent unless it is told another.
+    """The command that starts a worker, with the program whose functions the worker is to run."""
+    # The worker of a program serves the default agent unless the command names another.
     named = [] if app is not None and {*agents} == {DEFAULT_AGENT} else agents
     return " ".join(["holdfast worker", *([app] if app else []), *_describe_offer(named, tags)])
 
@@ -112,12 +112,12 @@ def _describe_option(name: str, value: str) -> str:
 
 def find_named_commands(text: str) -> list[str]:
     """The commands that a text names in backticks."""
-    # Without its second backtick the last piece is no command.
+    # A piece without a closing backtick is no command.
     return [each for each in text.split("`")[1:-1:2] if each.startswith("holdfast ")]
 
 
 def _write_named_commands(text: str, typed: WriteCommand) -> str:
-    """Plain text, in which each command in backticks is as it is to be typed."""
+    """A plain text, in which `typed` has written each command in backticks."""
     for command in dict.fromkeys(find_named_commands(text)):
         if not any(each in command for each in _OPTIONS_WITHOUT_STORE):
             text = text.replace(f"`{command}`", f"`{typed(command)}`")

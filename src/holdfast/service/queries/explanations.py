@@ -1,4 +1,4 @@
-"""Why a task or run stands where it stands, as JSON, with the commands that would change it."""
+"""Explanations as JSON: why a task or run does not go on, with the commands that would help."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def explain(
     tags: Sequence[str] | None = None,
     typed: WriteCommand = str,
 ) -> View:
-    """What is told, with each command as it is `typed`."""
+    """The explanation of a run or task; `typed` writes each command for the front end."""
     workers = engine.workers.list()
     if identifier.startswith("t_"):
         told = engine.why(identifier, agents=agents, tags=tags)
@@ -68,7 +68,7 @@ def _view_run(told: RunExplanation, workers: Sequence[LiveWorker], typed: WriteC
 
 
 def _describe_missing_worker(told: Explanation, workers: Sequence[LiveWorker]) -> list[str]:
-    """That no live worker would take it, in words."""
+    """The text that says that no live worker would take a task; empty if one would."""
     served = _check_live_workers(told, workers)
     return [] if served is None or served["ok"] else [served["detail"]]
 
@@ -77,7 +77,7 @@ def _view_task(told: Explanation, served: View | None, typed: WriteCommand) -> V
     waits = served is not None and not served["ok"]
     fixes = _write_fixes(told, *(clause.fix for clause in told.clauses))
     fixes += [f"holdfast logs {told.task.id}"] if told.given_back else []
-    # Where a worker lives that would take it, to start another one is no help.
+    # Where a live worker would take the task, starting another worker does not help.
     fixes += _write_fixes(told, told.fix) if served is None or waits else []
     clauses = [
         {"name": clause.name, "ok": clause.ok, "detail": describe_text(clause.detail, typed)}
@@ -95,7 +95,7 @@ def _view_task(told: Explanation, served: View | None, typed: WriteCommand) -> V
 
 
 def _check_live_workers(told: Explanation, workers: Sequence[LiveWorker]) -> View | None:
-    """Whether a live worker would take a task that waits for one."""
+    """Whether a live worker would take a queued task; None where the task needs no worker."""
     task = told.task
     if task.kind is not TaskKind.WORK or task.status is not Status.QUEUED:
         return None
@@ -116,7 +116,7 @@ def _check_live_workers(told: Explanation, workers: Sequence[LiveWorker]) -> Vie
 
 
 def _write_fixes(told: Explanation, *fixes: str) -> list[str]:
-    """What to type, where a worker that lacks the functions of a program would be no help."""
+    """The commands of some fixes; a task of a program's functions needs a worker of the program."""
     app = ANY_PROGRAM if told.taken_by is TakenBy.PROGRAM else None
     return [command for fix in fixes for command in _write_commands(fix, app)]
 
