@@ -12,14 +12,14 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.app.session import open_service, place
+from holdfast.cli.app.session import locate_store, open_service
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.settings import RENEWALS
 
 
 def complete_id(incomplete: str) -> list[str]:
     try:
-        if not place().exists:
+        if not locate_store().exists:
             return []
         with open_service() as service:
             found = service.addresses.complete_id(incomplete)
@@ -38,7 +38,7 @@ def complete_schedule(incomplete: str) -> list[str]:
 
 def _complete(query: str, incomplete: str) -> list[str]:
     try:
-        if not place().exists:
+        if not locate_store().exists:
             return []
         with open_service() as service:
             items = getattr(service.queries, query)()["items"]
@@ -129,10 +129,10 @@ def read_value(text: str) -> Any:  # noqa: ANN401 - JSON is any value
 
 
 def _parse(text: str) -> Any:  # noqa: ANN401 - JSON is any value
-    return json.loads(text, parse_constant=_finite, parse_float=_finite)
+    return json.loads(text, parse_constant=_read_finite, parse_float=_read_finite)
 
 
-def _finite(text: str) -> float:
+def _read_finite(text: str) -> float:
     """A number; what Python alone reads as one, and what is too big for one, is refused."""
     number = float(text)
     if not math.isfinite(number):

@@ -76,10 +76,10 @@ def load_program(workflow: str, app: str | None) -> Program:
 
     if app is not None:
         found = load_app(app)
-        return Program(holdfast=found, name=app, workflow=_choose(found, workflow))
+        return Program(holdfast=found, name=app, workflow=_choose_workflow(found, workflow))
     module, found = load_object(workflow)
     if isinstance(found, Holdfast):
-        return Program(holdfast=found, name=workflow, workflow=_choose(found, None))
+        return Program(holdfast=found, name=workflow, workflow=_choose_workflow(found, None))
     if not isinstance(found, WorkflowBuilder):
         reason = f"{workflow} is a {type(found).__name__}, and neither a workflow nor a Holdfast"
         raise InvalidInput("workflow", reason)
@@ -90,7 +90,7 @@ def load_program(workflow: str, app: str | None) -> Program:
     raise InvalidInput("workflow", reason)
 
 
-def _choose(program: Holdfast, name: str | None) -> WorkflowBuilder:
+def _choose_workflow(program: Holdfast, name: str | None) -> WorkflowBuilder:
     """One workflow of a program by its name, or its only one."""
     known = program.workflows
     if name is not None and name in known:

@@ -28,7 +28,7 @@ INSTALL_SERVER = "type pip install '.[server]' in a clone of Holdfast"
 DB_VARIABLE = '"$HOLDFAST_DB"'
 
 
-def place() -> StoreLocation:
+def locate_store() -> StoreLocation:
     from holdfast.service.project.project import find_store_location
 
     return find_store_location(db=chosen_store.get(), environment=os.environ, here=Path.cwd())
@@ -66,7 +66,7 @@ def chosen_bus() -> Iterator[str | None]:
 @contextmanager
 def open_service(*, begins: bool = False) -> Iterator[Service]:
     """The service on the chosen store; a command that `begins` something makes what is missing."""
-    found = place()
+    found = locate_store()
     if not begins:
         found.require_store()
     found.make_folder()
@@ -77,7 +77,7 @@ def open_service(*, begins: bool = False) -> Iterator[Service]:
 @contextmanager
 def begin_store() -> Iterator[Service]:
     """The same for what a person may type in the wrong folder: a store that is new is named."""
-    found = place()
+    found = locate_store()
     if not found.exists:
         from holdfast.cli.app.terminal import print_note
 

@@ -44,9 +44,9 @@ class TemporaryWorkers:
     def __init__(self, command: str | None = None) -> None:
         self._command = command
         self._workers: list[Worker] = []
-        self._open = ExitStack()
+        self._exit_stack = ExitStack()
         self._interrupt = threading.Event()
-        self._asking: list[int] = []
+        self._ending_signals: list[int] = []
 
     @property
     def command(self) -> str | None:
@@ -63,19 +63,23 @@ class TemporaryWorkers:
     def note_interrupts(self) -> None:
         """Take note of Ctrl-C from now on, and raise nothing."""
         if self._workers:
-            self._handle_signals((signal.SIGINT, *self._asking), lambda *_: self._interrupt.set())
+            self._handle_signals(
+                (signal.SIGINT, *self._ending_signals), lambda *_: self._interrupt.set()
+            )
 
     def __enter__(self) -> Self:
         # Under nohup a closed terminal is to be ignored, and stays so.
-        self._asking = [each for each in ENDING_SIGNALS if signal.getsignal(each) is signal.SIG_DFL]
-        self._handle_signals(self._asking, signal.default_int_handler)
+        self._ending_signals = [
+            each for each in ENDING_SIGNALS if signal.getsignal(each) is signal.SIG_DFL
+        ]
+        self._handle_signals(self._ending_signals, signal.default_int_handler)
         return self
 
     def _handle_signals(self, numbers: Iterable[int], handler: SignalHandler) -> None:
         if threading.current_thread() is not threading.main_thread():
             return
         for each in numbers:
-            self._open.callback(signal.signal, each, signal.signal(each, handler))
+            self._exit_stack.callback(signal.signal, each, signal.signal(each, handler))
 
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is KeyboardInterrupt:
@@ -89,7 +93,7 @@ class TemporaryWorkers:
                     self._stop_at_once()
         except KeyboardInterrupt:
             self._stop_at_once()
-        self._open.close()
+        self._exit_stack.close()
 
     def _stop(self) -> None:
         for worker in self._workers:
@@ -121,7 +125,7 @@ class MissingWorkers(TemporaryWorkers):
         self._steps = _wanted_steps(workflow)
         self._agents: list[str] = []
         self._checked_at: float | None = None
-        self._told = False
+        self._noted = False
 
     @property
     def command(self) -> str | None:
@@ -140,8 +144,8 @@ class MissingWorkers(TemporaryWorkers):
                     f"No worker serves {', '.join(missing)} any more; one beside this run does."
                 )
             self._start_workers(missing)
-        elif missing and not self._told:
-            self._told = True
+        elif missing and not self._noted:
+            self._noted = True
             who = f"No worker serves {', '.join(missing)}."
             worker = with_store("holdfast worker module:name")
             print_note(f"{who} Its functions are in a program: {worker}")
@@ -153,7 +157,7 @@ class MissingWorkers(TemporaryWorkers):
     def _start_workers(self, agents: list[str]) -> None:
         from holdfast.api.holdfast import Holdfast
 
-        holdfast = self._open.enter_context(Holdfast(self._service.location.url))
+        holdfast = self._exit_stack.enter_context(Holdfast(self._service.location.url))
         self.add(_start_worker(holdfast, self._workflow, agents))
         self._agents += agents
 
@@ -166,14 +170,14 @@ def workers_beside_run(
     # What a step raised is told with its events.
     show_logs(logging.ERROR)
     if program is None:
-        with MissingWorkers(service, workflow) as helper:
-            helper.start_missing()
-            yield helper
+        with MissingWorkers(service, workflow) as missing_workers:
+            missing_workers.start_missing()
+            yield missing_workers
         return
     # Whoever lives: a worker says which agents it serves, and not which functions it has.
-    with TemporaryWorkers(f"holdfast worker {program.name}") as beside:
-        beside.add(_start_worker(program.holdfast, workflow, wanted_agents(workflow)))
-        yield beside
+    with TemporaryWorkers(f"holdfast worker {program.name}") as program_workers:
+        program_workers.add(_start_worker(program.holdfast, workflow, wanted_agents(workflow)))
+        yield program_workers
 
 
 def _start_worker(holdfast: Holdfast, workflow: Workflow, agents: list[str]) -> Worker:
@@ -181,11 +185,11 @@ def _start_worker(holdfast: Holdfast, workflow: Workflow, agents: list[str]) -> 
 
     steps = [step for flow in workflow.with_called_workflows for step in all_steps(flow.steps)]
     tags = sorted({tag for step in steps for tag in step.tags})
-    said = project_settings()
-    options: dict[str, Any] = {"tags": tags, "least_disk": said.least_disk}
-    many = said.functions if workflow.declared is None else said.agents
-    if many is not None:
-        options["concurrency"] = many
+    settings = project_settings()
+    options: dict[str, Any] = {"tags": tags, "least_disk": settings.least_disk}
+    concurrency = settings.functions if workflow.declared is None else settings.agents
+    if concurrency is not None:
+        options["concurrency"] = concurrency
     return holdfast.worker(agents=agents or ["default"], **options).start()
 
 
@@ -219,9 +223,9 @@ def note_unserved_steps(service: Service, changed: View, app: str | None = None)
         return
     workflow = service.commands.find_workflow(run["workflow"], run["workflow_version"])
     steps = [step for step in _wanted_steps(workflow) if changed.get("agent") in {None, step.agent}]
-    if alone := _unserved_steps(service, steps):
-        agents = sorted({step.agent for step in alone})
-        tags = sorted({tag for step in alone for tag in step.tags})
+    if unserved := _unserved_steps(service, steps):
+        agents = sorted({step.agent for step in unserved})
+        tags = sorted({tag for step in unserved for tag in step.tags})
         if app is None and workflow.declared is None:
             app = ANY_PROGRAM
         command = with_store(describe_worker(agents, tags, app))

@@ -26,7 +26,7 @@ class UsageError(Protocol):
 
 
 def print_usage_error(mistake: UsageError, *, json: bool) -> int:
-    called = _called(getattr(mistake, "ctx", None))
+    called = _describe_called_command(getattr(mistake, "ctx", None))
     if type(mistake).__name__ == "NoArgsIsHelpError" and not json:
         print_note(mistake.format_message())
         return BAD_INPUT
@@ -39,7 +39,7 @@ def print_usage_error(mistake: UsageError, *, json: bool) -> int:
     return BAD_INPUT
 
 
-def _called(context: Any) -> str:  # noqa: ANN401 - Typer's own
+def _describe_called_command(context: Any) -> str:  # noqa: ANN401 - Typer's own
     if context is not None:
         return str(context.command_path)
     # Of an option without its value Typer does not tell whose it is.
@@ -55,7 +55,7 @@ def describe_usage_error(mistake: UsageError, called: str) -> str:
         return f"{option}: is not an option of {called}{suggestion}"
     parameter = getattr(mistake, "param", None)
     if parameter is not None:
-        return f"{_describe_parameter(parameter)}: {_reason(mistake)}"
+        return f"{_describe_parameter(parameter)}: {_describe_cause(mistake)}"
     told = mistake.format_message().rstrip(".")
     said = next((how for word, how in _OTHER_COMMANDS.items() if told.endswith(f"'{word}'")), "")
     return f"{told[:1].lower()}{told[1:]}{said}"
@@ -68,7 +68,7 @@ def _describe_parameter(parameter: Any) -> str:  # noqa: ANN401 - Typer's own
     return str(parameter.metavar or parameter.name).strip("[]")
 
 
-def _reason(mistake: Any) -> str:  # noqa: ANN401 - Typer's own
+def _describe_cause(mistake: Any) -> str:  # noqa: ANN401 - Typer's own
     if type(mistake).__name__ == "MissingParameter":
         return "is missing"
     found = getattr(mistake.__cause__, "errors", None)

@@ -34,7 +34,7 @@ MessageId = Annotated[
 
 
 @contextmanager
-def _buses() -> Iterator[BusAdmin]:
+def _open_bus_admin() -> Iterator[BusAdmin]:
     with chosen_bus() as url:
         try:
             with open_service() as service, service.bus(url) as buses:
@@ -50,7 +50,7 @@ def show_bus(context: typer.Context, db: Store = None, json: Json = False) -> No
     if context.invoked_subcommand is not None:
         return
     chosen_store.set(db or chosen_store.get())
-    with _buses() as buses:
+    with _open_bus_admin() as buses:
         told = buses.status()
         if told["ok"] and json:
             print_json(told)
@@ -75,7 +75,7 @@ def _print_status(told: dict[str, Any]) -> None:
 @command("groups", of=bus, example="holdfast bus groups")
 def groups(json: Json = False) -> None:
     """List the groups of each channel, and their lag."""
-    with _buses() as buses:
+    with _open_bus_admin() as buses:
         page = buses.groups()
     if json:
         print_json(page)
@@ -97,7 +97,7 @@ def _print_groups(page: dict[str, Any]) -> None:
 @command("lag", of=bus, example="holdfast bus lag workflow.events accounting")
 def lag(channel: ChannelName, name: GroupName, json: Json = False) -> None:
     """Print how many messages a group has not acknowledged."""
-    with _buses() as buses:
+    with _open_bus_admin() as buses:
         told = buses.lag(channel, name)
     if json:
         print_json(told)
@@ -109,7 +109,7 @@ def lag(channel: ChannelName, name: GroupName, json: Json = False) -> None:
 @command("forget", of=bus, example="holdfast bus forget workflow.events accounting")
 def forget_group(channel: ChannelName, name: GroupName, json: Json = False) -> None:
     """Remove a group (or relay/NAME) whose service is gone; nothing more is kept for it."""
-    with _buses() as buses:
+    with _open_bus_admin() as buses:
         told = buses.forget(channel, name)
     print_json(told) if json else print_line(f"{escape(name)} is forgotten")
 
@@ -117,7 +117,7 @@ def forget_group(channel: ChannelName, name: GroupName, json: Json = False) -> N
 @command("tail", of=bus, example="holdfast bus tail workflow.events -n 20")
 def tail(channel: ChannelName = "workflow.events", limit: Limit = 20, json: Json = False) -> None:
     """Print the latest messages of a channel, newest last."""
-    with _buses() as buses:
+    with _open_bus_admin() as buses:
         page = buses.tail(channel, limit)
     if json:
         print_json(page)
@@ -152,7 +152,7 @@ def publish(
     json: Json = False,
 ) -> None:
     """Publish an envelope (JSON on stdin) to a channel of HOLDFAST_BUS or of the store."""
-    with _buses() as buses:
+    with _open_bus_admin() as buses:
         told = buses.publish(channel, sys.stdin.read())
     if json:
         print_json(told)
@@ -192,14 +192,14 @@ def parked(
         print_json(page)
     elif page["items"]:
         headings = ("HANDLER", "MESSAGE", "ABOUT", "TRIES", "", "ERROR")
-        print_table(headings, [_row(each) for each in page["items"]])
+        print_table(headings, [_parked_row(each) for each in page["items"]])
         replay = with_store("holdfast bus replay HANDLER MESSAGE")
         print_note(f"`{replay}` after the fix, or `{with_store('holdfast bus drop …')}`")
     else:
         print_note("Nothing is parked.")
 
 
-def _row(each: dict[str, Any]) -> list[str]:
+def _parked_row(each: dict[str, Any]) -> list[str]:
     state = paint(_STATES[each["state"]], "red" if each["state"] == "parked" else "dim")
     error = one_line(each.get("error", ""))
     names = [escape(each[name]) for name in ("handler", "message_id", "about")]

@@ -45,7 +45,7 @@ KILLED_STEP = "build.2.implement"
 def running_workers(folder: Path, names: Sequence[str], agents: Sequence[str]) -> Iterator[Workers]:
     """Workers on the store of a folder, which end with this block however it is left."""
     workers: dict[str, subprocess.Popen[bytes]] = {}
-    tokens_in(folder).mkdir()
+    tokens_folder(folder).mkdir()
     try:
         for name in names:
             workers[name] = _start_worker(folder, name, agents)
@@ -64,7 +64,7 @@ def _start_worker(folder: Path, name: str, agents: Sequence[str]) -> subprocess.
         return subprocess.Popen(  # noqa: S603 - this program itself
             [sys.executable, "-m", "holdfast", "worker", *options],
             cwd=folder,
-            env=kept | {"PYTHONPATH": path, "KEEP_TOKENS": str(tokens_in(folder))},
+            env=kept | {"PYTHONPATH": path, "KEEP_TOKENS": str(tokens_folder(folder))},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -73,7 +73,7 @@ def _start_worker(folder: Path, name: str, agents: Sequence[str]) -> subprocess.
         )
 
 
-def tokens_in(folder: Path) -> Path:
+def tokens_folder(folder: Path) -> Path:
     """Where the developer of the demonstration leaves the token of each attempt."""
     return folder / HOME / "tokens"
 
@@ -103,55 +103,55 @@ class WorkerKill:
         self._service = service
         self._run_id = run_id
         self._workers = workers
-        self._over = threading.Event()
+        self._left = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="accident", daemon=True)
         self.task: str | None = None
-        self.told: list[str] = []
+        self.lines: list[str] = []
 
     def __enter__(self) -> Self:
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
+        self._left.set()
         self._thread.join()
 
     def _watch(self) -> None:
-        while not self._over.wait(LOOK_EVERY):
+        while not self._left.wait(LOOK_EVERY):
             if all(process.poll() is not None for process in self._workers.values()):
-                self._give_up()
+                self._cancel_run()
                 return
             if self.task is None:
-                self._look()
+                self._check_tasks()
 
-    def _give_up(self) -> None:
+    def _cancel_run(self) -> None:
         left = "No worker is left, so the run is cancelled; worker-….log says more."
-        self.told = [*self.told, left]
+        self.lines = [*self.lines, left]
         # It may just have ended.
         with suppress(Refused):
             self._service.commands.cancel(self._run_id)
 
-    def _look(self) -> None:
+    def _check_tasks(self) -> None:
         run = self._service.queries.run(self._run_id)
         names = name_steps(run["tasks"])
-        for task in self._begun(run):
+        for task in self._tasks_under_way(run):
             if names[task["id"]] == KILLED_STEP:
-                self._strike(task)
+                self._kill_worker_of(task)
 
-    def _begun(self, run: dict[str, Any]) -> list[dict[str, Any]]:
+    def _tasks_under_way(self, run: dict[str, Any]) -> list[dict[str, Any]]:
         """What runs and has said something, once there is somebody to take it up."""
         if len(self._service.queries.workers()["items"]) < len(self._workers):
             return []
         written = self._service.read_last_lines(run)
         return [task for task in run["tasks"] if task["id"] in written and "lease" in task]
 
-    def _strike(self, task: dict[str, Any]) -> None:
+    def _kill_worker_of(self, task: dict[str, Any]) -> None:
         victim = str(task["lease"]["owner"])
         process = self._workers[victim]
         process.kill()
         process.wait()
         self.task = task["id"]
-        self.told = [
+        self.lines = [
             paint(
                 f"kill -9 {process.pid}: {victim} dies in the middle of {KILLED_STEP}.", "yellow"
             ),
@@ -176,13 +176,13 @@ def demonstrate() -> int:
         signal.signal(number, signal.default_int_handler)
     folder = Path(tempfile.mkdtemp(prefix="holdfast-demo-"))
     try:
-        return _play(folder)
+        return _run_demo(folder)
     except KeyboardInterrupt:
         print_note(f"\nLeft as it is, in {folder}.")
         return INTERRUPTED
 
 
-def _play(folder: Path) -> int:
+def _run_demo(folder: Path) -> int:
     source = next(each for each in SOURCES if each.is_dir())
     shutil.copytree(source, folder, dirs_exist_ok=True)
     home = folder / HOME
@@ -201,22 +201,22 @@ def _play(folder: Path) -> int:
         run_id = service.commands.start(NewRun(workflow=workflow, input={"task": TASK}))["id"]
         with (
             running_workers(folder, WORKERS, agents) as workers,
-            WorkerKill(service, run_id, workers) as accident,
+            WorkerKill(service, run_id, workers) as worker_kill,
         ):
-            code = watch_run(service, run_id, aside=lambda: accident.told)
+            code = watch_run(service, run_id, extra_lines=lambda: worker_kill.lines)
         if code == INTERRUPTED:
             served = " ".join(f"--agent {agent}" for agent in agents)
             print_note(f"Go on: cd {folder} && holdfast worker {served}")
-        return code or _print_report(service, service.queries.run(run_id), accident, folder)
+        return code or _print_report(service, service.queries.run(run_id), worker_kill, folder)
 
 
-def _print_report(service: Service, run: View, accident: WorkerKill, folder: Path) -> int:
+def _print_report(service: Service, run: View, worker_kill: WorkerKill, folder: Path) -> int:
     print_line(f"\n{paint('What happened', 'bold')}")
     names = name_steps(run["tasks"])
     for task in run["tasks"]:
         if task.get("feedback"):
             print_line(f"  {names[task['id']]}  was sent back: {one_line(task['feedback'])}")
-    refused = accident.task is not None and _print_lost(service, accident.task, folder)
+    refused = worker_kill.task is not None and _print_lost(service, worker_kill.task, folder)
     diagnosis = service.doctor()
     found = "all hold" if diagnosis["ok"] else f"not all hold: {with_store('holdfast doctor')}"
     print_line(
@@ -233,7 +233,7 @@ def _print_lost(service: Service, task_id: str, folder: Path) -> bool:
     for each in attempts:
         told = f"attempt {each['attempt']} by {each['owner']}: {each['outcome']}"
         print_line(f"  {KILLED_STEP}  {told}")
-    token = (tokens_in(folder) / f"{task_id}.1").read_text(encoding="utf-8").strip()
+    token = (tokens_folder(folder) / f"{task_id}.1").read_text(encoding="utf-8").strip()
     print_line(f"  {first['owner']}  wakes up after all, and reports what it had:")
     try:
         service.protocol.complete(task_id, token, {"change": "too late"})
@@ -249,7 +249,7 @@ def _print_next(folder: Path) -> None:
     elsewhere = {"HOLDFAST_DB", "HOLDFAST_HOME"} & os.environ.keys()
     chosen_store.set(f"{HOME}/{STORE_FILE}" if elsewhere else None)
     print_line(f"\n{paint('Look around', 'bold')}")
-    unknown = [] if shutil.which("holdfast") else [(f"alias holdfast='{_called()}'", "")]
+    unknown = [] if shutil.which("holdfast") else [(f"alias holdfast='{_program_command()}'", "")]
     for command, purpose in (
         *unknown,
         (f"cd {folder}", "the workflow, its agents and the store"),
@@ -262,7 +262,7 @@ def _print_next(folder: Path) -> None:
         print_line(f"  {command:<48}  {paint(purpose, 'dim')}".rstrip())
 
 
-def _called() -> str:
+def _program_command() -> str:
     """What runs this program where the shell would not find it by its name."""
     program = Path(sys.argv[0]).absolute()
     return str(program) if program.name == "holdfast" else f"{sys.executable} -m holdfast"

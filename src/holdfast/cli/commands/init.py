@@ -65,7 +65,7 @@ steps:
 
 
 # What keeps a folder out of git has `git clean` take it for rubbish.
-ERASED = (
+DELETED_BY_GIT_CLEAN = (
     "  `git clean -fdx` deletes it; to keep it elsewhere, set HOLDFAST_HOME, or database: in "
     "holdfast.yaml"
 )
@@ -85,9 +85,9 @@ def init(
     _warn_of_store_above(here)
     with open_service(begins=True) as service:
         service.schema()
-        print_line(f"{paint('✓', 'green')} {_describe(service.location)}")
+        print_line(f"{paint('✓', 'green')} {_describe_store(service.location)}")
         if service.location.is_in_home:
-            print_note(ERASED)
+            print_note(DELETED_BY_GIT_CLEAN)
     found = list_installed_agents()
     print_line(
         f"{paint('✓', 'green')} agents installed: {', '.join(found) or 'none that is known'}"
@@ -96,10 +96,10 @@ def init(
         return
     listed = f"; installed here: {', '.join(found)}" if found else ""
     settings = SETTINGS.format(cores=os.cpu_count() or 1, agents=listed)
-    _write(
+    _write_new_file(
         here / SETTINGS_FILE, settings, "the settings of the project, all as they are by default"
     )
-    _write(here / EXAMPLE, WORKFLOW, "a workflow to try")
+    _write_new_file(here / EXAMPLE, WORKFLOW, "a workflow to try")
     following = with_store(f"holdfast run {EXAMPLE} -i name=Ada --wait")
     print_line(f"next:  {following}")
 
@@ -119,13 +119,13 @@ def _warn_of_store_above(here: Path) -> None:
         make_home(here / HOME)
 
 
-def _describe(place: StoreLocation) -> str:
+def _describe_store(place: StoreLocation) -> str:
     if place.is_in_home:
         return f"{escape(place.home.name)}: the store, kept out of git"
     return f"{escape(format_url(place.url))}: the store"
 
 
-def _write(target: Path, text: str, about: str) -> None:
+def _write_new_file(target: Path, text: str, about: str) -> None:
     """Write a file that is not there yet; of one that is there, nothing is lost."""
     try:
         with target.open("x", encoding="utf-8") as file:

@@ -43,7 +43,7 @@ Usage = Annotated[str | None, typer.Option(help='What was used, as JSON, e.g. {"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProtocolCommand:
+class ProtocolAccess:
     """Where a script reports, and how the task that it names is found there."""
 
     protocol: Protocol | RemoteProtocol
@@ -61,19 +61,19 @@ class ProtocolCommand:
 
 
 @contextmanager
-def open_protocol(*, begins: bool = False) -> Iterator[ProtocolCommand]:
+def open_protocol(*, begins: bool = False) -> Iterator[ProtocolAccess]:
     """The store, or the server that the environment names."""
     server = chosen_server()
     if server is None:
         with open_service(begins=begins) as service:
-            yield ProtocolCommand(protocol=service.protocol, find=service.addresses.task)
+            yield ProtocolAccess(protocol=service.protocol, find=service.addresses.task)
         return
-    from holdfast.cli.commands.remote_worker import client_of
+    from holdfast.cli.commands.remote_worker import open_client
     from holdfast.model.text import parse_task_id
     from holdfast.service.protocol.remote_protocol import RemoteProtocol
 
-    with client_of(server) as client:
-        yield ProtocolCommand(protocol=RemoteProtocol(client), find=parse_task_id)
+    with open_client(server) as client:
+        yield ProtocolAccess(protocol=RemoteProtocol(client), find=parse_task_id)
 
 
 @command("claim", of=work, example="holdfast work claim --agent developer --lease 10m")
@@ -114,14 +114,14 @@ def claim(
     if not shell:
         print_json(got)
     for each in got["assignments"] if shell else ():
-        for line in _assignments(each):
+        for line in _shell_variables(each):
             print_line(line)
     if not got["assignments"] and found is not None and chosen_server() is None:
         print_note(f"{found} cannot be claimed now\nnext:  {with_store(f'holdfast why {found}')}")
     return 0 if got["assignments"] else 1
 
 
-def _assignments(claimed: dict[str, Any]) -> Iterator[str]:
+def _shell_variables(claimed: dict[str, Any]) -> Iterator[str]:
     """A claim as the variables that the other commands of the protocol read."""
     import shlex
 
@@ -239,7 +239,7 @@ def log(
     """Add to the log of an attempt, from --text or stdin."""
     with open_protocol() as where:
         task_id, secret = where.attempt(task, token)
-        for chunk in whole_characters(_chunks(text)):
+        for chunk in split_between_characters(_read_chunks(text)):
             where.protocol.log(task_id, secret, chunk)
 
 
@@ -250,14 +250,14 @@ def guard(task: Task = None, token: Token = None, json: Json = False) -> None:
         print_answer(where.protocol.guard(*where.attempt(task, token)), json=json)
 
 
-def _chunks(text: str | None) -> Iterable[bytes]:
+def _read_chunks(text: str | None) -> Iterable[bytes]:
     if text is not None:
         return [text.encode() + b"\n"]
     # As it comes: a pipe may be long open.
     return iter(lambda: os.read(sys.stdin.fileno(), CHUNK), b"")
 
 
-def whole_characters(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def split_between_characters(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """The same, cut between characters: text is what a log is made of elsewhere."""
     import codecs
 

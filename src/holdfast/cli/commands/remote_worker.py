@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from holdfast.cli.app.log_output import print_announcement
 from holdfast.cli.app.options import read_lease
-from holdfast.cli.app.session import place
+from holdfast.cli.app.session import locate_store
 from holdfast.errors import InvalidInput, StoreUnreachable
 from holdfast.model.text import digest
 
@@ -34,7 +34,9 @@ NOT_FOUND = (
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
-def work_for(url: str, options: Mapping[str, Any], lease: str | None, allow: AllowOptions) -> None:
+def work_for_server(
+    url: str, options: Mapping[str, Any], lease: str | None, allow: AllowOptions
+) -> None:
     """Run what a server gives until Ctrl-C."""
     from holdfast.worker.remote.remote_store import RemoteStore
 
@@ -43,16 +45,16 @@ def work_for(url: str, options: Mapping[str, Any], lease: str | None, allow: All
         url, "holdfast token create NAME --role worker"
     )
     given = {} if lease is None else read_lease(lease)
-    with closing(RemoteStore(url, token, **given)) as office:
+    with closing(RemoteStore(url, token, **given)) as remote_store:
         # A server that is away is waited for, as it is later on.
         with suppress(StoreUnreachable):
-            office.client.check_role()
-        _work(office, options, allow)
-        if office.refused is not None:
-            raise office.refused
+            remote_store.client.check_role()
+        _run_worker(remote_store, options, allow)
+        if remote_store.refused is not None:
+            raise remote_store.refused
 
 
-def _work(office: RemoteStore, options: Mapping[str, Any], allow: AllowOptions) -> None:
+def _run_worker(remote_store: RemoteStore, options: Mapping[str, Any], allow: AllowOptions) -> None:
     from holdfast.worker.files.homes import HOME, make_home, usable_home
     from holdfast.worker.files.state_directory import StateDirectory
     from holdfast.worker.pool.worker import Worker
@@ -67,19 +69,19 @@ def _work(office: RemoteStore, options: Mapping[str, Any], allow: AllowOptions) 
     if root.is_symlink():
         raise InvalidInput("home", f"{root} is a link, and leads elsewhere; remove it: rm {root}")
     allowed = Allowlist(names=allow.names, variables=allow.variables, anything=allow.anything)
-    executors = RemoteExecutors(office, allowed, StateDirectory(root=root))
+    executors = RemoteExecutors(remote_store, allowed, StateDirectory(root=root))
     executors.begin()
-    print_announcement(f"server {office.settings.url}")
+    print_announcement(f"server {remote_store.settings.url}")
     if allowed.empty:
         print_announcement(NOTHING_ALLOWED)
     for name in allowed.missing:
         print_announcement(NOT_FOUND.format(name=name))
-    with _named(root, dict(options)) as chosen:
-        Worker(office, executors, WorkerOptions(**chosen), executors.clean).run()
+    with _with_worker_name(root, dict(options)) as chosen:
+        Worker(remote_store, executors, WorkerOptions(**chosen), executors.clean).run()
 
 
 @contextmanager
-def client_of(url: str) -> Iterator[ServerClient]:
+def open_client(url: str) -> Iterator[ServerClient]:
     """Whom to ask at a server that was named, with the token that is at hand."""
     from holdfast.worker.remote.client import ServerClient
 
@@ -108,15 +110,15 @@ def _token_of_own_store(url: str) -> tuple[str, str] | None:
     from holdfast.service.admin.tokens import read_token
     from holdfast.service.project.server_address import find_server
 
-    store = place().url
+    store = locate_store().url
     served = find_server(store)
-    if served is None or not _names(url, served):
+    if served is None or not _is_same_server(url, served):
         return None
     token = read_token(store)
     return None if token is None else (served, token)
 
 
-def _names(url: str, served: str) -> bool:
+def _is_same_server(url: str, served: str) -> bool:
     """Whether a URL is that of a server of this machine, by its address or as localhost."""
     one, other = urlsplit(url), urlsplit(served)
     local = other.hostname in LOCAL and one.hostname in ("localhost", other.hostname)
@@ -130,7 +132,7 @@ def _refuse_missing_token(url: str, command: str) -> NoReturn:
 
 
 @contextmanager
-def _named(root: Path, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _with_worker_name(root: Path, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """A name that the next worker of this folder gets when this one has gone, however it went."""
     from holdfast.worker.pool.worker_options import WorkerOptions
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.cli.app.command_registry import Store, app
-from holdfast.cli.app.session import chosen_store, open_service, place, with_store
+from holdfast.cli.app.session import chosen_store, locate_store, open_service, with_store
 from holdfast.cli.app.terminal import escape, paint, print_json, print_line
 from holdfast.cli.render.formats import (
     describe_error_line,
@@ -48,7 +48,7 @@ def main(
 
 
 def report(*, json: bool) -> None:
-    if not place().exists and not json:
+    if not locate_store().exists and not json:
         _print_welcome()
         return
     since = _yesterday()

@@ -17,8 +17,8 @@ from holdfast.cli.app.command_registry import command
 from holdfast.cli.app.options import Inputs, Json, WorkflowName, read_pairs, read_value
 from holdfast.cli.app.session import (
     chosen_store,
+    locate_store,
     open_service,
-    place,
     serve_location,
     serve_program,
     with_store,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from holdfast.model.workflow.graph import Workflow
     from holdfast.service.service import Service
 
-FILES = {".yaml", ".yml", ".json"}
+WORKFLOW_FILE_SUFFIXES = {".yaml", ".yml", ".json"}
 
 
 @command("run", example="holdfast run shop:checkout -i order_id=7 --wait")
@@ -77,7 +77,7 @@ def run(
         if json and not wait:
             print_json(started)
         elif not wait:
-            print_line(_tell_started(started))
+            print_line(_describe_started(started))
             print_note(f"watch: {with_store('holdfast show ' + started['id'] + ' --follow')}")
             from holdfast.cli.app.temporary_workers import note_unserved_steps
 
@@ -95,8 +95,8 @@ def _watch(
 
     if json:
         print_note(f"{escape(workflow.name)} {run_id}")
-    with workers_beside_run(service, workflow, program) as beside:
-        code = watch_run(service, run_id, beside=beside, quiet=json)
+    with workers_beside_run(service, workflow, program) as workers:
+        code = watch_run(service, run_id, workers=workers, quiet=json)
     if json:
         run = service.queries.run(run_id)
         print_json(run | {"needs_you": waits_for_person(run)})
@@ -111,7 +111,7 @@ def prepare_request(
     workflow: str, app: str | None, *, version: str | None
 ) -> Iterator[tuple[Service, RunRequest, Program | None]]:
     """The service on the store of the run, what makes the run from its inputs, and the program."""
-    if app is None and Path(workflow).suffix in FILES:
+    if app is None and Path(workflow).suffix in WORKFLOW_FILE_SUFFIXES:
         from holdfast.definition.workflow_file import read_workflow_file
 
         read = read_workflow_file(Path(workflow))
@@ -126,7 +126,7 @@ def prepare_request(
         from holdfast.cli.app.program import load_program
 
         program = load_program(workflow, app)
-        with _on_store_of(program.holdfast) as service:
+        with _serve_store_of(program.holdfast) as service:
             yield service, lambda pairs: _request_of_builder(program.workflow, pairs), program
 
 
@@ -160,18 +160,18 @@ def _request_of_builder(builder: WorkflowBuilder, pairs: list[str]) -> NewRun:
 
 
 @contextmanager
-def _on_store_of(program: Holdfast) -> Iterator[Service]:
+def _serve_store_of(program: Holdfast) -> Iterator[Service]:
     """The service on a program's own store, which commands to type next have to name."""
     from holdfast.service.project.project import is_same_store
 
-    own, usual = program.settings.url, place()
+    own, usual = program.settings.url, locate_store()
     if not is_same_store(own, usual.url):
         chosen_store.set(own)
     with program, serve_program(usual, program) as service:
         yield service
 
 
-def _tell_started(run: dict[str, Any]) -> str:
+def _describe_started(run: dict[str, Any]) -> str:
     name = f"{escape(run['workflow'])} {run['id']}"
     return f"{name} has started" if run["created"] else f"{name} already exists: {run['status']}"
 

@@ -55,10 +55,10 @@ def list_schedules(limit: Limit = 100, after: After = None, json: Json = False) 
         print_note(f"No schedules. Add one: {adding}")
         return
     headings = ("NAME", "CRON", "ZONE", "STARTS", "NEXT", "LAST", "")
-    print_table(headings, [_row(each) for each in page["items"]])
+    print_table(headings, [_schedule_row(each) for each in page["items"]])
 
 
-def _row(each: dict[str, Any]) -> list[str]:
+def _schedule_row(each: dict[str, Any]) -> list[str]:
     from holdfast.service.queries.views import read_time
 
     upcoming = read_time(each.get("next_at"))
@@ -128,7 +128,7 @@ def _print_added(added: dict[str, Any], *, json: bool) -> None:
     if json:
         print_json(added)
         return
-    name, cron, zone, starts, soon, *_ = _row(added)
+    name, cron, zone, starts, soon, *_ = _schedule_row(added)
     print_line(f"{name} starts {starts} at {cron} {zone}, next {soon}")
     print_note(with_store("A worker fires it: holdfast worker"))
 
@@ -209,7 +209,7 @@ def renew(key: Key, token: Token, ttl: Ttl = "30s", json: Json = False) -> None:
     """Renew a lease; refused once it has expired or changed hands."""
     seconds = parse_duration("ttl", ttl)
     with open_service() as service:
-        told = service.commands.renew_lease(key, _given(token), seconds)
+        told = service.commands.renew_lease(key, _require_token(token), seconds)
     print_json(told) if json else print_line(f"{escape(key)} is kept for {ttl}")
 
 
@@ -217,11 +217,11 @@ def renew(key: Key, token: Token, ttl: Ttl = "30s", json: Json = False) -> None:
 def release(key: Key, token: Token, json: Json = False) -> None:
     """Release a lease."""
     with open_service() as service:
-        told = service.commands.release_lease(key, _given(token))
+        told = service.commands.release_lease(key, _require_token(token))
     print_json(told) if json else print_line(f"{escape(key)} is free")
 
 
-def _given(token: str) -> str:
+def _require_token(token: str) -> str:
     if not token:
         raise InvalidInput("token", "is empty; `holdfast lease acquire` gave one")
     return token

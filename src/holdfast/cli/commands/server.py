@@ -28,8 +28,8 @@ from holdfast.cli.app.session import (
     format_url,
     is_inside_attempt,
     keep_up_store,
+    locate_store,
     open_service,
-    place,
     project_settings,
     serve_program,
     with_store,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("holdfast.server")
 # What the server imports that a bare installation does not bring.
-NEEDED = ("fastapi", "httptools", "prometheus_client", "uvicorn")
+SERVER_PACKAGES = ("fastapi", "httptools", "prometheus_client", "uvicorn")
 DEFAULT_ROLE = "viewer"
 token = group(
     "token", "Print this store's admin token; create, list and revoke others.", alone=True
@@ -67,11 +67,11 @@ Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 picks a f
 Public = Annotated[
     bool, typer.Option("--public", help="Allow an address beyond this machine; put TLS in front.")
 ]
-Names = Annotated[
+AllowedHosts = Annotated[
     list[str] | None,
     typer.Option("--allow-host", help="Another host name that clients may use; repeatable."),
 ]
-Origins = Annotated[
+AllowedOrigins = Annotated[
     list[str] | None,
     typer.Option(
         "--allow-origin", help="An origin whose pages may call, e.g. https://name; repeatable."
@@ -102,8 +102,8 @@ def serve(
     host: Host = "127.0.0.1",
     port: Port = 8765,
     public: Public = False,
-    allow_host: Names = None,
-    allow_origin: Origins = None,
+    allow_host: AllowedHosts = None,
+    allow_origin: AllowedOrigins = None,
     rate: RateLimit = 5_000,
     proxy: ProxyAddresses = None,
     connections: ConnectionLimit = 5_000,
@@ -115,7 +115,7 @@ def serve(
     bind = _listen_address(host, port, public=public)
     from holdfast.server.http_server import serve_until_signalled
 
-    rules = _rules(bind, allow_host, allow_origin, rate, proxy, connections)
+    rules = _build_rules(bind, allow_host, allow_origin, rate, proxy, connections)
     with (
         _open_store(None, hear=hear) as program,
         _serve_http(program, bind, rules) as (server, service),
@@ -138,8 +138,8 @@ def up(
         int | None,
         typer.Option(help="Steps at once (default: the number of cores with APP, else 2)."),
     ] = None,
-    allow_host: Names = None,
-    allow_origin: Origins = None,
+    allow_host: AllowedHosts = None,
+    allow_origin: AllowedOrigins = None,
     rate: RateLimit = 5_000,
     proxy: ProxyAddresses = None,
     connections: ConnectionLimit = 5_000,
@@ -151,11 +151,11 @@ def up(
     bind = _listen_address(host, port, public=public)
     from holdfast.server.http_server import serve_until_signalled
 
-    rules = _rules(bind, allow_host, allow_origin, rate, proxy, connections)
-    said = project_settings()
+    rules = _build_rules(bind, allow_host, allow_origin, rate, proxy, connections)
+    settings = project_settings()
     if concurrency is None:
-        concurrency = said.agents if app is None else said.functions
-    options = {"agents": agent, "concurrency": concurrency, "least_disk": said.least_disk}
+        concurrency = settings.agents if app is None else settings.functions
+    options = {"agents": agent, "concurrency": concurrency, "least_disk": settings.least_disk}
     chosen = {each: value for each, value in options.items() if value is not None}
     with (
         _open_store(app, hear=hear) as program,
@@ -188,7 +188,7 @@ def _listen_address(host: str, port: int, *, public: bool) -> ListenAddress:
 
     from holdfast.server.listen_address import ListenAddress
 
-    missing = [each for each in NEEDED if not find_spec(each)]
+    missing = [each for each in SERVER_PACKAGES if not find_spec(each)]
     if missing:
         reason = f"needs {', '.join(missing)}: {INSTALL_SERVER}"
         raise InvalidInput("server", reason)
@@ -197,7 +197,7 @@ def _listen_address(host: str, port: int, *, public: bool) -> ListenAddress:
     return bind
 
 
-def _rules(
+def _build_rules(
     bind: ListenAddress,
     hosts: list[str] | None,
     origins: list[str] | None,
@@ -211,11 +211,11 @@ def _rules(
     from holdfast.server.proxies import Proxies
 
     own = frozenset(each.lower() for each in (*(hosts or ()), bind.host))
-    often = Rate(per_second=rate, burst=2 * rate) if rate else None
+    rate_limit = Rate(per_second=rate, burst=2 * rate) if rate else None
     return GateRules(
         hosts=LOCAL_HOSTS | own,
         origins=frozenset(origins or ()),
-        rate=often,
+        rate=rate_limit,
         proxies=Proxies.read(proxies or ()),
         connections=ConnectionLimits(connections=connections),
     )
@@ -223,9 +223,9 @@ def _rules(
 
 @contextmanager
 def _open_store(app: str | None, *, hear: bool) -> Iterator[Holdfast]:
-    from holdfast.cli.commands.workers import program_of
+    from holdfast.cli.commands.workers import open_program
 
-    with program_of(app, None) as program:
+    with open_program(app, None) as program:
         print_announcement(f"store {format_url(program.settings.url)}")
         with keep_up_store(program, project_settings().keep, hear=hear):
             yield program
@@ -241,7 +241,7 @@ def _serve_http(
     from holdfast.service.admin.tokens import token_path
     from holdfast.service.project.server_address import announce_server
 
-    with serve_program(place(), program) as service:
+    with serve_program(locate_store(), program) as service:
         server = HttpServer(Application(service, rules), bind)
         start_audit_file(program.settings.url)
         service.tokens.ensure_own()
@@ -249,12 +249,12 @@ def _serve_http(
             print_line(server.url)
             own = token_path(program.settings.url)
             print_announcement(f"token {own}   ({with_store('holdfast token')} prints it)")
-            _print_way_in(server.url, service.tokens)
+            _print_browser_link(server.url, service.tokens)
             yield server, service
     log.info("ended: nothing is under way here any more")
 
 
-def _print_way_in(url: str, tokens: Tokens) -> None:
+def _print_browser_link(url: str, tokens: Tokens) -> None:
     """A link that is good once, where a person reads it; what is kept as a log gets none."""
     if is_terminal(sys.stderr) and not logs_json():
         print_note(f"open  {url}{tokens.link_own()['path']}   (once, within 10 minutes)")
@@ -341,7 +341,7 @@ def revoke(
     print_json(told) if json else print_line(f"{escape(name)} is revoked")
 
 
-ELSEWHERE = "`holdfast open --server URL` asks one that is elsewhere"
+OTHER_SERVER_ADVICE = "`holdfast open --server URL` asks one that is elsewhere"
 
 
 @command("open", example="holdfast open")
@@ -369,11 +369,11 @@ def _link_of_store() -> tuple[str, dict[str, Any]]:
     """Where the store is served, and a link that is made in the store: no token leaves it."""
     from holdfast.service.project.server_address import find_server
 
-    url = find_server(place().url)
+    url = find_server(locate_store().url)
     if url is None:
         raise StoreUnreachable(
             "no server of this store runs on this machine, as far as can be seen; "
-            f"`{with_store('holdfast up')}` starts one, and {ELSEWHERE}"
+            f"`{with_store('holdfast up')}` starts one, and {OTHER_SERVER_ADVICE}"
         )
     with open_service() as service:
         return url, service.tokens.link_own()
@@ -381,13 +381,13 @@ def _link_of_store() -> tuple[str, dict[str, Any]]:
 
 def _link_of_server(named: str) -> tuple[str, dict[str, Any]]:
     """A link of a server that was named, for whoever has a token for it."""
-    from holdfast.cli.commands.remote_worker import client_of
+    from holdfast.cli.commands.remote_worker import open_client
 
-    with client_of(named) as client:
+    with open_client(named) as client:
         try:
             return client.url, client.post("/links", {}, path=str, expires_at=str)
         except StoreUnreachable as error:
-            said = f"{error}; `holdfast up` starts a server, and {ELSEWHERE}"
+            said = f"{error}; `holdfast up` starts a server, and {OTHER_SERVER_ADVICE}"
             raise StoreUnreachable(said) from error
 
 

@@ -29,7 +29,7 @@ from holdfast.cli.render.formats import (
 View = dict[str, Any]
 TITLE = 40
 
-_FREE = "Nothing stands in its way: the next worker that serves it may take it."
+_NOTHING_BLOCKS = "Nothing stands in its way: the next worker that serves it may take it."
 
 
 @command("runs", example="holdfast runs --status failed --workflow checkout")
@@ -156,7 +156,7 @@ def _explain_task(told: View) -> list[str]:
         for clause in told["clauses"]
         if not clause["ok"]
     ]
-    free = [] if broken else [_FREE]
+    free = [] if broken else [_NOTHING_BLOCKS]
     return [f"  {paint('   '.join(held), 'green')}", *broken, *free]
 
 

@@ -11,7 +11,13 @@ import typer
 from holdfast.cli.app.advice import FAILED
 from holdfast.cli.app.command_registry import command, group
 from holdfast.cli.app.options import DryRun, Json
-from holdfast.cli.app.session import format_url, open_service, place, project_settings, with_store
+from holdfast.cli.app.session import (
+    format_url,
+    locate_store,
+    open_service,
+    project_settings,
+    with_store,
+)
 from holdfast.cli.app.terminal import escape, paint, print_json, print_line, print_note
 from holdfast.cli.render.formats import format_count
 
@@ -40,7 +46,7 @@ def backup(
     """Back up a SQLite store to a new file, while it is in use."""
     from holdfast.service.admin.backup import back_up
 
-    told = back_up(place(), target)
+    told = back_up(locate_store(), target)
     if json:
         print_json(told)
     else:
@@ -64,7 +70,7 @@ def restore(
     from holdfast.service.admin.backup import Restore
     from holdfast.service.admin.backup import restore_backup as put_back
 
-    told = put_back(Restore(location=place(), backup=backup, evict=evict, dry_run=dry_run))
+    told = put_back(Restore(location=locate_store(), backup=backup, evict=evict, dry_run=dry_run))
     if json:
         print_json(told)
         return
@@ -91,7 +97,7 @@ def move(
     from holdfast.service.admin.store_move import Move
     from holdfast.service.admin.store_move import move_store as carry_over
 
-    asked = Move(location=place(), target=target, evict=evict, dry_run=dry_run)
+    asked = Move(location=locate_store(), target=target, evict=evict, dry_run=dry_run)
     told = carry_over(asked, _print_progress)
     told |= {name: format_url(told[name]) for name in ("source", "target")}
     if json:
@@ -125,33 +131,33 @@ def doctor(
 ) -> int | None:
     """Check every invariant of the store. Exits 1 if one is broken."""
     with open_service() as service:
-        healed = service.repair(dry_run=dry_run) if fix else None
+        repairs = service.repair(dry_run=dry_run) if fix else None
         told = service.doctor(project_settings())
     if json:
-        print_json(told if healed is None else {**told, "healed": healed})
+        print_json(told if repairs is None else {**told, "healed": repairs})
     else:
-        _print_healed(healed)
+        _print_repairs(repairs)
         _print_diagnosis(told)
     return None if told["ok"] else FAILED
 
 
-def _print_healed(healed: dict[str, Any] | None) -> None:
-    if healed is None:
+def _print_repairs(repairs: dict[str, Any] | None) -> None:
+    if repairs is None:
         return
-    would = "would take" if healed["dry_run"] else "took"
-    print_line(f"{would} back {format_count(len(healed['expired_leases']), 'expired lease')}")
-    looked = format_count(len(healed["looked_at"]), "open run")
-    moved = "" if healed["dry_run"] else f", {len(healed['advanced'])} of which moved on"
-    print_line(f"{'would look' if healed['dry_run'] else 'looked'} at {looked}{moved}")
-    if plans := healed["settled_plans"]:
+    would = "would take" if repairs["dry_run"] else "took"
+    print_line(f"{would} back {format_count(len(repairs['expired_leases']), 'expired lease')}")
+    looked = format_count(len(repairs["looked_at"]), "open run")
+    moved = "" if repairs["dry_run"] else f", {len(repairs['advanced'])} of which moved on"
+    print_line(f"{'would look' if repairs['dry_run'] else 'looked'} at {looked}{moved}")
+    if plans := repairs["settled_plans"]:
         settled = format_count(len(plans), "plan")
-        print_line(f"{'would settle' if healed['dry_run'] else 'settled'} {settled}")
-    if woken := healed["woken"]:
+        print_line(f"{'would settle' if repairs['dry_run'] else 'settled'} {settled}")
+    if woken := repairs["woken"]:
         told = f"{format_count(len(woken), 'task')} that waited for what is there"
-        print_line(f"{'would wake' if healed['dry_run'] else 'woke'} {told}")
-    if lost := healed["passed_on"]:
+        print_line(f"{'would wake' if repairs['dry_run'] else 'woke'} {told}")
+    if lost := repairs["passed_on"]:
         told = f"what {format_count(len(lost), 'task')} waited for in vain"
-        print_line(f"{'would pass on' if healed['dry_run'] else 'passed on'} {told}")
+        print_line(f"{'would pass on' if repairs['dry_run'] else 'passed on'} {told}")
 
 
 def _print_diagnosis(told: dict[str, Any]) -> None:

@@ -66,15 +66,15 @@ def add(
 
     with open_service(begins=True) as service:
         find = service.addresses.task
-        fields = _fields(agent=agent, payload=payload, at=at, priority=priority, tag=tag)
+        fields = _read_fields(agent=agent, payload=payload, at=at, priority=priority, tag=tag)
         wanted = NewTask(
             title=title,
             step=step,
             key=key,
             needs=tuple(find(each) for each in needs or ()),
             parent=None if parent is None else find(parent),
-            timeout=_seconds(timeout),
-            retry=_retry(max_attempts, max_lost),
+            timeout=_read_seconds(timeout),
+            retry=_retry_policy(max_attempts, max_lost),
             enqueue=not idle,
             **fields,
         )
@@ -126,13 +126,13 @@ def edit(
     json: Json = False,
 ) -> None:
     """Edit an idle or queued task."""
-    fields = _fields(agent=agent, payload=payload, at=at, priority=priority, tag=tag)
+    fields = _read_fields(agent=agent, payload=payload, at=at, priority=priority, tag=tag)
     more = {
         "title": title,
         "position": position,
         "max_attempts": max_attempts,
         "max_lost": max_lost,
-        "timeout": _seconds(timeout),
+        "timeout": _read_seconds(timeout),
     }
     changes = fields | {name: value for name, value in more.items() if value is not None}
     if not changes:
@@ -218,7 +218,7 @@ def add_child(
             position=position,
             enqueue=False,
             part=True,
-            **({"agent": parent["agent"]} | _fields(agent=agent, payload=payload)),
+            **({"agent": parent["agent"]} | _read_fields(agent=agent, payload=payload)),
         )
         _print_added(service.commands.add_task(wanted), json=json)
 
@@ -272,7 +272,7 @@ def _merge_links(
     return needs
 
 
-def _fields(
+def _read_fields(
     *,
     agent: str | None = None,
     payload: str | None = None,
@@ -291,7 +291,7 @@ def _fields(
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _seconds(text: str | None) -> float | None:
+def _read_seconds(text: str | None) -> float | None:
     from holdfast.model.units import parse_duration
 
     if text is None:
@@ -299,7 +299,7 @@ def _seconds(text: str | None) -> float | None:
     return float(text) if text.isdecimal() else parse_duration("timeout", text)
 
 
-def _retry(max_attempts: int | None, max_lost: int | None) -> Any:  # noqa: ANN401 - a RetryPolicy
+def _retry_policy(max_attempts: int | None, max_lost: int | None) -> Any:  # noqa: ANN401 - a RetryPolicy
     from holdfast.model.retry import RetryPolicy
 
     given = {"max_attempts": max_attempts, "max_lost": max_lost}

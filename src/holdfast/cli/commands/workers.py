@@ -18,8 +18,8 @@ from holdfast.cli.app.session import (
     chosen_store,
     format_url,
     keep_up_store,
+    locate_store,
     open_service,
-    place,
     project_settings,
     with_store,
 )
@@ -97,20 +97,20 @@ def worker(
 ) -> None:
     """Claim and run steps until Ctrl-C. Running steps then finish; a second Ctrl-C stops them."""
     show_logs(logging.INFO, json=log_json)
-    said = project_settings()
+    settings = project_settings()
     if concurrency is None:
-        concurrency = said.agents if app is None else said.functions
+        concurrency = settings.agents if app is None else settings.functions
     options = {
         "agents": agent or None,
         "tags": tag or None,
         "concurrency": concurrency,
         "name": name,
         "service": None if app is None else re.sub(r"[^A-Za-z0-9_]+", "-", app.partition(":")[0]),
-        "least_disk": said.least_disk if least_disk is None else least_disk,
+        "least_disk": settings.least_disk if least_disk is None else least_disk,
     }
     server = chosen_server() if server is None else server
     if server is not None:
-        from holdfast.cli.commands.remote_worker import work_for
+        from holdfast.cli.commands.remote_worker import work_for_server
 
         if app is not None:
             raise InvalidInput("app", "is for a worker on the store itself, and not for --server")
@@ -118,16 +118,16 @@ def worker(
             raise InvalidInput("hear", "is for a worker on the store itself, and not for --server")
         chosen = {each: value for each, value in options.items() if value is not None}
         told = AllowOptions(names=allow or (), variables=allow_env or (), anything=allow_any)
-        work_for(server, chosen, lease, told)
+        work_for_server(server, chosen, lease, told)
         return
-    with program_of(app, lease) as program:
+    with open_program(app, lease) as program:
         print_announcement(f"store {format_url(program.settings.url)}")
         given = {each: value for each, value in options.items() if value is not None}
-        with keep_up_store(program, said.keep, hear=hear):
+        with keep_up_store(program, settings.keep, hear=hear):
             program.worker(**given).run()
 
 
-def program_of(app: str | None, lease: str | None) -> Holdfast:
+def open_program(app: str | None, lease: str | None) -> Holdfast:
     if app is not None:
         if lease is not None:
             raise InvalidInput("lease", f"is for {app} itself to say: Holdfast(…, lease={lease!r})")
@@ -136,7 +136,7 @@ def program_of(app: str | None, lease: str | None) -> Holdfast:
         return load_app(app)
     from holdfast.api.holdfast import Holdfast
 
-    found = place()
+    found = locate_store()
     found.make_folder()
     if lease is None:
         return Holdfast(found.url)

@@ -11,7 +11,7 @@ from holdfast.cli.app.command_registry import command, group
 from holdfast.cli.app.options import Json, complete_workflow
 from holdfast.cli.app.session import open_service, with_store
 from holdfast.cli.app.terminal import escape, paint, print_json, print_line, print_note, print_table
-from holdfast.cli.commands.run import FILES
+from holdfast.cli.commands.run import WORKFLOW_FILE_SUFFIXES
 from holdfast.cli.render.formats import format_ago
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def show_workflow(
     """Draw the graph of a workflow, from the store or a file."""
     import json as text
 
-    if Path(name).suffix in FILES:
+    if Path(name).suffix in WORKFLOW_FILE_SUFFIXES:
         known = _read(Path(name))
     else:
         with open_service() as service:

@@ -27,7 +27,7 @@ class PersonNeed:
     step: str | None
     question: Any
     next: str
-    told: str
+    hint: str
 
 
 def stands_still(run: View) -> bool:
@@ -67,21 +67,21 @@ def needs_of(run: View) -> list[PersonNeed]:
     resumed = [
         _need_of_run(each, PAUSED, f"holdfast resume {each}") for each in top if each not in told
     ]
-    alone = [_need_of_task(each) for each in front_nodes(run) if each.needs_start]
-    return [*spent, *resumed, *asked, *alone]
+    to_start = [_need_of_task(each) for each in front_nodes(run) if each.needs_start]
+    return [*spent, *resumed, *asked, *to_start]
 
 
 def _need_of_run(identifier: str, question: str, command: str) -> PersonNeed:
     typed = with_store(command)
-    return PersonNeed(id=identifier, step=None, question=question, next=typed, told=typed)
+    return PersonNeed(id=identifier, step=None, question=question, next=typed, hint=typed)
 
 
-def _need_of_task(node: TaskNode, told: str | None = None) -> PersonNeed:
+def _need_of_task(node: TaskNode, hint: str | None = None) -> PersonNeed:
     typed = with_store(advise_answer(node.task))
     return PersonNeed(
         id=node.task["id"],
         step=node.address,
         question=outputs_asked_of(node.task),
         next=typed,
-        told=typed if told is None else told,
+        hint=typed if hint is None else hint,
     )

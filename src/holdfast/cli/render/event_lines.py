@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from holdfast.service.service import Service
 
 View = dict[str, Any]
-QUIET = {"task.created", "task.queued"}
+UNSHOWN_EVENTS = {"task.created", "task.queued"}
 # Numbers of a row, and what a person is told instead.
 _HELD = {"holds": "held", "run_holds": "its run held"}
 _TIMES = ("scheduled_for", "deadline")
@@ -22,12 +22,14 @@ class EventNames:
     """What to call the runs and tasks of events, each looked up once: what was removed has none."""
 
     def __init__(self, service: Service, events: Sequence[View] = ()) -> None:
-        self._look = service.queries.name_each
-        self._known: dict[str, str] = self._look(map(subject_of_event, events)) if events else {}
+        self._find_names = service.queries.name_each
+        self._known: dict[str, str] = (
+            self._find_names(map(subject_of_event, events)) if events else {}
+        )
 
     def __getitem__(self, identifier: str) -> str:
         if identifier not in self._known:
-            self._known[identifier] = self._look([identifier]).get(identifier, "")
+            self._known[identifier] = self._find_names([identifier]).get(identifier, "")
         return self._known[identifier]
 
 
@@ -69,13 +71,13 @@ def _describe_data(event: View) -> str:
     return paint("  ".join([*parts, *([one_line(told)] if told else [])]), "dim")
 
 
-def describe_happening(event: View, name: str, *, tried: bool) -> str | None:
+def describe_watched_event(event: View, name: str, *, tried: bool) -> str | None:
     """An event for one who watches a run; nothing where it moves nothing.
 
     Its attempt counts for a person once one before it was `tried` in vain: a function that sleeps
     has a new one each time it wakes.
     """
-    if event.get("from") == event.get("to") or event["type"] in QUIET:
+    if event.get("from") == event.get("to") or event["type"] in UNSHOWN_EVENTS:
         return None
     said = event["type"].partition(".")[2]
     attempt = f"attempt {event['attempt']}" if tried and event.get("attempt") else ""

@@ -21,7 +21,7 @@ from holdfast.cli.app.terminal import (
     print_note,
 )
 from holdfast.cli.render.attention import needs_of, nodes_asking, stands_still
-from holdfast.cli.render.event_lines import describe_happening
+from holdfast.cli.render.event_lines import describe_watched_event
 from holdfast.cli.render.formats import cost_of, describe_error_line, is_spent
 from holdfast.cli.render.step_status import question_of_task
 from holdfast.cli.render.tree import draw_run
@@ -41,9 +41,9 @@ def watch_run(
     service: Service,
     run_id: str,
     *,
-    beside: TemporaryWorkers = NO_WORKERS,
+    workers: TemporaryWorkers = NO_WORKERS,
     quiet: bool = False,
-    aside: ExtraLines = tuple,
+    extra_lines: ExtraLines = tuple,
 ) -> int:
     """Show a run until it ends or only a person can move it; the answer is the exit code.
 
@@ -52,25 +52,25 @@ def watch_run(
     """
     try:
         if quiet:
-            return _wait_for_end(service, run_id, beside)
+            return _wait_for_end(service, run_id, workers)
         shown = _draw_until_end if is_terminal() else _print_until_end
-        run = shown(service, run_id, beside, aside)
+        run = shown(service, run_id, workers, extra_lines)
     except KeyboardInterrupt:
-        beside.note_interrupts()
-        _print_left(run_id, beside.command)
+        workers.note_interrupts()
+        _print_left_running(run_id, workers.command)
         return INTERRUPTED
-    return _print_end(run, beside.command)
+    return _print_end(run, workers.command)
 
 
-def _wait_for_end(service: Service, run_id: str, beside: TemporaryWorkers) -> int:
-    with _wake_on_change(service, beside) as wait:
+def _wait_for_end(service: Service, run_id: str, workers: TemporaryWorkers) -> int:
+    with _wake_on_change(service, workers) as wait:
         while (code := exit_code_of_run(service.queries.run(run_id, brief=True))) is None:
             wait()
     return code
 
 
 def _draw_until_end(
-    service: Service, run_id: str, beside: TemporaryWorkers, aside: ExtraLines
+    service: Service, run_id: str, workers: TemporaryWorkers, extra_lines: ExtraLines
 ) -> View:
     from rich.console import Console
     from rich.live import Live
@@ -78,10 +78,10 @@ def _draw_until_end(
 
     console = Console()
     live = Live(console=console, auto_refresh=False, transient=True)
-    with live, _wake_on_change(service, beside) as wait:
+    with live, _wake_on_change(service, workers) as wait:
         while True:
             run = service.queries.run(run_id, brief=True)
-            lines = [*draw_run(run, service.read_last_lines(run)), *aside()]
+            lines = [*draw_run(run, service.read_last_lines(run)), *extra_lines()]
             room = max(5, console.height - 1)
             hidden = [] if len(lines) <= room else [paint(f"… {len(lines) - room + 1} more", "dim")]
             visible = lines if not hidden else [*lines[: room - 1], *hidden]
@@ -89,28 +89,28 @@ def _draw_until_end(
             if exit_code_of_run(run) is not None:
                 break
             wait()
-    for line in (*draw_run(service.queries.run(run_id)), *aside()):
+    for line in (*draw_run(service.queries.run(run_id)), *extra_lines()):
         print_line(line)
     return run
 
 
 def _print_until_end(
-    service: Service, run_id: str, beside: TemporaryWorkers, aside: ExtraLines
+    service: Service, run_id: str, workers: TemporaryWorkers, extra_lines: ExtraLines
 ) -> View:
     """Say what happens, a line each: first which run it is, last what it gave."""
-    after = heard = 0
+    after = printed = 0
     asked: set[str] = set()
     tried: set[str] = set()
-    with _wake_on_change(service, beside) as wait:
+    with _wake_on_change(service, workers) as wait:
         while True:
             run = service.queries.run(run_id, brief=True)
             if not after:
                 print_line(f"{escape(run['workflow'])} {run_id}")
             told = print_events(service, run, after, tried)
             asked |= _print_questions(run, asked)
-            for line in (said := aside())[heard:]:
+            for line in (said := extra_lines())[printed:]:
                 print_line(line)
-            heard = len(said)
+            printed = len(said)
             if told == after and exit_code_of_run(run) is not None:
                 print_events(service, run, after, tried, final=True)
                 _print_reason(run)
@@ -166,7 +166,7 @@ def print_events(
             names |= name_steps(service.queries.run(run["id"], brief=True)["tasks"])
         for event in page:
             known = str(event.get("task_id") or event.get("run_id", ""))
-            line = describe_happening(event, names.get(known, known), tried=known in tried)
+            line = describe_watched_event(event, names.get(known, known), tried=known in tried)
             if line is not None:
                 print_line(line)
             if read_outcome(event["type"], event.get("data", {})) in {"failed", "lost"}:
@@ -182,7 +182,7 @@ class WaitForChange(Protocol):
 
 
 @contextmanager
-def _wake_on_change(service: Service, beside: TemporaryWorkers) -> Iterator[WaitForChange]:
+def _wake_on_change(service: Service, workers: TemporaryWorkers) -> Iterator[WaitForChange]:
     """A way to wait from one look at a run to the next, until something was committed.
 
     It takes as long as the look did at the least: of a big run, each is a second of reading.
@@ -194,7 +194,7 @@ def _wake_on_change(service: Service, beside: TemporaryWorkers) -> Iterator[Wait
     def wait(most: float = REDRAW) -> None:
         nonlocal began
         took = time.monotonic() - began
-        beside.start_missing()
+        workers.start_missing()
         time.sleep(took)
         changed.wait(most)
         changed.clear()
@@ -228,7 +228,7 @@ def _print_end(run: View, worker: str | None) -> int:
     code = exit_code_of_run(run) or 0
     if code == NEEDS_PERSON:
         for need in needs_of(run):
-            print_note(f"needs you: {need.told}")
+            print_note(f"needs you: {need.hint}")
         if worker is not None:
             print_note(f"then:      {with_store(worker)}")
     elif code == FAILED:
@@ -237,7 +237,7 @@ def _print_end(run: View, worker: str | None) -> int:
     return code
 
 
-def _print_left(run_id: str, worker: str | None) -> None:
+def _print_left_running(run_id: str, worker: str | None) -> None:
     print_note(
         f"\n{run_id} was left as it is. Come back: {with_store(f'holdfast show {run_id} --follow')}"
     )

@@ -41,17 +41,17 @@ def print_preview(
         made = {"made": preview.new_tasks} if preview.new_tasks else {}
         print_json({"dry_run": True, **told, "tasks": preview.tasks, **made})
         return
-    print_line(f"would {verb} {identifier}: {_count(preview)}")
+    print_line(f"would {verb} {identifier}: {_describe_counts(preview)}")
     for task in preview.tasks:
-        print_line(f"  {task['id']}  {one_line(_name(task), 60)}  {_describe_change(task)}")
+        print_line(f"  {task['id']}  {one_line(_name_task(task), 60)}  {_describe_change(task)}")
     for task in preview.new_tasks:
-        print_line(f"  new  {one_line(_name(task), 60)}  {format_state(task['becomes'])}")
+        print_line(f"  new  {one_line(_name_task(task), 60)}  {format_state(task['becomes'])}")
     print_note(
         paint(f"Nothing was changed. Do it: {with_store(f'holdfast {verb} {identifier}')}", "dim")
     )
 
 
-def _count(preview: Preview) -> str:
+def _describe_counts(preview: Preview) -> str:
     """How many tasks it is done to, how many change because of that, and how many are made."""
     others = f"{preview.indirect} {'other changes' if preview.indirect == 1 else 'others change'}"
     more = [others] if preview.indirect else []
@@ -60,7 +60,7 @@ def _count(preview: Preview) -> str:
     return ", and ".join([told, *more])
 
 
-def _name(task: View) -> str:
+def _name_task(task: View) -> str:
     """Its place in its run, and the title that it was given; without a run, its title."""
     from holdfast.service.queries.run_tree import name_task
 

@@ -63,7 +63,7 @@ def print_reopened(service: Service, before: Sequence[View], identifier: str) ->
             continue
         held = f"comes back too (held: {', '.join(now['holds'])})" if now["holds"] else ""
         more = f", with {format_count(len(others), 'other task')} re-opened" if others else ""
-        print_line(f"{_name(now)} {now['id']} {held or 'goes on too'}{more}")
+        print_line(f"{_name_unit(now)} {now['id']} {held or 'goes on too'}{more}")
         told |= others
 
 
@@ -72,26 +72,26 @@ def print_failures_above(service: Service, before: Sequence[View], identifier: s
     told = False
     for stood in before:
         now = _read_view(service, stood["id"])
-        if not _fails(now) or (_fails(stood) and now["status"] == stood["status"]):
+        if not _has_failure(now) or (_has_failure(stood) and now["status"] == stood["status"]):
             continue
         ended = now["status"] == "failed"
         more = "has failed" if ended else "begins nothing more, and will fail"
-        print_line(f"{_name(now)} {now['id']} {more} because of it")
+        print_line(f"{_name_unit(now)} {now['id']} {more} because of it")
         told = True
     if told:
         print_note(f"next:  {with_store('holdfast retry ' + identifier)}")
 
 
-def _name(now: View) -> str:
+def _name_unit(now: View) -> str:
     return one_line(now["workflow"] if "workflow" in now else name_task(now), 60)
 
 
 def _had_stopped(stood: View) -> bool:
     """Whether a run or plan had ended, or begun nothing more since something of it failed."""
-    return "finished_at" in stood or _fails(stood)
+    return "finished_at" in stood or _has_failure(stood)
 
 
-def _fails(stood: View) -> bool:
+def _has_failure(stood: View) -> bool:
     """Whether something of a run or plan has failed, so that it has failed too or will."""
     if "finished_at" in stood:
         return bool(stood["status"] == "failed")

@@ -36,11 +36,11 @@ LINES_KEPT = 4
 LastLines = Mapping[str, tuple[str, float]]
 
 
-def draw_run(run: View, said: LastLines | None = None) -> list[str]:
+def draw_run(run: View, last_lines: LastLines | None = None) -> list[str]:
     """The lines of a run: itself first, then its steps, and what the running ones wrote last."""
     nodes = build_task_trees(run.get("tasks", ()))
     labels = {node.task["id"]: node.label for node in _all_nodes(nodes)}
-    drawing = _TreeDrawing(labels, said or {}, held_runs(run))
+    drawing = _TreeDrawing(labels, last_lines or {}, held_runs(run))
     return [draw_head(run), *drawing.draw(nodes, 0)]
 
 
@@ -69,24 +69,24 @@ def _all_nodes(nodes: Sequence[TaskNode]) -> list[TaskNode]:
 
 class _TreeDrawing:
     def __init__(
-        self, labels: Mapping[str, str], said: LastLines, held: Mapping[str, View]
+        self, labels: Mapping[str, str], last_lines: LastLines, held: Mapping[str, View]
     ) -> None:
         self._labels = labels
-        self._said = said
+        self._last_lines = last_lines
         self._held = held
 
     def draw(self, nodes: Sequence[TaskNode], depth: int) -> list[str]:
-        shown = _leave_out_waiting(nodes)
+        shown = _leave_out_done(nodes)
         # What waits at the end of a run stands side by side.
-        waiting = _waiting_last(shown) if depth == 0 else 0
+        waiting = _count_waiting_at_end(shown) if depth == 0 else 0
         first, last = shown[: len(shown) - waiting], shown[len(shown) - waiting :]
         wide = max((width_of(escape(node.label)) for node in first), default=0)
-        lines = [line for node in first for line in self._one(node, depth, wide)]
+        lines = [line for node in first for line in self._draw_node(node, depth, wide)]
         if len(shown) < len(nodes):
             lines.insert(0, f"{'  ' * depth}{paint(f'✓ … {len(nodes) - len(shown)} done', 'dim')}")
-        return lines + self._row(last)
+        return lines + self._draw_waiting(last)
 
-    def _row(self, nodes: Sequence[TaskNode]) -> list[str]:
+    def _draw_waiting(self, nodes: Sequence[TaskNode]) -> list[str]:
         """Steps that wait, side by side as far as they fit."""
         edge = terminal_width() or 100
         rows: list[str] = []
@@ -99,18 +99,18 @@ class _TreeDrawing:
                 rows.append(said)
         return rows
 
-    def _one(self, node: TaskNode, depth: int, wide: int) -> list[str]:
+    def _draw_node(self, node: TaskNode, depth: int, wide: int) -> list[str]:
         indent, label = "  " * depth, escape(node.label)
         padded = label + " " * (wide - width_of(label))
         told = "  ".join(describe_details(node, self._labels))
         lines = [f"{indent}{paint(*status_symbol(node))} {padded}  {told}".rstrip()]
         room = None if (edge := terminal_width()) is None else edge - len(indent) - 4
-        below = [f"└ {cut(said, room)}" for said in self._below(node)]
+        below = [f"└ {cut(said, room)}" for said in self._lines_below(node)]
         lines += [f"{indent}  {paint(said, 'dim')}" for said in below]
         opened = node.is_under_way or node.status in {"failed", "cancelled"}
         return lines + (self.draw(node.children, depth + 1) if opened else [])
 
-    def _below(self, node: TaskNode) -> list[str]:
+    def _lines_below(self, node: TaskNode) -> list[str]:
         """What a running step says of itself, what a person is asked, and what lets it go on."""
         task = node.task
         if node.asks_person:
@@ -119,15 +119,15 @@ class _TreeDrawing:
             return [with_store(advise_answer(task))]
         if node.status != "running" or node.children:
             return []
-        progress = _progress(task)
-        if task["id"] not in self._said:
+        progress = _draw_progress(task)
+        if task["id"] not in self._last_lines:
             return progress
-        line, when = self._said[task["id"]]
+        line, when = self._last_lines[task["id"]]
         said = f"{one_line(line)}  {format_span((time.time() - when) * SECOND)} ago"
         return [said] if _has_log(task) else [*progress, said]
 
 
-def _progress(task: View) -> list[str]:
+def _draw_progress(task: View) -> list[str]:
     if "progress" not in task:
         return []
     return [one_line(task["progress"]["log"] if _has_log(task) else task["progress"])]
@@ -139,14 +139,14 @@ def _has_log(task: View) -> bool:
     return isinstance(progress, dict) and progress.keys() == {"log"}
 
 
-def _leave_out_waiting(nodes: Sequence[TaskNode]) -> list[TaskNode]:
+def _leave_out_done(nodes: Sequence[TaskNode]) -> list[TaskNode]:
     """Of a long list of items all but the first that are done."""
     done = [node for node in nodes if node.status == "done" and node.task["kind"] == "group"]
     hidden = {id(node) for node in done[:-LINES_KEPT]}
     return [node for node in nodes if id(node) not in hidden]
 
 
-def _waiting_last(nodes: Sequence[TaskNode]) -> int:
+def _count_waiting_at_end(nodes: Sequence[TaskNode]) -> int:
     count = 0
     for node in reversed(nodes):
         stands = node.asks_person or node.needs_start
@@ -184,12 +184,12 @@ def draw_task(task: View) -> list[str]:
     told = ("payload", "question", "feedback", "progress", "output")
     shown = task | ({"progress": task["progress"]["log"]} if _has_log(task) else {})
     lines += [f"  {name:<9} {one_line(shown[name], 1_000)}" for name in told if name in task]
-    lines += _error_of(task)
+    lines += _draw_error(task)
     lines += [_draw_child(each) for each in task.get("children", ())]
     return lines + [draw_attempt(each) for each in task["attempts"]]
 
 
-def _error_of(task: View) -> list[str]:
+def _draw_error(task: View) -> list[str]:
     if task.get("error") is None:
         return []
     ended = task["status"] in {"done", "failed", "cancelled"}
