@@ -18,7 +18,7 @@ from holdfast.engine.core.operation import (
 )
 from holdfast.engine.engine import Engine
 from holdfast.engine.input import validation
-from holdfast.engine.surroundings.schedules import Fired
+from holdfast.engine.surroundings.schedules import FireResult
 from holdfast.ids import Ids
 from holdfast.model.effect import EffectRecord
 from holdfast.model.result import AdvanceResult, TransitionResult
@@ -245,7 +245,7 @@ class World:
                 return (self.names[reply.task.id], reply.attempt)
             case CreateResult():
                 return (self.names[reply.id], reply.created)
-            case Fired() | Schedule():
+            case FireResult() | Schedule():
                 return _told(reply)
             case list():
                 return self.describe(reply)
@@ -254,8 +254,8 @@ class World:
                 return self.names.get(told, told) if isinstance(told, str) else told
 
 
-def _told(reply: Fired | Schedule) -> tuple[object, ...]:
-    if isinstance(reply, Fired):
+def _told(reply: FireResult | Schedule) -> tuple[object, ...]:
+    if isinstance(reply, FireResult):
         return (len(reply.started), reply.problem)
     return (reply.version, reply.input)
 

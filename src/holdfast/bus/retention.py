@@ -12,7 +12,7 @@ from holdfast.bus.periodic_loop import LeaderLease, PeriodicLoop
 from holdfast.clock import MICROSECONDS
 from holdfast.engine.engine import Engine
 from holdfast.engine.input.validation import number
-from holdfast.engine.surroundings.removal import KINDS, Removed
+from holdfast.engine.surroundings.removal import KINDS, RemovedPage
 from holdfast.settings import KeepTimes
 
 WEEK = 7 * 86_400.0
@@ -57,7 +57,7 @@ class Retention(PeriodicLoop):
         self._kept_connection = engine.database.connect()
         self._closing.callback(self._kept_connection.close)
         self._finished_at: float | None = None
-        self._removed_pages: Iterator[Removed] | None = None
+        self._removed_pages: Iterator[RemovedPage] | None = None
 
     def step(self, wait: float = 0.0) -> int:  # noqa: ARG002 - it does not wait by itself
         """Remove what is due, some at a time; the result is how much was removed."""
@@ -70,7 +70,7 @@ class Retention(PeriodicLoop):
         purged = self._purge(min([before, *self._oldest()]))
         ended = self._engine.now() - round(self._options.runs * MICROSECONDS)
         removed = self._remove(ended)
-        forgotten = self._engine.removals.forget(ended, self._options.count)
+        forgotten = self._engine.removals.forget_tombstones(ended, self._options.count)
         if max(purged, forgotten) < self._options.count and not removed:
             self._finished_at = self._engine.clock.monotonic()
         return trimmed + purged + removed + forgotten
@@ -83,7 +83,9 @@ class Retention(PeriodicLoop):
         """Remove the next page that has anything to remove; 0 after the last page."""
         if self._removed_pages is None:
             removals = self._engine.removals
-            self._removed_pages = chain.from_iterable(removals.walk(kind, before) for kind in KINDS)
+            self._removed_pages = chain.from_iterable(
+                removals.remove_all(kind, before) for kind in KINDS
+            )
         for page in self._removed_pages:
             if page.gone or not self._leader_lease.is_leader():
                 return len(page.gone)

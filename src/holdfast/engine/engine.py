@@ -24,7 +24,7 @@ from holdfast.engine.runs import Runs
 from holdfast.engine.state.durable import Signals
 from holdfast.engine.surroundings import hooks
 from holdfast.engine.surroundings.access import AccessTokens
-from holdfast.engine.surroundings.browser_sessions import Browsers
+from holdfast.engine.surroundings.browser_sessions import BrowserSessions
 from holdfast.engine.surroundings.hooks import Hooks
 from holdfast.engine.surroundings.imports import Imports
 from holdfast.engine.surroundings.leases import Leases
@@ -160,7 +160,7 @@ class Engine:
         self.signals = Signals(self._context)
         self.workers = Workers(self._context)
         self.access = AccessTokens(self._context)
-        self.browsers = Browsers(self._context)
+        self.browsers = BrowserSessions(self._context)
         self.hooks = Hooks(self._context)
         self.imports = Imports(self._context)
         self.schedules = Schedules(self._context)
@@ -292,4 +292,4 @@ class Engine:
         self._end_listeners.notify(work.ended)
         if work.ended:
             self.outcomes.look_for_ends(work.ended)
-        hooks.report(work.failed_hooks, work.passed_hooks)
+        hooks.log_hook_failures(work.failed_hooks, work.passed_hooks)

@@ -22,9 +22,9 @@ from holdfast.engine.core.sync_async import operation, reading
 from holdfast.engine.input import validation
 from holdfast.engine.input.trace_start import StartTrace
 from holdfast.engine.read import addresses
-from holdfast.engine.read.pages import PAGE, Page, ask_for_runs
+from holdfast.engine.read.pages import PAGE_SIZE, Page, choose_runs_query
 from holdfast.engine.read.records import read_event, read_run, read_task, read_value
-from holdfast.engine.read.task_state import look_at, name_tasks
+from holdfast.engine.read.task_state import name_tasks, read_tasks_with_state
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.ids import AnyId
 from holdfast.model.budget import to_millionths
@@ -165,13 +165,13 @@ class Runs:
     def list(
         self,
         *,
-        limit: int = PAGE,
+        limit: int = PAGE_SIZE,
         after: AnyId | None = None,
         status: str | None = None,
         workflow: str | None = None,
     ) -> Page[Run]:
         """Runs, newest first, at most 1,000; `after` the last id of a page comes the next."""
-        query, asked = ask_for_runs(limit=limit, after=after, status=status, workflow=workflow)
+        query, asked = choose_runs_query(limit=limit, after=after, status=status, workflow=workflow)
         return [read_run(row) for row in self._context.view(lambda tx: tx.read(query, **asked))]
 
     @reading
@@ -184,7 +184,9 @@ class Runs:
     def tasks(self, run_id: AnyId) -> Page[Task]:
         """The tasks of a run, one for each step, in the order they were written."""
         identifier = validation.run_id(run_id)
-        return self._context.view(lambda tx: look_at(tx, _rows_of_run(tx, "run_tasks", identifier)))
+        return self._context.view(
+            lambda tx: read_tasks_with_state(tx, _rows_of_run(tx, "run_tasks", identifier))
+        )
 
     @reading
     def failed_at(self, run_id: AnyId) -> str | None:
@@ -209,17 +211,17 @@ class Runs:
         place = clean_text("address", address)
 
         def read(tx: Transaction) -> Row:
-            sought = addresses.seek(tx, identifier, place)
+            sought = addresses.follow_address(tx, identifier, place)
             if sought.found is not None:
                 return sought.found
-            if sought.several is not None:
-                raise InvalidInput("address", sought.several)
+            if sought.ambiguity is not None:
+                raise InvalidInput("address", sought.ambiguity)
             if not tx.read("run_by_id", run_id=identifier):
                 raise NotFound(identifier)
-            missing = addresses.tell_missing(tx, identifier, sought)
+            missing = addresses.describe_missing_task(tx, identifier, sought)
             raise NotFound(f"{identifier} {address}", "task", missing.hint, yet=missing.yet)
 
-        return self._context.view(lambda tx: look_at(tx, [read(tx)]))[0]
+        return self._context.view(lambda tx: read_tasks_with_state(tx, [read(tx)]))[0]
 
     @reading
     def events(self, run_id: AnyId) -> Page[Event]:

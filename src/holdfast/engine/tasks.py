@@ -33,10 +33,15 @@ from holdfast.engine.core.sync_async import operation, reading
 from holdfast.engine.core.task_rows import TaskRow
 from holdfast.engine.input import validation
 from holdfast.engine.input.trace_start import StartTrace
-from holdfast.engine.read.missing_functions import WANTED_AT_ONCE, Lifter, Wanted, read_wanted
-from holdfast.engine.read.pages import PAGE, Page, ask_for_tasks
+from holdfast.engine.read.missing_functions import (
+    WANTED_AT_ONCE,
+    HoldLifter,
+    WantedFunctions,
+    read_wanted_functions,
+)
+from holdfast.engine.read.pages import PAGE_SIZE, Page, choose_tasks_query
 from holdfast.engine.read.records import read_event
-from holdfast.engine.read.task_state import look_at
+from holdfast.engine.read.task_state import read_tasks_with_state
 from holdfast.engine.state.usage_limits import LiftLimit
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.ids import AnyId, TaskIdSource
@@ -281,13 +286,18 @@ class Tasks:
         )
 
     @reading
-    def wanted(self, *, after: str = "", count: int = WANTED_AT_ONCE) -> Wanted:
+    def wanted(self, *, after: str = "", count: int = WANTED_AT_ONCE) -> WantedFunctions:
         """The functions for which the next `count` tasks on hold `version` wait."""
-        return self._context.view(lambda tx: read_wanted(tx, after=after, count=count))
+        return self._context.view(lambda tx: read_wanted_functions(tx, after=after, count=count))
 
     @operation
     def unhold_known(
-        self, wanted: Wanted, lifter: Lifter, is_known: Callable[[str], bool], *, most: int
+        self,
+        wanted: WantedFunctions,
+        lifter: HoldLifter,
+        is_known: Callable[[str], bool],
+        *,
+        most: int,
     ) -> Future[Page[TransitionResult]]:
         """Lift `version` from tasks of a page whose functions a worker has and serves.
 
@@ -323,7 +333,7 @@ class Tasks:
         """A task as it stands now."""
         identifier = validation.task_id(task_id)
         found = self._context.view(
-            lambda tx: look_at(tx, tx.read("task_by_id", task_id=identifier))
+            lambda tx: read_tasks_with_state(tx, tx.read("task_by_id", task_id=identifier))
         )
         if not found:
             raise NotFound(identifier)
@@ -333,7 +343,7 @@ class Tasks:
     def list(  # noqa: PLR0913 - each is one filter, as people ask for them
         self,
         *,
-        limit: int = PAGE,
+        limit: int = PAGE_SIZE,
         after: AnyId | None = None,
         status: str | None = None,
         agent: str | None = None,
@@ -344,12 +354,12 @@ class Tasks:
 
         With `run` those of a run, with `parent` those directly below a task.
         """
-        query, asked = ask_for_tasks(
+        query, asked = choose_tasks_query(
             {"limit": limit, "after": after, "status": status, "agent": agent},
             run=run,
             parent=parent,
         )
-        return self._context.view(lambda tx: look_at(tx, tx.read(query, **asked)))
+        return self._context.view(lambda tx: read_tasks_with_state(tx, tx.read(query, **asked)))
 
     @reading
     def children(self, task_id: AnyId) -> Page[Task]:
@@ -359,7 +369,7 @@ class Tasks:
         def read(tx: Transaction) -> Page[Task]:
             if not tx.read("task_by_id", task_id=identifier):
                 raise NotFound(identifier)
-            return look_at(tx, tx.read("children_in_order", parent_id=identifier))
+            return read_tasks_with_state(tx, tx.read("children_in_order", parent_id=identifier))
 
         return self._context.view(read)
 

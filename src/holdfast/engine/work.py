@@ -18,7 +18,7 @@ from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.operation import Claim, ClaimById, Lose, Operation, Pull, Renew, Report
 from holdfast.engine.core.sync_async import gather_futures, operation, reading, submit_each
 from holdfast.engine.input import validation
-from holdfast.engine.read.records import read_child, read_given
+from holdfast.engine.read.records import read_child, read_needed_outputs
 from holdfast.engine.read.report_refusals import answer_guard, answer_write
 from holdfast.engine.state.durable import Spawn, TakeSignal
 from holdfast.engine.state.effects import EffectOperations
@@ -351,7 +351,7 @@ class Work(EffectOperations):
         """The outputs, by step, of the steps that the loops around a task need."""
         identifier = validation.task_id(task_id)
         rows = self._context.view(lambda tx: tx.read("needed_around", task_id=identifier))
-        return read_given(rows)
+        return read_needed_outputs(rows)
 
     @reading
     def secrets_of(self, workflow: str, version: str) -> frozenset[str]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from holdfast.api.holdfast import Holdfast
 from holdfast.engine.read.records import read_task
-from holdfast.engine.read.task_state import look_at
-from holdfast.engine.surroundings.imports import PastRun, PastTree, pages
+from holdfast.engine.read.task_state import read_tasks_with_state
+from holdfast.engine.surroundings.imports import PastRun, PastTree, split_into_pages
 from holdfast.errors import InvalidInput, KeyConflict
 from holdfast.importing.report import ImportReport, Moved
 from holdfast.model.run import CreateResult
@@ -54,8 +54,10 @@ def take_over_trees(
     def read(tx: Transaction) -> dict[str, Task]:
         return {
             names[str(task.key)]: task
-            for page in pages(sorted(names))
-            for task in look_at(tx, tx.read("tasks_by_id", ids=_task_ids_of_keys(tx, page)))
+            for page in split_into_pages(sorted(names))
+            for task in read_tasks_with_state(
+                tx, tx.read("tasks_by_id", ids=_task_ids_of_keys(tx, page))
+            )
         }
 
     found = into.engine.database.view(read)

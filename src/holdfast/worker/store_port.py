@@ -12,7 +12,7 @@ from holdfast.engine.claims.picker import Claimed
 from holdfast.engine.claims.standing_claims import StandingClaim
 from holdfast.engine.core.operation import Operation
 from holdfast.engine.core.sync_async import BoundOperation, BoundRead
-from holdfast.engine.read.missing_functions import Wanted
+from holdfast.engine.read.missing_functions import WantedFunctions
 from holdfast.engine.state.reports import Reports
 from holdfast.errors import StoreGone
 from holdfast.model.effect import Child, EffectRecord
@@ -105,7 +105,7 @@ class TasksPort(Protocol):
     @property
     def hold(self) -> BoundOperation[..., TransitionResult]: ...
     @property
-    def wanted(self) -> BoundRead[..., Wanted]: ...
+    def wanted(self) -> BoundRead[..., WantedFunctions]: ...
     @property
     def unhold_known(self) -> BoundOperation[..., list[TransitionResult]]: ...
     @property

@@ -9,7 +9,7 @@ from holdfast.engine.surroundings.removal import (
     DELETED,
     RUNS,
     TASKS,
-    RemoveDeleted,
+    RemoveDeletedTasks,
     RemoveRuns,
     RemoveTasks,
 )
@@ -21,7 +21,7 @@ from tests.race.worlds import World
 YEAR = 366 * 86_400.0
 
 
-@group_of(RemoveDeleted, RemoveRuns, RemoveTasks)
+@group_of(RemoveDeletedTasks, RemoveRuns, RemoveTasks)
 def remove_what_ended_a_year_ago(world: World) -> Sequence[Operation]:
     world.run(*CHAIN)
     for step in ("plan", "work", "check"):
@@ -36,5 +36,5 @@ def remove_what_ended_a_year_ago(world: World) -> Sequence[Operation]:
     return [
         RemoveRuns(members=tuple(find(RUNS, before)), before=before),
         RemoveTasks(members=tuple(find(TASKS, before)), before=before),
-        RemoveDeleted(members=tuple(find(DELETED, before)), before=before),
+        RemoveDeletedTasks(members=tuple(find(DELETED, before)), before=before),
     ]

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from holdfast.engine.core.operation import Claim, Complete, Operation
 from holdfast.engine.surroundings.schedules import (
+    FireTicks,
     PauseSchedule,
     PutSchedule,
     RemoveSchedule,
     ResumeSchedule,
-    Tick,
 )
 from holdfast.model.run import NewRun
 from holdfast.model.schedule import NewSchedule
@@ -42,7 +42,7 @@ def steer_three_schedules(world: World) -> Sequence[Operation]:
     ]
 
 
-@group_of(Tick, Claim)
+@group_of(FireTicks, Claim)
 def fire_ticks_of_tasks_and_of_runs_and_claim_the_first(world: World) -> Sequence[Operation]:
     starts = NewRun(workflow=NIGHTLY, input={"day": 3})
     kept = world.engine.schedules.put(NewSchedule(name="runs", cron="0 * * * *", starts=starts))
@@ -52,13 +52,13 @@ def fire_ticks_of_tasks_and_of_runs_and_claim_the_first(world: World) -> Sequenc
     assert kept.next_at == first
     ticks = (first, first + HOUR)
     return [
-        Tick(name=due.name, version=1, ticks=ticks, next_at=first + 2 * HOUR),
-        Tick(name="runs", version=1, ticks=ticks, next_at=first + 2 * HOUR, problem="late"),
+        FireTicks(name=due.name, version=1, ticks=ticks, next_at=first + 2 * HOUR),
+        FireTicks(name="runs", version=1, ticks=ticks, next_at=first + 2 * HOUR, problem="late"),
         world.claim("anna"),
     ]
 
 
-@group_of(Complete, Tick)
+@group_of(Complete, FireTicks)
 def end_a_run_while_a_schedule_of_it_is_due(world: World) -> Sequence[Operation]:
     run = world.run(Step(id="only"))
     world.start("only")

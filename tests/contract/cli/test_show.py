@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.cli.render.tree import draw_task
 from holdfast.engine.engine import Engine
-from holdfast.engine.read.pages import PAGE
+from holdfast.engine.read.pages import PAGE_SIZE
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
 from holdfast.model.task import NewTask, Renewal
@@ -273,7 +273,7 @@ def test_a_run_that_has_ended_is_followed_to_its_end(engine: Engine, typed: Type
 def test_an_approval_is_found_by_its_run_however_many_older_ones_wait(
     engine: Engine, typed: Typed
 ) -> None:
-    older = Workflow.define("many", tuple(Step(id=f"s{n}", approval="?") for n in range(PAGE)))
+    older = Workflow.define("many", tuple(Step(id=f"s{n}", approval="?") for n in range(PAGE_SIZE)))
     start(engine, older)
     run = start(engine, Workflow.define("one", (Step(id="approve", approval="Merge it?"),)))
     typed.ok("approve", run.id)

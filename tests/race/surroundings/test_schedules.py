@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.engine.surroundings.schedules import (
+    FireTicks,
     PauseSchedule,
     PutSchedule,
     RemoveSchedule,
     ResumeSchedule,
-    Tick,
-    new_schedule,
+    check_new_schedule,
 )
 from holdfast.ids import Ids
 from holdfast.model.result import Refusal
@@ -29,18 +29,18 @@ def put(world: World, name: str = "hourly", **fields: Any) -> PutSchedule:
         task = NewTask(title="fired", step="fired", concurrency=fields.pop("limit"))
     schedule = NewSchedule(name=own, starts=task, **{"cron": "0 * * * *", **fields})
     ids = Ids(world.engine.clock, world.engine.randomness)
-    asked = new_schedule(schedule, ids, max_payload=1_000, now=world.engine.now)
+    asked = check_new_schedule(schedule, ids, max_payload=1_000, now=world.engine.now)
     world.schedules.setdefault(own, asked.next_at)
     return asked
 
 
-def tick(world: World, name: str = "hourly", **fields: Any) -> Tick:
+def tick(world: World, name: str = "hourly", **fields: Any) -> FireTicks:
     """Keep a schedule, go on to its first tick, and ask to fire that."""
     asked = put(world, name, **fields)
     world.engine.commits.submit(asked).result()
     world.day.set(max(world.day.now(), asked.next_at))
     first = (asked.next_at,)
-    return Tick(name=asked.name, version=1, ticks=first, next_at=asked.next_at + HOUR)
+    return FireTicks(name=asked.name, version=1, ticks=first, next_at=asked.next_at + HOUR)
 
 
 def named(world: World) -> dict[str, str]:
@@ -123,7 +123,7 @@ def test_a_new_schedule_against_the_end_of_the_run_it_goes_with(stage: Stage) ->
 def test_a_schedule_and_a_counter_are_locked_in_one_order_when_a_run_ends(stage: Stage) -> None:
     """Who ends the run holds the counter and wants the schedule; the other, the other way."""
 
-    def prepared(world: World) -> Tick:
+    def prepared(world: World) -> FireTicks:
         limit = world.concurrency(2)
         world.task("waiting", concurrency=limit)
         run = world.run(Step(id="only", concurrency=limit), name="old")

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from holdfast.engine.core.operation import Claim, ClaimById, TaskLookup
 from holdfast.engine.core.run_cache import RunFacts
 from holdfast.engine.core.unit_of_work import UnitOfWork
-from holdfast.engine.read.records import read_given, read_task, read_value
-from holdfast.engine.read.step_texts import Script, gather, is_step
+from holdfast.engine.read.records import read_needed_outputs, read_task, read_value
+from holdfast.engine.read.step_texts import StepTexts, is_step, read_step_texts
 from holdfast.engine.state import slots, usage_limits
 from holdfast.model.frozen_record import make_record
 from holdfast.model.retry import MICROSECONDS
@@ -303,7 +303,7 @@ def _read_claimed(work: UnitOfWork, taken: Sequence[TakenRows]) -> list[Claimed]
     ]
 
 
-def _scripts(work: UnitOfWork, rows: list[Row], runs: Iterable[RunFacts]) -> dict[str, Script]:
+def _scripts(work: UnitOfWork, rows: list[Row], runs: Iterable[RunFacts]) -> dict[str, StepTexts]:
     """The texts of claimed tasks that are steps of workflow files."""
     steps = {
         version: work.workflow_cache.scripted(work.tx, *version)
@@ -317,7 +317,7 @@ def _scripts(work: UnitOfWork, rows: list[Row], runs: Iterable[RunFacts]) -> dic
         run, known = written.get(row["run_id"], (None, {}))
         if run is not None and row["step"] in known and is_step(row):
             chosen.append((row | {"id": row["entity"]}, known[row["step"]], run))
-    return gather(work.tx, chosen)
+    return read_step_texts(work.tx, chosen)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -333,7 +333,7 @@ class Claimed:
     # The whole rows, unless `look_up_task` reads them later.
     records: dict[str, Row] = field(default_factory=dict)
     look_up_task: TaskLookup | None = None
-    scripts: dict[str, Script] = field(default_factory=dict)
+    scripts: dict[str, StepTexts] = field(default_factory=dict)
     # Whether the tasks were claimed before, for the same request.
     repeated: bool = False
 
@@ -382,7 +382,7 @@ class Claimed:
                 run = self.runs.get(row["run_id"])
                 return None if run is None else read_value(run.input)
             case "needs":
-                return read_given(self.given.get(row["entity"], ()), row["parent_id"])
+                return read_needed_outputs(self.given.get(row["entity"], ()), row["parent_id"])
             case "item" | "feedback":
                 return self._read_around(row, name)
         return _read_own_field(row, name)

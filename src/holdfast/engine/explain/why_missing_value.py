@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from holdfast.engine.read.addresses import called_run, seek
+from holdfast.engine.read.addresses import find_called_run, follow_address
 from holdfast.engine.read.records import read_task
 from holdfast.engine.read.task_state import name_tasks
 from holdfast.engine.state import child_run_refusals
@@ -56,7 +56,7 @@ def _retry_giver_in_called_run(tx: Transaction, task: Task) -> str:
     """The same call for the failed tasks of the run that a task has called."""
     if task.calls is None or task.status is not Status.FAILED:
         return ""
-    child = called_run(tx, tx.read("task_by_id", task_id=task.id)[0])
+    child = find_called_run(tx, tx.read("task_by_id", task_id=task.id)[0])
     failed = [] if child is None else tx.read("failed_in_run", run_id=child)
     ids = [row["id"] for row in failed]
     return retry_for_value_of_rows(tx, tx.read("tasks_by_id", ids=ids)) if ids else ""
@@ -78,7 +78,8 @@ def _find_beside(tx: Transaction, run_id: str, task_id: str, step: str) -> str |
     around = _addresses_around(name_tasks(tx, [task_id])[task_id])
     addresses = (f"{each}.{step}" if each else step for each in around)
     return next(
-        (address for address in addresses if seek(tx, run_id, address).found is not None), None
+        (address for address in addresses if follow_address(tx, run_id, address).found is not None),
+        None,
     )
 
 

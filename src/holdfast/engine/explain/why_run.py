@@ -12,8 +12,8 @@ from holdfast.engine.explain.why_slot import explain_place_in_key_queue
 from holdfast.engine.explain.why_task import TaskExplainer
 from holdfast.engine.input import validation
 from holdfast.engine.read.records import read_run
-from holdfast.engine.read.spending import tell_budget, tell_limit
-from holdfast.engine.read.task_state import count_done
+from holdfast.engine.read.spending import describe_budget, describe_reached_budget
+from holdfast.engine.read.task_state import count_done_in_runs
 from holdfast.engine.state import child_run_refusals
 from holdfast.errors import NotFound
 from holdfast.ids import AnyId
@@ -81,7 +81,7 @@ def explain_run(
 
 
 def _describe_run(tx: Transaction, run: Run) -> str:
-    done, total = count_done(tx, [run.id]).get(run.id, (0, 0))
+    done, total = count_done_in_runs(tx, [run.id]).get(run.id, (0, 0))
     holds = f", hold: {', '.join(run.holds.names)}" if run.holds else ""
     status = f"{run.workflow} {run.id} is {run.status}"
     why = describe_stored_error(": ", run.error)
@@ -97,7 +97,7 @@ def _describe_caller(tx: Transaction, run: Run) -> str:
 def _describe_bounds(tx: Transaction, row: Row, run: Run) -> str:
     """The holders of the key that the run waits for, its budget and usage, and its time left."""
     told = [_explain_wait(tx, run)[0]]
-    told += [] if run.budget is None else [tell_budget(tx, row)[0]]
+    told += [] if run.budget is None else [describe_budget(tx, row)[0]]
     if run.deadline is not None and not run.terminal:
         left = max(0, run.deadline - tx.read("now")[0]["now"])
         told.append(
@@ -115,7 +115,11 @@ def _explain_wait(tx: Transaction, run: Run) -> tuple[str, str]:
 
 
 def _raise_budget(tx: Transaction, run: Run) -> str:
-    return tell_limit(tx, run.id)[1] if run.holds & Hold.BUDGET and not run.terminal else ""
+    return (
+        describe_reached_budget(tx, run.id)[1]
+        if run.holds & Hold.BUDGET and not run.terminal
+        else ""
+    )
 
 
 def _retry_or_resume(tx: Transaction, run: Run, rows: Sequence[Row]) -> str:

@@ -6,7 +6,7 @@ An open plan waits to be finalized, or for the children that hold it up.
 from __future__ import annotations
 
 from holdfast.engine.explain.why_missing_value import retry_for_value
-from holdfast.engine.read.task_state import look_at
+from holdfast.engine.read.task_state import read_tasks_with_state
 from holdfast.engine.state import child_run_refusals
 from holdfast.engine.state.control_refusals import describe_superseded
 from holdfast.model.advice import Action, advise
@@ -54,7 +54,7 @@ def _explain_open_plan(plan: Task, children: list[Task]) -> tuple[str, str]:
 
 
 def _read_children(tx: Transaction, plan: Task) -> list[Task]:
-    return look_at(tx, tx.read("children_in_order", parent_id=plan.id))
+    return read_tasks_with_state(tx, tx.read("children_in_order", parent_id=plan.id))
 
 
 def _next_step(tx: Transaction, shown: list[Task]) -> str:

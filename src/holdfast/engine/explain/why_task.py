@@ -20,9 +20,9 @@ from holdfast.engine.explain.why_missing_value import retry_for_value, retry_for
 from holdfast.engine.explain.why_slot import explain_place_in_key_queue, explain_slot
 from holdfast.engine.explain.why_status import explain_status, is_open_plan
 from holdfast.engine.input import validation
-from holdfast.engine.read.spending import explain_budget
-from holdfast.engine.read.step_texts import tell_asked
-from holdfast.engine.read.task_state import look_at, name_tasks
+from holdfast.engine.read.spending import explain_budget_hold
+from holdfast.engine.read.step_texts import render_current_titles
+from holdfast.engine.read.task_state import name_tasks, read_tasks_with_state
 from holdfast.engine.state import child_run_refusals
 from holdfast.errors import NotFound
 from holdfast.ids import AnyId
@@ -63,7 +63,7 @@ class TaskExplainer:
     ) -> None:
         self._tx = tx
         self._row = row
-        (self._task,) = look_at(tx, [row])
+        (self._task,) = read_tasks_with_state(tx, [row])
         self._name = name_tasks(tx, [self._task.id])[self._task.id]
         self._agents = agents
         self._tags = row["tags"] if tags is None else tags
@@ -156,7 +156,7 @@ class TaskExplainer:
             parts = "its items" if task.item is None and task.run_id is not None else "its children"
             return f"no worker runs it: it ends with {parts}", ""
         free = not (task.terminal or task.blocked or task.run_holds)
-        asked = tell_asked(self._tx, [self._row])[task.id]
+        asked = render_current_titles(self._tx, [self._row])[task.id]
         return f"a person settles it: {asked}", advise(Action.APPROVE, task.id) if free else ""
 
     def _explain_call(self) -> tuple[str, str]:
@@ -194,7 +194,9 @@ class TaskExplainer:
     def _start_first(self, unmet: Sequence[Row]) -> str:
         """The call that starts the first idle task, of those that the task needs."""
         idle = [row["id"] for row in unmet if row["status"] == "idle"]
-        found = look_at(self._tx, self._tx.read("tasks_by_id", ids=idle)) if idle else []
+        found = (
+            read_tasks_with_state(self._tx, self._tx.read("tasks_by_id", ids=idle)) if idle else []
+        )
         ordered = sorted(found, key=lambda task: task.id)
         return next((fix for each in ordered if (fix := explain_status(self._tx, each)[1])), "")
 
@@ -238,7 +240,7 @@ class TaskExplainer:
             # A person can settle an approval task whatever its own holds are.
             return f"hold: {names}", ""
         if holds & Hold.BUDGET and identifier != self._task.id:
-            return explain_budget(self._tx, identifier, names)
+            return explain_budget_hold(self._tx, identifier, names)
         if holds & Hold.LIMIT and not holds & Hold.PAUSED:
             return f"hold: {names}", self._lift_limit()
         return f"hold: {names}", _lift_paused(identifier) if holds & Hold.PAUSED else turn

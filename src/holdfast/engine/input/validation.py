@@ -11,7 +11,7 @@ from holdfast.engine.core.operation import RunLimits, StartRun
 from holdfast.engine.core.task_rows import RUN_PREFIX, TASK_DEFAULTS, TaskRow
 from holdfast.engine.input.blueprint import TaskContainer, encode_limits, make_run_rows, write_tags
 from holdfast.engine.read import pages
-from holdfast.engine.read.step_texts import tell_run
+from holdfast.engine.read.step_texts import build_run_variables
 from holdfast.errors import InvalidInput
 from holdfast.ids import Ids, TaskIdSource, id_of
 from holdfast.model.budget import Budget, to_millionths
@@ -209,7 +209,7 @@ def new_run(
     concurrency, slot = workflow.concurrency, render_run_key(workflow, filled)
 
     def variables() -> Variables:
-        return {"input": filled, "run": tell_run(identifier, workflow.name, key)}
+        return {"input": filled, "run": build_run_variables(identifier, workflow.name, key)}
 
     if workflow.steps_known_at_start:
         check_texts(workflow, variables())

@@ -17,53 +17,57 @@ from holdfast.model.workflow.graph_text import read_steps
 from holdfast.model.workflow.step import Step, all_steps
 from holdfast.store.database import Row, Transaction
 
-_PLACE = re.compile("[0-9]{1,9}")
+_ITEM_NUMBER = re.compile("[0-9]{1,9}")
 # So many of those that one address leads to are named.
-NAMED = 5
+SHOWN = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sought:
+class FollowedAddress:
     """What an address leads to, or the last it passed on the way to nothing and what came then."""
 
     found: Row | None
-    above: Row | None = None
+    last_found: Row | None = None
     rest: tuple[str, ...] = ()
     # That it leads to more than one.
-    several: str | None = None
+    ambiguity: str | None = None
 
 
-def seek(tx: Transaction, run_id: str, address: str) -> Sought:
+def follow_address(tx: Transaction, run_id: str, address: str) -> FollowedAddress:
     """Follow an address; items count from 1: `build.2` is the item itself, `build` the loop."""
     first, *rest = address.split(".")
     found = tx.read("task_at_top", run_id=run_id, step=first)
-    above = None
+    last_found = None
     while found and rest:
-        above = found[0]
-        found = _below(tx, above, rest[0])
+        last_found = found[0]
+        found = _find_below(tx, last_found, rest[0])
         if len(found) > 1:
-            return Sought(found=None, above=above, several=_several(address, found))
+            return FollowedAddress(
+                found=None, last_found=last_found, ambiguity=_describe_ambiguity(address, found)
+            )
         rest = rest[1:] if found else rest
-    return Sought(found=found[0] if found else None, above=above, rest=tuple(rest))
+    return FollowedAddress(
+        found=found[0] if found else None, last_found=last_found, rest=tuple(rest)
+    )
 
 
-def _below(tx: Transaction, row: Row, part: str) -> list[Row]:
+def _find_below(tx: Transaction, row: Row, part: str) -> list[Row]:
     if row["calls"] is not None:
-        return tx.read("task_at_top", run_id=called_run(tx, row) or "", step=part)
-    if row["item"] is None and is_number(part):
+        return tx.read("task_at_top", run_id=find_called_run(tx, row) or "", step=part)
+    if row["item"] is None and is_item_number(part):
         asked = {"parent_id": row["id"], "place": place_of_item(part)}
         return tx.read("item_of", **asked) or tx.read("moved_item_of", **asked)
     return tx.read("task_of_item", parent_id=row["id"], step=part)
 
 
-def _several(address: str, found: list[Row]) -> str:
+def _describe_ambiguity(address: str, found: list[Row]) -> str:
     """What a step has made of one function, as `map` does, has one address and several ids."""
-    told = ", ".join(f"{row['id']} ({row['status']})" for row in found[:NAMED])
-    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    told = ", ".join(f"{row['id']} ({row['status']})" for row in found[:SHOWN])
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return f"{address} leads to {len(found)} tasks; give the id of one: {told}{more}"
 
 
-def called_run(tx: Transaction, row: Row) -> str | None:
+def find_called_run(tx: Transaction, row: Row) -> str | None:
     """The run that a step has called, also where it does not wait for it now."""
     if row["waits_for"] is not None:
         return str(row["waits_for"])
@@ -71,41 +75,43 @@ def called_run(tx: Transaction, row: Row) -> str | None:
     return str(known[0]["id"]) if known else None
 
 
-def is_number(part: str) -> bool:
+def is_item_number(part: str) -> bool:
     """Whether a part of an address is the number of an item."""
-    return _PLACE.fullmatch(part) is not None
+    return _ITEM_NUMBER.fullmatch(part) is not None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Missing:
+class MissingTask:
     """What to say of it; `yet` where its task will be made, should all go on."""
 
     hint: str
     yet: bool = False
 
 
-def tell_missing(tx: Transaction, run_id: str, sought: Sought) -> Missing:
+def describe_missing_task(tx: Transaction, run_id: str, followed: FollowedAddress) -> MissingTask:
     """Which steps there are where an address goes wrong, or when what it names will be made."""
-    above = sought.above
-    if above is None:
-        return Missing(hint=_list_steps(_made_steps(tx, run_id, None)))
-    if above["calls"] is not None:
-        return _below_call(tx, above)
-    step = _step_of(tx, above)
+    last_found = followed.last_found
+    if last_found is None:
+        return MissingTask(hint=_list_steps(_read_made_steps(tx, run_id, None)))
+    if last_found["calls"] is not None:
+        return _describe_below_call(tx, last_found)
+    step = _read_step(tx, last_found)
     if step is None or step.for_each is None:
-        return Missing(hint=_list_steps(_made_steps(tx, run_id, above["id"])))
-    (name,) = name_tasks(tx, [above["id"]]).values()
-    tell = _below_loop if above["item"] is None else _below_item
-    return tell(tx, above, step, name, sought.rest)
+        return MissingTask(hint=_list_steps(_read_made_steps(tx, run_id, last_found["id"])))
+    (name,) = name_tasks(tx, [last_found["id"]]).values()
+    describe = _describe_below_loop if last_found["item"] is None else _describe_below_item
+    return describe(tx, last_found, step, name, followed.rest)
 
 
-def tell_unknown(tx: Transaction, run_id: str, address: str, sought: Sought) -> str:
+def describe_unknown_address(
+    tx: Transaction, run_id: str, address: str, followed: FollowedAddress
+) -> str:
     """Why nothing can begin again at an address; of a step in a loop, which item could be meant."""
-    if sought.several is not None:
-        return sought.several
+    if followed.ambiguity is not None:
+        return followed.ambiguity
     inner = tx.read("task_in_run", run_id=run_id, step=address)
     if not inner:
-        missing = tell_missing(tx, run_id, sought)
+        missing = describe_missing_task(tx, run_id, followed)
         unknown = f"{run_id} has no step {address!r}"
         return f"{f'{address!r} has not been made yet' if missing.yet else unknown}; {missing.hint}"
     (name,) = name_tasks(tx, [inner[0]["id"]]).values()
@@ -113,47 +119,57 @@ def tell_unknown(tx: Transaction, run_id: str, address: str, sought: Sought) -> 
     return f"{address!r} stands in a loop, once for each item; say which one is meant: " + meant
 
 
-def _below_loop(tx: Transaction, row: Row, step: Step, name: str, rest: Sequence[str]) -> Missing:
+def _describe_below_loop(
+    tx: Transaction, row: Row, step: Step, name: str, rest: Sequence[str]
+) -> MissingTask:
     number, *inner = rest
-    if not is_number(number):
-        return Missing(hint=f"{name} is a loop: name an item, {name}.1")
+    if not is_item_number(number):
+        return MissingTask(hint=f"{name} is a loop: name an item, {name}.1")
     total, made = row["total"], row["made"]
     if total is not None and not 0 <= place_of_item(number) < total:
-        return Missing(hint=f"{name} has {_items(total)}, counted from 1")
-    if inner and not _leads(step.steps, inner):
-        return Missing(hint=_list_steps(each.id for each in step.steps))
+        return MissingTask(hint=f"{name} has {_describe_item_count(total)}, counted from 1")
+    if inner and not _leads_to_step(step.steps, inner):
+        return MissingTask(hint=_list_steps(each.id for each in step.steps))
     if row["status"] in TERMINAL:
-        return Missing(hint=f"{name} is {row['status']}")
+        return MissingTask(hint=f"{name} is {row['status']}")
     if total is None:
-        return Missing(hint=f"{name} makes its items when it begins{_after(tx, row)}", yet=True)
-    rest_of = f"{made} of the {_items(total)} of {name} have been made, the rest come later"
-    return Missing(hint=rest_of, yet=True)
+        return MissingTask(
+            hint=f"{name} makes its items when it begins{_describe_needs(tx, row)}", yet=True
+        )
+    rest_of = (
+        f"{made} of the {_describe_item_count(total)} of {name} have been made, the rest come later"
+    )
+    return MissingTask(hint=rest_of, yet=True)
 
 
-def _below_item(tx: Transaction, row: Row, step: Step, name: str, rest: Sequence[str]) -> Missing:
-    if not _leads(step.steps, rest):
-        return Missing(hint=_list_steps(each.id for each in step.steps))
+def _describe_below_item(
+    tx: Transaction, row: Row, step: Step, name: str, rest: Sequence[str]
+) -> MissingTask:
+    if not _leads_to_step(step.steps, rest):
+        return MissingTask(hint=_list_steps(each.id for each in step.steps))
     if row["status"] in TERMINAL:
-        return Missing(hint=f"{name} is {row['status']}")
+        return MissingTask(hint=f"{name} is {row['status']}")
     (counted,) = tx.read("count_children", ids=[row["parent_id"]])
     (loop,) = name_tasks(tx, [row["parent_id"]]).values()
-    turns = f"{loop} has {_items(step.parallel)} at a time"
+    at_a_time = f"{loop} has {_describe_item_count(step.parallel)} at a time"
     done = f"{counted['done']} of {counted['whole']} are done"
-    begins = f"the steps of {name} are made when it begins: {turns}, and {done}"
-    return Missing(hint=begins, yet=True)
+    begins = f"the steps of {name} are made when it begins: {at_a_time}, and {done}"
+    return MissingTask(hint=begins, yet=True)
 
 
-def _below_call(tx: Transaction, row: Row) -> Missing:
+def _describe_below_call(tx: Transaction, row: Row) -> MissingTask:
     (name,) = name_tasks(tx, [row["id"]]).values()
-    called = called_run(tx, row)
+    called = find_called_run(tx, row)
     if called is not None:
-        return Missing(hint=_list_steps(_made_steps(tx, called, None)))
+        return MissingTask(hint=_list_steps(_read_made_steps(tx, called, None)))
     if row["status"] in TERMINAL:
-        return Missing(hint=f"{name} is {row['status']}, and has called nothing")
-    return Missing(hint=f"{name} has not called {row['calls']} yet{_after(tx, row)}", yet=True)
+        return MissingTask(hint=f"{name} is {row['status']}, and has called nothing")
+    return MissingTask(
+        hint=f"{name} has not called {row['calls']} yet{_describe_needs(tx, row)}", yet=True
+    )
 
 
-def _step_of(tx: Transaction, row: Row) -> Step | None:
+def _read_step(tx: Transaction, row: Row) -> Step | None:
     """The step that a task carries out, as its workflow has it."""
     (run,) = tx.read("run_by_id", run_id=row["run_id"])
     named = {"name": run["workflow"], "version": run["workflow_version"]}
@@ -163,7 +179,7 @@ def _step_of(tx: Transaction, row: Row) -> Step | None:
     )
 
 
-def _leads(steps: Sequence[Step], parts: Sequence[str]) -> bool:
+def _leads_to_step(steps: Sequence[Step], parts: Sequence[str]) -> bool:
     """Whether an address leads to one of these steps or below; nobody knows what a call will do."""
     first, *rest = parts
     step = next((each for each in steps if each.id == first), None)
@@ -172,10 +188,10 @@ def _leads(steps: Sequence[Step], parts: Sequence[str]) -> bool:
     if step.for_each is None:
         return step.calls is not None
     number, *inner = rest
-    return is_number(number) and (not inner or _leads(step.steps, inner))
+    return is_item_number(number) and (not inner or _leads_to_step(step.steps, inner))
 
 
-def _made_steps(tx: Transaction, run_id: str, parent: str | None) -> list[str]:
+def _read_made_steps(tx: Transaction, run_id: str, parent: str | None) -> list[str]:
     tasks = [read_task(row) for row in tx.read("run_tasks", run_id=run_id)]
     there = [task for task in tasks if task.parent_id == parent and not task.superseded]
     return [str(task.step) for task in there]
@@ -186,7 +202,7 @@ def _list_steps(steps: Iterable[str]) -> str:
     return f"the steps there are {names}" if names else "there is nothing below a step"
 
 
-def _after(tx: Transaction, row: Row) -> str:
+def _describe_needs(tx: Transaction, row: Row) -> str:
     """What a task that has not begun waits for."""
     unmet = tx.read("unmet_needs", ids=[row["id"]])
     names = name_tasks(tx, [each["id"] for each in unmet])
@@ -194,5 +210,5 @@ def _after(tx: Transaction, row: Row) -> str:
     return f", after {told}" if told else ""
 
 
-def _items(number: int) -> str:
+def _describe_item_count(number: int) -> str:
     return f"{number} {'item' if number == 1 else 'items'}"

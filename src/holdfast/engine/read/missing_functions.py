@@ -11,11 +11,11 @@ from holdfast.model.workflow.graph_text import read_steps
 from holdfast.model.workflow.step import all_steps
 from holdfast.store.database import Row, Transaction
 
-KEPT = 100
+DEFINITIONS_KEPT = 100
 WANTED_AT_ONCE = 5_000
 
 
-class Function(NamedTuple):
+class WantedFunction(NamedTuple):
     """A step of a version of a workflow, or a lone task's; `external` is one that no program has.
 
     Its workflow file leaves it to whoever claims it, so that there is nothing to wait for.
@@ -27,7 +27,7 @@ class Function(NamedTuple):
     external: bool = False
 
 
-class Lifter(Protocol):
+class HoldLifter(Protocol):
     """The worker that lifts a hold, to take the task itself."""
 
     @property
@@ -39,42 +39,42 @@ class Lifter(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
+class WantedFunctions:
     """The functions of the tasks after one id up to another, each once.
 
     `following` is where the next page begins, which is the first one when there is no other.
     """
 
-    functions: tuple[Function, ...]
+    functions: tuple[WantedFunction, ...]
     after: str
     until: str
     following: str
 
 
-def read_wanted(tx: Transaction, *, after: str, count: int) -> Wanted:
+def read_wanted_functions(tx: Transaction, *, after: str, count: int) -> WantedFunctions:
     rows = tx.read("functions_wanted", after=after, count=count)
     until = max((row["last"] for row in rows), default=after)
     whole = sum(row["tasks"] for row in rows) < count
-    return Wanted(
-        functions=_functions(tx, [row for row in rows if row["open"]]),
+    return WantedFunctions(
+        functions=_build_functions(tx, [row for row in rows if row["open"]]),
         after=after,
         until=until,
         following="" if whole else until,
     )
 
 
-def _functions(tx: Transaction, rows: Sequence[Row]) -> tuple[Function, ...]:
-    found = [Function(row["workflow"], row["version"], row["step"]) for row in rows]
-    external = {flow: _external_steps(tx, *flow) for flow in {each[:2] for each in found}}
+def _build_functions(tx: Transaction, rows: Sequence[Row]) -> tuple[WantedFunction, ...]:
+    found = [WantedFunction(row["workflow"], row["version"], row["step"]) for row in rows]
+    external = {flow: _find_external_steps(tx, *flow) for flow in {each[:2] for each in found}}
     return tuple(each._replace(external=each.step in external[each[:2]]) for each in found)
 
 
-def _external_steps(tx: Transaction, name: str | None, version: str | None) -> frozenset[str]:
+def _find_external_steps(tx: Transaction, name: str | None, version: str | None) -> frozenset[str]:
     rows = tx.read("workflow_definition", name=name, version=version) if name is not None else []
-    return frozenset().union(*(_read(row["definition"]) for row in rows))
+    return frozenset().union(*(_read_external_steps(row["definition"]) for row in rows))
 
 
-@lru_cache(maxsize=KEPT)
-def _read(definition: str) -> frozenset[str]:
+@lru_cache(maxsize=DEFINITIONS_KEPT)
+def _read_external_steps(definition: str) -> frozenset[str]:
     steps = all_steps(read_steps(definition))
     return frozenset(step.id for step in steps if step.work is not None and step.work.external)

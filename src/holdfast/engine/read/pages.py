@@ -33,45 +33,45 @@ def number(field: str, value: object, *, least: int, most: int = MAX_INTEGER) ->
     return value
 
 
-PAGE = 100
-MAX_PAGE = 1_000
+PAGE_SIZE = 100
+MAX_PAGE_SIZE = 1_000
 # Behind every id: the first character of an id's time is at most 7.
 _NEWEST_RUN = "r_8"
 _NEWEST_TASK = "t_8"
 
 # The desks have a method `list`, beside which the type cannot be named by its own name.
 Page = list
-Asked = tuple[str, dict[str, Any]]
+PageQuery = tuple[str, dict[str, Any]]
 
 
-def ask_for_runs(
+def choose_runs_query(
     *, limit: int, after: AnyId | None, status: str | None, workflow: str | None
-) -> Asked:
+) -> PageQuery:
     """The query that gives a page of runs, and its parameters."""
-    asked: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "count": read_limit(limit),
         "after": _NEWEST_RUN if after is None else run_id(after, "after"),
         "workflow": None if workflow is None else clean_name("workflow", workflow),
         "called": True,
     }
     if status is None:
-        return "list_runs", asked
-    return "list_runs_by_status", {**asked, "status": _one_of(RunStatus, status)}
+        return "list_runs", parameters
+    return "list_runs_by_status", {**parameters, "status": _check_status(RunStatus, status)}
 
 
-def ask_for_tasks(
+def choose_tasks_query(
     page: Mapping[str, Any],
     *,
     run: AnyId | None = None,
     parent: AnyId | None = None,
     workflow: str | None = None,
-) -> Asked:
+) -> PageQuery:
     """The query that gives a page of tasks by the index that serves it, and its parameters."""
     after, status, agent = page["after"], page["status"], page["agent"]
-    asked = {
+    parameters = {
         "count": read_limit(page["limit"]),
         "after": _NEWEST_TASK if after is None else task_id(after, "after"),
-        "status": None if status is None else _one_of(Status, status),
+        "status": None if status is None else _check_status(Status, status),
         "agent": None if agent is None else clean_name("agent", agent),
     }
     if run is not None and parent is not None:
@@ -79,25 +79,28 @@ def ask_for_tasks(
     if workflow is not None and not (run is parent is None):
         raise InvalidInput("workflow", "a page is of a workflow, of a run or of a parent alone")
     if workflow is not None:
-        return "list_tasks_of_workflow", {**asked, "workflow": clean_name("workflow", workflow)}
+        return "list_tasks_of_workflow", {
+            **parameters,
+            "workflow": clean_name("workflow", workflow),
+        }
     if run is not None:
-        return "list_tasks_of_run", {**asked, "run_id": run_id(run, "run")}
+        return "list_tasks_of_run", {**parameters, "run_id": run_id(run, "run")}
     if parent is not None:
         return "list_tasks_of_parent", {
-            **asked,
+            **parameters,
             "parent_id": task_id(parent, "parent"),
         }
-    if asked["status"] in {None, Status.DONE}:
-        return "list_tasks", asked
-    running = asked["status"] == Status.RUNNING
-    return "list_tasks_running" if running else "list_tasks_by_status", asked
+    if parameters["status"] in {None, Status.DONE}:
+        return "list_tasks", parameters
+    running = parameters["status"] == Status.RUNNING
+    return "list_tasks_running" if running else "list_tasks_by_status", parameters
 
 
 def read_limit(value: int, field: str = "limit") -> int:
-    return number(field, value, least=1, most=MAX_PAGE)
+    return number(field, value, least=1, most=MAX_PAGE_SIZE)
 
 
-def _one_of(kind: type[StrEnum], status: object) -> str:
+def _check_status(kind: type[StrEnum], status: object) -> str:
     known = [each.value for each in kind]
     if not isinstance(status, str) or status not in known:
         raise InvalidInput("status", f"{status!r} is not one of {', '.join(known)}")

@@ -22,13 +22,13 @@ from holdfast.model.status import Hold, PlanningPhase, RunStatus, Status, TaskKi
 from holdfast.model.task import Lease, Task
 from holdfast.store.database import Row
 
-UNREADABLE = (
+UNREADABLE_ERRORS = (
     *(HoldfastError, LookupError, TypeError, ValueError),
     *(OverflowError, RecursionError),
 )
 
 
-def tell_problem(error: Exception) -> str:
+def describe_problem(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".replace("\x00", "")[:1_000]
 
 
@@ -48,7 +48,7 @@ def _read_retry(max_attempts: int, max_lost: int, backoff: int, backoff_max: int
     )
 
 
-_PLAIN = (
+_UNCHANGED_COLUMNS = (
     *("run_id", "parent_id", "step", "title", "agent", "scheduled_for", "priority", "position"),
     *("key", "concurrency_key", "attempt", "failures", "lost", "generation", "epoch", "version"),
     *("created_at", "started_at", "finished_at", "waits_for", "parent_epoch", "item", "total"),
@@ -60,7 +60,7 @@ def read_task(row: Row) -> Task:
     return make_record(
         Task,
         {
-            **{name: row[name] for name in _PLAIN},
+            **{name: row[name] for name in _UNCHANGED_COLUMNS},
             "id": row["id"],
             "kind": _KINDS[row["kind"]],
             "status": _STATUSES[row["status"]],
@@ -81,7 +81,7 @@ def read_task(row: Row) -> Task:
             "error": read_value(row["error"]),
             "usage": read_value(row["usage"]),
             "progress": read_value(row["progress"]),
-            "lease": _lease(row),
+            "lease": _read_lease(row),
             "superseded": bool(row["superseded"]),
             "feedback": read_value(row["feedback"]),
             "question": read_value(row["question"]),
@@ -153,7 +153,7 @@ def _read_function(template: str) -> str | None:
     try:
         fields = json.loads(template)
         return str(fields["step"] or fields["title"])
-    except UNREADABLE:
+    except UNREADABLE_ERRORS:
         return None
 
 
@@ -184,7 +184,7 @@ def read_event(row: Row) -> Event:
     )
 
 
-def _lease(row: Row) -> Lease | None:
+def _read_lease(row: Row) -> Lease | None:
     if row["lease_expires_at"] is None:
         return None
     return Lease(owner=row["worker"], expires_at=row["lease_expires_at"])
@@ -194,7 +194,7 @@ def read_value(text: str | None) -> Any:  # noqa: ANN401 - JSON is any value
     return None if text is None or text == "null" else json.loads(text)
 
 
-def read_given(rows: Sequence[Row], parent: str | None = None) -> dict[str, Any]:
+def read_needed_outputs(rows: Sequence[Row], parent: str | None = None) -> dict[str, Any]:
     """What needed tasks gave, by the names of their steps.
 
     Of several of one name that counts which stands beside whoever needs it, under the same

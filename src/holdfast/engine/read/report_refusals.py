@@ -13,23 +13,23 @@ def answer_report(report: Report, record: Row) -> TransitionResult:
     status = record["status"]
     if status is None:
         return refuse(Refusal.NOT_FOUND, None)
-    outcome, known = _ending(record)
+    outcome, known = _read_ending(record)
     if outcome == "cancelled":
         return refuse(Refusal.ALREADY_TERMINAL, status, "the attempt was cancelled")
     if outcome in {"completed", "failed", "rejected"}:
-        if _said(report) == ("completed" if outcome == "rejected" else outcome, known):
+        if _reported_outcome(report) == ("completed" if outcome == "rejected" else outcome, known):
             return TransitionResult(ok=True, repeated=True, status=status)
-        misfit = isinstance(report, Complete) and known == digest_misfit(report)
-        if misfit or outcome != "failed" or record["attempt"] == report.fence:
-            error = read_event_data(record["data"])["error"] if misfit else ""
-            reason = Refusal.INVALID_OUTPUT if misfit else Refusal.RESULT_CONFLICT
+        invalid = isinstance(report, Complete) and known == digest_invalid_output(report)
+        if invalid or outcome != "failed" or record["attempt"] == report.fence:
+            error = read_event_data(record["data"])["error"] if invalid else ""
+            reason = Refusal.INVALID_OUTPUT if invalid else Refusal.RESULT_CONFLICT
             return refuse(reason, status, error or f"the attempt has already {outcome}")
     if outcome == "released" and isinstance(report, Release):
         return TransitionResult(ok=True, repeated=True, status=status)
-    return refuse(Refusal.STALE_TOKEN, status, _late(report, record))
+    return refuse(Refusal.STALE_TOKEN, status, _describe_late_report(report, record))
 
 
-def digest_misfit(report: Complete) -> str:
+def digest_invalid_output(report: Complete) -> str:
     """By what a result is known again that could not be taken, so that its attempt has failed."""
     return digest("invalid_output", report.output)
 
@@ -38,14 +38,14 @@ def answer_renewal(report: Report, record: Row) -> TransitionResult:
     status = record["status"]
     if status is None:
         return refuse(Refusal.NOT_FOUND, None)
-    outcome, _ = _ending(record)
+    outcome, _ = _read_ending(record)
     if outcome is None and record["attempt"] == report.fence and status == "running":
         return refuse(Refusal.LEASE_EXPIRED, status, "the lease ran out before this renewal")
     if outcome == "cancelled":
         return refuse(Refusal.CANCELLED, status, "stop: the attempt was cancelled")
     if outcome in {"completed", "failed", "rejected"}:
         return refuse(Refusal.ALREADY_TERMINAL, status, f"the attempt has already {outcome}")
-    return refuse(Refusal.STALE_TOKEN, status, _late(report, record))
+    return refuse(Refusal.STALE_TOKEN, status, _describe_late_report(report, record))
 
 
 def answer_write(report: Report, record: Row) -> TransitionResult:
@@ -63,8 +63,8 @@ def answer_guard(report: Report, record: Row) -> TransitionResult:
     if _is_live(fence, record):
         return TransitionResult(ok=True, status=status)
     if fence == FORGED_FENCE:
-        return refuse(Refusal.STALE_TOKEN, status, _late(report, record))
-    outcome, _ = _ending(record)
+        return refuse(Refusal.STALE_TOKEN, status, _describe_late_report(report, record))
+    outcome, _ = _read_ending(record)
     reasons = {
         "cancelled": Refusal.CANCELLED,
         "completed": Refusal.ALREADY_TERMINAL,
@@ -90,12 +90,12 @@ def _is_live(fence: int, record: Row) -> bool:
     return bool(held and record["lease_expires_at"] > record["now"])
 
 
-def _ending(record: Row) -> tuple[str | None, str | None]:
+def _read_ending(record: Row) -> tuple[str | None, str | None]:
     data = read_event_data(record["data"])
     return read_outcome(record["type"], data), data.get("digest")
 
 
-def _said(report: Report) -> tuple[str, str] | None:
+def _reported_outcome(report: Report) -> tuple[str, str] | None:
     if isinstance(report, Complete):
         return ("completed", report.digest)
     if isinstance(report, Fail):
@@ -103,10 +103,10 @@ def _said(report: Report) -> tuple[str, str] | None:
     return None
 
 
-def _late(report: Report, record: Row) -> str:
+def _describe_late_report(report: Report, record: Row) -> str:
     if report.fence == FORGED_FENCE:
         return "this is no token of this task; send the one that came with it when it was claimed"
-    outcome, _ = _ending(record)
+    outcome, _ = _read_ending(record)
     if outcome == "released":
         return GIVEN_BACK
     reason = ": its lease ran out" if outcome == "lost" else ""

@@ -12,7 +12,7 @@ from holdfast.model.budget import BudgetUsage, describe_raise, describe_usage, t
 from holdfast.store.database import Row, Transaction
 
 
-def used_by(tx: Transaction, runs: Sequence[str]) -> dict[str, BudgetUsage]:
+def read_usage_of_runs(tx: Transaction, runs: Sequence[str]) -> dict[str, BudgetUsage]:
     """What some runs have used so far."""
     if not runs:
         return {}
@@ -23,31 +23,31 @@ def used_by(tx: Transaction, runs: Sequence[str]) -> dict[str, BudgetUsage]:
     return {run: found.get(run, BudgetUsage()) for run in runs}
 
 
-def explain_budget(tx: Transaction, run_id: str, names: str) -> tuple[str, str]:
+def explain_budget_hold(tx: Transaction, run_id: str, names: str) -> tuple[str, str]:
     """What holds up a run that is held by a budget, and the call that lets it go on."""
-    detail, fix = tell_limit(tx, run_id)
+    detail, fix = describe_reached_budget(tx, run_id)
     return f"hold: {names}{', ' if detail else ''}{detail}", fix
 
 
-def tell_limit(tx: Transaction, run_id: str) -> tuple[str, str]:
-    """As `tell_budget`, of the run that called this one where its own budget is not used up."""
+def describe_reached_budget(tx: Transaction, run_id: str) -> tuple[str, str]:
+    """As `describe_budget`, of the run that called this one where its own budget is not used up."""
     (run,) = tx.read("run_by_id", run_id=run_id)
-    own = tell_budget(tx, run)
+    own = describe_budget(tx, run)
     if own[1] or run["parent_id"] is None:
         return own
     for limit in tx.read("limits_above", ids=[run_id]):
         (above,) = tx.read("run_by_id", run_id=limit["top"])
-        told, fix = tell_budget(tx, above)
+        told, fix = describe_budget(tx, above)
         if fix:
             return f"{told} by {above['workflow']} {above['id']}", fix
     return own
 
 
-def tell_budget(tx: Transaction, run: Row) -> tuple[str, str]:
+def describe_budget(tx: Transaction, run: Row) -> tuple[str, str]:
     """What a run has used of its budget, and the call that raises what it has reached of it."""
     budget = read_budget(run)
     if budget is None:
         return "", ""
-    used = used_by(tx, [run["id"]])[run["id"]]
+    used = read_usage_of_runs(tx, [run["id"]])[run["id"]]
     told = describe_usage(budget, used)
     return f"{told} used" if told else "", describe_raise(run["id"], budget, used)

@@ -29,7 +29,7 @@ from holdfast.store.database import Row, Transaction
 
 
 @dataclass(frozen=True, kw_only=True)
-class Script:
+class StepTexts:
     """A step's texts, and the rows that its variables are read from when they are wanted.
 
     `run` has the run's id, workflow, key and input; `around` the item it is in, if any.
@@ -42,7 +42,7 @@ class Script:
 
     def work(self, feedback: object, attempt: int) -> StepWork:
         """What a worker is given; raises `Unresolved`."""
-        work = render_work(self.scripted.work, self._scope(feedback, attempt))
+        work = render_work(self.scripted.work, self._variables(feedback, attempt))
         if self.scripted.step.verifies is None or work.outputs is not None:
             return work
         return replace(work, outputs=verdict.VERDICT_SCHEMA)
@@ -50,33 +50,33 @@ class Script:
     def call(self, feedback: str | None, attempt: int) -> StepWork:
         """The workflow that it calls, with its input; raises `Unresolved`."""
         said = first_feedback((feedback, None if self.around is None else self.around["feedback"]))
-        return render_work(self.scripted.work, self._scope(read_value(said), attempt))
+        return render_work(self.scripted.work, self._variables(read_value(said), attempt))
 
-    def try_out(self) -> str | None:
+    def render_title(self) -> str | None:
         """Its title, where it has one; raises `Unresolved` when any of its texts cannot be told."""
-        scope = self._scope("", 0)
-        try_rendering(self.scripted.step, scope)
-        return render_title(self.scripted.step, scope)
+        variables = self._variables("", 0)
+        try_rendering(self.scripted.step, variables)
+        return render_title(self.scripted.step, variables)
 
-    def _scope(self, feedback: object, attempt: int) -> Variables:
+    def _variables(self, feedback: object, attempt: int) -> Variables:
         steps = {
             name: read_output(self.seen[name], schema)
             for name, schema in self.scripted.wanted.items()
             if name in self.seen
         }
-        scope: dict[str, Any] = {
+        variables: dict[str, Any] = {
             "input": self.run.value,
-            "run": tell_run(self.run.id, self.run.workflow, self.run.key),
+            "run": build_run_variables(self.run.id, self.run.workflow, self.run.key),
             "steps": steps,
             "feedback": describe_feedback("" if feedback is None else feedback),
             "attempt": attempt,
         }
         verified = self.scripted.step.verifies
         if verified in steps:
-            scope["subject"] = steps[verified]
+            variables["subject"] = steps[verified]
         if self.around is not None:
-            scope["item"] = read_value(self.around["payload"])
-        return scope
+            variables["item"] = read_value(self.around["payload"])
+        return variables
 
 
 def read_output(row: Row, schema: json_schema.Schema | None) -> object:
@@ -87,7 +87,7 @@ def read_output(row: Row, schema: json_schema.Schema | None) -> object:
     return output if schema is None else json_schema.fill_defaults(schema, output)
 
 
-def tell_run(run_id: str, workflow: str, key: str | None) -> dict[str, Any]:
+def build_run_variables(run_id: str, workflow: str, key: str | None) -> dict[str, Any]:
     """What a text can say of its run."""
     return {
         "id": run_id,
@@ -103,7 +103,9 @@ def is_step(row: Row) -> bool:
     return row["parent_epoch"] is None or row["item"] is not None
 
 
-def gather(tx: Transaction, tasks: Iterable[tuple[Row, FileStep, RunFacts]]) -> dict[str, Script]:
+def read_step_texts(
+    tx: Transaction, tasks: Iterable[tuple[Row, FileStep, RunFacts]]
+) -> dict[str, StepTexts]:
     """Scripts for tasks, each with its run, read together; the items around them too."""
     chosen = list(tasks)
     wanted = [(row["id"], name) for row, scripted, _ in chosen for name in scripted.wanted]
@@ -118,7 +120,7 @@ def gather(tx: Transaction, tasks: Iterable[tuple[Row, FileStep, RunFacts]]) -> 
         for found in tx.read("items_around", ids=sorted(parents)):
             around.setdefault(found["root"], found)
     return {
-        row["id"]: Script(
+        row["id"]: StepTexts(
             scripted=scripted,
             run=run,
             seen=seen.get(row["id"], {}),
@@ -128,11 +130,11 @@ def gather(tx: Transaction, tasks: Iterable[tuple[Row, FileStep, RunFacts]]) -> 
     }
 
 
-def resolve(work: UnitOfWork, row: Row, reference: Reference) -> object:
+def resolve_reference(work: UnitOfWork, row: Row, reference: Reference) -> object:
     """The value of a reference; raises `Unresolved` where there is none."""
     root = reference.parts[0]
     if root == "input":
-        return reference.resolve({"input": facts_of(work, row).value})
+        return reference.resolve({"input": read_run_facts(work, row).value})
     if root == "item":
         around = work.tx.read("ancestors", task_id=row["id"])
         items = [above for above in around if above["item"] is not None]
@@ -140,16 +142,16 @@ def resolve(work: UnitOfWork, row: Row, reference: Reference) -> object:
             raise Unresolved(f"{reference} stands in no loop")
         return reference.resolve({"item": json.loads(items[0]["payload"])})
     name = str(reference.step)
-    found = find_step(work, row, name)
+    found = find_task_of_step(work, row, name)
     if found is None or found["status"] != "done":
         raise Unresolved(f"step {name!r} is not done")
-    run = facts_of(work, row)
+    run = read_run_facts(work, row)
     declared = work.workflow_cache.step(work.tx, run.workflow, run.version, name).work
     output = read_output(found, None if declared is None else declared.outputs)
     return SKIPPED if output is SKIPPED else reference.resolve({"steps": {name: output}})
 
 
-def find_step(work: UnitOfWork, row: Row, name: str) -> Row | None:
+def find_task_of_step(work: UnitOfWork, row: Row, name: str) -> Row | None:
     """The task of a step that stands beside a task, or beside a group around it."""
     for above in work.tx.read("ancestors", task_id=row["id"]):
         if found := work.tx.read("step_beside", parent_id=above["id"], step=name):
@@ -158,16 +160,16 @@ def find_step(work: UnitOfWork, row: Row, name: str) -> Row | None:
     return found[0] if found else None
 
 
-def step_of(work: UnitOfWork, row: Row) -> Step:
-    run = facts_of(work, row)
+def read_step(work: UnitOfWork, row: Row) -> Step:
+    run = read_run_facts(work, row)
     return work.workflow_cache.step(work.tx, run.workflow, run.version, row["step"])
 
 
-def facts_of(work: UnitOfWork, row: Row) -> RunFacts:
+def read_run_facts(work: UnitOfWork, row: Row) -> RunFacts:
     return work.run_cache.read_facts(work.tx, (row["run_id"],))[row["run_id"]]
 
 
-def tell_asked(tx: Transaction, rows: Sequence[Row]) -> dict[str, str]:
+def render_current_titles(tx: Transaction, rows: Sequence[Row]) -> dict[str, str]:
     """Their texts with every value that is named in them once all are known, until then as written.
 
     The writer does the same when an approval has all it needs, which may be much later; what it
@@ -177,7 +179,7 @@ def tell_asked(tx: Transaction, rows: Sequence[Row]) -> dict[str, str]:
     runs = RunCache().read_facts(tx, [row["run_id"] for row in waiting]) if waiting else {}
     graphs = WorkflowCache()
     known = {each: graphs.scripted(tx, run.workflow, run.version) for each, run in runs.items()}
-    scripts = gather(
+    scripts = read_step_texts(
         tx,
         [
             (row, known[row["run_id"]][row["step"]], runs[row["run_id"]])
@@ -186,25 +188,27 @@ def tell_asked(tx: Transaction, rows: Sequence[Row]) -> dict[str, str]:
         ],
     )
     titles = {row["id"]: str(row["title"]) for row in rows}
-    return titles | {each: _tell(script) or titles[each] for each, script in scripts.items()}
+    return titles | {
+        each: _render_current_title(script) or titles[each] for each, script in scripts.items()
+    }
 
 
-def _tell(script: Script) -> str | None:
+def _render_current_title(script: StepTexts) -> str | None:
     try:
-        return script.try_out()
+        return script.render_title()
     except Unresolved:
         step = script.scripted.step
         return step.title or step.approval
 
 
-def mark_asked(tx: Transaction, tasks: list[Task]) -> list[Task]:
+def add_current_titles(tx: Transaction, tasks: list[Task]) -> list[Task]:
     """The same tasks; none that waits anew is called by what outputs made that are gone."""
-    again = [task.id for task in tasks if _may_be_stale(task)]
-    told = tell_asked(tx, tx.read("tasks_by_id", ids=again)) if again else {}
+    again = [task.id for task in tasks if _may_have_stale_title(task)]
+    told = render_current_titles(tx, tx.read("tasks_by_id", ids=again)) if again else {}
     return [replace(task, title=told.get(task.id, task.title)) for task in tasks] if told else tasks
 
 
-def _may_be_stale(task: Task) -> bool:
+def _may_have_stale_title(task: Task) -> bool:
     # The title of a loop is that of its items.
     loop = task.kind is TaskKind.GROUP and task.calls is None
     return task.blocked and task.generation > 1 and task.step is not None and not loop

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.engine.read.records import read_task
-from holdfast.engine.read.step_texts import mark_asked
+from holdfast.engine.read.step_texts import add_current_titles
 from holdfast.model.status import Hold, Status, TaskKind
 from holdfast.model.task import Task
 from holdfast.store.database import Row, Transaction
 
-_LOST = frozenset({Status.FAILED.value, Status.CANCELLED.value})
+_LOST_STATUSES = frozenset({Status.FAILED.value, Status.CANCELLED.value})
 
 
-def look_at(tx: Transaction, rows: Sequence[Row]) -> list[Task]:
+def read_tasks_with_state(tx: Transaction, rows: Sequence[Row]) -> list[Task]:
     """The tasks of some rows; an open group with how many of its children are done."""
-    tasks = mark(tx, [read_task(row) for row in rows])
+    tasks = add_derived_states(tx, [read_task(row) for row in rows])
     groups = [task.id for task in tasks if task.kind is TaskKind.GROUP and not task.terminal]
     if not groups:
         return tasks
@@ -24,16 +24,18 @@ def look_at(tx: Transaction, rows: Sequence[Row]) -> list[Task]:
         row["parent_id"]: (row["done"], row["whole"])
         for row in tx.read("count_children", ids=groups)
     }
-    counted |= count_called(tx, tasks)
+    counted |= count_done_in_called_runs(tx, tasks)
     return [_with_counts(task, *counted.get(task.id, (0, 0))) for task in tasks]
 
 
-def mark(tx: Transaction, tasks: list[Task]) -> list[Task]:
+def add_derived_states(tx: Transaction, tasks: list[Task]) -> list[Task]:
     """The same tasks with what is not told by their rows alone."""
-    return mark_asked(tx, _mark_limited(tx, _mark_stalled(tx, _mark_verified(tx, tasks))))
+    return add_current_titles(
+        tx, _add_usage_limits(tx, _add_need_lost(tx, _add_verifying(tx, tasks)))
+    )
 
 
-def count_called(tx: Transaction, tasks: Iterable[Task]) -> dict[str, tuple[int, int]]:
+def count_done_in_called_runs(tx: Transaction, tasks: Iterable[Task]) -> dict[str, tuple[int, int]]:
     """How much of the runs is done that some tasks wait for, and of how much."""
     waiting = {
         str(task.waits_for): task.id
@@ -42,40 +44,40 @@ def count_called(tx: Transaction, tasks: Iterable[Task]) -> dict[str, tuple[int,
     }
     if not waiting:
         return {}
-    counted = count_done(tx, sorted(waiting))
+    counted = count_done_in_runs(tx, sorted(waiting))
     return {waiting[run]: counts for run, counts in counted.items()}
 
 
-def count_done(tx: Transaction, runs: Sequence[str]) -> dict[str, tuple[int, int]]:
+def count_done_in_runs(tx: Transaction, runs: Sequence[str]) -> dict[str, tuple[int, int]]:
     """How many tasks of some runs are done, and how many count: groups and past rounds do not."""
     rows = tx.read("progress_of_runs", ids=runs)
     return {row["run_id"]: (int(row["done"]), int(row["total"])) for row in rows}
 
 
-def _mark_verified(tx: Transaction, tasks: list[Task]) -> list[Task]:
+def _add_verifying(tx: Transaction, tasks: list[Task]) -> list[Task]:
     """The same tasks; of steps and groups in runs, whether a verdict is what they wait for."""
     asked = [task.id for task in tasks if task.run_id is not None and _may_be_verified(task)]
     waiting = {row["id"] for row in tx.read("being_verified", ids=asked)} if asked else set()
     return [replace(task, verifying=True) if task.id in waiting else task for task in tasks]
 
 
-def _mark_stalled(tx: Transaction, tasks: list[Task]) -> list[Task]:
+def _add_need_lost(tx: Transaction, tasks: list[Task]) -> list[Task]:
     """The same tasks; a run is held for failing as a whole, one without waits for what ended."""
     asked = [task.id for task in tasks if task.blocked and task.run_id is None]
     unmet = tx.read("unmet_needs", ids=asked) if asked else ()
-    lost = {row["task_id"] for row in unmet if row["status"] in _LOST}
+    lost = {row["task_id"] for row in unmet if row["status"] in _LOST_STATUSES}
     return [replace(task, need_lost=True) if task.id in lost else task for task in tasks]
 
 
-def _mark_limited(tx: Transaction, tasks: list[Task]) -> list[Task]:
+def _add_usage_limits(tx: Transaction, tasks: list[Task]) -> list[Task]:
     """The same tasks; those are held that an agent's usage limit alone keeps from being claimed."""
     if not any(map(_may_be_limited, tasks)):
         return tasks
-    limits = read_limits(tx)
+    limits = read_usage_limits(tx)
     return [_with_limit(task, limits) if task.agent in limits else task for task in tasks]
 
 
-def read_limits(tx: Transaction) -> dict[str, int]:
+def read_usage_limits(tx: Transaction) -> dict[str, int]:
     """Until when agents are at their usage limits."""
     return {row["agent"]: row["until"] for row in tx.read("limits_now")}
 
@@ -110,16 +112,16 @@ def name_tasks(tx: Transaction, ids: Iterable[str]) -> dict[str, str]:
     if not wanted:
         return {}
     known = {row["id"]: row for row in tx.read("places_of", ids=wanted)}
-    return {each: call(known, known[each]) for each in wanted if each in known}
+    return {each: build_task_name(known, known[each]) for each in wanted if each in known}
 
 
-def call(known: Mapping[str, Row], row: Row) -> str:
+def build_task_name(known: Mapping[str, Row], row: Row) -> str:
     """What to call a task, from what is around it."""
     if row["run_id"] is None:
         return str(row["title"])
     own = number_of_item(row["item"]) if _is_item(row) else str(row["step"] or row["title"])
     above = known.get(row["parent_id"] or "")
-    return own if above is None else f"{call(known, above)}.{own}"
+    return own if above is None else f"{build_task_name(known, above)}.{own}"
 
 
 def number_of_item(place: int) -> str:

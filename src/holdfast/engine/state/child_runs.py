@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from holdfast.engine.core.operation import RunCaller, StartRun
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
-from holdfast.engine.read.step_texts import Script
+from holdfast.engine.read.step_texts import StepTexts
 from holdfast.engine.state import creation, reopen, verdicts
 from holdfast.errors import HoldfastError
 from holdfast.model import json_schema
@@ -30,7 +30,7 @@ class CallingTask:
     """An unblocked task whose step calls a workflow, with the texts of the step."""
 
     row: Row
-    script: Script
+    script: StepTexts
 
 
 def start_called_runs(work: UnitOfWork, calls: Sequence[CallingTask]) -> dict[str, str]:

@@ -20,7 +20,7 @@ from holdfast.engine.core.operation import (
     UnblockTask,
 )
 from holdfast.engine.core.unit_of_work import UnitOfWork
-from holdfast.engine.read.addresses import seek
+from holdfast.engine.read.addresses import follow_address
 from holdfast.engine.read.report_refusals import refuse
 from holdfast.engine.read.task_state import name_tasks
 from holdfast.engine.state.reopen import ENDED_BADLY
@@ -41,7 +41,7 @@ def describe_superseded(tx: Transaction, task_id: str, run_id: str | None) -> tu
     if run_id is None:
         return SUPERSEDED, ""
     address = name_tasks(tx, [task_id])[task_id]
-    found = seek(tx, run_id, address).found
+    found = follow_address(tx, run_id, address).found
     if found is None or found["superseded"]:
         return SUPERSEDED, ""
     instead = f"{run_id}:{address} {found['id']} ({found['status']}) stands in its place"

@@ -13,7 +13,7 @@ from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input.blueprint import TaskContainer, encode_limits, make_task_rows
 from holdfast.engine.read import step_texts
 from holdfast.engine.read.records import read_value
-from holdfast.engine.read.step_texts import Script, gather, tell_run
+from holdfast.engine.read.step_texts import StepTexts, build_run_variables, read_step_texts
 from holdfast.engine.read.task_state import number_of_item
 from holdfast.engine.state import child_runs, creation, reopen, superseded_needs, verdicts
 from holdfast.model.retry import RetryPolicy
@@ -38,13 +38,15 @@ def evaluate_tasks(work: UnitOfWork, ids: Iterable[str]) -> None:
     called: list[child_runs.CallingTask] = []
     unresolved: dict[str, str] = {}
     for row in rows:
-        step = step_texts.step_of(work, row)
+        step = step_texts.read_step(work, row)
         try:
-            wanted = step.when is None or _is_met(step_texts.resolve(work, row, step.when))
+            wanted = step.when is None or _is_met(
+                step_texts.resolve_reference(work, row, step.when)
+            )
             listed = (
                 _resolve_list(work, row, step) if wanted and step.for_each is not None else None
             )
-            title = written[row["id"]].try_out() if wanted and row["id"] in written else None
+            title = written[row["id"]].render_title() if wanted and row["id"] in written else None
         except Unresolved as error:
             unresolved[row["id"]] = json.dumps(_describe_problem(step, error))
             continue
@@ -69,15 +71,15 @@ def evaluate_tasks(work: UnitOfWork, ids: Iterable[str]) -> None:
     _end_unresolved(work, [row for row in rows if row["id"] in unresolved], unresolved)
 
 
-def _read_scripts(work: UnitOfWork, rows: list[Row]) -> dict[str, Script]:
+def _read_scripts(work: UnitOfWork, rows: list[Row]) -> dict[str, StepTexts]:
     """The texts of tasks that are steps of a workflow file, to test whether they can be written."""
     found = []
     for row in rows:
-        run = step_texts.facts_of(work, row)
+        run = step_texts.read_run_facts(work, row)
         known = work.workflow_cache.scripted(work.tx, run.workflow, run.version)
         if row["step"] in known:
             found.append((row, known[row["step"]], run))
-    return gather(work.tx, found)
+    return read_step_texts(work.tx, found)
 
 
 def _describe_problem(step: Step, error: Unresolved) -> str:
@@ -87,7 +89,7 @@ def _describe_problem(step: Step, error: Unresolved) -> str:
 def _end_unresolved(work: UnitOfWork, rows: list[Row], problems: dict[str, str]) -> None:
     """Send tasks that cannot begin back to an earlier step, or end them, as their steps say."""
     for row in rows:
-        problem, plan = problems[row["id"]], step_texts.step_of(work, row).on_failure
+        problem, plan = problems[row["id"]], step_texts.read_step(work, row).on_failure
         if row["on_failure"] == "goto" and work.change_tasks(
             "turn_back_unresolved", rows=[(row["id"], problem, plan.max_rounds)]
         ):
@@ -108,7 +110,7 @@ def _start_and_skip(work: UnitOfWork, starting: list[str], skipped: list[str]) -
 def start_next_items(work: UnitOfWork, ids: Iterable[str]) -> None:
     """Start the next items of loops that have room, and make more items when none is left."""
     for row in work.tx.read("loops_with_room", ids=sorted(set(ids))):
-        step = step_texts.step_of(work, row)
+        step = step_texts.read_step(work, row)
         room = step.parallel - row["active"]
         started = _start_items(work, row, room)
         while len(started) < room and row["made"] < row["total"]:
@@ -167,7 +169,7 @@ def _list_source(work: UnitOfWork, loop: Row, step: Step) -> Row | None:
     over = step.for_each
     if over is None or over.step is None:
         return None
-    return step_texts.find_step(work, loop, over.step)
+    return step_texts.find_task_of_step(work, loop, over.step)
 
 
 def _await_list(work: UnitOfWork, loop: Row, step: Step) -> bool:
@@ -196,7 +198,7 @@ def _make_items(work: UnitOfWork, loop: Row, step: Step, values: list[Any]) -> N
     """
     first = loop["made"]
     chosen = values[first : first + ITEMS_AT_ONCE]
-    run = step_texts.facts_of(work, loop)
+    run = step_texts.read_run_facts(work, loop)
     items = [
         TaskRow(
             id=work.ids.task(),
@@ -237,7 +239,7 @@ def _draw_body(work: UnitOfWork, loop: Row, step: Step, item: Row) -> tuple[Task
         parent_epoch=item["epoch"],
         item=item["item"],
         variables=lambda: _item_variables(
-            step_texts.facts_of(work, loop), _item_value(work, item["entity"])
+            step_texts.read_run_facts(work, loop), _item_value(work, item["entity"])
         ),
     )
     return make_task_rows(step.steps, place, work.ids)
@@ -249,7 +251,11 @@ def _item_value(work: UnitOfWork, item_id: str) -> object:
 
 def _item_variables(run: RunFacts, item: object) -> dict[str, Any]:
     """The variables that an item has before any step of it is done."""
-    return {"input": run.value, "run": tell_run(run.id, run.workflow, run.key), "item": item}
+    return {
+        "input": run.value,
+        "run": build_run_variables(run.id, run.workflow, run.key),
+        "item": item,
+    }
 
 
 def _item_title(run: RunFacts, step: Step, item: object) -> str | None:
@@ -262,7 +268,9 @@ def _item_title(run: RunFacts, step: Step, item: object) -> str | None:
 
 
 def _resolve_list(work: UnitOfWork, row: Row, step: Step) -> list[Any]:
-    found = None if step.for_each is None else step_texts.resolve(work, row, step.for_each)
+    found = (
+        None if step.for_each is None else step_texts.resolve_reference(work, row, step.for_each)
+    )
     if found is SKIPPED:
         return []
     if not isinstance(found, list):

@@ -141,9 +141,9 @@ def retry_from_step(work: UnitOfWork, run_id: str, step: str, actor: str) -> Tra
         return refuse(Refusal.NOT_FOUND, None)
     if (call := child_run_refusals.find_ended_call(work.tx, run_id)) is not None:
         return refuse_ended_call(call)
-    sought = addresses.seek(work.tx, run_id, step)
+    sought = addresses.follow_address(work.tx, run_id, step)
     if (task := sought.found) is None:
-        detail = addresses.tell_unknown(work.tx, run_id, step, sought)
+        detail = addresses.describe_unknown_address(work.tx, run_id, step, sought)
         return refuse(Refusal.UNKNOWN_STEP, None, detail)
     if task["run_id"] != run_id:
         own, named = task["run_id"], name_tasks(work.tx, [task["id"]])[task["id"]]

@@ -16,7 +16,7 @@ from holdfast.engine.core.operation import (
 )
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.read.report_refusals import refuse
-from holdfast.engine.read.spending import tell_limit
+from holdfast.engine.read.spending import describe_reached_budget
 from holdfast.engine.state import reopen
 from holdfast.model.advice import OPEN, Action, advise
 from holdfast.model.result import Refusal, TransitionResult
@@ -110,7 +110,7 @@ def _refuse(work: UnitOfWork, operation: ControlledRun) -> TransitionResult:
         detail = "its workflow has no such limit: that can be raised only where a budget sets it"
         return refuse(Refusal.INVALID_TRANSITION, status, detail)
     if _is_resume(operation) and found[0]["holds"] & Hold.BUDGET:
-        used, call = tell_limit(work.tx, operation.run_id)
+        used, call = describe_reached_budget(work.tx, operation.run_id)
         if call:
             detail = f"its budget holds it, {used}; " + call + " lets it go on"
             return refuse(Refusal.HELD, status, detail)

@@ -75,7 +75,7 @@ def _count_begun_items(found: Sequence[Row]) -> Counter[str]:
 def _read_parallel(work: UnitOfWork, loops: Collection[str]) -> dict[str, int]:
     """How many items may be under way at once, for each loop."""
     rows = work.tx.read("tasks_by_id", ids=sorted(loops))
-    return {row["id"]: step_texts.step_of(work, row).parallel for row in rows}
+    return {row["id"]: step_texts.read_step(work, row).parallel for row in rows}
 
 
 def refuse_superseded_need(need: Row) -> None:

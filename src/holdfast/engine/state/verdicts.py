@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from holdfast.engine.core.operation import Complete, Fail, Lose
 from holdfast.engine.core.unit_of_work import UnitOfWork
-from holdfast.engine.read.report_refusals import digest_misfit
+from holdfast.engine.read.report_refusals import digest_invalid_output
 from holdfast.engine.state import reopen
 from holdfast.model import json_schema
 from holdfast.model.advice import Action, advise
@@ -49,7 +49,7 @@ def build_failure(report: Complete, why: str) -> Fail:
         task_id=report.task_id,
         fence=report.fence,
         error=json.dumps(why),
-        digest=digest_misfit(report),
+        digest=digest_invalid_output(report),
         retryable=True,
         jitter=1.0,
         usage=report.usage,

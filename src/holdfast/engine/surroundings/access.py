@@ -48,17 +48,19 @@ class RevokeAccess(AccessOperation):
     pass
 
 
-def carry_out(work: UnitOfWork, operations: Sequence[AccessOperation]) -> list[Row | None]:
+def carry_out_access_operations(
+    work: UnitOfWork, operations: Sequence[AccessOperation]
+) -> list[Row | None]:
     """In the order of their names, whatever order they were asked for in."""
     # Who remembers a token, here or elsewhere, is to look again.
     work.notify = True
     work.granted += [each.name for each in operations]
     places = sorted(range(len(operations)), key=lambda place: operations[place].name)
-    given = {place: _carry_out(work, operations[place]) for place in places}
-    return [given[place] for place in range(len(operations))]
+    replies = {place: _grant_or_revoke(work, operations[place]) for place in places}
+    return [replies[place] for place in range(len(operations))]
 
 
-def _carry_out(work: UnitOfWork, operation: AccessOperation) -> Row | None:
+def _grant_or_revoke(work: UnitOfWork, operation: AccessOperation) -> Row | None:
     if isinstance(operation, GrantAccess):
         rows = work.tx.write(
             "grant_access",
@@ -73,7 +75,7 @@ def _carry_out(work: UnitOfWork, operation: AccessOperation) -> Row | None:
     return rows[0] if rows else None
 
 
-LEAST_SECRET = 32
+MIN_SECRET_LENGTH = 32
 
 
 class AccessTokens:
@@ -96,9 +98,9 @@ class AccessTokens:
 
         With `agents` a worker may serve these alone.
         """
-        if len(clean_text("secret", secret)) < LEAST_SECRET:
-            raise InvalidInput("secret", f"must have {LEAST_SECRET} characters or more")
-        chosen = _role(role)
+        if len(clean_text("secret", secret)) < MIN_SECRET_LENGTH:
+            raise InvalidInput("secret", f"must have {MIN_SECRET_LENGTH} characters or more")
+        chosen = _check_role(role)
         if agents is not None and chosen is not Role.WORKER:
             raise InvalidInput("agents", f"are for workers; a token for {chosen} has none")
         seconds = None if expires is None else parse_duration("expires", expires)
@@ -110,7 +112,7 @@ class AccessTokens:
                 agents=None if agents is None else json.dumps(validation.agents(agents)),
                 ttl=None if seconds is None else positive_microseconds("expires", seconds),
             ),
-            read=_read_if_any,
+            read=_read_access_if_granted,
         )
 
     @operation
@@ -156,14 +158,14 @@ class AccessTokens:
         return [read_access(row) for row in self._context.view(lambda tx: tx.read("list_access"))]
 
 
-def _role(value: object) -> Role:
+def _check_role(value: object) -> Role:
     known = [each.value for each in Role]
     if not isinstance(value, str) or value not in known:
         raise InvalidInput("role", f"{value!r} is not one of {', '.join(known)}")
     return Role(value)
 
 
-def _read_if_any(row: Row | None) -> AccessToken | None:
+def _read_access_if_granted(row: Row | None) -> AccessToken | None:
     return None if row is None else read_access(row)
 
 

@@ -52,14 +52,16 @@ class LeaveBrowser(BrowserOperation):
     pass
 
 
-def carry_out(work: UnitOfWork, operations: Sequence[BrowserOperation]) -> list[Row | None]:
+def carry_out_browser_operations(
+    work: UnitOfWork, operations: Sequence[BrowserOperation]
+) -> list[Row | None]:
     """In the order of their digests, whatever order they were asked for in."""
     places = sorted(range(len(operations)), key=lambda place: operations[place].digest)
-    given = {place: _carry_out(work, operations[place]) for place in places}
-    return [given[place] for place in range(len(operations))]
+    replies = {place: _link_enter_or_leave(work, operations[place]) for place in places}
+    return [replies[place] for place in range(len(operations))]
 
 
-def _carry_out(work: UnitOfWork, operation: BrowserOperation) -> Row | None:
+def _link_enter_or_leave(work: UnitOfWork, operation: BrowserOperation) -> Row | None:
     tx, digest = work.tx, operation.digest
     if isinstance(operation, MakeLink):
         tx.run("forget_browsers")
@@ -73,19 +75,19 @@ def _carry_out(work: UnitOfWork, operation: BrowserOperation) -> Row | None:
 
 
 # How long a link waits for somebody to follow it, and how long they are in then.
-LINK = 10 * 60 * MICROSECONDS
-SESSION = 12 * 60 * 60 * MICROSECONDS
+LINK_LIFETIME = 10 * 60 * MICROSECONDS
+SESSION_LIFETIME = 12 * 60 * 60 * MICROSECONDS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Browser:
+class BrowserSession:
     """Somebody in a browser: what their token may do, until when."""
 
     access: AccessToken
     ends_at: int
 
 
-class Browsers:
+class BrowserSessions:
     """Of links and sessions too the store keeps digests alone."""
 
     def __init__(self, context: EngineContext) -> None:
@@ -94,15 +96,17 @@ class Browsers:
     @operation
     def link(self, name: str, code: str) -> Future[int | None]:
         """Have a code let one browser in with what a token may do; until when, if that is good."""
-        asked = MakeLink(digest=digest_secret(code), name=clean_name("name", name), ttl=LINK)
-        return self._context.submit(asked, read=_read_end)
+        asked = MakeLink(
+            digest=digest_secret(code), name=clean_name("name", name), ttl=LINK_LIFETIME
+        )
+        return self._context.submit(asked, read=_read_expiry)
 
     @operation
     def enter(self, code: str, secret: str) -> Future[int | None]:
         """Use up a code: from now on the secret is what the browser shows, until when."""
         session = digest_secret(secret)
-        asked = EnterByLink(digest=digest_secret(code), session=session, ttl=SESSION)
-        return self._context.submit(asked, read=_read_end)
+        asked = EnterByLink(digest=digest_secret(code), session=session, ttl=SESSION_LIFETIME)
+        return self._context.submit(asked, read=_read_expiry)
 
     @operation
     def leave(self, secret: str) -> Future[bool]:
@@ -111,14 +115,14 @@ class Browsers:
         return self._context.submit(asked, read=lambda row: row is not None)
 
     @reading
-    def find(self, secret: str) -> Browser | None:
+    def find(self, secret: str) -> BrowserSession | None:
         """Who shows this; None when it is not good, or not any more, or its token is not."""
         digest = digest_secret(secret)
         rows = self._context.view(lambda tx: tx.read("browser_by_digest", digest=digest))
         if not rows:
             return None
-        return Browser(access=read_access(rows[0]), ends_at=rows[0]["ends_at"])
+        return BrowserSession(access=read_access(rows[0]), ends_at=rows[0]["ends_at"])
 
 
-def _read_end(row: Row | None) -> int | None:
+def _read_expiry(row: Row | None) -> int | None:
     return None if row is None else int(row["expires_at"])

@@ -23,7 +23,7 @@ from holdfast.engine.core.task_rows import TASK_DEFAULTS, TaskRow
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
 from holdfast.engine.read.pages import Page
-from holdfast.engine.read.records import UNREADABLE, read_event, read_value, tell_problem
+from holdfast.engine.read.records import UNREADABLE_ERRORS, describe_problem, read_event, read_value
 from holdfast.engine.read.report_refusals import refuse
 from holdfast.engine.state import creation
 from holdfast.errors import summarize_error
@@ -57,39 +57,39 @@ class RemoveHook(Operation):
         return (hook_step(self.name),)
 
 
-Reader = Callable[[object], object]
+FieldReader = Callable[[object], object]
 
 
-def write(row: TaskRow) -> str:
-    return json.dumps({name: getattr(row, name) for name in _READERS}, sort_keys=True)
+def write_template(row: TaskRow) -> str:
+    return json.dumps({name: getattr(row, name) for name in _FIELD_READERS}, sort_keys=True)
 
 
-def read(text: str) -> dict[str, Any]:
+def read_template(text: str) -> dict[str, Any]:
     """The fields of a task; what a newer release has added is left out, what is odd is refused."""
     template = {**TASK_DEFAULTS, **json.loads(text)}
-    return {name: reader(template[name]) for name, reader in _READERS.items()}
+    return {name: reader(template[name]) for name, reader in _FIELD_READERS.items()}
 
 
-def _whole(field: str, *, least: int, most: int) -> Reader:
+def _whole_number(field: str, *, least: int, most: int) -> FieldReader:
     return lambda value: validation.number(field, value, least=least, most=most)
 
 
-def _optional(reader: Reader) -> Reader:
+def _optional(reader: FieldReader) -> FieldReader:
     return lambda value: None if value is None else reader(value)
 
 
-_MOST = MAX_SECONDS * MICROSECONDS
-_READERS: dict[str, Reader] = {
+_MAX_MICROSECONDS = MAX_SECONDS * MICROSECONDS
+_FIELD_READERS: dict[str, FieldReader] = {
     "agent": lambda value: clean_name("agent", value),
     "priority": lambda value: validation.signed("priority", value),
     "tags": lambda value: validation.tags(json.loads(clean_text("tags", value))),
-    "timeout": _optional(_whole("timeout", least=1, most=_MOST)),
+    "timeout": _optional(_whole_number("timeout", least=1, most=_MAX_MICROSECONDS)),
     "concurrency_key": _optional(lambda value: clean_text("concurrency_key", value)),
-    "capacity": _whole("capacity", least=1, most=validation.MAX_INTEGER),
-    "max_attempts": _whole("max_attempts", least=1, most=MAX_COUNT),
-    "max_lost": _whole("max_lost", least=1, most=MAX_COUNT),
-    "backoff": _whole("backoff", least=0, most=_MOST),
-    "backoff_max": _whole("backoff_max", least=0, most=_MOST),
+    "capacity": _whole_number("capacity", least=1, most=validation.MAX_INTEGER),
+    "max_attempts": _whole_number("max_attempts", least=1, most=MAX_COUNT),
+    "max_lost": _whole_number("max_lost", least=1, most=MAX_COUNT),
+    "backoff": _whole_number("backoff", least=0, most=_MAX_MICROSECONDS),
+    "backoff_max": _whole_number("backoff_max", least=0, most=_MAX_MICROSECONDS),
 }
 
 ACTOR = "hook"
@@ -97,7 +97,7 @@ ACTOR = "hook"
 log = logging.getLogger("holdfast.hooks")
 
 
-def register(work: UnitOfWork, operations: Sequence[RegisterHooks]) -> list[None]:
+def register_hooks(work: UnitOfWork, operations: Sequence[RegisterHooks]) -> list[None]:
     # In one order, because two processes that register the same hooks wait for each other.
     rows = [hook for operation in operations for hook in operation.hooks]
     rows.sort(key=lambda hook: hook[0])
@@ -105,7 +105,7 @@ def register(work: UnitOfWork, operations: Sequence[RegisterHooks]) -> list[None
     return [None for _ in operations]
 
 
-def remove(work: UnitOfWork, operation: RemoveHook) -> TransitionResult:
+def remove_hook(work: UnitOfWork, operation: RemoveHook) -> TransitionResult:
     if work.tx.write("remove_hook", hook=operation.name):
         return TransitionResult(ok=True)
     names = ", ".join(row["name"] for row in work.tx.read("list_hooks"))
@@ -114,7 +114,7 @@ def remove(work: UnitOfWork, operation: RemoveHook) -> TransitionResult:
     return refuse(Refusal.NOT_FOUND, None, detail)
 
 
-def fire(work: UnitOfWork) -> None:
+def fire_hooks(work: UnitOfWork) -> None:
     """Queue what is to follow the ends of this group; each end is there once, and so is this."""
     if not work.ends:
         return
@@ -123,16 +123,16 @@ def fire(work: UnitOfWork) -> None:
     tasks: list[tuple[TaskRow, str]] = []
     for row in found:
         try:
-            tasks.append((_task(row, work.ids), ACTOR))
-        except UNREADABLE as error:
-            work.passed_hooks.append({**row, "problem": tell_problem(error)})
+            tasks.append((_build_task(row, work.ids), ACTOR))
+        except UNREADABLE_ERRORS as error:
+            work.passed_hooks.append({**row, "problem": describe_problem(error)})
     creation.insert_tasks(work, tasks, {}, run_holds=0)
     failed = [end["entity"] for end in ends if end["status"] == "failed" and end["run_id"] is None]
     if failed:
         work.failed_hooks += work.tx.read("failed_hooks", ids=failed)
 
 
-def report(failed: Sequence[Row], passed: Sequence[Row]) -> None:
+def log_hook_failures(failed: Sequence[Row], passed: Sequence[Row]) -> None:
     """Say which hooks have failed for good or were passed over, after what, and how to go on."""
     for row in failed:
         log.error(
@@ -157,7 +157,7 @@ def read_payload(payload: dict[str, Any]) -> Ended:
     return Ended(**payload["event"])
 
 
-def _task(row: Row, ids: Ids) -> TaskRow:
+def _build_task(row: Row, ids: Ids) -> TaskRow:
     name, entity = row["name"], row["entity"]
     event = Ended.tell(read_event(row), workflow=row["workflow"], step=row["step"])
     return TaskRow(
@@ -167,11 +167,11 @@ def _task(row: Row, ids: Ids) -> TaskRow:
         status="queued",
         key=f"{hook_step(name)} {entity} {row['version']}",
         payload=json.dumps({"event": asdict(event)}, ensure_ascii=False, separators=(",", ":")),
-        **read(row["template"]),
+        **read_template(row["template"]),
     )
 
 
-Kept = tuple[str, str, str | None, str]
+HookRow = tuple[str, str, str | None, str]
 
 
 class Hooks:
@@ -183,7 +183,7 @@ class Hooks:
     @operation
     def register(self, hooks: Sequence[NewHook]) -> Future[None]:
         """Have each hook follow every end it is for from now on; again, it changes nothing."""
-        wanted = {row[0]: row for row in map(self._row, hooks)}
+        wanted = {row[0]: row for row in map(self._build_row, hooks)}
         rows = self._context.view(lambda tx: tx.read("list_hooks")) if wanted else []
         known = {(row["name"], row["events"], row["about"], row["template"]) for row in rows}
         new = tuple(row for row in wanted.values() if row not in known)
@@ -201,9 +201,9 @@ class Hooks:
     @reading
     def list(self) -> Page[Hook]:
         """Every hook of the store, of whatever program."""
-        return [_read(row) for row in self._context.view(lambda tx: tx.read("list_hooks"))]
+        return [_read_hook(row) for row in self._context.view(lambda tx: tx.read("list_hooks"))]
 
-    def _row(self, hook: NewHook) -> Kept:
+    def _build_row(self, hook: NewHook) -> HookRow:
         validation.instance("hook", hook, NewHook)
         task = NewTask(
             title=clean_name("name", hook.name),
@@ -217,24 +217,24 @@ class Hooks:
         limit = self._context.settings.max_payload
         row = validation.new_task(task, self._context.ids, max_payload=limit, now=self._context.now)
         about = None if hook.about is None else clean_name("about", hook.about)
-        return hook.name, _ends(hook.events), about, write(row)
+        return hook.name, _encode_ends(hook.events), about, write_template(row)
 
 
-def _ends(events: object) -> str:
+def _encode_ends(events: object) -> str:
     chosen = sorted(validation.names("events", events))
     check_ends(chosen)
     return json.dumps(chosen)
 
 
-def _read(row: Row) -> Hook:
+def _read_hook(row: Row) -> Hook:
     kept = Hook(name=row["name"], about=row["about"], created_at=row["created_at"])
     try:
-        template = read(row["template"])
+        template = read_template(row["template"])
         return replace(
             kept,
             events=validation.names("events", json.loads(row["events"])),
             agent=template["agent"],
             max_attempts=template["max_attempts"],
         )
-    except UNREADABLE as error:
-        return replace(kept, problem=tell_problem(error))
+    except UNREADABLE_ERRORS as error:
+        return replace(kept, problem=describe_problem(error))

@@ -32,28 +32,34 @@ from holdfast.model.task import NewTask
 from holdfast.model.text import digest, encode_json
 from holdfast.store.database import Row, Transaction
 
-FENCE = 1
-Reply = list[CreateResult] | HoldfastError
+FIRST_FENCE = 1
+ImportReply = list[CreateResult] | HoldfastError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Led:
+class ImportedTask:
     past: ImportedProgress
-    by: Import
+    operation: Import
 
 
-def take_over(work: UnitOfWork, operations: Sequence[Import]) -> list[Reply]:
+def carry_out_imports(work: UnitOfWork, operations: Sequence[Import]) -> list[ImportReply]:
     """A tree or run of which anything is here already is left as it is."""
     replies = _start_runs(work, operations) | _create_trees(work, operations)
-    new = [operation for place, operation in enumerate(operations) if _is_new(replies[place])]
-    led = [Led(past=past, by=operation) for operation in new for past in operation.past]
-    _plan(work, led)
-    for each in led:
+    created = [
+        operation for place, operation in enumerate(operations) if _is_created(replies[place])
+    ]
+    imported = [
+        ImportedTask(past=past, operation=operation)
+        for operation in created
+        for past in operation.past
+    ]
+    _plan_tasks(work, imported)
+    for each in imported:
         if each.past.enqueue:
-            _reach(work, "enqueue_task", each)
-    _end(work, led)
-    _pass_on(work, new)
-    for asked in new:
+            _change_task(work, "enqueue_task", each)
+    _end_tasks(work, imported)
+    _inherit_needs(work, created)
+    for asked in created:
         if asked.run is not None and asked.cancelled:
             run_id, actor = asked.run.run_id, asked.actor
             work.change_runs("cancel_run", run_id=run_id, actor=actor)
@@ -61,11 +67,11 @@ def take_over(work: UnitOfWork, operations: Sequence[Import]) -> list[Reply]:
     return [replies[place] for place in range(len(operations))]
 
 
-def _is_new(reply: Reply) -> bool:
+def _is_created(reply: ImportReply) -> bool:
     return isinstance(reply, list) and all(each.created for each in reply)
 
 
-def _start_runs(work: UnitOfWork, operations: Sequence[Import]) -> dict[int, Reply]:
+def _start_runs(work: UnitOfWork, operations: Sequence[Import]) -> dict[int, ImportReply]:
     runs: dict[int, StartRun] = {
         place: each.run for place, each in enumerate(operations) if each.run is not None
     }
@@ -76,18 +82,18 @@ def _start_runs(work: UnitOfWork, operations: Sequence[Import]) -> dict[int, Rep
     }
 
 
-def _create_trees(work: UnitOfWork, operations: Sequence[Import]) -> dict[int, Reply]:
+def _create_trees(work: UnitOfWork, operations: Sequence[Import]) -> dict[int, ImportReply]:
     trees = {place: each for place, each in enumerate(operations) if each.run is None}
     wanted = [task.key for tree in trees.values() for task in tree.tasks]
     keys = creation.IdempotencyKeys(work, "tasks_by_key", wanted)
-    replies = {place: _settle_keys(keys, tree.tasks) for place, tree in trees.items()}
+    replies = {place: _claim_keys(keys, tree.tasks) for place, tree in trees.items()}
     accepted = [
         (task, trees[place].actor)
         for place, reply in replies.items()
-        if _is_new(reply)
+        if _is_created(reply)
         for task in trees[place].tasks
     ]
-    depths = _depths([task for task, _ in accepted])
+    depths = _find_depths([task for task, _ in accepted])
     # In one order, because whoever inserts a key waits for whoever has just inserted it; and a
     # parent before its children, which may be written with a later statement.
     accepted.sort(key=lambda each: (depths[each[0].id], each[0].key or ""))
@@ -95,22 +101,22 @@ def _create_trees(work: UnitOfWork, operations: Sequence[Import]) -> dict[int, R
     return replies
 
 
-def _depths(tasks: Sequence[TaskRow]) -> dict[str, int]:
+def _find_depths(tasks: Sequence[TaskRow]) -> dict[str, int]:
     """How far below the top of its tree each task stands."""
     parents = {task.id: task.parent_id for task in tasks}
     depths: dict[str, int] = {}
     for task in tasks:
-        above: list[str] = []
-        place: str | None = task.id
-        while place is not None and place not in depths:
-            above.append(place)
-            place = parents.get(place)
-        first = 0 if place is None else depths[place] + 1
-        depths |= {each: number for number, each in enumerate(reversed(above), start=first)}
+        ancestors: list[str] = []
+        current: str | None = task.id
+        while current is not None and current not in depths:
+            ancestors.append(current)
+            current = parents.get(current)
+        first = 0 if current is None else depths[current] + 1
+        depths |= {each: number for number, each in enumerate(reversed(ancestors), start=first)}
     return depths
 
 
-def _settle_keys(keys: creation.IdempotencyKeys, tasks: Sequence[TaskRow]) -> Reply:
+def _claim_keys(keys: creation.IdempotencyKeys, tasks: Sequence[TaskRow]) -> ImportReply:
     own = [task.id for task in tasks]
     try:
         found = [keys.claim(task.key, task.body_digest, task.id) for task in tasks]
@@ -128,45 +134,45 @@ def _settle_keys(keys: creation.IdempotencyKeys, tasks: Sequence[TaskRow]) -> Re
     ]
 
 
-def _plan(work: UnitOfWork, led: Sequence[Led]) -> None:
+def _plan_tasks(work: UnitOfWork, imported: Sequence[ImportedTask]) -> None:
     """While all their children are still idle, as in any other plan."""
-    for each in led:
+    for each in imported:
         if each.past.phase != "none":
-            _reach(work, "start_planning", each)
-    for each in led:
+            _change_task(work, "start_planning", each)
+    for each in imported:
         if each.past.phase == "finalized":
-            _reach(work, "finalize_plan", each, shape=None)
+            _change_task(work, "finalize_plan", each, shape=None)
 
 
-def _pass_on(work: UnitOfWork, new: Sequence[Import]) -> None:
-    for each in new:
+def _inherit_needs(work: UnitOfWork, created: Sequence[Import]) -> None:
+    for each in created:
         if finalized := [past.task_id for past in each.past if past.phase == "finalized"]:
             plans.inherit_needs(work, finalized, each.actor)
 
 
-def _reach(work: UnitOfWork, query: str, led: Led, **more: Any) -> None:
-    past = led.past
-    if not work.change_tasks(query, task_id=past.task_id, actor=led.by.actor, **more):
+def _change_task(work: UnitOfWork, query: str, imported: ImportedTask, **more: Any) -> None:
+    past = imported.past
+    if not work.change_tasks(query, task_id=past.task_id, actor=imported.operation.actor, **more):
         raise RuntimeError(f"{query} does not move {past.task_id}; nothing of it is imported")
 
 
-def _end(work: UnitOfWork, led: Sequence[Led]) -> None:
+def _end_tasks(work: UnitOfWork, imported: Sequence[ImportedTask]) -> None:
     """Round by round: whoever ends in one has all that it needed from the rounds before."""
-    ended = {each.past.task_id: each for each in led if each.past.ended is not None}
+    ended = {each.past.task_id: each for each in imported if each.past.ended is not None}
     order = TopologicalSorter({key: ended[key].past.after for key in ended})
     order.prepare()
     while order.is_active():
         names = order.get_ready()
         ready = [ended[name] for name in names]
-        _attempt(work, [each for each in ready if not each.past.settled])
-        _settle(work, [each.past for each in ready if each.past.settled])
+        _run_attempts(work, [each for each in ready if not each.past.settled])
+        _settle_plans(work, [each.past for each in ready if each.past.settled])
         work.change_tasks("unblock_dependents", ids=names)
         order.done(*names)
     _add_late_needs(work, ended.values())
 
 
-def _settle(work: UnitOfWork, plans: Sequence[ImportedProgress]) -> None:
-    for plan in plans:
+def _settle_plans(work: UnitOfWork, past: Sequence[ImportedProgress]) -> None:
+    for plan in past:
         told = None if plan.result == "null" else plan.result
         output, error = (told, None) if plan.ended == "done" else (None, told)
         rows = work.change_tasks("settle_plans", ids=[plan.task_id], output=output, error=error)
@@ -174,21 +180,21 @@ def _settle(work: UnitOfWork, plans: Sequence[ImportedProgress]) -> None:
             raise RuntimeError("a plan does not end as its children did; nothing of it is imported")
 
 
-def _attempt(work: UnitOfWork, led: Sequence[Led]) -> None:
-    for each in led:
+def _run_attempts(work: UnitOfWork, imported: Sequence[ImportedTask]) -> None:
+    for each in imported:
         started = work.change_tasks(
             "claim_task_by_id",
             task_id=each.past.task_id,
             agents=[each.past.agent],
             tags="[]",
-            worker=each.by.actor,
-            lease=each.by.lease,
+            worker=each.operation.actor,
+            lease=each.operation.lease,
         )
-        if [row["attempt"] for row in started] != [FENCE]:
+        if [row["attempt"] for row in started] != [FIRST_FENCE]:
             raise RuntimeError(f"{each.past.task_id} cannot start; nothing of it is imported")
-    pasts = [each.past for each in led]
-    done = [_completed(past) for past in pasts if past.ended == "done"]
-    failed = [_failed(past) for past in pasts if past.ended == "failed"]
+    pasts = [each.past for each in imported]
+    done = [_build_completion(past) for past in pasts if past.ended == "done"]
+    failed = [_build_failure(past) for past in pasts if past.ended == "failed"]
     answers = report_outcomes.complete_tasks(work, done) if done else []
     answers += report_outcomes.fail_tasks(work, failed) if failed else []
     for answer in answers:
@@ -196,15 +202,15 @@ def _attempt(work: UnitOfWork, led: Sequence[Led]) -> None:
             raise RuntimeError(f"a task cannot end, {answer}; nothing of it is imported")
 
 
-def _completed(past: ImportedProgress) -> Complete:
+def _build_completion(past: ImportedProgress) -> Complete:
     result = past.result
-    return Complete(task_id=past.task_id, fence=FENCE, output=result, digest=digest(result))
+    return Complete(task_id=past.task_id, fence=FIRST_FENCE, output=result, digest=digest(result))
 
 
-def _failed(past: ImportedProgress) -> Fail:
+def _build_failure(past: ImportedProgress) -> Fail:
     return Fail(
         task_id=past.task_id,
-        fence=FENCE,
+        fence=FIRST_FENCE,
         error=past.result,
         digest=digest(past.result),
         retryable=False,
@@ -212,9 +218,9 @@ def _failed(past: ImportedProgress) -> Fail:
     )
 
 
-def _add_late_needs(work: UnitOfWork, led: Iterable[Led]) -> None:
+def _add_late_needs(work: UnitOfWork, imported: Iterable[ImportedTask]) -> None:
     """What ran too early needs from now on what came before it."""
-    late = {each.past.task_id: each.past.late for each in led if each.past.late}
+    late = {each.past.task_id: each.past.late for each in imported if each.past.late}
     if late:
         found = work.tx.read("tasks_by_id", ids=sorted(late))
         since = {row["id"]: row["version"] for row in found}
@@ -261,22 +267,22 @@ class PastRun:
     cancelled: bool = False
 
 
-IMPORT = "import"
-AT_ONCE = 1_000
+IMPORT_ACTOR = "import"
+NAMES_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Unit:
+class ImportUnit:
     """What comes over in one piece: its tasks by their old names, and the ids they get."""
 
     tasks: Mapping[str, PastTask]
     ids: Mapping[str, str]
     children: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
-    def ids_of(self, names: Sequence[str]) -> tuple[str, ...]:
+    def find_ids(self, names: Sequence[str]) -> tuple[str, ...]:
         return tuple(self.ids[name] for name in names)
 
-    def is_planned(self, task: PastTask) -> bool:
+    def is_below_plan(self, task: PastTask) -> bool:
         """Whether a plan is anywhere above it: those are planned before anything below moves."""
         while task.parent is not None:
             task = self.tasks[task.parent]
@@ -284,10 +290,10 @@ class Unit:
                 return True
         return False
 
-    def ended_before(self, task: PastTask) -> tuple[str, ...]:
+    def find_ended_before(self, task: PastTask) -> tuple[str, ...]:
         below = self.children.get(task.name, ()) if task.settled else ()
         first = [*task.needs, *below]
-        return self.ids_of([name for name in first if self.tasks[name].status in TERMINAL])
+        return self.find_ids([name for name in first if self.tasks[name].status in TERMINAL])
 
 
 class Imports:
@@ -298,85 +304,85 @@ class Imports:
 
     @operation
     def take_over(
-        self, units: Sequence[PastTree | PastRun], *, actor: str = IMPORT
+        self, units: Sequence[PastTree | PastRun], *, actor: str = IMPORT_ACTOR
     ) -> Future[list[list[CreateResult]]]:
         """Take over each unit, unless it is here already; nothing, if one is here otherwise."""
         operations = self.prepare(units, validation.actor(actor))
-        self._refuse_others(operations)
+        self._refuse_changed_units(operations)
         return self._context.submit_all(operations)
 
     def prepare(self, units: Sequence[PastTree | PastRun], actor: str) -> list[Import]:
         """What the writer will be asked, one operation for each unit; all checked, none written."""
-        ids = self._ids([unit for unit in units if isinstance(unit, PastTree)])
+        ids = self._make_ids([unit for unit in units if isinstance(unit, PastTree)])
         operations: list[Import] = []
         for unit in units:
             if isinstance(unit, PastTree):
-                operations.append(self._tree(unit, ids, actor))
+                operations.append(self._build_tree(unit, ids, actor))
             else:
-                with told(f"runs[{unit.run.key}]"):
-                    operations.append(self._run(unit, actor))
+                with locate_bad_input(f"runs[{unit.run.key}]"):
+                    operations.append(self._build_run(unit, actor))
         return operations
 
-    def _ids(self, trees: Sequence[PastTree]) -> dict[str, str]:
+    def _make_ids(self, trees: Sequence[PastTree]) -> dict[str, str]:
         """Ids in the order the tasks had there, which decides between two of one position."""
         ranked = sorted((task.rank, task.name) for tree in trees for task in tree.tasks)
         return {name: self._context.ids.task() for _, name in ranked}
 
-    def _tree(self, tree: PastTree, ids: Mapping[str, str], actor: str) -> Import:
+    def _build_tree(self, tree: PastTree, ids: Mapping[str, str], actor: str) -> Import:
         tasks = {task.name: task for task in tree.tasks}
         children: dict[str, list[str]] = {}
         for task in tree.tasks:
             if task.parent is not None:
                 children.setdefault(task.parent, []).append(task.name)
-        unit = Unit(tasks=tasks, ids=ids, children=children)
+        unit = ImportUnit(tasks=tasks, ids=ids, children=children)
         rows = []
         for task in tree.tasks:
-            with told(f"tasks[{task.name}]"):
-                rows.append(self._row(unit, task, tree.body))
-        return replace(self._import(unit, actor), tasks=validation.bounded_batch(rows))
+            with locate_bad_input(f"tasks[{task.name}]"):
+                rows.append(self._build_row(unit, task, tree.body))
+        return replace(self._build_import(unit, actor), tasks=validation.bounded_batch(rows))
 
-    def _run(self, past: PastRun, actor: str) -> Import:
+    def _build_run(self, past: PastRun, actor: str) -> Import:
         limit = self._context.settings.max_payload
         start = validation.new_run(past.run, self._context.ids, max_payload=limit, actor_name=actor)
-        unit = Unit(
+        unit = ImportUnit(
             tasks={task.name: task for task in past.tasks},
             ids={str(row.step): row.id for row in start.tasks},
         )
         rows = [
             replace(
                 row,
-                needs=unit.ids_of(task.needs),
+                needs=unit.find_ids(task.needs),
                 payload=encode_json("payload", task.task.payload, limit=limit),
             )
             for row, task in zip(start.tasks, past.tasks, strict=True)
         ]
         run = replace(start, tasks=validation.bounded_batch(rows), body_digest=past.body)
-        return replace(self._import(unit, actor), run=run, cancelled=past.cancelled)
+        return replace(self._build_import(unit, actor), run=run, cancelled=past.cancelled)
 
-    def _import(self, unit: Unit, actor: str) -> Import:
+    def _build_import(self, unit: ImportUnit, actor: str) -> Import:
         lease = positive_microseconds("lease", self._context.settings.lease)
         past: list[ImportedProgress] = []
         for task in unit.tasks.values():
-            with told(f"tasks[{task.name}]"):
-                past.append(self._past(unit, task))
+            with locate_bad_input(f"tasks[{task.name}]"):
+                past.append(self._build_past(unit, task))
         return Import(past=tuple(past), actor=actor, lease=lease)
 
-    def _row(self, unit: Unit, past: PastTask, body: str) -> TaskRow:
+    def _build_row(self, unit: ImportUnit, past: PastTask, body: str) -> TaskRow:
         limit = self._context.settings.max_payload
         row = validation.new_task(
             past.task, self._context.ids, max_payload=limit, now=self._context.now
         )
-        ready = past.status is Status.QUEUED and not unit.is_planned(past)
+        ready = past.status is Status.QUEUED and not unit.is_below_plan(past)
         return replace(
             row,
             id=unit.ids[past.name],
             status="queued" if ready else "idle",
             parent_id=None if past.parent is None else unit.ids[past.parent],
-            needs=unit.ids_of(past.needs),
+            needs=unit.find_ids(past.needs),
             body_digest=body,
         )
 
-    def _past(self, unit: Unit, task: PastTask) -> ImportedProgress:
+    def _build_past(self, unit: ImportUnit, task: PastTask) -> ImportedProgress:
         ended = task.status in TERMINAL
         limit = self._context.settings.max_output
         return ImportedProgress(
@@ -384,28 +390,28 @@ class Imports:
             agent=task.task.agent,
             ended=task.status.value if ended else None,
             result=encode_json("result", task.result, limit=limit),
-            after=unit.ended_before(task) if ended else (),
-            enqueue=task.status is Status.QUEUED and unit.is_planned(task),
+            after=unit.find_ended_before(task) if ended else (),
+            enqueue=task.status is Status.QUEUED and unit.is_below_plan(task),
             phase=task.phase.value,
             settled=task.settled,
-            late=unit.ids_of(task.late),
+            late=unit.find_ids(task.late),
         )
 
-    def _refuse_others(self, operations: Sequence[Import]) -> None:
+    def _refuse_changed_units(self, operations: Sequence[Import]) -> None:
         """Before the first of them is written: what came over before must be the same today.
 
         Of a tree its top is told, which stands before all that belongs to it.
         """
         bodies = {row.key: row.body_digest for each in operations for row in each.tasks}
-        self._refuse_other("tasks_by_key", bodies)
+        self._refuse_changed("tasks_by_key", bodies)
         runs = [each.run for each in operations if each.run is not None]
-        self._refuse_other("runs_by_key", {run.key: run.body_digest for run in runs})
+        self._refuse_changed("runs_by_key", {run.key: run.body_digest for run in runs})
 
-    def _refuse_other(self, query: str, bodies: Mapping[str | None, str]) -> None:
+    def _refuse_changed(self, query: str, bodies: Mapping[str | None, str]) -> None:
         keys = sorted(filter(None, bodies))
 
         def read(tx: Transaction) -> list[Row]:
-            return [row for page in pages(keys) for row in tx.read(query, keys=page)]
+            return [row for page in split_into_pages(keys) for row in tx.read(query, keys=page)]
 
         found = {row["key"]: row for row in self._context.view(read)}
         for key, body in bodies.items():
@@ -414,15 +420,15 @@ class Imports:
 
 
 @contextmanager
-def told(place: str) -> Iterator[None]:
+def locate_bad_input(field: str) -> Iterator[None]:
     """Say of bad input where it stands."""
     try:
         yield
     except InvalidInput as error:
-        raise InvalidInput(f"{place}.{error.field}", error.reason) from error
+        raise InvalidInput(f"{field}.{error.field}", error.reason) from error
 
 
-def pages(names: Sequence[str]) -> Iterator[Sequence[str]]:
+def split_into_pages(names: Sequence[str]) -> Iterator[Sequence[str]]:
     """As many at a time as one statement is given."""
-    for place in range(0, len(names), AT_ONCE):
-        yield names[place : place + AT_ONCE]
+    for place in range(0, len(names), NAMES_AT_ONCE):
+        yield names[place : place + NAMES_AT_ONCE]

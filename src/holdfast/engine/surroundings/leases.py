@@ -51,11 +51,11 @@ class ReleaseLease(Operation):
 LEASE_SUBJECT = "lease:"
 
 
-def acquire_all(work: UnitOfWork, operations: Sequence[AcquireLease]) -> list[NamedLease | None]:
+def acquire_leases(work: UnitOfWork, operations: Sequence[AcquireLease]) -> list[NamedLease | None]:
     """New keys are inserted in their own order, whatever order they were asked for in."""
     places = sorted(range(len(operations)), key=lambda place: operations[place].key)
-    given = {place: acquire(work, operations[place]) for place in places}
-    return [given[place] for place in range(len(operations))]
+    replies = {place: acquire(work, operations[place]) for place in places}
+    return [replies[place] for place in range(len(operations))]
 
 
 def acquire(work: UnitOfWork, operation: AcquireLease) -> NamedLease | None:
@@ -77,12 +77,12 @@ def acquire(work: UnitOfWork, operation: AcquireLease) -> NamedLease | None:
     )
 
 
-def renew(work: UnitOfWork, operation: RenewLease) -> TransitionResult:
+def renew_lease(work: UnitOfWork, operation: RenewLease) -> TransitionResult:
     rows = work.tx.write("renew_lease", key=operation.key, fence=operation.fence, ttl=operation.ttl)
     return TransitionResult(ok=True) if rows else refuse(Refusal.STALE_TOKEN, None)
 
 
-def release(work: UnitOfWork, operation: ReleaseLease) -> TransitionResult:
+def release_lease(work: UnitOfWork, operation: ReleaseLease) -> TransitionResult:
     rows = work.tx.write("release_lease", key=operation.key, fence=operation.fence)
     return TransitionResult(ok=True) if rows else refuse(Refusal.STALE_TOKEN, None)
 
@@ -105,7 +105,7 @@ class Leases:
         )
 
     @acquire.undone_by
-    def _give_back(self, lease: NamedLease | None) -> None:
+    def _release_unawaited(self, lease: NamedLease | None) -> None:
         """Free what came after the one who awaited it was cancelled."""
         if lease is not None:
             # An engine that closes takes nothing back: the lease runs out.
@@ -115,7 +115,7 @@ class Leases:
     @operation
     def renew(self, key: str, token: str, *, ttl: float) -> Future[TransitionResult]:
         """Keep a lease; refused once it has run out or changed hands."""
-        fence = self._fence(key, token)
+        fence = self._read_fence(key, token)
         return self._context.submit(
             RenewLease(key=key, fence=fence, ttl=positive_microseconds("ttl", ttl))
         )
@@ -123,8 +123,8 @@ class Leases:
     @operation
     def release(self, key: str, token: str) -> Future[TransitionResult]:
         """Give a lease back; nobody else's can be freed with its token."""
-        return self._context.submit(ReleaseLease(key=key, fence=self._fence(key, token)))
+        return self._context.submit(ReleaseLease(key=key, fence=self._read_fence(key, token)))
 
-    def _fence(self, key: str, token: str) -> int:
+    def _read_fence(self, key: str, token: str) -> int:
         subject = LEASE_SUBJECT + clean_key("key", key)
         return read_fence(self._context.secret, subject, clean_text("token", token)) or 0

@@ -49,7 +49,7 @@ class RemoveTasks(Removal):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RemoveDeleted(Removal):
+class RemoveDeletedTasks(Removal):
     """Of tasks that somebody deleted there is nothing left but their past."""
 
 
@@ -58,7 +58,7 @@ def remove(work: UnitOfWork, operation: Removal) -> list[str]:
 
     Their rows are locked: what the tombstones were made of is what is removed.
     """
-    choose = _deleted if isinstance(operation, RemoveDeleted) else _bury
+    choose = _choose_deleted if isinstance(operation, RemoveDeletedTasks) else _bury_ended
     tops = choose(work, operation)
     gone = [member for member, top in operation.members if top in tops]
     if not gone:
@@ -76,13 +76,13 @@ def remove(work: UnitOfWork, operation: Removal) -> list[str]:
     return sorted(tops)
 
 
-def _bury(work: UnitOfWork, operation: Removal) -> set[str]:
+def _bury_ended(work: UnitOfWork, operation: Removal) -> set[str]:
     query = "bury_runs" if isinstance(operation, RemoveRuns) else "bury_tasks"
     buried = work.tx.write(query, rows=operation.members, before=operation.before)
     return {row["entity"] for row in buried}.intersection(top for _, top in operation.members)
 
 
-def _deleted(work: UnitOfWork, operation: Removal) -> set[str]:
+def _choose_deleted(work: UnitOfWork, operation: Removal) -> set[str]:
     """Nobody writes of them any more, and no key of theirs was kept."""
     unread = work.tx.read("unread_deleted", ids=operation.keys)
     return set(operation.keys).difference(row["entity"] for row in unread)
@@ -90,40 +90,40 @@ def _deleted(work: UnitOfWork, operation: Removal) -> set[str]:
 
 RUNS, TASKS, DELETED = "runs", "tasks", "deleted"
 # Of runs or trees of tasks, each with all that belongs to it.
-PAGE = 100
+TOPS_AT_ONCE = 100
 # How many runs and tasks go in one transaction, unless a single run or tree has more.
-MOST = 1_000
+MEMBERS_AT_ONCE = 1_000
 # How many trees are looked at together: of a large one all that belongs to it is read.
-_LOOK = 10
+_TREES_AT_ONCE = 10
 
 Members = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Kind:
+class _RemovalKind:
     prefix: str
     find: str
     remove: type[Removal]
 
 
-_KINDS = {
-    RUNS: _Kind(prefix="r_", find="ended_runs", remove=RemoveRuns),
-    TASKS: _Kind(prefix="t_", find="ended_tasks", remove=RemoveTasks),
-    DELETED: _Kind(prefix="t_", find="deleted_tasks", remove=RemoveDeleted),
+_REMOVAL_KINDS = {
+    RUNS: _RemovalKind(prefix="r_", find="ended_runs", remove=RemoveRuns),
+    TASKS: _RemovalKind(prefix="t_", find="ended_tasks", remove=RemoveTasks),
+    DELETED: _RemovalKind(prefix="t_", find="deleted_tasks", remove=RemoveDeletedTasks),
 }
-KINDS = tuple(_KINDS)
+KINDS = tuple(_REMOVAL_KINDS)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
+class RemovalLimits:
     """How much is removed in one transaction: runs or trees of tasks, and members of them."""
 
-    tops: int = PAGE
-    members: int = MOST
+    tops: int = TOPS_AT_ONCE
+    members: int = MEMBERS_AT_ONCE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Removed:
+class RemovedPage:
     """What a page had that is gone now, and the id before which the next page begins."""
 
     gone: tuple[str, ...]
@@ -140,10 +140,10 @@ class Removals:
         self._context = context
 
     def find(
-        self, kind: str, before: int, *, until: str | None = None, count: int = PAGE
+        self, kind: str, before: int, *, until: str | None = None, count: int = TOPS_AT_ONCE
     ) -> Members:
         """A page of what ended before a moment: each member, with what it belongs to."""
-        chosen = _KINDS[kind]
+        chosen = _REMOVAL_KINDS[kind]
         last = first_id(chosen.prefix, before) if until is None else until
         rows = self._context.view(
             lambda tx: tx.read(chosen.find, until=last, before=before, count=count)
@@ -158,45 +158,49 @@ class Removals:
         before: int,
         *,
         until: str | None = None,
-        limits: Limits | None = None,
-        knots: bool = False,
-    ) -> Removed:
+        limits: RemovalLimits | None = None,
+        with_dependents: bool = False,
+    ) -> RemovedPage:
         """Remove a page, but for what somebody waits for or has not read.
 
         With `knots` also the trees of tasks that can only go together with some of the page.
         """
-        members, following = self._page(kind, before, until, limits or Limits())
+        members, following = self._choose_page(kind, before, until, limits or RemovalLimits())
         if not members:
-            return Removed(gone=(), next=None)
-        if knots:
-            members += self._context.view(lambda tx: _knotted(tx, members, before))
-        make = _KINDS[kind].remove
+            return RemovedPage(gone=(), next=None)
+        if with_dependents:
+            members += self._context.view(lambda tx: _find_dependent_trees(tx, members, before))
+        make = _REMOVAL_KINDS[kind].remove
         gone = self._context.submit(make(members=tuple(sorted(members)), before=before)).result()
-        return Removed(gone=tuple(gone), next=following)
+        return RemovedPage(gone=tuple(gone), next=following)
 
-    def walk(self, kind: str, before: int, limits: Limits | None = None) -> Iterator[Removed]:
+    def remove_all(
+        self, kind: str, before: int, limits: RemovalLimits | None = None
+    ) -> Iterator[RemovedPage]:
         """Remove whatever can go, page by page, until a whole walk finds nothing that can.
 
         Knots are looked for in what is left then: most trees go once those have that need them.
         """
-        fruitful, knots = True, False
-        while fruitful or (kind == TASKS and not knots):
-            fruitful, knots, until = False, not fruitful, None
+        removed_any, with_dependents = True, False
+        while removed_any or (kind == TASKS and not with_dependents):
+            removed_any, with_dependents, until = False, not removed_any, None
             while True:
-                page = self.remove(kind, before, until=until, limits=limits, knots=knots)
-                fruitful, until = fruitful or bool(page.gone), page.next
+                page = self.remove(
+                    kind, before, until=until, limits=limits, with_dependents=with_dependents
+                )
+                removed_any, until = removed_any or bool(page.gone), page.next
                 yield page
                 if until is None:
                     break
 
-    def _page(
-        self, kind: str, before: int, until: str | None, limits: Limits
+    def _choose_page(
+        self, kind: str, before: int, until: str | None, limits: RemovalLimits
     ) -> tuple[list[tuple[str, str]], str | None]:
         """What goes in one transaction, and where the next page begins, unless this is the last."""
         chosen: list[tuple[str, str]] = []
         while limits.tops > 0:
-            wanted = min(_LOOK, limits.tops)
-            trees = _trees(self.find(kind, before, until=until, count=wanted))
+            wanted = min(_TREES_AT_ONCE, limits.tops)
+            trees = _group_by_top(self.find(kind, before, until=until, count=wanted))
             for top, tree in trees:
                 if chosen and len(chosen) + len(tree) > limits.members:
                     return chosen, until
@@ -207,14 +211,14 @@ class Removals:
             limits = replace(limits, tops=limits.tops - wanted)
         return chosen, until
 
-    def forget(self, before: int, count: int = MOST) -> int:
+    def forget_tombstones(self, before: int, count: int = MEMBERS_AT_ONCE) -> int:
         """Forget that something without a key was removed before a moment; of how much."""
         with self._context.database.begin() as connection:
             tx = self._context.database.join(connection)
             return len(tx.write("forget_tombstones", before=before, count=count))
 
 
-def _knotted(tx: Transaction, page: Members, before: int) -> list[tuple[str, str]]:
+def _find_dependent_trees(tx: Transaction, page: Members, before: int) -> list[tuple[str, str]]:
     """The trees of later pages that need one of this page, or one of those, and so on.
 
     The newest tree of a knot finds all of it: what is newer than a page was looked at before.
@@ -234,5 +238,5 @@ def _knotted(tx: Transaction, page: Members, before: int) -> list[tuple[str, str
     return found
 
 
-def _trees(members: Members) -> list[tuple[str, list[tuple[str, str]]]]:
+def _group_by_top(members: Members) -> list[tuple[str, list[tuple[str, str]]]]:
     return [(top, list(tree)) for top, tree in groupby(members, key=itemgetter(1))]

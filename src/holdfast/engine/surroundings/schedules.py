@@ -24,8 +24,8 @@ from holdfast.engine.core.sync_async import operation, reading
 from holdfast.engine.core.task_rows import BASE_SIZE, TaskRow
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
-from holdfast.engine.read.pages import PAGE, Page, read_limit
-from holdfast.engine.read.records import UNREADABLE, read_schedule, tell_problem
+from holdfast.engine.read.pages import PAGE_SIZE, Page, read_limit
+from holdfast.engine.read.records import UNREADABLE_ERRORS, describe_problem, read_schedule
 from holdfast.engine.read.report_refusals import refuse
 from holdfast.engine.state import creation
 from holdfast.errors import (
@@ -92,27 +92,27 @@ class PutSchedule(ScheduleOperation):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SteerSchedule(ScheduleOperation):
+class ControlSchedule(ScheduleOperation):
     pass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PauseSchedule(SteerSchedule):
+class PauseSchedule(ControlSchedule):
     pass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ResumeSchedule(SteerSchedule):
+class ResumeSchedule(ControlSchedule):
     pass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RemoveSchedule(SteerSchedule):
+class RemoveSchedule(ControlSchedule):
     pass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Tick(ScheduleOperation):
+class FireTicks(ScheduleOperation):
     """Fire some ticks of a schedule as it was at a version, and wait for the one after them."""
 
     version: int
@@ -127,15 +127,17 @@ class Tick(ScheduleOperation):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Fired:
+class FireResult:
     """What a tick started; nothing and no problem when somebody else had fired it."""
 
     started: tuple[str, ...] = ()
     problem: str | None = None
 
 
-def put(work: UnitOfWork, operations: Sequence[PutSchedule]) -> list[Schedule | HoldfastError]:
-    refused = _refused(work, operations)
+def put_schedules(
+    work: UnitOfWork, operations: Sequence[PutSchedule]
+) -> list[Schedule | HoldfastError]:
+    refused = _refuse_ended_runs(work, operations)
     # In one order, because whoever inserts a name waits for whoever has just inserted it.
     accepted = sorted((o for o in operations if o.name not in refused), key=lambda o: o.name)
     flows = {(o.workflow, o.workflow_version, o.definition) for o in accepted if o.workflow}
@@ -168,30 +170,32 @@ def put(work: UnitOfWork, operations: Sequence[PutSchedule]) -> list[Schedule | 
     return [refused.get(o.name) or kept[o.name] for o in operations]
 
 
-def _refused(work: UnitOfWork, operations: Sequence[PutSchedule]) -> dict[str, HoldfastError]:
+def _refuse_ended_runs(
+    work: UnitOfWork, operations: Sequence[PutSchedule]
+) -> dict[str, HoldfastError]:
     """Those that are to go with a run which is not there, or has ended."""
     runs = sorted({o.run_id for o in operations if o.run_id is not None})
     rows = work.tx.read("runs_by_id", ids=runs) if runs else []
-    standing = {row["id"]: row["status"] for row in rows}
+    statuses = {row["id"]: row["status"] for row in rows}
     return {
-        o.name: InvalidInput("run", _why_not(o.run_id, standing.get(o.run_id)))
+        o.name: InvalidInput("run", _describe_ended_run(o.run_id, statuses.get(o.run_id)))
         for o in operations
-        if o.run_id is not None and standing.get(o.run_id) != "running"
+        if o.run_id is not None and statuses.get(o.run_id) != "running"
     }
 
 
-def _why_not(run_id: str, status: str | None) -> str:
+def _describe_ended_run(run_id: str, status: str | None) -> str:
     if status is None:
         return f"{run_id} is not a run of this store"
     return f"{run_id} has ended: it is {status}; a schedule that goes with a run ends with it"
 
 
-def steer(work: UnitOfWork, operation: SteerSchedule) -> TransitionResult:
+def control_schedule(work: UnitOfWork, operation: ControlSchedule) -> TransitionResult:
     match operation:
         case PauseSchedule():
             changed = work.tx.write("pause_schedule", name=operation.name)
         case ResumeSchedule():
-            changed = _resume(work, operation.name)
+            changed = _resume_schedule(work, operation.name)
         case RemoveSchedule():
             changed = work.tx.write("remove_schedule", name=operation.name)
         case _:
@@ -203,7 +207,7 @@ def steer(work: UnitOfWork, operation: SteerSchedule) -> TransitionResult:
     return TransitionResult(ok=True, repeated=not changed)
 
 
-def _resume(work: UnitOfWork, name: str) -> list[Row]:
+def _resume_schedule(work: UnitOfWork, name: str) -> list[Row]:
     changed: list[Row] = []
     for row in work.tx.read("schedule_by_name", name=name):
         now = work.tx.read("now")[0]["now"]
@@ -216,7 +220,7 @@ def _resume(work: UnitOfWork, name: str) -> list[Row]:
     return changed
 
 
-def fire(work: UnitOfWork, ticks: Sequence[Tick]) -> list[Fired]:
+def fire_ticks(work: UnitOfWork, ticks: Sequence[FireTicks]) -> list[FireResult]:
     moved = work.tx.write(
         "fire_schedules",
         rows=[
@@ -225,7 +229,7 @@ def fire(work: UnitOfWork, ticks: Sequence[Tick]) -> list[Fired]:
         ],
     )
     rows = {row["name"]: row for row in moved}
-    fired = _start(work, [(tick, rows[tick.name]) for tick in ticks if tick.name in rows])
+    fired = _start_work(work, [(tick, rows[tick.name]) for tick in ticks if tick.name in rows])
     problems = [(name, each.problem) for name, each in sorted(fired.items()) if each.problem]
     if problems:
         work.tx.run("note_schedule_errors", rows=problems)
@@ -233,19 +237,19 @@ def fire(work: UnitOfWork, ticks: Sequence[Tick]) -> list[Fired]:
         # Of a run that an older release has ended, which knows of no schedules.
         owners = work.tx.read("schedule_owners", names=late)
         work.scheduled_runs_ended += [row["id"] for row in owners if row["status"] != "running"]
-    return [fired.get(tick.name, Fired()) for tick in ticks]
+    return [fired.get(tick.name, FireResult()) for tick in ticks]
 
 
-def tear_down(work: UnitOfWork) -> None:
+def remove_schedules_of_ended_runs(work: UnitOfWork) -> None:
     """Take away what went with the runs that have ended in this group."""
     if work.scheduled_runs_ended:
-        closed, work.scheduled_runs_ended = sorted(set(work.scheduled_runs_ended)), []
-        work.tx.run("remove_schedules_of_runs", ids=closed)
+        ended, work.scheduled_runs_ended = sorted(set(work.scheduled_runs_ended)), []
+        work.tx.run("remove_schedules_of_runs", ids=ended)
 
 
-def _start(work: UnitOfWork, ticks: Sequence[tuple[Tick, Row]]) -> dict[str, Fired]:
+def _start_work(work: UnitOfWork, ticks: Sequence[tuple[FireTicks, Row]]) -> dict[str, FireResult]:
     """Start what schedules are for, once for each tick; the last problem is the one to tell."""
-    fired = {tick.name: Fired(problem=tick.problem) for tick, _ in ticks}
+    fired = {tick.name: FireResult(problem=tick.problem) for tick, _ in ticks}
     tasks: list[tuple[str, CreateTasks]] = []
     runs: list[tuple[str, StartRun]] = []
     for tick, row in ticks:
@@ -253,29 +257,31 @@ def _start(work: UnitOfWork, ticks: Sequence[tuple[Tick, Row]]) -> dict[str, Fir
             for moment in tick.ticks:
                 key = f"{SCHEDULE_PREFIX}{tick.name}:{format_tick(moment)}"
                 if row["workflow"] is None:
-                    tasks.append((tick.name, _task(work, row, key)))
+                    tasks.append((tick.name, _build_task(work, row, key)))
                 else:
-                    runs.append((tick.name, _run(work, row, key)))
-        except UNREADABLE as error:
-            fired[tick.name] = Fired(problem=tell_problem(error))
+                    runs.append((tick.name, _build_run(work, row, key)))
+        except UNREADABLE_ERRORS as error:
+            fired[tick.name] = FireResult(problem=describe_problem(error))
     replies: list[list[CreateResult] | CreateResult | HoldfastError] = [
         *creation.create_tasks(work, [order for _, order in tasks]),
         *creation.start_runs(work, [order for _, order in runs]),
     ]
     names = [name for name, _ in (*tasks, *runs)]
     for name, reply in zip(names, replies, strict=True):
-        fired[name] = _add(fired[name], reply)
+        fired[name] = _add_reply(fired[name], reply)
     return fired
 
 
-def _add(fired: Fired, reply: list[CreateResult] | CreateResult | HoldfastError) -> Fired:
+def _add_reply(
+    fired: FireResult, reply: list[CreateResult] | CreateResult | HoldfastError
+) -> FireResult:
     if isinstance(reply, HoldfastError):
-        return replace(fired, problem=tell_problem(reply))
+        return replace(fired, problem=describe_problem(reply))
     made = [reply] if isinstance(reply, CreateResult) else reply
     return replace(fired, started=fired.started + tuple(each.id for each in made if each.created))
 
 
-def _task(work: UnitOfWork, row: Row, key: str) -> CreateTasks:
+def _build_task(work: UnitOfWork, row: Row, key: str) -> CreateTasks:
     template = json.loads(row["template"])
     task = TaskRow(**template, id=work.ids.task(), payload=row["input"], key=key)
     return CreateTasks(
@@ -284,7 +290,7 @@ def _task(work: UnitOfWork, row: Row, key: str) -> CreateTasks:
     )
 
 
-def _run(work: UnitOfWork, row: Row, key: str) -> StartRun:
+def _build_run(work: UnitOfWork, row: Row, key: str) -> StartRun:
     name, version = row["workflow"], row["workflow_version"]
     (kept,) = work.tx.read("workflow_definition", name=name, version=version)
     run = NewRun(
@@ -298,57 +304,57 @@ def _run(work: UnitOfWork, row: Row, key: str) -> StartRun:
 
 
 # The key of what a tick starts is this name and more, and a key has at most 200 characters.
-MAX_NAME = 150
-OF_ONE_CALL = ("key", "needs", "parent", "scheduled_for", "trace")
-_TEMPLATE = (
+MAX_NAME_LENGTH = 150
+FIELDS_OF_ONE_CALL = ("key", "needs", "parent", "scheduled_for", "trace")
+_TEMPLATE_FIELDS = (
     *("step", "title", "agent", "status", "priority", "position", "tags", "concurrency_key"),
     *("capacity", "max_attempts", "max_lost", "backoff", "backoff_max", "timeout"),
 )
 
 
 def clean_schedule_name(value: object) -> str:
-    return clean_name("name", clean_text("name", value, limit=MAX_NAME))
+    return clean_name("name", clean_text("name", value, limit=MAX_NAME_LENGTH))
 
 
-def new_schedule(
+def check_new_schedule(
     schedule: NewSchedule, ids: Ids, *, max_payload: int, now: Callable[[], int]
 ) -> PutSchedule:
     validation.instance("schedule", schedule, NewSchedule)
     name = clean_schedule_name(schedule.name)
     cron, zone = check_cron(schedule.cron, schedule.zone)
-    missed = _missed(schedule.missed)
+    missed = _check_missed(schedule.missed)
     run_id = None if schedule.run is None else validation.run_id(schedule.run, "run")
-    target = _target(schedule.starts, ids, max_payload=max_payload)
+    target = _build_target(schedule.starts, ids, max_payload=max_payload)
     # What is called is part of the definition, by its version.
-    told = (target[key] for key in sorted(target) if key != "called")
-    said = (cron, zone, missed, run_id, *told)
+    target_values = (target[key] for key in sorted(target) if key != "called")
+    body = (cron, zone, missed, run_id, *target_values)
     return PutSchedule(
         name=name,
         cron=cron,
         zone=zone,
         missed=missed,
         run_id=run_id,
-        body_digest=digest(repr(said)),
+        body_digest=digest(repr(body)),
         next_at=first_tick_after(cron, zone, now()),
         **target,
     )
 
 
-def _missed(value: object) -> str:
+def _check_missed(value: object) -> str:
     known = [each.value for each in MissedTicks]
     if not isinstance(value, str) or value not in known:
         raise InvalidInput("missed", f"{value!r} is not one of {', '.join(known)}")
     return str(value)
 
 
-def _target(starts: object, ids: Ids, *, max_payload: int) -> dict[str, Any]:
+def _build_target(starts: object, ids: Ids, *, max_payload: int) -> dict[str, Any]:
     if isinstance(starts, NewTask):
-        _refuse_own(starts, OF_ONE_CALL)
+        _refuse_fields(starts, FIELDS_OF_ONE_CALL)
         task = validation.new_task(starts, ids, max_payload=max_payload, now=lambda: 0)
-        template = {name: getattr(task, name) for name in _TEMPLATE}
+        template = {name: getattr(task, name) for name in _TEMPLATE_FIELDS}
         return {"template": json.dumps(template), "input": task.payload}
     if isinstance(starts, NewRun):
-        _refuse_own(starts, ("key", "trace"))
+        _refuse_fields(starts, ("key", "trace"))
         run = validation.new_run(starts, ids, max_payload=max_payload, actor_name="schedule")
         return {
             "workflow": run.workflow,
@@ -362,7 +368,7 @@ def _target(starts: object, ids: Ids, *, max_payload: int) -> dict[str, Any]:
     raise InvalidInput("starts", reason)
 
 
-def _refuse_own(starts: NewTask | NewRun, names: tuple[str, ...]) -> None:
+def _refuse_fields(starts: NewTask | NewRun, names: tuple[str, ...]) -> None:
     for name in names:
         if getattr(starts, name):
             reason = "belongs to one call; what a schedule starts has a key of its own at each tick"
@@ -385,7 +391,9 @@ class Schedules:
         """Keep a schedule; the same again changes nothing, another of the name replaces it."""
         limit = self._context.settings.max_payload
         return self._context.submit(
-            new_schedule(schedule, self._context.ids, max_payload=limit, now=self._context.now)
+            check_new_schedule(
+                schedule, self._context.ids, max_payload=limit, now=self._context.now
+            )
         )
 
     @operation
@@ -413,7 +421,7 @@ class Schedules:
         return read_schedule(rows[0])
 
     @reading
-    def list(self, *, limit: int = PAGE, after: str | None = None) -> Page[Schedule]:
+    def list(self, *, limit: int = PAGE_SIZE, after: str | None = None) -> Page[Schedule]:
         """Schedules by name, at most 1,000; `after` the last name of a page comes the next."""
         count, start = read_limit(limit), "" if after is None else clean_schedule_name(after)
         rows = self._context.view(lambda tx: tx.read("list_schedules", count=count, after=start))
@@ -422,55 +430,55 @@ class Schedules:
     @reading
     def preview(self, cron: str, zone: str = "UTC", count: int = 5) -> Page[datetime]:
         """The next ticks of a cron expression from now, as times of its zone."""
-        rule, place = check_cron(cron, zone)
+        rule, checked_zone = check_cron(cron, zone)
         number, now = read_limit(count, "count"), self._context.now()
-        first_tick_after(rule, place, now)
-        ticks = islice(ticks_after(rule, place, now), number)
-        return [to_local_time(tick, place) for tick in ticks]
+        first_tick_after(rule, checked_zone, now)
+        ticks = islice(ticks_after(rule, checked_zone, now), number)
+        return [to_local_time(tick, checked_zone) for tick in ticks]
 
     def fire(self) -> None:
         """Fire every tick that is due; what cannot be started is told, and holds up no other."""
         rows = self._context.view(lambda tx: tx.read("due_schedules", count=DUE_AT_ONCE))
-        ticks = [_reckon(row) for row in rows]
+        ticks = [_read_due_ticks(row) for row in rows]
         for tick, future in zip(ticks, self._context.submit_many(ticks), strict=True):
-            fired = self._settle(tick, future)
+            fired = self._await_result(tick, future)
             if fired.problem is not None:
                 log.warning("schedule %s: %s", tick.name, fired.problem)
 
-    def _settle(self, tick: Tick, future: Future[Fired]) -> Fired:
+    def _await_result(self, tick: FireTicks, future: Future[FireResult]) -> FireResult:
         try:
             return future.result()
         except (ShuttingDown, StoreGone, StoreUnreachable, UnknownOutcome):
             raise
         except Exception as error:
             log.exception("schedule %s cannot start what it is for", tick.name)
-            passed = replace(tick, ticks=(), problem=tell_problem(error))
-            moved: Fired = self._context.submit(passed).result()
+            passed = replace(tick, ticks=(), problem=describe_problem(error))
+            moved: FireResult = self._context.submit(passed).result()
             return moved
 
 
-def _reckon(row: Row) -> Tick:
+def _read_due_ticks(row: Row) -> FireTicks:
     """The ticks of a due schedule; one that cannot be read here is paused."""
     problem = None
     try:
         missed = MissedTicks(row["missed"])
-        turn = due_ticks(row["cron"], row["zone"], missed, row["next_at"], row["now"])
-    except UNREADABLE as error:
-        turn, problem = DueTicks(ticks=(), next_at=None), tell_problem(error)
-    if turn.next_at is None:
+        due = due_ticks(row["cron"], row["zone"], missed, row["next_at"], row["now"])
+    except UNREADABLE_ERRORS as error:
+        due, problem = DueTicks(ticks=(), next_at=None), describe_problem(error)
+    if due.next_at is None:
         problem = f"paused: {problem or 'no tick follows within 50 years'}"
-    return Tick(
+    return FireTicks(
         name=row["name"],
         version=row["version"],
         problem=problem,
         input_size=row["size"],
-        **asdict(_as_much_as_fits(turn, row["size"])),
+        **asdict(_limit_ticks(due, row["size"])),
     )
 
 
-def _as_much_as_fits(turn: DueTicks, size: int) -> DueTicks:
+def _limit_ticks(due: DueTicks, size: int) -> DueTicks:
     """Of many ticks that each start something large, the oldest; the others are due right after."""
     room = max(1, GROUP_BYTES // max(1, size))
-    if len(turn.ticks) <= room:
-        return turn
-    return DueTicks(ticks=turn.ticks[:room], next_at=turn.ticks[room])
+    if len(due.ticks) <= room:
+        return due
+    return DueTicks(ticks=due.ticks[:room], next_at=due.ticks[room])

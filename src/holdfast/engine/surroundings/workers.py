@@ -72,22 +72,24 @@ class NoteStop(Report):
 
 
 # How long a worker that has vanished is remembered: its name may be looked for.
-KEPT = 86_400_000_000
+DEAD_WORKERS_KEPT = 86_400_000_000
 
 
-def carry_out(work: UnitOfWork, operations: Sequence[WorkerOperation]) -> list[object]:
+def carry_out_worker_operations(
+    work: UnitOfWork, operations: Sequence[WorkerOperation]
+) -> list[object]:
     """In the order of their names, whatever order they were asked for in."""
     places = sorted(range(len(operations)), key=lambda place: operations[place].name)
-    given = {place: _carry_out(work, operations[place]) for place in places}
-    return [given[place] for place in range(len(operations))]
+    replies = {place: _carry_out_one(work, operations[place]) for place in places}
+    return [replies[place] for place in range(len(operations))]
 
 
-def _carry_out(work: UnitOfWork, operation: WorkerOperation) -> object:
+def _carry_out_one(work: UnitOfWork, operation: WorkerOperation) -> object:
     match operation:
         case RegisterWorker():
-            return _register(work, operation)
+            return _register_worker(work, operation)
         case AnnounceWorker():
-            return _first(
+            return _first_row(
                 work.tx.write(
                     "announce_worker",
                     name=operation.name,
@@ -98,17 +100,17 @@ def _carry_out(work: UnitOfWork, operation: WorkerOperation) -> object:
             )
         case TellWorker():
             told = work.tx.write("tell_worker", name=operation.name, told=operation.told)
-            return _answer(told, operation.name)
+            return _refuse_unknown(told, operation.name)
         case ForgetWorker():
             gone = work.tx.write("forget_worker", name=operation.name, started=operation.started_at)
-            return _answer(gone, operation.name)
+            return _refuse_unknown(gone, operation.name)
         case _:
             raise TypeError(f"{operation!r} is not about a worker")
 
 
-def _register(work: UnitOfWork, operation: RegisterWorker) -> Row | None:
-    work.tx.run("forget_dead_workers", kept=KEPT)
-    return _first(
+def _register_worker(work: UnitOfWork, operation: RegisterWorker) -> Row | None:
+    work.tx.run("forget_dead_workers", kept=DEAD_WORKERS_KEPT)
+    return _first_row(
         work.tx.write(
             "register_worker",
             name=operation.name,
@@ -132,18 +134,18 @@ def note_stops(work: UnitOfWork, reports: Sequence[NoteStop]) -> list[Transition
     ]
 
 
-def _first(rows: list[Row]) -> Row | None:
+def _first_row(rows: list[Row]) -> Row | None:
     return rows[0] if rows else None
 
 
-def _answer(rows: list[Row], name: str) -> TransitionResult:
+def _refuse_unknown(rows: list[Row], name: str) -> TransitionResult:
     if rows:
         return TransitionResult(ok=True)
     told = f"no worker named {name} lives; see " + advise(Action.LIST_WORKERS)
     return refuse(Refusal.NOT_FOUND, None, told)
 
 
-MOST = 2**31 - 1
+MAX_COUNT = 2**31 - 1
 
 
 class Workers:
@@ -172,9 +174,9 @@ class Workers:
                 name=clean_name("name", name),
                 agents=json.dumps(validation.agents(agents)),
                 tags=validation.tags(tags),
-                concurrency=validation.number("concurrency", concurrency, least=1, most=MOST),
+                concurrency=validation.number("concurrency", concurrency, least=1, most=MAX_COUNT),
                 ttl=self._ttl,
-                process=_text("process", process),
+                process=_clean_optional_text("process", process),
             )
         )
 
@@ -186,7 +188,7 @@ class Workers:
 
         While it claims nothing, `pausing` says why.
         """
-        chosen, why = clean_name("name", name), _text("pausing", pausing)
+        chosen, why = clean_name("name", name), _clean_optional_text("pausing", pausing)
         return self._context.submit(
             AnnounceWorker(name=chosen, started_at=started_at, ttl=self._ttl, pausing=why)
         )
@@ -215,26 +217,26 @@ class Workers:
         return self._context.submit(
             NoteStop(
                 **self._reports.read_token(task_id, token),
-                ended=validation.number("ended", ended, least=0, most=MOST),
-                left=validation.number("left", left, least=0, most=MOST),
+                ended=validation.number("ended", ended, least=0, most=MAX_COUNT),
+                left=validation.number("left", left, least=0, most=MAX_COUNT),
             )
         )
 
     @reading
     def list(self) -> Page[LiveWorker]:
         """Every worker that said it lives, and has not been silent for longer than a lease."""
-        return [_read(row) for row in self._context.view(lambda tx: tx.read("list_workers"))]
+        return [_read_worker(row) for row in self._context.view(lambda tx: tx.read("list_workers"))]
 
     @property
     def _ttl(self) -> int:
         return positive_microseconds("lease", self._context.settings.lease)
 
 
-def _text(field: str, value: str | None) -> str | None:
+def _clean_optional_text(field: str, value: str | None) -> str | None:
     return None if value is None else clean_text(field, value)
 
 
-def _read(row: Row) -> LiveWorker:
+def _read_worker(row: Row) -> LiveWorker:
     return LiveWorker(
         name=row["name"],
         agents=tuple(json.loads(row["agents"])),

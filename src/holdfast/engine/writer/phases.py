@@ -60,7 +60,7 @@ from holdfast.engine.surroundings.browser_sessions import BrowserOperation
 from holdfast.engine.surroundings.hooks import RegisterHooks, RemoveHook
 from holdfast.engine.surroundings.leases import AcquireLease, ReleaseLease, RenewLease
 from holdfast.engine.surroundings.removal import Removal
-from holdfast.engine.surroundings.schedules import PutSchedule, SteerSchedule, Tick
+from holdfast.engine.surroundings.schedules import ControlSchedule, FireTicks, PutSchedule
 from holdfast.engine.surroundings.workers import NoteStop, WorkerOperation
 from holdfast.engine.surroundings.workflows import AddWorkflow, add_workflows
 from holdfast.model.result import TransitionResult
@@ -71,8 +71,8 @@ LIMITS_AT_ONCE = 1_000
 def advance_and_handle_ends(work: UnitOfWork) -> None:
     """Advance, remove the schedules of ended runs, and fire the hooks of what ended."""
     advance.advance_and_free_slots(work)
-    schedules.tear_down(work)
-    hooks.fire(work)
+    schedules.remove_schedules_of_ended_runs(work)
+    hooks.fire_hooks(work)
 
 
 def sweep(work: UnitOfWork, _: Sweep) -> None:
@@ -99,15 +99,15 @@ def advance_after_each(handle: Callable[[UnitOfWork, Any], TransitionResult]) ->
 # Schedules, workflow versions, hooks, workers, tokens and browser sessions.
 SURROUNDINGS: Phase = {
     # Before any counter is locked: the insert of a name may wait for another process.
-    PutSchedule: schedules.put,
+    PutSchedule: schedules.put_schedules,
     AddWorkflow: add_workflows,
-    SteerSchedule: one_by_one(schedules.steer),
+    ControlSchedule: one_by_one(schedules.control_schedule),
     # Before any counter is locked: every process locks hooks after tasks and before counters.
-    RegisterHooks: hooks.register,
-    RemoveHook: one_by_one(hooks.remove),
-    WorkerOperation: workers.carry_out,
-    AccessOperation: access.carry_out,
-    BrowserOperation: browser_sessions.carry_out,
+    RegisterHooks: hooks.register_hooks,
+    RemoveHook: one_by_one(hooks.remove_hook),
+    WorkerOperation: workers.carry_out_worker_operations,
+    AccessOperation: access.carry_out_access_operations,
+    BrowserOperation: browser_sessions.carry_out_browser_operations,
 }
 REPORTS: Phase = {
     NoteStop: workers.note_stops,
@@ -131,13 +131,13 @@ NEW_WORK: Phase = {
     CreateTasks: creation.create_tasks,
     Spawn: one_by_one(durable.spawn_tasks),
     StartRun: creation.start_runs,
-    Import: imports.take_over,
-    Tick: schedules.fire,
+    Import: imports.carry_out_imports,
+    FireTicks: schedules.fire_ticks,
 }
 LEASES_REMOVAL_SWEEP: Phase = {
-    AcquireLease: leases.acquire_all,
-    RenewLease: one_by_one(leases.renew),
-    ReleaseLease: one_by_one(leases.release),
+    AcquireLease: leases.acquire_leases,
+    RenewLease: one_by_one(leases.renew_lease),
+    ReleaseLease: one_by_one(leases.release_lease),
     Removal: one_by_one(removal.remove),
     Sweep: one_by_one(sweep),
 }

@@ -15,7 +15,7 @@ from holdfast.service.queries.views import View, format_time
 
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
-    from holdfast.engine.surroundings.browser_sessions import Browser
+    from holdfast.engine.surroundings.browser_sessions import BrowserSession
 
 ENTER_PATH = "/enter"
 _SECRET_BYTES = 32
@@ -52,7 +52,7 @@ class BrowserLinks:
         found = self.find_session(secret)
         return None if found is None else found.access
 
-    def find_session(self, secret: str) -> Browser | None:
+    def find_session(self, secret: str) -> BrowserSession | None:
         """The session of a browser that shows this secret; None if the secret is not valid."""
         return self._engine.browsers.find(secret)
 

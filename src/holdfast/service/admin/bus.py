@@ -28,7 +28,7 @@ from holdfast.bus.relay import Relay
 from holdfast.bus.retention import Retention, RetentionOptions
 from holdfast.engine.engine import Engine
 from holdfast.engine.input.validation import number
-from holdfast.engine.read.pages import PAGE, read_limit
+from holdfast.engine.read.pages import PAGE_SIZE, read_limit
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.model.result import TransitionResult
 from holdfast.model.text import clean_key
@@ -64,7 +64,7 @@ class ParkedMessages:
     def __init__(self, engine: Engine) -> None:
         self._parked = Parked(engine)
 
-    def page(self, *, everything: bool = False, limit: int = PAGE, after: int = 0) -> View:
+    def page(self, *, everything: bool = False, limit: int = PAGE_SIZE, after: int = 0) -> View:
         """A page of the messages parked, or replayed and not tried since; or of all that wait."""
         number("after", after, least=0)
         kept = self._parked.list(parked=not everything, after=after, limit=read_limit(limit))

@@ -93,7 +93,7 @@ def clean_store(
         logs, artifacts = leftovers.find_logs(), leftovers.find_artifacts(going)
     else:
         gone = {kind: sorted(_remove_old(engine, kind, before)) for kind in KINDS}
-        while engine.removals.forget(before):
+        while engine.removals.forget_tombstones(before):
             pass
         logs, artifacts = leftovers.find_logs(), leftovers.find_artifacts()
         remove_folders([*logs, *artifacts])
@@ -114,4 +114,4 @@ def _find_removable(engine: Engine, kind: str, before: int) -> Iterator[tuple[st
 
 
 def _remove_old(engine: Engine, kind: str, before: int) -> Iterator[str]:
-    return (each for page in engine.removals.walk(kind, before) for each in page.gone)
+    return (each for page in engine.removals.remove_all(kind, before) for each in page.gone)

@@ -6,7 +6,7 @@ import re
 from difflib import get_close_matches
 
 from holdfast.engine.engine import Engine
-from holdfast.engine.read.pages import ask_for_runs
+from holdfast.engine.read.pages import choose_runs_query
 from holdfast.engine.read.task_state import name_tasks
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.ids import ALPHABET
@@ -71,7 +71,7 @@ class Addresses:
         return found
 
     def _find_last_run(self) -> str:
-        query, asked = ask_for_runs(limit=1, after=None, status=None, workflow=None)
+        query, asked = choose_runs_query(limit=1, after=None, status=None, workflow=None)
         asked["called"] = False
         newest = self._engine.database.view(lambda tx: tx.read(query, **asked))
         if not newest:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.engine.engine import Engine
-from holdfast.engine.read.pages import PAGE, read_limit
+from holdfast.engine.read.pages import PAGE_SIZE, read_limit
 from holdfast.engine.read.records import read_event
 from holdfast.errors import InvalidInput
 from holdfast.service.queries.run_history import StoreReader
@@ -77,7 +77,7 @@ class History:
     def __init__(self, view: StoreReader) -> None:
         self._read_store = view
 
-    def page(self, after: str | None = None, limit: int = PAGE) -> View:
+    def page(self, after: str | None = None, limit: int = PAGE_SIZE) -> View:
         """`{items, next}`; the `next` of the last page continues with later events."""
         cursor = Cursor() if after is None else Cursor.read(after)
         told = self.events_after(cursor, read_limit(limit))

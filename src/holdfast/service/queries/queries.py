@@ -5,10 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from holdfast.engine.read.pages import MAX_PAGE, PAGE, ask_for_runs, ask_for_tasks, read_limit
+from holdfast.engine.read.pages import (
+    MAX_PAGE_SIZE,
+    PAGE_SIZE,
+    choose_runs_query,
+    choose_tasks_query,
+    read_limit,
+)
 from holdfast.engine.read.records import read_event, read_run, read_task, read_value
-from holdfast.engine.read.spending import used_by
-from holdfast.engine.read.task_state import count_called, count_done, mark, name_tasks, read_limits
+from holdfast.engine.read.spending import read_usage_of_runs
+from holdfast.engine.read.task_state import (
+    add_derived_states,
+    count_done_in_called_runs,
+    count_done_in_runs,
+    name_tasks,
+    read_usage_limits,
+)
 from holdfast.errors import NotFound
 from holdfast.model.run import Run
 from holdfast.service.queries.child_runs import (
@@ -56,14 +68,14 @@ class Queries:
     def runs(
         self,
         *,
-        limit: int = PAGE,
+        limit: int = PAGE_SIZE,
         after: str | None = None,
         status: str | None = None,
         workflow: str | None = None,
         called: bool = False,
     ) -> View:
         """A page of runs, newest first: `{items, next}`; with `called`, called runs as well."""
-        query, asked = ask_for_runs(limit=limit, after=after, status=status, workflow=workflow)
+        query, asked = choose_runs_query(limit=limit, after=after, status=status, workflow=workflow)
         asked["called"] = called
 
         def read(tx: Transaction) -> View:
@@ -75,7 +87,7 @@ class Queries:
     def tasks(  # noqa: PLR0913 - the filters of a list
         self,
         *,
-        limit: int = PAGE,
+        limit: int = PAGE_SIZE,
         after: str | None = None,
         status: str | None = None,
         agent: str | None = None,
@@ -85,7 +97,7 @@ class Queries:
     ) -> View:
         """A page of tasks, newest first: `{items, next}`."""
         page = {"limit": limit, "after": after, "status": status, "agent": agent}
-        query, asked = ask_for_tasks(page, run=run, parent=parent, workflow=workflow)
+        query, asked = choose_tasks_query(page, run=run, parent=parent, workflow=workflow)
 
         def read(tx: Transaction) -> View:
             return _view_page(view_tasks(tx, map(read_task, tx.read(query, **asked))), limit, "id")
@@ -147,7 +159,7 @@ class Queries:
 
     def task_with_attempts(self, task_id: str) -> View:
         """A task with its attempts, and with the tasks right below it in their order."""
-        below = self.tasks(parent=task_id, limit=MAX_PAGE)["items"]
+        below = self.tasks(parent=task_id, limit=MAX_PAGE_SIZE)["items"]
         children = sorted(below, key=lambda each: (each["position"], each["id"]))
         task = self.task(task_id)
         attempts = self.attempts(task_id)
@@ -166,7 +178,7 @@ class Queries:
         return [view_attempt(each) for each in self._engine().tasks.attempts(task_id)]
 
     def events(
-        self, identifier: str, *, after: int = 0, limit: int = PAGE, final: bool = False
+        self, identifier: str, *, after: int = 0, limit: int = PAGE_SIZE, final: bool = False
     ) -> View:
         """A page of the history of a run with its tasks, or of one task, oldest first.
 
@@ -187,7 +199,7 @@ class Queries:
         )
         return _view_page([view_event(read_event(row)) for row in rows], limit, "seq")
 
-    def latest_events(self, limit: int = PAGE) -> list[View]:
+    def latest_events(self, limit: int = PAGE_SIZE) -> list[View]:
         """The newest events of the whole store, oldest first."""
         count = read_limit(limit)
         rows = self._read_store(lambda tx: tx.read("latest_events", count=count))
@@ -204,7 +216,7 @@ class Queries:
 
         return self._read_store(read)
 
-    def schedules(self, *, limit: int = PAGE, after: str | None = None) -> View:
+    def schedules(self, *, limit: int = PAGE_SIZE, after: str | None = None) -> View:
         found = self._engine().schedules.list(limit=limit, after=after)
         return _view_page([view_schedule(each) for each in found], limit, "name")
 
@@ -229,7 +241,7 @@ class Queries:
             told["versions"].append(row["version"])
         return {"items": list(known.values())}
 
-    def tasks_for_people(self, limit: int = PAGE, *, run: str | None = None) -> list[View]:
+    def tasks_for_people(self, limit: int = PAGE_SIZE, *, run: str | None = None) -> list[View]:
         """The tasks of one run, or of all, that wait for an approval or an answer; oldest first.
 
         Each task has its address.
@@ -245,7 +257,7 @@ class Queries:
 
         return self._read_store(read)
 
-    def tasks_out_of_queue(self, limit: int = PAGE) -> list[View]:
+    def tasks_out_of_queue(self, limit: int = PAGE_SIZE) -> list[View]:
         """The steps of runs that wait until a person enqueues them; each with its address."""
 
         def read(tx: Transaction) -> list[View]:
@@ -297,7 +309,7 @@ def _drop_long_values(row: Row) -> Row:
 
 def view_runs(tx: Transaction, runs: Sequence[Run], *, brief: bool = False) -> list[View]:
     ids = [run.id for run in runs]
-    counted = count_done(tx, ids)
+    counted = count_done_in_runs(tx, ids)
     outputs: dict[str, dict[str, Any]] = {}
     for row in () if brief else tx.read("outputs_of_runs", ids=ids):
         outputs.setdefault(row["run_id"], {})[row["step"]] = read_value(row["output"])
@@ -305,7 +317,7 @@ def view_runs(tx: Transaction, runs: Sequence[Run], *, brief: bool = False) -> l
     everyone = sorted({*ids, *(each for called in below.values() for each in called)})
     usages = usage_by_owner(tx.read("usages_of_runs", ids=everyone))
     parents = read_callers(tx, runs)
-    limited = used_by(tx, [run.id for run in runs if run.budget is not None])
+    limited = read_usage_of_runs(tx, [run.id for run in runs if run.budget is not None])
     return [
         view_run(
             run,
@@ -323,7 +335,7 @@ def view_rows(tx: Transaction, rows: Sequence[Row]) -> list[View]:
     """The views of some rows of tasks; plain tasks come first."""
     plain = [row for row in rows if is_plain(row) and is_fresh(row)]
     if any(row["status"] == "queued" for row in plain):
-        limits = read_limits(tx)
+        limits = read_usage_limits(tx)
         plain = [row for row in plain if row["agent"] not in limits]
     ids = [row["id"] for row in plain]
     parents = {row["parent_id"] for row in tx.read("count_children", ids=ids)} if ids else set()
@@ -334,7 +346,7 @@ def view_rows(tx: Transaction, rows: Sequence[Row]) -> list[View]:
 
 
 def view_tasks(tx: Transaction, tasks: Any) -> list[View]:  # noqa: ANN401 - any iterable of them
-    listed = mark(tx, list(tasks))
+    listed = add_derived_states(tx, list(tasks))
     ids = [task.id for task in listed]
     waits: dict[str, list[str]] = {}
     blocked = [task.id for task in listed if task.blocked]
@@ -343,7 +355,7 @@ def view_tasks(tx: Transaction, tasks: Any) -> list[View]:  # noqa: ANN401 - any
     below = {
         row["parent_id"]: (row["done"], row["whole"]) for row in tx.read("count_children", ids=ids)
     }
-    below |= count_called(tx, listed)
+    below |= count_done_in_called_runs(tx, listed)
     # The row of a new attempt or epoch starts without usage: that of earlier ones is in events.
     used = [task.id for task in listed if task.usage or task.attempt > 1 or task.epoch > 1]
     usages = usage_by_owner(tx.read("usages_of_tasks", ids=used)) if used else {}

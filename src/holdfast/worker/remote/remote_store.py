@@ -14,7 +14,7 @@ from holdfast.engine.claims.standing_claims import StandingClaim
 from holdfast.engine.core.operation import Operation
 from holdfast.engine.core.sync_async import operation, reading
 from holdfast.engine.input import validation
-from holdfast.engine.read.missing_functions import WANTED_AT_ONCE, Wanted
+from holdfast.engine.read.missing_functions import WANTED_AT_ONCE, WantedFunctions
 from holdfast.engine.state.durable import RecordEffect
 from holdfast.engine.state.reports import HeldTask, Reports
 from holdfast.engine.surroundings.workers import AnnounceWorker, ForgetWorker, NoteStop
@@ -260,9 +260,9 @@ class RemoteTasks:
         return _make_done_future(TransitionResult(ok=True))
 
     @reading
-    def wanted(self, *, after: str = "", count: int = WANTED_AT_ONCE) -> Wanted:  # noqa: ARG002 - as an engine is asked
+    def wanted(self, *, after: str = "", count: int = WANTED_AT_ONCE) -> WantedFunctions:  # noqa: ARG002 - as an engine is asked
         """No missing functions."""
-        return Wanted(functions=(), after=after, until=after, following="")
+        return WantedFunctions(functions=(), after=after, until=after, following="")
 
     @operation
     def unhold_known(self, *_: Any, **__: Any) -> Future[list[TransitionResult]]:

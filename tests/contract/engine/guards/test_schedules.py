@@ -12,7 +12,7 @@ import pytest
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.core.operation import Complete
 from holdfast.engine.engine import Engine
-from holdfast.engine.surroundings.schedules import Tick
+from holdfast.engine.surroundings.schedules import FireTicks
 from holdfast.errors import InvalidInput
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
@@ -82,7 +82,7 @@ def test_a_tick_that_comes_with_the_end_of_its_run_is_not_fired(
     task_id, output = run.steps["review"], '"done"'
     end = Complete(task_id=task_id, fence=attempt.attempt, output=output, digest=digest(output))
     ticks = [
-        Tick(name=name, version=1, ticks=(tick,), next_at=tick + HOUR)
+        FireTicks(name=name, version=1, ticks=(tick,), next_at=tick + HOUR)
         for name in ("hourly", "other")
     ]
     replies = [future.result() for future in engine.commits.submit_many([end, *ticks])]

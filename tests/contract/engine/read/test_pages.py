@@ -12,7 +12,7 @@ import pytest
 from holdfast import Holdfast, TaskFailed
 from holdfast.clock import SystemClock
 from holdfast.engine.engine import Engine
-from holdfast.engine.read.pages import ask_for_runs, ask_for_tasks
+from holdfast.engine.read.pages import choose_runs_query, choose_tasks_query
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.model.status import Status
 from holdfast.store.database import is_postgresql, sqlite_path
@@ -117,15 +117,16 @@ def plan_of(url: str, query: str, asked: dict[str, Any]) -> str:
 def test_a_list_reads_no_more_of_an_index_than_its_page(engine: Engine, store_url: str) -> None:
     create(engine)
     wanted = {
-        "": [ask_for_runs(**RUNS), ask_for_tasks(TASKS)],
-        "holdfast_run_status": [ask_for_runs(**RUNS | {"status": "failed"})],
+        "": [choose_runs_query(**RUNS), choose_tasks_query(TASKS)],
+        "holdfast_run_status": [choose_runs_query(**RUNS | {"status": "failed"})],
         "holdfast_task_status": [
-            ask_for_tasks(TASKS | {"status": each}) for each in ("queued", "failed", "idle")
+            choose_tasks_query(TASKS | {"status": each}) for each in ("queued", "failed", "idle")
         ],
-        "holdfast_task_running": [ask_for_tasks(TASKS | {"status": "running"})],
-        "holdfast_task_run": [ask_for_tasks(TASKS, run=MISSING_RUN)],
+        "holdfast_task_running": [choose_tasks_query(TASKS | {"status": "running"})],
+        "holdfast_task_run": [choose_tasks_query(TASKS, run=MISSING_RUN)],
         "holdfast_task_child": [
-            ask_for_tasks(TASKS | each, parent=MISSING_TASK) for each in ({}, {"status": "done"})
+            choose_tasks_query(TASKS | each, parent=MISSING_TASK)
+            for each in ({}, {"status": "done"})
         ],
     }
     for index, pages in wanted.items():

@@ -8,7 +8,7 @@ from holdfast.bus.execution_bus import Channel, Subscription
 from holdfast.bus.execution_buses.sql import SqlBus
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.engine.surroundings.removal import DELETED, RUNS, TASKS, Limits
+from holdfast.engine.surroundings.removal import DELETED, RUNS, TASKS, RemovalLimits
 from holdfast.errors import KeyConflict, NotFound
 from holdfast.model.run import NewRun
 from holdfast.model.task import NewTask
@@ -45,9 +45,9 @@ class Keeper:
     def remove(self, kind: str) -> list[str]:
         return list(self.engine.removals.remove(kind, self.before).gone)
 
-    def walk(self, limits: Limits) -> list[list[str]]:
+    def remove_all(self, limits: RemovalLimits) -> list[list[str]]:
         """What goes of the tasks, by the pages that anything goes of."""
-        walk = self.engine.removals.walk(TASKS, self.before, limits)
+        walk = self.engine.removals.remove_all(TASKS, self.before, limits)
         return [list(page.gone) for page in walk if page.gone]
 
     def ended_run(self) -> str:
@@ -239,7 +239,7 @@ def test_tasks_that_need_each_other_are_removed_in_one_walk_over_several_pages(
     for each in (newest, oldest, newer):
         finish(engine, each)
     keeper.wait()
-    assert keeper.walk(Limits(tops=1)) == [[newer], [oldest], [newest]]
+    assert keeper.remove_all(RemovalLimits(tops=1)) == [[newer], [oldest], [newest]]
 
 
 def test_a_tree_of_tasks_goes_whole_also_what_never_ran_in_it(
@@ -282,7 +282,7 @@ def test_pages_go_past_what_has_to_stay(engine: Engine, keeper: Keeper, store_ur
     keeper.wait()
     with raw(store_url) as write:
         write(DELIVERY, "m", tasks[-1])
-    assert keeper.walk(Limits(tops=2)) == [[tasks[3]], tasks[1:3], [tasks[0]]]
+    assert keeper.remove_all(RemovalLimits(tops=2)) == [[tasks[3]], tasks[1:3], [tasks[0]]]
 
 
 def test_a_page_ends_before_it_has_too_many_members_unless_one_tree_has(
@@ -296,7 +296,7 @@ def test_a_page_ends_before_it_has_too_many_members_unless_one_tree_has(
         finish(engine, top)
         trees.append(top)
     keeper.wait()
-    assert keeper.walk(Limits(members=3)) == [trees[2:], [trees[1]], [trees[0]]]
+    assert keeper.remove_all(RemovalLimits(members=3)) == [trees[2:], [trees[1]], [trees[0]]]
 
 
 def knot(engine: Engine, children: int = 2) -> list[str]:
@@ -313,9 +313,9 @@ def knot(engine: Engine, children: int = 2) -> list[str]:
     return tops
 
 
-@pytest.mark.parametrize("limits", [Limits(tops=1), Limits(members=4)])
+@pytest.mark.parametrize("limits", [RemovalLimits(tops=1), RemovalLimits(members=4)])
 def test_trees_that_need_each_other_go_together_whatever_pages_they_are_on(
-    engine: Engine, keeper: Keeper, limits: Limits
+    engine: Engine, keeper: Keeper, limits: RemovalLimits
 ) -> None:
     first = create(engine)
     tops = knot(engine)
@@ -324,7 +324,7 @@ def test_trees_that_need_each_other_go_together_whatever_pages_they_are_on(
     for each in (first, after):
         finish(engine, each)
     keeper.wait()
-    gone = keeper.walk(limits)
+    gone = keeper.remove_all(limits)
     assert tops in gone
     assert sorted(each for page in gone for each in page) == sorted([first, *tops, after])
 
@@ -337,9 +337,9 @@ def test_trees_that_need_each_other_stay_while_one_of_them_does(
     keeper.wait()
     with raw(store_url) as write:
         write(DELIVERY, "m", tops[1])
-        assert keeper.walk(Limits(tops=1)) == [[other]]
+        assert keeper.remove_all(RemovalLimits(tops=1)) == [[other]]
         write("DELETE FROM holdfast_delivery")
-    assert keeper.walk(Limits(tops=1)) == [tops]
+    assert keeper.remove_all(RemovalLimits(tops=1)) == [tops]
 
 
 def test_the_past_of_what_was_deleted_goes_once_it_was_kept_and_read(
@@ -375,8 +375,8 @@ def test_a_tombstone_without_a_key_is_forgotten_in_the_end(
         finish(engine, each)
     keeper.wait()
     assert keeper.remove(TASKS) == tasks
-    assert engine.removals.forget(keeper.before) == 0
+    assert engine.removals.forget_tombstones(keeper.before) == 0
     keeper.wait()
-    assert engine.removals.forget(keeper.before, 1) == 1
-    assert engine.removals.forget(keeper.before) == 1
+    assert engine.removals.forget_tombstones(keeper.before, 1) == 1
+    assert engine.removals.forget_tombstones(keeper.before) == 1
     assert [row["key"] for row in tombstones(store_url)] == ["k"]

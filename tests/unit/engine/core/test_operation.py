@@ -10,7 +10,7 @@ import pytest
 from holdfast.engine.core import operation
 from holdfast.engine.core.operation import Complete, CreateTasks, EditTask, Fail, Operation, Renew
 from holdfast.engine.core.task_rows import TaskRow
-from holdfast.engine.surroundings.schedules import PutSchedule, Tick
+from holdfast.engine.surroundings.schedules import FireTicks, PutSchedule
 
 LONG = "x" * 100_000
 REPORT: dict[str, Any] = {"task_id": "t", "fence": 1}
@@ -52,7 +52,7 @@ ROW = TaskRow(
         replace(SCHEDULE, input=LONG),
         replace(SCHEDULE, template=LONG),
         replace(SCHEDULE, definition=LONG),
-        Tick(name="s", version=1, ticks=(1,), next_at=2, input_size=len(LONG)),
+        FireTicks(name="s", version=1, ticks=(1,), next_at=2, input_size=len(LONG)),
     ],
 )
 def test_a_long_text_counts(operation: Operation) -> None:
