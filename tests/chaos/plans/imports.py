@@ -15,7 +15,7 @@ from tests.race.worlds import World
 
 @group_of(Import, Claim)
 def take_over_a_tree_of_tasks(world: World) -> Sequence[Operation]:
-    return [*world.engine.imports.prepare([tree(world)], ACTOR), world.claim("anna", 2)]
+    return [*world.engine.imports.build_operations([tree(world)], ACTOR), world.claim("anna", 2)]
 
 
 @group_of(Import)
@@ -24,4 +24,4 @@ def take_over_runs(world: World) -> Sequence[Operation]:
     going = run(world, "going", [past(world, "open", Status.QUEUED), early])
     failed = [past(world, "one", Status.FAILED), past(world, "two", Status.QUEUED, "one")]
     stopped = run(world, "stopped", failed, cancelled=True)
-    return world.engine.imports.prepare([going, stopped], ACTOR)
+    return world.engine.imports.build_operations([going, stopped], ACTOR)

@@ -16,7 +16,7 @@ ACTOR = "import"
 def take_over(world: World) -> Sequence[Import]:
     """The same tree and run, as another process would ask for them, with ids of its own."""
     steps = [past(world, "first", Status.DONE), past(world, "second", Status.QUEUED, "first")]
-    asked = world.engine.imports.prepare([tree(world), run(world, "run", steps)], ACTOR)
+    asked = world.engine.imports.build_operations([tree(world), run(world, "run", steps)], ACTOR)
     for row in asked[0].tasks:
         world.know(row.title, row.id)
     if asked[1].run is not None:

@@ -110,10 +110,11 @@ def _describe_late_report(report: Report, record: Row) -> str:
     if outcome == "released":
         return GIVEN_BACK
     reason = ": its lease ran out" if outcome == "lost" else ""
-    return f"attempt {report.fence} has ended{reason}; the task {_since(report.fence, record)}"
+    now = _describe_task_now(report.fence, record)
+    return f"attempt {report.fence} has ended{reason}; the task {now}"
 
 
-def _since(fence: int, record: Row) -> str:
+def _describe_task_now(fence: int, record: Row) -> str:
     """Where a task is that an attempt was taken from."""
     if record["attempt"] > fence:
         return f"is now at attempt {record['attempt']}"

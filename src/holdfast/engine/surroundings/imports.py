@@ -59,9 +59,9 @@ def carry_out_imports(work: UnitOfWork, operations: Sequence[Import]) -> list[Im
             _change_task(work, "enqueue_task", each)
     _end_tasks(work, imported)
     _inherit_needs(work, created)
-    for asked in created:
-        if asked.run is not None and asked.cancelled:
-            run_id, actor = asked.run.run_id, asked.actor
+    for unit in created:
+        if unit.run is not None and unit.cancelled:
+            run_id, actor = unit.run.run_id, unit.actor
             work.change_runs("cancel_run", run_id=run_id, actor=actor)
             work.change_tasks("cancel_run_tasks", ids=[run_id], actor=actor)
     return [replies[place] for place in range(len(operations))]
@@ -307,11 +307,11 @@ class Imports:
         self, units: Sequence[PastTree | PastRun], *, actor: str = IMPORT_ACTOR
     ) -> Future[list[list[CreateResult]]]:
         """Take over each unit, unless it is here already; nothing, if one is here otherwise."""
-        operations = self.prepare(units, validation.actor(actor))
+        operations = self.build_operations(units, validation.actor(actor))
         self._refuse_changed_units(operations)
         return self._context.submit_all(operations)
 
-    def prepare(self, units: Sequence[PastTree | PastRun], actor: str) -> list[Import]:
+    def build_operations(self, units: Sequence[PastTree | PastRun], actor: str) -> list[Import]:
         """What the writer will be asked, one operation for each unit; all checked, none written."""
         ids = self._make_ids([unit for unit in units if isinstance(unit, PastTree)])
         operations: list[Import] = []

@@ -54,11 +54,11 @@ LEASE_SUBJECT = "lease:"
 def acquire_leases(work: UnitOfWork, operations: Sequence[AcquireLease]) -> list[NamedLease | None]:
     """New keys are inserted in their own order, whatever order they were asked for in."""
     places = sorted(range(len(operations)), key=lambda place: operations[place].key)
-    replies = {place: acquire(work, operations[place]) for place in places}
+    replies = {place: acquire_lease(work, operations[place]) for place in places}
     return [replies[place] for place in range(len(operations))]
 
 
-def acquire(work: UnitOfWork, operation: AcquireLease) -> NamedLease | None:
+def acquire_lease(work: UnitOfWork, operation: AcquireLease) -> NamedLease | None:
     rows = work.tx.write(
         "acquire_lease", key=operation.key, owner=operation.owner, ttl=operation.ttl
     )

@@ -53,7 +53,7 @@ class RemoveDeletedTasks(Removal):
     """Of tasks that somebody deleted there is nothing left but their past."""
 
 
-def remove(work: UnitOfWork, operation: Removal) -> list[str]:
+def remove_runs_and_tasks(work: UnitOfWork, operation: Removal) -> list[str]:
     """Those runs and tasks that are gone now, and with them all that belonged to them.
 
     Their rows are locked: what the tombstones were made of is what is removed.

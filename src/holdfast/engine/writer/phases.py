@@ -138,7 +138,7 @@ LEASES_REMOVAL_SWEEP: Phase = {
     AcquireLease: leases.acquire_leases,
     RenewLease: one_by_one(leases.renew_lease),
     ReleaseLease: one_by_one(leases.release_lease),
-    Removal: one_by_one(removal.remove),
+    Removal: one_by_one(removal.remove_runs_and_tasks),
     Sweep: one_by_one(sweep),
 }
 CLAIMS: Phase = {Claim: picker.claim_tasks, ClaimById: picker.claim_tasks_by_id}
