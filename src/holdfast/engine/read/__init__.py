@@ -1,1 +1,13 @@
-"""Read."""
+"""Read: rows of the store as records, pages, addresses and texts, for readers and for the writer.
+
+Import order: records → step_texts → task_state → addresses; spending needs only records.
+
+- `addresses`  addresses of tasks in a run, followed, or described where they lead to no task
+- `missing_functions`  functions that tasks on hold `version` wait for
+- `pages`  the queries for pages of runs and tasks, and the checks of their parameters
+- `records`  rows of the store as records of the model
+- `report_refusals`  reports of attempts that changed nothing, and the reasons
+- `spending`  what runs have used of their budgets
+- `step_texts`  texts of steps in workflow files, rendered from what is known of the run
+- `task_state`  the state of tasks that their own rows do not show, and the names of tasks
+"""

@@ -1,6 +1,6 @@
-"""Where the tasks of a run stand: `plan`, or `build.2.implement` in a loop.
+"""Addresses of tasks in a run: `plan`, or `build.2.implement` in a loop.
 
-Why an address leads to nothing: there is no such step, or its task has not been made yet.
+An address that leads to no task is described: there is no such step, or its task is not made yet.
 """
 
 from __future__ import annotations
@@ -18,19 +18,27 @@ from holdfast.model.workflow.step import Step, all_steps
 from holdfast.store.database import Row, Transaction
 
 _ITEM_NUMBER = re.compile("[0-9]{1,9}")
-# So many of those that one address leads to are named.
+# An error about an address of several tasks names this many.
 SHOWN = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FollowedAddress:
-    """What an address leads to, or the last it passed on the way to nothing and what came then."""
+    """The task of an address; without one, the last task on the way and the rest after it."""
 
     found: Row | None
     last_found: Row | None = None
     rest: tuple[str, ...] = ()
-    # That it leads to more than one.
+    # The text about an address that leads to more than one task.
     ambiguity: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MissingTask:
+    """The text about an address without a task; `yet` when the task can still be made."""
+
+    hint: str
+    yet: bool = False
 
 
 def follow_address(tx: Transaction, run_id: str, address: str) -> FollowedAddress:
@@ -61,14 +69,14 @@ def _find_below(tx: Transaction, row: Row, part: str) -> list[Row]:
 
 
 def _describe_ambiguity(address: str, found: list[Row]) -> str:
-    """What a step has made of one function, as `map` does, has one address and several ids."""
+    """Describe tasks of one address: a step has made them of one function, as `map` does."""
     told = ", ".join(f"{row['id']} ({row['status']})" for row in found[:SHOWN])
     more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return f"{address} leads to {len(found)} tasks; give the id of one: {told}{more}"
 
 
 def find_called_run(tx: Transaction, row: Row) -> str | None:
-    """The run that a step has called, also where it does not wait for it now."""
+    """Find the run that a step has called, also when the step does not wait for it now."""
     if row["waits_for"] is not None:
         return str(row["waits_for"])
     known = tx.read("child_runs", ids=[row["id"]])
@@ -80,16 +88,8 @@ def is_item_number(part: str) -> bool:
     return _ITEM_NUMBER.fullmatch(part) is not None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MissingTask:
-    """What to say of it; `yet` where its task will be made, should all go on."""
-
-    hint: str
-    yet: bool = False
-
-
 def describe_missing_task(tx: Transaction, run_id: str, followed: FollowedAddress) -> MissingTask:
-    """Which steps there are where an address goes wrong, or when what it names will be made."""
+    """Describe which steps there are where an address goes wrong, or when its task is made."""
     last_found = followed.last_found
     if last_found is None:
         return MissingTask(hint=_list_steps(_read_made_steps(tx, run_id, None)))
@@ -106,7 +106,7 @@ def describe_missing_task(tx: Transaction, run_id: str, followed: FollowedAddres
 def describe_unknown_address(
     tx: Transaction, run_id: str, address: str, followed: FollowedAddress
 ) -> str:
-    """Why nothing can begin again at an address; of a step in a loop, which item could be meant."""
+    """Describe why no task can begin again at an address; for a step in a loop, name an item."""
     if followed.ambiguity is not None:
         return followed.ambiguity
     inner = tx.read("task_in_run", run_id=run_id, step=address)
@@ -170,7 +170,7 @@ def _describe_below_call(tx: Transaction, row: Row) -> MissingTask:
 
 
 def _read_step(tx: Transaction, row: Row) -> Step | None:
-    """The step that a task carries out, as its workflow has it."""
+    """Read the step that a task carries out from the workflow of its run."""
     (run,) = tx.read("run_by_id", run_id=row["run_id"])
     named = {"name": run["workflow"], "version": run["workflow_version"]}
     (kept,) = tx.read("workflow_definition", **named)
@@ -180,7 +180,7 @@ def _read_step(tx: Transaction, row: Row) -> Step | None:
 
 
 def _leads_to_step(steps: Sequence[Step], parts: Sequence[str]) -> bool:
-    """Whether an address leads to one of these steps or below; nobody knows what a call will do."""
+    """Whether an address leads to one of these steps or below; below a call, any address may."""
     first, *rest = parts
     step = next((each for each in steps if each.id == first), None)
     if step is None or not rest:
@@ -203,7 +203,7 @@ def _list_steps(steps: Iterable[str]) -> str:
 
 
 def _describe_needs(tx: Transaction, row: Row) -> str:
-    """What a task that has not begun waits for."""
+    """Describe the needs that a task which has not begun waits for."""
     unmet = tx.read("unmet_needs", ids=[row["id"]])
     names = name_tasks(tx, [each["id"] for each in unmet])
     told = ", ".join(f"{names[each['id']]} ({each['status']})" for each in unmet)

@@ -1,4 +1,4 @@
-"""The functions that tasks on hold `version` want, looked through a page of tasks at a time."""
+"""Missing functions: tasks on hold `version` wait for them; they are read page by page."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ WANTED_AT_ONCE = 5_000
 
 
 class WantedFunction(NamedTuple):
-    """A step of a version of a workflow, or a lone task's; `external` is one that no program has.
+    """The function of a step in a workflow version, or of a task without a run.
 
-    Its workflow file leaves it to whoever claims it, so that there is nothing to wait for.
+    An `external` step has no program: its file leaves it to its worker, so no function is missing.
     """
 
     workflow: str | None
@@ -28,7 +28,7 @@ class WantedFunction(NamedTuple):
 
 
 class HoldLifter(Protocol):
-    """The worker that lifts a hold, to take the task itself."""
+    """The worker that lifts a hold to take the task itself."""
 
     @property
     def named(self) -> str: ...
@@ -40,9 +40,9 @@ class HoldLifter(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WantedFunctions:
-    """The functions of the tasks after one id up to another, each once.
+    """The functions that the tasks after one id and up to another wait for, each once.
 
-    `following` is where the next page begins, which is the first one when there is no other.
+    The next page begins after `following`, which is empty after the last page.
     """
 
     functions: tuple[WantedFunction, ...]

@@ -1,6 +1,6 @@
-"""Pages of runs and tasks, newest first; the next begins after the last id of the one before.
+"""Pages of runs and tasks, newest first; the next page begins after the last id of a page.
 
-The plainest checks of what callers pass, for those who only look: quick to import.
+The checks of their parameters are here too, because this module is quick to import.
 """
 
 from __future__ import annotations
@@ -15,31 +15,12 @@ from holdfast.model.status import RunStatus, Status
 from holdfast.model.text import clean_name, clean_text, parse_run_id, parse_task_id
 
 MAX_INTEGER = 2**31 - 1
-
-
-def task_id(value: object, field: str = "task_id") -> str:
-    return parse_task_id(clean_text(field, id_of(value)), field=field)
-
-
-def run_id(value: object, field: str = "run_id") -> str:
-    return parse_run_id(clean_text(field, id_of(value)), field=field)
-
-
-def number(field: str, value: object, *, least: int, most: int = MAX_INTEGER) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidInput(field, f"must be a whole number, not {type(value).__name__}")
-    if not least <= value <= most:
-        raise InvalidInput(field, f"must be between {least} and {most}, not {value}")
-    return value
-
-
 PAGE_SIZE = 100
 MAX_PAGE_SIZE = 1_000
-# Behind every id: the first character of an id's time is at most 7.
+# These sort behind every id: the first character of an id's time is at most 7.
 _NEWEST_RUN = "r_8"
 _NEWEST_TASK = "t_8"
-
-# The desks have a method `list`, beside which the type cannot be named by its own name.
+# The facades have a method `list`, beside which the type cannot be named by its own name.
 Page = list
 PageQuery = tuple[str, dict[str, Any]]
 
@@ -98,6 +79,22 @@ def choose_tasks_query(
 
 def read_limit(value: int, field: str = "limit") -> int:
     return number(field, value, least=1, most=MAX_PAGE_SIZE)
+
+
+def task_id(value: object, field: str = "task_id") -> str:
+    return parse_task_id(clean_text(field, id_of(value)), field=field)
+
+
+def run_id(value: object, field: str = "run_id") -> str:
+    return parse_run_id(clean_text(field, id_of(value)), field=field)
+
+
+def number(field: str, value: object, *, least: int, most: int = MAX_INTEGER) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidInput(field, f"must be a whole number, not {type(value).__name__}")
+    if not least <= value <= most:
+        raise InvalidInput(field, f"must be between {least} and {most}, not {value}")
+    return value
 
 
 def _check_status(kind: type[StrEnum], status: object) -> str:

@@ -1,7 +1,4 @@
-"""Rows of the store as records of the model.
-
-Rows that another release, or a hand, has written: what they raise, and how to tell of it.
-"""
+"""Records of the model, read from rows of the store."""
 
 from __future__ import annotations
 
@@ -22,20 +19,25 @@ from holdfast.model.status import Hold, PlanningPhase, RunStatus, Status, TaskKi
 from holdfast.model.task import Lease, Task
 from holdfast.store.database import Row
 
+# The errors of reading a row that another release, or a person by hand, has written.
 UNREADABLE_ERRORS = (
     *(HoldfastError, LookupError, TypeError, ValueError),
     *(OverflowError, RecursionError),
 )
+_KINDS = {each.value: each for each in TaskKind}
+_STATUSES = {each.value: each for each in Status}
+_PHASES = {each.value: each for each in PlanningPhase}
+_UNCHANGED_COLUMNS = (
+    *("run_id", "parent_id", "step", "title", "agent", "scheduled_for", "priority", "position"),
+    *("key", "concurrency_key", "attempt", "failures", "lost", "generation", "epoch", "version"),
+    *("created_at", "started_at", "finished_at", "waits_for", "parent_epoch", "item", "total"),
+    *("round", "max_rounds", "held_until"),
+)
+_read_hold = lru_cache(maxsize=256)(Hold)
 
 
 def describe_problem(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".replace("\x00", "")[:1_000]
-
-
-_KINDS = {each.value: each for each in TaskKind}
-_STATUSES = {each.value: each for each in Status}
-_PHASES = {each.value: each for each in PlanningPhase}
-_read_hold = lru_cache(maxsize=256)(Hold)
 
 
 @lru_cache(maxsize=100)
@@ -46,14 +48,6 @@ def _read_retry(max_attempts: int, max_lost: int, backoff: int, backoff_max: int
         backoff=backoff / MICROSECONDS,
         backoff_max=backoff_max / MICROSECONDS,
     )
-
-
-_UNCHANGED_COLUMNS = (
-    *("run_id", "parent_id", "step", "title", "agent", "scheduled_for", "priority", "position"),
-    *("key", "concurrency_key", "attempt", "failures", "lost", "generation", "epoch", "version"),
-    *("created_at", "started_at", "finished_at", "waits_for", "parent_epoch", "item", "total"),
-    *("round", "max_rounds", "held_until"),
-)
 
 
 def read_task(row: Row) -> Task:
@@ -149,7 +143,7 @@ def _read_missed(policy: str) -> MissedTicks | str:
 
 
 def _read_function(template: str) -> str | None:
-    """What a schedule calls; one that cannot be read says why at its next tick."""
+    """Read what a schedule calls; an unreadable schedule reports its problem at its next tick."""
     try:
         fields = json.loads(template)
         return str(fields["step"] or fields["title"])
@@ -195,10 +189,10 @@ def read_value(text: str | None) -> Any:  # noqa: ANN401 - JSON is any value
 
 
 def read_needed_outputs(rows: Sequence[Row], parent: str | None = None) -> dict[str, Any]:
-    """What needed tasks gave, by the names of their steps.
+    """Read the outputs of needed tasks, by the names of their steps.
 
-    Of several of one name that counts which stands beside whoever needs it, under the same
-    `parent`; else a whole loop, and of items the first.
+    Of several tasks of one name the one counts that has the same `parent` as the task that needs
+    it; else a whole loop before its items, and of items the first.
     """
     if len(rows) > 1:
         rows = sorted(rows, key=lambda row: _distance(row, parent), reverse=True)

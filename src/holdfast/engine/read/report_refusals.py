@@ -1,4 +1,4 @@
-"""Why a report changed nothing: it came again, came late, or came after a cancel."""
+"""Refusals of reports: a report changed nothing because it came again, late, or after a cancel."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def answer_report(report: Report, record: Row) -> TransitionResult:
 
 
 def digest_invalid_output(report: Complete) -> str:
-    """By what a result is known again that could not be taken, so that its attempt has failed."""
+    """Digest an invalid output, so that it is known again after it has failed its attempt."""
     return digest("invalid_output", report.output)
 
 
@@ -49,7 +49,7 @@ def answer_renewal(report: Report, record: Row) -> TransitionResult:
 
 
 def answer_write(report: Report, record: Row) -> TransitionResult:
-    """Whether what this attempt gives may still be kept, refused as its other reports are."""
+    """Whether a write of this attempt may still be kept; refused as its other reports are."""
     if _is_live(report.fence, record):
         return TransitionResult(ok=True, status=record["status"])
     return answer_renewal(report, record)
@@ -115,7 +115,7 @@ def _describe_late_report(report: Report, record: Row) -> str:
 
 
 def _describe_task_now(fence: int, record: Row) -> str:
-    """Where a task is that an attempt was taken from."""
+    """Describe where the task of an attempt that has ended is now."""
     if record["attempt"] > fence:
         return f"is now at attempt {record['attempt']}"
     return "is queued again" if record["status"] == "queued" else f"is now {record['status']}"

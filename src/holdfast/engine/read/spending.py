@@ -1,7 +1,4 @@
-"""What runs have used so far, for whoever only looks.
-
-How much of its budget a run has used, and what would let it use more.
-"""
+"""Spending: what runs have used of their budgets, and the call that lets a run use more."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from holdfast.store.database import Row, Transaction
 
 
 def read_usage_of_runs(tx: Transaction, runs: Sequence[str]) -> dict[str, BudgetUsage]:
-    """What some runs have used so far."""
+    """Read what some runs have used so far."""
     if not runs:
         return {}
     found = {
@@ -24,13 +21,13 @@ def read_usage_of_runs(tx: Transaction, runs: Sequence[str]) -> dict[str, Budget
 
 
 def explain_budget_hold(tx: Transaction, run_id: str, names: str) -> tuple[str, str]:
-    """What holds up a run that is held by a budget, and the call that lets it go on."""
+    """Explain the hold of a run by a budget, with the call that lets the run go on."""
     detail, fix = describe_reached_budget(tx, run_id)
     return f"hold: {names}{', ' if detail else ''}{detail}", fix
 
 
 def describe_reached_budget(tx: Transaction, run_id: str) -> tuple[str, str]:
-    """As `describe_budget`, of the run that called this one where its own budget is not used up."""
+    """As `describe_budget`, of a run above when the budget of this run is not used up."""
     (run,) = tx.read("run_by_id", run_id=run_id)
     own = describe_budget(tx, run)
     if own[1] or run["parent_id"] is None:
@@ -44,7 +41,7 @@ def describe_reached_budget(tx: Transaction, run_id: str) -> tuple[str, str]:
 
 
 def describe_budget(tx: Transaction, run: Row) -> tuple[str, str]:
-    """What a run has used of its budget, and the call that raises what it has reached of it."""
+    """Describe what a run has used of its budget, with the call that raises what is reached."""
     budget = read_budget(run)
     if budget is None:
         return "", ""

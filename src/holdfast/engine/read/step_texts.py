@@ -1,8 +1,7 @@
-"""The texts of a workflow file's steps, rendered from what is known of their run by then.
+"""Texts of steps in workflow files, rendered from what is known of their run.
 
-What references stand for, as one task of a run sees them: in its item, around it, in its run.
-
-What approvals ask and steps are called, for who looks before they have all they need.
+References are resolved as one task of a run sees them: in its item, around the task, in its run.
+Titles are rendered also for readers who look before an approval has all that it needs.
 """
 
 from __future__ import annotations
@@ -30,9 +29,10 @@ from holdfast.store.database import Row, Transaction
 
 @dataclass(frozen=True, kw_only=True)
 class StepTexts:
-    """A step's texts, and the rows that its variables are read from when they are wanted.
+    """The texts of a step, and the rows that their variables are read from when wanted.
 
-    `run` has the run's id, workflow, key and input; `around` the item it is in, if any.
+    `run` has the id, workflow, key and input of the run; `around` is the row of the item that the
+    task is in, if any.
     """
 
     scripted: FileStep
@@ -41,19 +41,19 @@ class StepTexts:
     around: Row | None = None
 
     def work(self, feedback: object, attempt: int) -> StepWork:
-        """What a worker is given; raises `Unresolved`."""
+        """Render the work that a worker is given; raises `Unresolved`."""
         work = render_work(self.scripted.work, self._variables(feedback, attempt))
         if self.scripted.step.verifies is None or work.outputs is not None:
             return work
         return replace(work, outputs=verdict.VERDICT_SCHEMA)
 
     def call(self, feedback: str | None, attempt: int) -> StepWork:
-        """The workflow that it calls, with its input; raises `Unresolved`."""
+        """Render the call of a workflow, with its input; raises `Unresolved`."""
         said = first_feedback((feedback, None if self.around is None else self.around["feedback"]))
         return render_work(self.scripted.work, self._variables(read_value(said), attempt))
 
     def render_title(self) -> str | None:
-        """Its title, where it has one; raises `Unresolved` when any of its texts cannot be told."""
+        """Render the title, if any; raises `Unresolved` when any text of the step cannot be."""
         variables = self._variables("", 0)
         try_rendering(self.scripted.step, variables)
         return render_title(self.scripted.step, variables)
@@ -80,7 +80,7 @@ class StepTexts:
 
 
 def read_output(row: Row, schema: json_schema.Schema | None) -> object:
-    """What a step gave, and null for what it might have given; of one that was skipped, nothing."""
+    """Read the output of a step, with defaults for what it left out; `SKIPPED` if skipped."""
     if row["output"] is None and row["skipped"]:
         return SKIPPED
     output = read_value(row["output"])
@@ -88,30 +88,30 @@ def read_output(row: Row, schema: json_schema.Schema | None) -> object:
 
 
 def build_run_variables(run_id: str, workflow: str, key: str | None) -> dict[str, Any]:
-    """What a text can say of its run."""
+    """Build the variables of a text that are about its run."""
     return {
         "id": run_id,
         "workflow": workflow,
         "key": key,
-        # A run has none before there are workspaces.
+        # No run has a branch before there are workspaces.
         "branch": None,
     }
 
 
 def is_step(row: Row) -> bool:
-    """Whether a task stands for a step, and was not made by one that ran."""
+    """Whether a task stands for a step, and was not made by a step that ran."""
     return row["parent_epoch"] is None or row["item"] is not None
 
 
 def read_step_texts(
     tx: Transaction, tasks: Iterable[tuple[Row, FileStep, RunFacts]]
 ) -> dict[str, StepTexts]:
-    """Scripts for tasks, each with its run, read together; the items around them too."""
+    """Read the texts of tasks, each with its run, and the items around them, all together."""
     chosen = list(tasks)
     wanted = [(row["id"], name) for row, scripted, _ in chosen for name in scripted.wanted]
     seen: dict[str, dict[str, Row]] = {}
     if wanted:
-        # The farthest first, so that the nearest of a name stays.
+        # The farthest rows come first, so that the nearest of a name stays.
         for found in tx.read("outputs_seen", rows=wanted):
             seen.setdefault(found["root"], {})[found["wanted"]] = found
     parents = {row["parent_id"] for row, _, _ in chosen if row["parent_id"] is not None}
@@ -131,7 +131,7 @@ def read_step_texts(
 
 
 def resolve_reference(work: UnitOfWork, row: Row, reference: Reference) -> object:
-    """The value of a reference; raises `Unresolved` where there is none."""
+    """Resolve a reference to its value; raises `Unresolved` where there is none."""
     root = reference.parts[0]
     if root == "input":
         return reference.resolve({"input": read_run_facts(work, row).value})
@@ -152,7 +152,7 @@ def resolve_reference(work: UnitOfWork, row: Row, reference: Reference) -> objec
 
 
 def find_task_of_step(work: UnitOfWork, row: Row, name: str) -> Row | None:
-    """The task of a step that stands beside a task, or beside a group around it."""
+    """Find the task of a step that stands beside a task, or beside a group around the task."""
     for above in work.tx.read("ancestors", task_id=row["id"]):
         if found := work.tx.read("step_beside", parent_id=above["id"], step=name):
             return found[0]
@@ -170,10 +170,10 @@ def read_run_facts(work: UnitOfWork, row: Row) -> RunFacts:
 
 
 def render_current_titles(tx: Transaction, rows: Sequence[Row]) -> dict[str, str]:
-    """Their texts with every value that is named in them once all are known, until then as written.
+    """Render titles with the values named in them once all are known, until then as written.
 
-    The writer does the same when an approval has all it needs, which may be much later; what it
-    wrote down then says nothing any more once that begins again.
+    The writer does the same when an approval has all it needs, which may be much later; the title
+    that it wrote is stale once the steps that it was made from begin again.
     """
     waiting = [row for row in rows if row["blocked"] and row["conditional"]]
     runs = RunCache().read_facts(tx, [row["run_id"] for row in waiting]) if waiting else {}
@@ -202,7 +202,7 @@ def _render_current_title(script: StepTexts) -> str | None:
 
 
 def add_current_titles(tx: Transaction, tasks: list[Task]) -> list[Task]:
-    """The same tasks; none that waits anew is called by what outputs made that are gone."""
+    """Replace the titles of tasks that wait anew, which were made from outputs that are gone."""
     again = [task.id for task in tasks if _may_have_stale_title(task)]
     told = render_current_titles(tx, tx.read("tasks_by_id", ids=again)) if again else {}
     return [replace(task, title=told.get(task.id, task.title)) for task in tasks] if told else tasks

@@ -1,4 +1,4 @@
-"""Tasks as people look at them: groups with how far they have come, and the place of each."""
+"""State of tasks that their own rows do not show: counts of groups, holds, verdicts, and names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LOST_STATUSES = frozenset({Status.FAILED.value, Status.CANCELLED.value})
 
 
 def read_tasks_with_state(tx: Transaction, rows: Sequence[Row]) -> list[Task]:
-    """The tasks of some rows; an open group with how many of its children are done."""
+    """Read the tasks of some rows; an open group with how many of its children are done."""
     tasks = add_derived_states(tx, [read_task(row) for row in rows])
     groups = [task.id for task in tasks if task.kind is TaskKind.GROUP and not task.terminal]
     if not groups:
@@ -29,14 +29,14 @@ def read_tasks_with_state(tx: Transaction, rows: Sequence[Row]) -> list[Task]:
 
 
 def add_derived_states(tx: Transaction, tasks: list[Task]) -> list[Task]:
-    """The same tasks with what is not told by their rows alone."""
+    """Add to tasks the states that their own rows do not show."""
     return add_current_titles(
         tx, _add_usage_limits(tx, _add_need_lost(tx, _add_verifying(tx, tasks)))
     )
 
 
 def count_done_in_called_runs(tx: Transaction, tasks: Iterable[Task]) -> dict[str, tuple[int, int]]:
-    """How much of the runs is done that some tasks wait for, and of how much."""
+    """Count by task how much is done of the called run that it waits for, and of how much."""
     waiting = {
         str(task.waits_for): task.id
         for task in tasks
@@ -49,20 +49,20 @@ def count_done_in_called_runs(tx: Transaction, tasks: Iterable[Task]) -> dict[st
 
 
 def count_done_in_runs(tx: Transaction, runs: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """How many tasks of some runs are done, and how many count: groups and past rounds do not."""
+    """Count the tasks of runs that are done, and all; groups and past rounds do not count."""
     rows = tx.read("progress_of_runs", ids=runs)
     return {row["run_id"]: (int(row["done"]), int(row["total"])) for row in rows}
 
 
 def _add_verifying(tx: Transaction, tasks: list[Task]) -> list[Task]:
-    """The same tasks; of steps and groups in runs, whether a verdict is what they wait for."""
+    """Add to steps and groups in runs whether they wait for a verdict."""
     asked = [task.id for task in tasks if task.run_id is not None and _may_be_verified(task)]
     waiting = {row["id"] for row in tx.read("being_verified", ids=asked)} if asked else set()
     return [replace(task, verifying=True) if task.id in waiting else task for task in tasks]
 
 
 def _add_need_lost(tx: Transaction, tasks: list[Task]) -> list[Task]:
-    """The same tasks; a run is held for failing as a whole, one without waits for what ended."""
+    """Add to tasks without a run whether a need failed or was cancelled; runs are held whole."""
     asked = [task.id for task in tasks if task.blocked and task.run_id is None]
     unmet = tx.read("unmet_needs", ids=asked) if asked else ()
     lost = {row["task_id"] for row in unmet if row["status"] in _LOST_STATUSES}
@@ -70,7 +70,7 @@ def _add_need_lost(tx: Transaction, tasks: list[Task]) -> list[Task]:
 
 
 def _add_usage_limits(tx: Transaction, tasks: list[Task]) -> list[Task]:
-    """The same tasks; those are held that an agent's usage limit alone keeps from being claimed."""
+    """Add a hold to tasks that only the usage limit of their agent keeps from being claimed."""
     if not any(map(_may_be_limited, tasks)):
         return tasks
     limits = read_usage_limits(tx)
@@ -78,7 +78,7 @@ def _add_usage_limits(tx: Transaction, tasks: list[Task]) -> list[Task]:
 
 
 def read_usage_limits(tx: Transaction) -> dict[str, int]:
-    """Until when agents are at their usage limits."""
+    """Read until when agents are at their usage limits."""
     return {row["agent"]: row["until"] for row in tx.read("limits_now")}
 
 
@@ -102,12 +102,12 @@ def _may_be_verified(task: Task) -> bool:
 def _with_counts(task: Task, done: int, whole: int) -> Task:
     if task.kind is not TaskKind.GROUP or task.terminal:
         return task
-    # Of a loop that is expanded, only the items whose turn is near have been made.
+    # An expanded loop has made only the items that begin soon.
     return replace(task, children_done=done, children=whole if task.total is None else task.total)
 
 
 def name_tasks(tx: Transaction, ids: Iterable[str]) -> dict[str, str]:
-    """What to call some tasks: in a run by address, `build.2.implement`, else by title."""
+    """Name some tasks: in a run by address, `build.2.implement`, else by title."""
     wanted = sorted(set(ids))
     if not wanted:
         return {}
@@ -116,7 +116,7 @@ def name_tasks(tx: Transaction, ids: Iterable[str]) -> dict[str, str]:
 
 
 def build_task_name(known: Mapping[str, Row], row: Row) -> str:
-    """What to call a task, from what is around it."""
+    """Build the name of a task from the tasks around it."""
     if row["run_id"] is None:
         return str(row["title"])
     own = number_of_item(row["item"]) if _is_item(row) else str(row["step"] or row["title"])
@@ -125,7 +125,7 @@ def build_task_name(known: Mapping[str, Row], row: Row) -> str:
 
 
 def number_of_item(place: int) -> str:
-    """What people call an item by its place in the list: they count from 1."""
+    """The number that people give an item by its place in the list: they count from 1."""
     return str(place + 1)
 
 

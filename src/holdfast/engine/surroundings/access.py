@@ -1,9 +1,4 @@
-"""Tokens of the server: granted under a name, and revoked by it.
-
-What is asked about tokens of the server: that one is good, or no longer.
-
-Tokens of the server: grant one, revoke one, see which there are, and what one may do.
-"""
+"""Access tokens of the server: granted under a name, revoked by it, listed and looked up."""
 
 from __future__ import annotations
 
@@ -24,6 +19,8 @@ from holdfast.model.text import clean_name, clean_text
 from holdfast.model.token import AccessToken, Role, digest_secret
 from holdfast.model.units import parse_duration
 from holdfast.store.database import Row
+
+MIN_SECRET_LENGTH = 32
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,8 +48,8 @@ class RevokeAccess(AccessOperation):
 def carry_out_access_operations(
     work: UnitOfWork, operations: Sequence[AccessOperation]
 ) -> list[Row | None]:
-    """In the order of their names, whatever order they were asked for in."""
-    # Who remembers a token, here or elsewhere, is to look again.
+    """Carry the operations out in the order of their names, in whatever order they came."""
+    # Every process that remembers tokens is told to read them again.
     work.notify = True
     work.granted += [each.name for each in operations]
     places = sorted(range(len(operations)), key=lambda place: operations[place].name)
@@ -75,11 +72,8 @@ def _grant_or_revoke(work: UnitOfWork, operation: AccessOperation) -> Row | None
     return rows[0] if rows else None
 
 
-MIN_SECRET_LENGTH = 32
-
-
 class AccessTokens:
-    """Of a token the store keeps its digest alone: whoever reads the store learns none."""
+    """Access tokens; the store keeps only their digests, so reading the store reveals no token."""
 
     def __init__(self, context: EngineContext) -> None:
         self._context = context
@@ -94,9 +88,9 @@ class AccessTokens:
         agents: Sequence[str] | None = None,
         expires: float | str | None = None,
     ) -> Future[AccessToken | None]:
-        """Make a secret good for a role, for as long as said; None while the name has a good one.
+        """Grant a role to a secret for as long as `expires`; None while the name has a valid token.
 
-        With `agents` a worker may serve these alone.
+        With `agents` the worker may serve only these agents.
         """
         if len(clean_text("secret", secret)) < MIN_SECRET_LENGTH:
             raise InvalidInput("secret", f"must have {MIN_SECRET_LENGTH} characters or more")
@@ -117,7 +111,7 @@ class AccessTokens:
 
     @operation
     def revoke(self, name: str) -> Future[AccessToken]:
-        """Have the token of a name be good for nothing from now on; again is a success too."""
+        """Revoke the token of a name; to revoke it again is a success too."""
         chosen = clean_name("name", name)
 
         def read(row: Row | None) -> AccessToken:
@@ -127,7 +121,7 @@ class AccessTokens:
 
     @reading
     def get(self, name: str) -> AccessToken:
-        """What was granted under a name."""
+        """The token that was granted under a name."""
         rows = self._context.view(lambda tx: tx.read("access_by_name", name=name))
         if not rows:
             raise NotFound(name, "token")
@@ -135,26 +129,26 @@ class AccessTokens:
 
     @reading
     def find(self, secret: str) -> AccessToken | None:
-        """What a token may do; None when it is not good, or not any more."""
+        """The valid token of a secret, with what it may do; None when there is no such token."""
         digest = digest_secret(secret)
         rows = self._context.view(lambda tx: tx.read("access_by_digest", digest=digest))
         return read_access(rows[0]) if rows else None
 
     @reading
     def good_digests(self) -> frozenset[str]:
-        """The digests of all that is good: tokens, and the sessions and links of browsers."""
+        """The digests of all valid tokens, and of the valid sessions and links of browsers."""
         rows = self._context.view(lambda tx: tx.read("good_digests"))
         return frozenset(str(row["digest"]) for row in rows)
 
     @reading
     def good_among(self, digests: Sequence[str]) -> frozenset[str]:
-        """Which of some digests are of tokens, and of sessions of browsers, that are good."""
+        """Those of some digests that belong to valid tokens and sessions of browsers."""
         rows = self._context.view(lambda tx: tx.read("good_among", digests=digests))
         return frozenset(str(row["digest"]) for row in rows)
 
     @reading
     def list(self) -> Page[AccessToken]:
-        """Every token that was granted, good or not, by its name."""
+        """Every token that was granted, valid or not, in the order of the names."""
         return [read_access(row) for row in self._context.view(lambda tx: tx.read("list_access"))]
 
 

@@ -1,8 +1,6 @@
-"""Browsers that were let in: by a link, once, until they leave or it is over.
+"""Browser sessions: a link lets one browser in, once, with what a token may do.
 
-What is asked about browsers: a link that lets one in, that one comes in by it, or leaves.
-
-Browsers of the server: let one in by a link, see what it may do, and let it go.
+A session ends when the browser leaves it, when its time is over, or with its token.
 """
 
 from __future__ import annotations
@@ -21,6 +19,10 @@ from holdfast.model.text import clean_name
 from holdfast.model.token import AccessToken, digest_secret
 from holdfast.store.database import Row
 
+# A link can be followed for the first time, and its session then lasts for the second.
+LINK_LIFETIME = 10 * 60 * MICROSECONDS
+SESSION_LIFETIME = 12 * 60 * 60 * MICROSECONDS
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BrowserOperation(Operation):
@@ -33,7 +35,7 @@ class BrowserOperation(Operation):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MakeLink(BrowserOperation):
-    """For what the token of a `name` may do."""
+    """A link to what the token of `name` may do; `digest` is that of the code in the link."""
 
     name: str
     ttl: int
@@ -41,7 +43,7 @@ class MakeLink(BrowserOperation):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EnterByLink(BrowserOperation):
-    """From then on `session` is the digest of what the browser shows."""
+    """The use of a link; from then on the browser shows the secret of the digest `session`."""
 
     session: str
     ttl: int
@@ -52,10 +54,18 @@ class LeaveBrowser(BrowserOperation):
     pass
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BrowserSession:
+    """A session of a browser: the token that it acts with, and when it ends."""
+
+    access: AccessToken
+    ends_at: int
+
+
 def carry_out_browser_operations(
     work: UnitOfWork, operations: Sequence[BrowserOperation]
 ) -> list[Row | None]:
-    """In the order of their digests, whatever order they were asked for in."""
+    """Carry the operations out in the order of their digests, in whatever order they came."""
     places = sorted(range(len(operations)), key=lambda place: operations[place].digest)
     replies = {place: _link_enter_or_leave(work, operations[place]) for place in places}
     return [replies[place] for place in range(len(operations))]
@@ -74,28 +84,15 @@ def _link_enter_or_leave(work: UnitOfWork, operation: BrowserOperation) -> Row |
     return rows[0] if rows else None
 
 
-# How long a link waits for somebody to follow it, and how long they are in then.
-LINK_LIFETIME = 10 * 60 * MICROSECONDS
-SESSION_LIFETIME = 12 * 60 * 60 * MICROSECONDS
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BrowserSession:
-    """Somebody in a browser: what their token may do, until when."""
-
-    access: AccessToken
-    ends_at: int
-
-
 class BrowserSessions:
-    """Of links and sessions too the store keeps digests alone."""
+    """Sessions of browsers; of links and sessions, too, the store keeps only digests."""
 
     def __init__(self, context: EngineContext) -> None:
         self._context = context
 
     @operation
     def link(self, name: str, code: str) -> Future[int | None]:
-        """Have a code let one browser in with what a token may do; until when, if that is good."""
+        """Have a code let one browser in; when the code ends, or None without a valid token."""
         asked = MakeLink(
             digest=digest_secret(code), name=clean_name("name", name), ttl=LINK_LIFETIME
         )
@@ -103,20 +100,20 @@ class BrowserSessions:
 
     @operation
     def enter(self, code: str, secret: str) -> Future[int | None]:
-        """Use up a code: from now on the secret is what the browser shows, until when."""
+        """Use a code up and begin the session of a secret; when it ends, or None for a bad code."""
         session = digest_secret(secret)
         asked = EnterByLink(digest=digest_secret(code), session=session, ttl=SESSION_LIFETIME)
         return self._context.submit(asked, read=_read_expiry)
 
     @operation
     def leave(self, secret: str) -> Future[bool]:
-        """Have what a browser shows be good for nothing from now on; whether it was."""
+        """End the session of a secret; whether there was one."""
         asked = LeaveBrowser(digest=digest_secret(secret))
         return self._context.submit(asked, read=lambda row: row is not None)
 
     @reading
     def find(self, secret: str) -> BrowserSession | None:
-        """Who shows this; None when it is not good, or not any more, or its token is not."""
+        """The session of a secret; None unless the session and its token are valid."""
         digest = digest_secret(secret)
         rows = self._context.view(lambda tx: tx.read("browser_by_digest", digest=digest))
         if not rows:

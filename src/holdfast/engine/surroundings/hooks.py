@@ -1,11 +1,4 @@
-"""What follows an end: one task for each hook that is for it, in the commit that records it.
-
-What is asked about hooks: that they are kept, or kept no more.
-
-Hooks: say what is to follow which ends, look at it, take it back.
-
-What every task of a hook has in common, as the store keeps it.
-"""
+"""Hooks: each end queues one task of every hook that is for it, in the commit of the end."""
 
 from __future__ import annotations
 
@@ -36,10 +29,16 @@ from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name, clean_text
 from holdfast.store.database import Row
 
+ACTOR = "hook"
+log = logging.getLogger("holdfast.hooks")
+_MAX_MICROSECONDS = MAX_SECONDS * MICROSECONDS
+FieldReader = Callable[[object], object]
+HookRow = tuple[str, str, str | None, str]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RegisterHooks(Operation):
-    """Each a name, its ends, what it is about, and the template of its tasks."""
+    """Hooks to register, each with its name, ends, subject and the template of its tasks."""
 
     hooks: tuple[tuple[str, str, str | None, str], ...]
 
@@ -57,48 +56,8 @@ class RemoveHook(Operation):
         return (hook_step(self.name),)
 
 
-FieldReader = Callable[[object], object]
-
-
-def write_template(row: TaskRow) -> str:
-    return json.dumps({name: getattr(row, name) for name in _FIELD_READERS}, sort_keys=True)
-
-
-def read_template(text: str) -> dict[str, Any]:
-    """The fields of a task; what a newer release has added is left out, what is odd is refused."""
-    template = {**TASK_DEFAULTS, **json.loads(text)}
-    return {name: reader(template[name]) for name, reader in _FIELD_READERS.items()}
-
-
-def _whole_number(field: str, *, least: int, most: int) -> FieldReader:
-    return lambda value: validation.number(field, value, least=least, most=most)
-
-
-def _optional(reader: FieldReader) -> FieldReader:
-    return lambda value: None if value is None else reader(value)
-
-
-_MAX_MICROSECONDS = MAX_SECONDS * MICROSECONDS
-_FIELD_READERS: dict[str, FieldReader] = {
-    "agent": lambda value: clean_name("agent", value),
-    "priority": lambda value: validation.signed("priority", value),
-    "tags": lambda value: validation.tags(json.loads(clean_text("tags", value))),
-    "timeout": _optional(_whole_number("timeout", least=1, most=_MAX_MICROSECONDS)),
-    "concurrency_key": _optional(lambda value: clean_text("concurrency_key", value)),
-    "capacity": _whole_number("capacity", least=1, most=validation.MAX_INTEGER),
-    "max_attempts": _whole_number("max_attempts", least=1, most=MAX_COUNT),
-    "max_lost": _whole_number("max_lost", least=1, most=MAX_COUNT),
-    "backoff": _whole_number("backoff", least=0, most=_MAX_MICROSECONDS),
-    "backoff_max": _whole_number("backoff_max", least=0, most=_MAX_MICROSECONDS),
-}
-
-ACTOR = "hook"
-
-log = logging.getLogger("holdfast.hooks")
-
-
 def register_hooks(work: UnitOfWork, operations: Sequence[RegisterHooks]) -> list[None]:
-    # In one order, because two processes that register the same hooks wait for each other.
+    # In one order, because two processes that register the same hooks lock the same rows.
     rows = [hook for operation in operations for hook in operation.hooks]
     rows.sort(key=lambda hook: hook[0])
     work.tx.run("register_hooks", rows=rows)
@@ -115,7 +74,7 @@ def remove_hook(work: UnitOfWork, operation: RemoveHook) -> TransitionResult:
 
 
 def fire_hooks(work: UnitOfWork) -> None:
-    """Queue what is to follow the ends of this group; each end is there once, and so is this."""
+    """Queue a task for each hook of each end in this unit of work, exactly once."""
     if not work.ends:
         return
     ends, work.ends = work.ends, []
@@ -132,8 +91,22 @@ def fire_hooks(work: UnitOfWork) -> None:
         work.failed_hooks += work.tx.read("failed_hooks", ids=failed)
 
 
+def _build_task(row: Row, ids: Ids) -> TaskRow:
+    name, entity = row["name"], row["entity"]
+    event = Ended.tell(read_event(row), workflow=row["workflow"], step=row["step"])
+    return TaskRow(
+        id=ids.task(),
+        step=hook_step(name),
+        title=f"{name} after {row['type']} of {entity}",
+        status="queued",
+        key=f"{hook_step(name)} {entity} {row['version']}",
+        payload=json.dumps({"event": asdict(event)}, ensure_ascii=False, separators=(",", ":")),
+        **read_template(row["template"]),
+    )
+
+
 def log_hook_failures(failed: Sequence[Row], passed: Sequence[Row]) -> None:
-    """Say which hooks have failed for good or were passed over, after what, and how to go on."""
+    """Log which hooks failed for good or were passed over, after which end, and the remedy."""
     for row in failed:
         log.error(
             "hook %s failed for good: %s; what it follows stays as it ended; %s tries it again",
@@ -157,32 +130,15 @@ def read_payload(payload: dict[str, Any]) -> Ended:
     return Ended(**payload["event"])
 
 
-def _build_task(row: Row, ids: Ids) -> TaskRow:
-    name, entity = row["name"], row["entity"]
-    event = Ended.tell(read_event(row), workflow=row["workflow"], step=row["step"])
-    return TaskRow(
-        id=ids.task(),
-        step=hook_step(name),
-        title=f"{name} after {row['type']} of {entity}",
-        status="queued",
-        key=f"{hook_step(name)} {entity} {row['version']}",
-        payload=json.dumps({"event": asdict(event)}, ensure_ascii=False, separators=(",", ":")),
-        **read_template(row["template"]),
-    )
-
-
-HookRow = tuple[str, str, str | None, str]
-
-
 class Hooks:
-    """What follows the end of a run or of a lone task."""
+    """Hooks: functions that follow the end of a run, or of a task without a run."""
 
     def __init__(self, context: EngineContext) -> None:
         self._context = context
 
     @operation
     def register(self, hooks: Sequence[NewHook]) -> Future[None]:
-        """Have each hook follow every end it is for from now on; again, it changes nothing."""
+        """Have each hook follow every end it is for from now on; a known hook changes nothing."""
         wanted = {row[0]: row for row in map(self._build_row, hooks)}
         rows = self._context.view(lambda tx: tx.read("list_hooks")) if wanted else []
         known = {(row["name"], row["events"], row["about"], row["template"]) for row in rows}
@@ -195,12 +151,12 @@ class Hooks:
 
     @operation
     def remove(self, name: str) -> Future[TransitionResult]:
-        """Let nothing more follow; what it has queued already stays in the queue."""
+        """Remove a hook; the tasks that it has queued already stay in the queue."""
         return self._context.submit(RemoveHook(name=clean_name("name", name)))
 
     @reading
     def list(self) -> Page[Hook]:
-        """Every hook of the store, of whatever program."""
+        """Every hook of the store, whichever program has registered it."""
         return [_read_hook(row) for row in self._context.view(lambda tx: tx.read("list_hooks"))]
 
     def _build_row(self, hook: NewHook) -> HookRow:
@@ -238,3 +194,36 @@ def _read_hook(row: Row) -> Hook:
         )
     except UNREADABLE_ERRORS as error:
         return replace(kept, problem=describe_problem(error))
+
+
+def write_template(row: TaskRow) -> str:
+    """Write the fields that all tasks of a hook have in common."""
+    return json.dumps({name: getattr(row, name) for name in _FIELD_READERS}, sort_keys=True)
+
+
+def read_template(text: str) -> dict[str, Any]:
+    """Read the fields of a hook's tasks: unknown ones are left out, bad values are refused."""
+    template = {**TASK_DEFAULTS, **json.loads(text)}
+    return {name: reader(template[name]) for name, reader in _FIELD_READERS.items()}
+
+
+def _whole_number(field: str, *, least: int, most: int) -> FieldReader:
+    return lambda value: validation.number(field, value, least=least, most=most)
+
+
+def _optional(reader: FieldReader) -> FieldReader:
+    return lambda value: None if value is None else reader(value)
+
+
+_FIELD_READERS: dict[str, FieldReader] = {
+    "agent": lambda value: clean_name("agent", value),
+    "priority": lambda value: validation.signed("priority", value),
+    "tags": lambda value: validation.tags(json.loads(clean_text("tags", value))),
+    "timeout": _optional(_whole_number("timeout", least=1, most=_MAX_MICROSECONDS)),
+    "concurrency_key": _optional(lambda value: clean_text("concurrency_key", value)),
+    "capacity": _whole_number("capacity", least=1, most=validation.MAX_INTEGER),
+    "max_attempts": _whole_number("max_attempts", least=1, most=MAX_COUNT),
+    "max_lost": _whole_number("max_lost", least=1, most=MAX_COUNT),
+    "backoff": _whole_number("backoff", least=0, most=_MAX_MICROSECONDS),
+    "backoff_max": _whole_number("backoff_max", least=0, most=_MAX_MICROSECONDS),
+}

@@ -1,11 +1,8 @@
-"""What an older store knew, taken over: each task is led along the table to where it stood there.
+"""Imports: trees of tasks and runs of an older store become tasks and runs of this one.
 
-Nothing of a tree or run is to be seen before all of it is written, so that no worker can take what
-was done before. Every end is an attempt of its own by `import`, and comes after what it needed.
-
-Imports: what an older store knew becomes tasks and runs of this one.
-
-What an older store knew of tasks and runs, in the words of this one.
+Each task is led along the transition table to where it stood in the older store. No part of a tree
+or run can be seen before all of it is written, so that no worker claims what was done before. Every
+end is an attempt of its own by `import`, and comes after the ends of what the task needed.
 """
 
 from __future__ import annotations
@@ -33,17 +30,85 @@ from holdfast.model.text import digest, encode_json
 from holdfast.store.database import Row, Transaction
 
 FIRST_FENCE = 1
+IMPORT_ACTOR = "import"
+NAMES_AT_ONCE = 1_000
 ImportReply = list[CreateResult] | HoldfastError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PastTask:
+    """A task under its name in the older store; `parent`, `needs` and `late` are such names too.
+
+    The `needs` of a task that has ended are done. The task ran before its `late` needs were done,
+    and needs them from now on. A plan that `settled` ended with its children, and not by an attempt
+    of its own. `rank` is the position of the task among all tasks of the older store.
+    """
+
+    name: str
+    task: NewTask
+    status: Status
+    phase: PlanningPhase = PlanningPhase.NONE
+    settled: bool = False
+    parent: str | None = None
+    needs: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
+    result: Any = None
+    rank: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PastTree:
+    """A task and all tasks below it, parents first; they are imported together, or not at all."""
+
+    tasks: tuple[PastTask, ...]
+    body: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PastRun:
+    """A run, and a task for each step under the name of the step."""
+
+    run: NewRun
+    tasks: tuple[PastTask, ...]
+    body: str
+    cancelled: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ImportUnit:
+    """A tree or run that is imported whole: its tasks by their old names, and their new ids."""
+
+    tasks: Mapping[str, PastTask]
+    ids: Mapping[str, str]
+    children: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def find_ids(self, names: Sequence[str]) -> tuple[str, ...]:
+        return tuple(self.ids[name] for name in names)
+
+    def is_below_plan(self, task: PastTask) -> bool:
+        """Whether a plan is above the task: plans begin before any task below them moves."""
+        while task.parent is not None:
+            task = self.tasks[task.parent]
+            if task.phase is not PlanningPhase.NONE:
+                return True
+        return False
+
+    def find_ended_before(self, task: PastTask) -> tuple[str, ...]:
+        below = self.children.get(task.name, ()) if task.settled else ()
+        first = [*task.needs, *below]
+        return self.find_ids([name for name in first if self.tasks[name].status in TERMINAL])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ImportedTask:
+    """The past of a task, and the import that the task is part of."""
+
     past: ImportedProgress
     operation: Import
 
 
 def carry_out_imports(work: UnitOfWork, operations: Sequence[Import]) -> list[ImportReply]:
-    """A tree or run of which anything is here already is left as it is."""
+    """Import each tree or run, unless any part of it is in this store already."""
     replies = _start_runs(work, operations) | _create_trees(work, operations)
     created = [
         operation for place, operation in enumerate(operations) if _is_created(replies[place])
@@ -94,15 +159,15 @@ def _create_trees(work: UnitOfWork, operations: Sequence[Import]) -> dict[int, I
         for task in trees[place].tasks
     ]
     depths = _find_depths([task for task, _ in accepted])
-    # In one order, because whoever inserts a key waits for whoever has just inserted it; and a
-    # parent before its children, which may be written with a later statement.
+    # A parent goes before its children, which may be written with a later statement. The keys are
+    # in one order, because an insert of a key waits for another one that has not committed.
     accepted.sort(key=lambda each: (depths[each[0].id], each[0].key or ""))
     creation.insert_tasks(work, accepted, {}, run_holds=0)
     return replies
 
 
 def _find_depths(tasks: Sequence[TaskRow]) -> dict[str, int]:
-    """How far below the top of its tree each task stands."""
+    """Find how far below the top of its tree each task stands."""
     parents = {task.id: task.parent_id for task in tasks}
     depths: dict[str, int] = {}
     for task in tasks:
@@ -126,7 +191,7 @@ def _claim_keys(keys: creation.IdempotencyKeys, tasks: Sequence[TaskRow]) -> Imp
     if found == own:
         return [CreateResult(id=each, created=True) for each in own]
     keys.forget(own)
-    # Whoever has been deleted here since stays so.
+    # A task that was deleted in this store since its import stays deleted.
     return [
         CreateResult(id=each, created=False)
         for each, new in zip(found, own, strict=True)
@@ -135,7 +200,7 @@ def _claim_keys(keys: creation.IdempotencyKeys, tasks: Sequence[TaskRow]) -> Imp
 
 
 def _plan_tasks(work: UnitOfWork, imported: Sequence[ImportedTask]) -> None:
-    """While all their children are still idle, as in any other plan."""
+    """Start and finalize the plans while all their children are idle, as in any other plan."""
     for each in imported:
         if each.past.phase != "none":
             _change_task(work, "start_planning", each)
@@ -157,7 +222,7 @@ def _change_task(work: UnitOfWork, query: str, imported: ImportedTask, **more: A
 
 
 def _end_tasks(work: UnitOfWork, imported: Sequence[ImportedTask]) -> None:
-    """Round by round: whoever ends in one has all that it needed from the rounds before."""
+    """End tasks round by round: all that a task needed has ended in the rounds before."""
     ended = {each.past.task_id: each for each in imported if each.past.ended is not None}
     order = TopologicalSorter({key: ended[key].past.after for key in ended})
     order.prepare()
@@ -219,7 +284,7 @@ def _build_failure(past: ImportedProgress) -> Fail:
 
 
 def _add_late_needs(work: UnitOfWork, imported: Iterable[ImportedTask]) -> None:
-    """What ran too early needs from now on what came before it."""
+    """Add the needs of tasks that had run before those needs were done."""
     late = {each.past.task_id: each.past.late for each in imported if each.past.late}
     if late:
         found = work.tx.read("tasks_by_id", ids=sorted(late))
@@ -228,76 +293,8 @@ def _add_late_needs(work: UnitOfWork, imported: Iterable[ImportedTask]) -> None:
         work.tx.run("insert_needs", rows=rows)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PastTask:
-    """A task under the name it had there; `parent`, `needs` and `late` are such names too.
-
-    What it needed when it ended is done, or `late`: it ran before that, and needs it from now on.
-    A plan that `settled` ended with its children, and not by an attempt of its own. `rank` is its
-    place among all tasks there.
-    """
-
-    name: str
-    task: NewTask
-    status: Status
-    phase: PlanningPhase = PlanningPhase.NONE
-    settled: bool = False
-    parent: str | None = None
-    needs: tuple[str, ...] = ()
-    late: tuple[str, ...] = ()
-    result: Any = None
-    rank: int = 0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PastTree:
-    """A task and all below it, parents first; they come over together, or not at all."""
-
-    tasks: tuple[PastTask, ...]
-    body: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PastRun:
-    """A run, and a task for each step, by the step's name."""
-
-    run: NewRun
-    tasks: tuple[PastTask, ...]
-    body: str
-    cancelled: bool = False
-
-
-IMPORT_ACTOR = "import"
-NAMES_AT_ONCE = 1_000
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ImportUnit:
-    """What comes over in one piece: its tasks by their old names, and the ids they get."""
-
-    tasks: Mapping[str, PastTask]
-    ids: Mapping[str, str]
-    children: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-    def find_ids(self, names: Sequence[str]) -> tuple[str, ...]:
-        return tuple(self.ids[name] for name in names)
-
-    def is_below_plan(self, task: PastTask) -> bool:
-        """Whether a plan is anywhere above it: those are planned before anything below moves."""
-        while task.parent is not None:
-            task = self.tasks[task.parent]
-            if task.phase is not PlanningPhase.NONE:
-                return True
-        return False
-
-    def find_ended_before(self, task: PastTask) -> tuple[str, ...]:
-        below = self.children.get(task.name, ()) if task.settled else ()
-        first = [*task.needs, *below]
-        return self.find_ids([name for name in first if self.tasks[name].status in TERMINAL])
-
-
 class Imports:
-    """Trees and runs of an older store; each comes over whole, and once."""
+    """Imports of trees and runs of an older store; each is imported whole, and once."""
 
     def __init__(self, context: EngineContext) -> None:
         self._context = context
@@ -306,13 +303,13 @@ class Imports:
     def take_over(
         self, units: Sequence[PastTree | PastRun], *, actor: str = IMPORT_ACTOR
     ) -> Future[list[list[CreateResult]]]:
-        """Take over each unit, unless it is here already; nothing, if one is here otherwise."""
+        """Import the units that are not here yet; none, if one is here with other content."""
         operations = self.build_operations(units, validation.actor(actor))
         self._refuse_changed_units(operations)
         return self._context.submit_all(operations)
 
     def build_operations(self, units: Sequence[PastTree | PastRun], actor: str) -> list[Import]:
-        """What the writer will be asked, one operation for each unit; all checked, none written."""
+        """Build one operation for each unit, all checked; none is submitted."""
         ids = self._make_ids([unit for unit in units if isinstance(unit, PastTree)])
         operations: list[Import] = []
         for unit in units:
@@ -324,7 +321,7 @@ class Imports:
         return operations
 
     def _make_ids(self, trees: Sequence[PastTree]) -> dict[str, str]:
-        """Ids in the order the tasks had there, which decides between two of one position."""
+        """Make ids in the order of the older store, which decides between tasks of one position."""
         ranked = sorted((task.rank, task.name) for tree in trees for task in tree.tasks)
         return {name: self._context.ids.task() for _, name in ranked}
 
@@ -398,9 +395,9 @@ class Imports:
         )
 
     def _refuse_changed_units(self, operations: Sequence[Import]) -> None:
-        """Before the first of them is written: what came over before must be the same today.
+        """Refuse units that were imported before with other content, before any unit is written.
 
-        Of a tree its top is told, which stands before all that belongs to it.
+        The error about a tree names its top, which stands before all tasks of the tree.
         """
         bodies = {row.key: row.body_digest for each in operations for row in each.tasks}
         self._refuse_changed("tasks_by_key", bodies)
@@ -421,7 +418,7 @@ class Imports:
 
 @contextmanager
 def locate_bad_input(field: str) -> Iterator[None]:
-    """Say of bad input where it stands."""
+    """Name the record that bad input stands in, before the name of the field."""
     try:
         yield
     except InvalidInput as error:
@@ -429,6 +426,6 @@ def locate_bad_input(field: str) -> Iterator[None]:
 
 
 def split_into_pages(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    """As many at a time as one statement is given."""
+    """Split names into pages, each as large as one statement takes."""
     for place in range(0, len(names), NAMES_AT_ONCE):
         yield names[place : place + NAMES_AT_ONCE]

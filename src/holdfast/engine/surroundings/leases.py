@@ -1,9 +1,4 @@
-"""Named leases for anything that is not a task: one holder, a fence that grows for ever.
-
-What can be asked of named leases.
-
-Named leases: hold a key for a while, with a token and a fence to pass on.
-"""
+"""Named leases: locks by key that end by themselves, with a token and a fence that only grows."""
 
 from __future__ import annotations
 
@@ -23,6 +18,8 @@ from holdfast.model.retry import positive_microseconds
 from holdfast.model.task import NamedLease
 from holdfast.model.text import clean_key, clean_name, clean_text
 from holdfast.model.token import make_token, read_fence
+
+LEASE_SUBJECT = "lease:"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,11 +45,8 @@ class ReleaseLease(Operation):
     keys: Keys = ()
 
 
-LEASE_SUBJECT = "lease:"
-
-
 def acquire_leases(work: UnitOfWork, operations: Sequence[AcquireLease]) -> list[NamedLease | None]:
-    """New keys are inserted in their own order, whatever order they were asked for in."""
+    """Acquire the leases in the order of their keys, in whatever order they came."""
     places = sorted(range(len(operations)), key=lambda place: operations[place].key)
     replies = {place: acquire_lease(work, operations[place]) for place in places}
     return [replies[place] for place in range(len(operations))]
@@ -63,7 +57,7 @@ def acquire_lease(work: UnitOfWork, operation: AcquireLease) -> NamedLease | Non
         "acquire_lease", key=operation.key, owner=operation.owner, ttl=operation.ttl
     )
     if not rows:
-        # Where the clock was set back under it, it would else last for as long as that.
+        # After the clock was set back, the held lease would otherwise last longer by as much.
         work.tx.write("shorten_lease", key=operation.key)
         return None
     row = rows[0]
@@ -88,7 +82,7 @@ def release_lease(work: UnitOfWork, operation: ReleaseLease) -> TransitionResult
 
 
 class Leases:
-    """Locks that end by themselves: pass a lease's fence on, so that who is late is refused."""
+    """Locks that end by themselves: pass a lease's fence on, so that a late holder is refused."""
 
     def __init__(self, context: EngineContext) -> None:
         self._context = context
@@ -106,9 +100,9 @@ class Leases:
 
     @acquire.undone_by
     def _release_unawaited(self, lease: NamedLease | None) -> None:
-        """Free what came after the one who awaited it was cancelled."""
+        """Release a lease that arrived after the caller that awaited it was cancelled."""
         if lease is not None:
-            # An engine that closes takes nothing back: the lease runs out.
+            # An engine that closes releases nothing: the lease runs out.
             with suppress(ShuttingDown):
                 self.release.submit(lease.key, lease.token)
 
@@ -122,7 +116,7 @@ class Leases:
 
     @operation
     def release(self, key: str, token: str) -> Future[TransitionResult]:
-        """Give a lease back; nobody else's can be freed with its token."""
+        """Release a lease; its token releases no lease of anybody else."""
         return self._context.submit(ReleaseLease(key=key, fence=self._read_fence(key, token)))
 
     def _read_fence(self, key: str, token: str) -> int:

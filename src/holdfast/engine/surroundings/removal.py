@@ -1,8 +1,6 @@
-"""Removes what ended long ago, whole, with all its events, and leaves tombstones.
+"""Removal: runs and trees of tasks that ended long ago go whole, with all their events.
 
-What is asked of the writer when something has been kept as long as it is to be.
-
-What has been kept as long as it is to be: found page by page, and removed.
+They are found page by page. A tombstone stays for each.
 """
 
 from __future__ import annotations
@@ -19,10 +17,19 @@ from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.ids import first_id
 from holdfast.store.database import Transaction
 
+RUNS, TASKS, DELETED = "runs", "tasks", "deleted"
+# This many runs or trees of tasks go in one page, each with all that belongs to it.
+TOPS_AT_ONCE = 100
+# This many runs and tasks go in one transaction, unless a single run or tree has more.
+MEMBERS_AT_ONCE = 1_000
+# This many trees are read together, because all that belongs to a tree is read with it.
+_TREES_AT_ONCE = 10
+Members = Sequence[tuple[str, str]]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Removal(Operation):
-    """Each of the `members` is named with what it is removed with, or stays with."""
+    """Runs and tasks to remove: each of `members` with the top that it goes or stays with."""
 
     members: tuple[tuple[str, str], ...]
     before: int
@@ -50,53 +57,7 @@ class RemoveTasks(Removal):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RemoveDeletedTasks(Removal):
-    """Of tasks that somebody deleted there is nothing left but their past."""
-
-
-def remove_runs_and_tasks(work: UnitOfWork, operation: Removal) -> list[str]:
-    """Those runs and tasks that are gone now, and with them all that belonged to them.
-
-    Their rows are locked: what the tombstones were made of is what is removed.
-    """
-    choose = _choose_deleted if isinstance(operation, RemoveDeletedTasks) else _bury_ended
-    tops = choose(work, operation)
-    gone = [member for member, top in operation.members if top in tops]
-    if not gone:
-        return []
-    tasks = [member for member in gone if member.startswith("t_")]
-    if isinstance(operation, RemoveRuns):
-        work.tx.run("bury_keys", ids=tasks)
-    work.tx.run("remove_events", ids=gone)
-    work.tx.run("remove_signals", ids=gone)
-    work.tx.run("remove_traces", ids=gone)
-    work.tx.run("remove_needs", ids=tasks)
-    work.tx.run("remove_tasks", ids=tasks)
-    if isinstance(operation, RemoveRuns):
-        work.tx.run("remove_runs", ids=sorted(set(operation.runs).intersection(gone)))
-    return sorted(tops)
-
-
-def _bury_ended(work: UnitOfWork, operation: Removal) -> set[str]:
-    query = "bury_runs" if isinstance(operation, RemoveRuns) else "bury_tasks"
-    buried = work.tx.write(query, rows=operation.members, before=operation.before)
-    return {row["entity"] for row in buried}.intersection(top for _, top in operation.members)
-
-
-def _choose_deleted(work: UnitOfWork, operation: Removal) -> set[str]:
-    """Nobody writes of them any more, and no key of theirs was kept."""
-    unread = work.tx.read("unread_deleted", ids=operation.keys)
-    return set(operation.keys).difference(row["entity"] for row in unread)
-
-
-RUNS, TASKS, DELETED = "runs", "tasks", "deleted"
-# Of runs or trees of tasks, each with all that belongs to it.
-TOPS_AT_ONCE = 100
-# How many runs and tasks go in one transaction, unless a single run or tree has more.
-MEMBERS_AT_ONCE = 1_000
-# How many trees are looked at together: of a large one all that belongs to it is read.
-_TREES_AT_ONCE = 10
-
-Members = Sequence[tuple[str, str]]
+    """The removal of what is left of deleted tasks: their events."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,16 +85,51 @@ class RemovalLimits:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RemovedPage:
-    """What a page had that is gone now, and the id before which the next page begins."""
+    """The tops of a page that are gone now, and the id before which the next page begins."""
 
     gone: tuple[str, ...]
     next: str | None
 
 
-class Removals:
-    """Whole runs with what they called, and tasks without a run with all below them.
+def remove_runs_and_tasks(work: UnitOfWork, operation: Removal) -> list[str]:
+    """Remove runs and tasks with all that belongs to them; the tops that are gone.
 
-    The newest come first: whatever needs a task is gone before that is looked at.
+    The rows are locked: exactly what the tombstones were made of is removed.
+    """
+    choose = _choose_deleted if isinstance(operation, RemoveDeletedTasks) else _bury_ended
+    tops = choose(work, operation)
+    gone = [member for member, top in operation.members if top in tops]
+    if not gone:
+        return []
+    tasks = [member for member in gone if member.startswith("t_")]
+    if isinstance(operation, RemoveRuns):
+        work.tx.run("bury_keys", ids=tasks)
+    work.tx.run("remove_events", ids=gone)
+    work.tx.run("remove_signals", ids=gone)
+    work.tx.run("remove_traces", ids=gone)
+    work.tx.run("remove_needs", ids=tasks)
+    work.tx.run("remove_tasks", ids=tasks)
+    if isinstance(operation, RemoveRuns):
+        work.tx.run("remove_runs", ids=sorted(set(operation.runs).intersection(gone)))
+    return sorted(tops)
+
+
+def _bury_ended(work: UnitOfWork, operation: Removal) -> set[str]:
+    query = "bury_runs" if isinstance(operation, RemoveRuns) else "bury_tasks"
+    buried = work.tx.write(query, rows=operation.members, before=operation.before)
+    return {row["entity"] for row in buried}.intersection(top for _, top in operation.members)
+
+
+def _choose_deleted(work: UnitOfWork, operation: Removal) -> set[str]:
+    """Choose deleted tasks without an unread event or stored message; no key of theirs is kept."""
+    unread = work.tx.read("unread_deleted", ids=operation.keys)
+    return set(operation.keys).difference(row["entity"] for row in unread)
+
+
+class Removals:
+    """Removal of whole runs with the runs they called, and of whole trees of tasks without a run.
+
+    The newest go first: the tasks that need a task are gone before that task is looked at.
     """
 
     def __init__(self, context: EngineContext) -> None:
@@ -142,7 +138,7 @@ class Removals:
     def find(
         self, kind: str, before: int, *, until: str | None = None, count: int = TOPS_AT_ONCE
     ) -> Members:
-        """A page of what ended before a moment: each member, with what it belongs to."""
+        """A page of runs or trees that ended before a moment: each member with its top."""
         chosen = _REMOVAL_KINDS[kind]
         last = first_id(chosen.prefix, before) if until is None else until
         rows = self._context.view(
@@ -161,9 +157,9 @@ class Removals:
         limits: RemovalLimits | None = None,
         with_dependents: bool = False,
     ) -> RemovedPage:
-        """Remove a page, but for what somebody waits for or has not read.
+        """Remove a page, except what somebody waits for or has not read.
 
-        With `knots` also the trees of tasks that can only go together with some of the page.
+        With `with_dependents` the trees of tasks go too that can only go with trees of the page.
         """
         members, following = self._choose_page(kind, before, until, limits or RemovalLimits())
         if not members:
@@ -177,9 +173,10 @@ class Removals:
     def remove_all(
         self, kind: str, before: int, limits: RemovalLimits | None = None
     ) -> Iterator[RemovedPage]:
-        """Remove whatever can go, page by page, until a whole walk finds nothing that can.
+        """Remove what can go, page by page, until a pass over all pages removes nothing.
 
-        Knots are looked for in what is left then: most trees go once those have that need them.
+        Dependent trees are looked for only after a pass that removed nothing, because most trees
+        can go by themselves once the trees that need them are gone.
         """
         removed_any, with_dependents = True, False
         while removed_any or (kind == TASKS and not with_dependents):
@@ -196,7 +193,7 @@ class Removals:
     def _choose_page(
         self, kind: str, before: int, until: str | None, limits: RemovalLimits
     ) -> tuple[list[tuple[str, str]], str | None]:
-        """What goes in one transaction, and where the next page begins, unless this is the last."""
+        """Choose what goes in one transaction; with where the next page begins, if there is one."""
         chosen: list[tuple[str, str]] = []
         while limits.tops > 0:
             wanted = min(_TREES_AT_ONCE, limits.tops)
@@ -212,16 +209,16 @@ class Removals:
         return chosen, until
 
     def forget_tombstones(self, before: int, count: int = MEMBERS_AT_ONCE) -> int:
-        """Forget that something without a key was removed before a moment; of how much."""
+        """Forget tombstones without a key from before a moment; how many were forgotten."""
         with self._context.database.begin() as connection:
             tx = self._context.database.join(connection)
             return len(tx.write("forget_tombstones", before=before, count=count))
 
 
 def _find_dependent_trees(tx: Transaction, page: Members, before: int) -> list[tuple[str, str]]:
-    """The trees of later pages that need one of this page, or one of those, and so on.
+    """Find the trees of later pages that need a tree of this page, directly or through others.
 
-    The newest tree of a knot finds all of it: what is newer than a page was looked at before.
+    Of trees that need each other the newest finds all: newer trees were looked at before.
     """
     newest = max(top for _, top in page)
     known = {top for _, top in page}

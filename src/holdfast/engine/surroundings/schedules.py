@@ -1,11 +1,4 @@
-"""Schedules inside the writer: a tick moves its schedule on and starts its work in one commit.
-
-What is asked of schedules: keep, pause, resume and remove one, and fire the ticks of one.
-
-Schedules: keep them, steer them, look at them, and fire what is due.
-
-A new schedule at the edge: checked whole, and put in the terms of the store.
-"""
+"""Schedules: a tick moves its schedule on and starts a task or run, in one commit."""
 
 from __future__ import annotations
 
@@ -59,6 +52,16 @@ from holdfast.model.workflow.graph import read_workflow
 from holdfast.store.database import Row
 from holdfast.store.group_commit.queue import GROUP_BYTES
 
+# The key of what a tick starts is the name and more, and a key has at most 200 characters.
+MAX_NAME_LENGTH = 150
+FIELDS_OF_ONE_CALL = ("key", "needs", "parent", "scheduled_for", "trace")
+_TEMPLATE_FIELDS = (
+    *("step", "title", "agent", "status", "priority", "position", "tags", "concurrency_key"),
+    *("capacity", "max_attempts", "max_lost", "backoff", "backoff_max", "timeout"),
+)
+DUE_AT_ONCE = 100
+log = logging.getLogger("holdfast.schedules")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScheduleOperation(Operation):
@@ -71,7 +74,7 @@ class ScheduleOperation(Operation):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PutSchedule(ScheduleOperation):
-    """A schedule that passed every check; what it starts is a run when it names a workflow."""
+    """A checked schedule to keep; it starts runs when it names a workflow, and else tasks."""
 
     cron: str
     zone: str
@@ -113,7 +116,7 @@ class RemoveSchedule(ControlSchedule):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FireTicks(ScheduleOperation):
-    """Fire some ticks of a schedule as it was at a version, and wait for the one after them."""
+    """Ticks to fire if a schedule is still at a version; it then waits for `next_at`."""
 
     version: int
     ticks: tuple[int, ...]
@@ -128,7 +131,7 @@ class FireTicks(ScheduleOperation):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FireResult:
-    """What a tick started; nothing and no problem when somebody else had fired it."""
+    """The ids that ticks started; none, without a problem, when another process fired them."""
 
     started: tuple[str, ...] = ()
     problem: str | None = None
@@ -138,7 +141,7 @@ def put_schedules(
     work: UnitOfWork, operations: Sequence[PutSchedule]
 ) -> list[Schedule | HoldfastError]:
     refused = _refuse_ended_runs(work, operations)
-    # In one order, because whoever inserts a name waits for whoever has just inserted it.
+    # In one order, because an insert of a name waits for another one that has not committed.
     accepted = sorted((o for o in operations if o.name not in refused), key=lambda o: o.name)
     flows = {(o.workflow, o.workflow_version, o.definition) for o in accepted if o.workflow}
     flows |= {each for o in accepted for each in o.called}
@@ -173,7 +176,7 @@ def put_schedules(
 def _refuse_ended_runs(
     work: UnitOfWork, operations: Sequence[PutSchedule]
 ) -> dict[str, HoldfastError]:
-    """Those that are to go with a run which is not there, or has ended."""
+    """Refuse the schedules of runs that do not exist or have ended."""
     runs = sorted({o.run_id for o in operations if o.run_id is not None})
     rows = work.tx.read("runs_by_id", ids=runs) if runs else []
     statuses = {row["id"]: row["status"] for row in rows}
@@ -234,21 +237,21 @@ def fire_ticks(work: UnitOfWork, ticks: Sequence[FireTicks]) -> list[FireResult]
     if problems:
         work.tx.run("note_schedule_errors", rows=problems)
     if late := sorted({tick.name for tick in ticks} - rows.keys()):
-        # Of a run that an older release has ended, which knows of no schedules.
+        # An older release, which knows of no schedules, may have ended the run of a schedule.
         owners = work.tx.read("schedule_owners", names=late)
         work.scheduled_runs_ended += [row["id"] for row in owners if row["status"] != "running"]
     return [fired.get(tick.name, FireResult()) for tick in ticks]
 
 
 def remove_schedules_of_ended_runs(work: UnitOfWork) -> None:
-    """Take away what went with the runs that have ended in this group."""
+    """Remove the schedules of the runs that have ended in this unit of work."""
     if work.scheduled_runs_ended:
         ended, work.scheduled_runs_ended = sorted(set(work.scheduled_runs_ended)), []
         work.tx.run("remove_schedules_of_runs", ids=ended)
 
 
 def _start_work(work: UnitOfWork, ticks: Sequence[tuple[FireTicks, Row]]) -> dict[str, FireResult]:
-    """Start what schedules are for, once for each tick; the last problem is the one to tell."""
+    """Start the task or run of each tick, once; of several problems the last one is kept."""
     fired = {tick.name: FireResult(problem=tick.problem) for tick, _ in ticks}
     tasks: list[tuple[str, CreateTasks]] = []
     runs: list[tuple[str, StartRun]] = []
@@ -298,18 +301,113 @@ def _build_run(work: UnitOfWork, row: Row, key: str) -> StartRun:
         input=json.loads(row["input"]),
         **json.loads(row["template"]),
     )
-    # It was small enough when it was put.
+    # The input was small enough when the schedule was put.
     enough, actor = len(row["input"].encode()), SCHEDULE_PREFIX + row["name"]
     return validation.new_run(run, work.ids, max_payload=enough, actor_name=actor, tick=key)
 
 
-# The key of what a tick starts is this name and more, and a key has at most 200 characters.
-MAX_NAME_LENGTH = 150
-FIELDS_OF_ONE_CALL = ("key", "needs", "parent", "scheduled_for", "trace")
-_TEMPLATE_FIELDS = (
-    *("step", "title", "agent", "status", "priority", "position", "tags", "concurrency_key"),
-    *("capacity", "max_attempts", "max_lost", "backoff", "backoff_max", "timeout"),
-)
+class Schedules:
+    """Cron for tasks and runs: each tick is fired once, however many processes look."""
+
+    def __init__(self, context: EngineContext) -> None:
+        self._context = context
+
+    @operation
+    def put(self, schedule: NewSchedule) -> Future[Schedule]:
+        """Keep a schedule; an equal one changes nothing, another one of its name replaces it."""
+        limit = self._context.settings.max_payload
+        return self._context.submit(
+            check_new_schedule(
+                schedule, self._context.ids, max_payload=limit, now=self._context.now
+            )
+        )
+
+    @operation
+    def pause(self, name: str) -> Future[TransitionResult]:
+        """Pause a schedule; the ticks of the pause are not made up for."""
+        return self._context.submit(PauseSchedule(name=clean_schedule_name(name)))
+
+    @operation
+    def resume(self, name: str) -> Future[TransitionResult]:
+        """Resume a schedule with the next tick from now."""
+        return self._context.submit(ResumeSchedule(name=clean_schedule_name(name)))
+
+    @operation
+    def remove(self, name: str) -> Future[TransitionResult]:
+        """Remove a schedule; what it has started stays."""
+        return self._context.submit(RemoveSchedule(name=clean_schedule_name(name)))
+
+    @reading
+    def get(self, name: str) -> Schedule:
+        """A schedule as it stands now."""
+        known = clean_schedule_name(name)
+        rows = self._context.view(lambda tx: tx.read("schedule_by_name", name=known))
+        if not rows:
+            raise NotFound(known, "schedule")
+        return read_schedule(rows[0])
+
+    @reading
+    def list(self, *, limit: int = PAGE_SIZE, after: str | None = None) -> Page[Schedule]:
+        """Schedules by name, at most 1,000; `after` the last name of a page comes the next."""
+        count, start = read_limit(limit), "" if after is None else clean_schedule_name(after)
+        rows = self._context.view(lambda tx: tx.read("list_schedules", count=count, after=start))
+        return [read_schedule(row) for row in rows]
+
+    @reading
+    def preview(self, cron: str, zone: str = "UTC", count: int = 5) -> Page[datetime]:
+        """The next ticks of a cron expression from now, as times of its zone."""
+        rule, checked_zone = check_cron(cron, zone)
+        number, now = read_limit(count, "count"), self._context.now()
+        first_tick_after(rule, checked_zone, now)
+        ticks = islice(ticks_after(rule, checked_zone, now), number)
+        return [to_local_time(tick, checked_zone) for tick in ticks]
+
+    def fire(self) -> None:
+        """Fire every due tick; a tick that cannot start its work is logged and delays no other."""
+        rows = self._context.view(lambda tx: tx.read("due_schedules", count=DUE_AT_ONCE))
+        ticks = [_read_due_ticks(row) for row in rows]
+        for tick, future in zip(ticks, self._context.submit_many(ticks), strict=True):
+            fired = self._await_result(tick, future)
+            if fired.problem is not None:
+                log.warning("schedule %s: %s", tick.name, fired.problem)
+
+    def _await_result(self, tick: FireTicks, future: Future[FireResult]) -> FireResult:
+        try:
+            return future.result()
+        except (ShuttingDown, StoreGone, StoreUnreachable, UnknownOutcome):
+            raise
+        except Exception as error:
+            log.exception("schedule %s cannot start what it is for", tick.name)
+            passed = replace(tick, ticks=(), problem=describe_problem(error))
+            moved: FireResult = self._context.submit(passed).result()
+            return moved
+
+
+def _read_due_ticks(row: Row) -> FireTicks:
+    """Read the due ticks of a schedule; one that this release cannot read is paused."""
+    problem = None
+    try:
+        missed = MissedTicks(row["missed"])
+        due = due_ticks(row["cron"], row["zone"], missed, row["next_at"], row["now"])
+    except UNREADABLE_ERRORS as error:
+        due, problem = DueTicks(ticks=(), next_at=None), describe_problem(error)
+    if due.next_at is None:
+        problem = f"paused: {problem or 'no tick follows within 50 years'}"
+    return FireTicks(
+        name=row["name"],
+        version=row["version"],
+        problem=problem,
+        input_size=row["size"],
+        **asdict(_limit_ticks(due, row["size"])),
+    )
+
+
+def _limit_ticks(due: DueTicks, size: int) -> DueTicks:
+    """Limit ticks to the oldest that fit into one group; the others are due right after."""
+    room = max(1, GROUP_BYTES // max(1, size))
+    if len(due.ticks) <= room:
+        return due
+    return DueTicks(ticks=due.ticks[:room], next_at=due.ticks[room])
 
 
 def clean_schedule_name(value: object) -> str:
@@ -325,7 +423,7 @@ def check_new_schedule(
     missed = _check_missed(schedule.missed)
     run_id = None if schedule.run is None else validation.run_id(schedule.run, "run")
     target = _build_target(schedule.starts, ids, max_payload=max_payload)
-    # What is called is part of the definition, by its version.
+    # Called workflows are part of the definition, by their versions.
     target_values = (target[key] for key in sorted(target) if key != "called")
     body = (cron, zone, missed, run_id, *target_values)
     return PutSchedule(
@@ -373,112 +471,3 @@ def _refuse_fields(starts: NewTask | NewRun, names: tuple[str, ...]) -> None:
         if getattr(starts, name):
             reason = "belongs to one call; what a schedule starts has a key of its own at each tick"
             raise InvalidInput(name, reason)
-
-
-DUE_AT_ONCE = 100
-
-log = logging.getLogger("holdfast.schedules")
-
-
-class Schedules:
-    """Cron for tasks and runs: each tick is fired once, however many processes look."""
-
-    def __init__(self, context: EngineContext) -> None:
-        self._context = context
-
-    @operation
-    def put(self, schedule: NewSchedule) -> Future[Schedule]:
-        """Keep a schedule; the same again changes nothing, another of the name replaces it."""
-        limit = self._context.settings.max_payload
-        return self._context.submit(
-            check_new_schedule(
-                schedule, self._context.ids, max_payload=limit, now=self._context.now
-            )
-        )
-
-    @operation
-    def pause(self, name: str) -> Future[TransitionResult]:
-        """Fire no more ticks; those of the pause are not made up for."""
-        return self._context.submit(PauseSchedule(name=clean_schedule_name(name)))
-
-    @operation
-    def resume(self, name: str) -> Future[TransitionResult]:
-        """Go on with the next tick from now."""
-        return self._context.submit(ResumeSchedule(name=clean_schedule_name(name)))
-
-    @operation
-    def remove(self, name: str) -> Future[TransitionResult]:
-        """Forget a schedule; what it has started stays."""
-        return self._context.submit(RemoveSchedule(name=clean_schedule_name(name)))
-
-    @reading
-    def get(self, name: str) -> Schedule:
-        """A schedule as it stands now."""
-        known = clean_schedule_name(name)
-        rows = self._context.view(lambda tx: tx.read("schedule_by_name", name=known))
-        if not rows:
-            raise NotFound(known, "schedule")
-        return read_schedule(rows[0])
-
-    @reading
-    def list(self, *, limit: int = PAGE_SIZE, after: str | None = None) -> Page[Schedule]:
-        """Schedules by name, at most 1,000; `after` the last name of a page comes the next."""
-        count, start = read_limit(limit), "" if after is None else clean_schedule_name(after)
-        rows = self._context.view(lambda tx: tx.read("list_schedules", count=count, after=start))
-        return [read_schedule(row) for row in rows]
-
-    @reading
-    def preview(self, cron: str, zone: str = "UTC", count: int = 5) -> Page[datetime]:
-        """The next ticks of a cron expression from now, as times of its zone."""
-        rule, checked_zone = check_cron(cron, zone)
-        number, now = read_limit(count, "count"), self._context.now()
-        first_tick_after(rule, checked_zone, now)
-        ticks = islice(ticks_after(rule, checked_zone, now), number)
-        return [to_local_time(tick, checked_zone) for tick in ticks]
-
-    def fire(self) -> None:
-        """Fire every tick that is due; what cannot be started is told, and holds up no other."""
-        rows = self._context.view(lambda tx: tx.read("due_schedules", count=DUE_AT_ONCE))
-        ticks = [_read_due_ticks(row) for row in rows]
-        for tick, future in zip(ticks, self._context.submit_many(ticks), strict=True):
-            fired = self._await_result(tick, future)
-            if fired.problem is not None:
-                log.warning("schedule %s: %s", tick.name, fired.problem)
-
-    def _await_result(self, tick: FireTicks, future: Future[FireResult]) -> FireResult:
-        try:
-            return future.result()
-        except (ShuttingDown, StoreGone, StoreUnreachable, UnknownOutcome):
-            raise
-        except Exception as error:
-            log.exception("schedule %s cannot start what it is for", tick.name)
-            passed = replace(tick, ticks=(), problem=describe_problem(error))
-            moved: FireResult = self._context.submit(passed).result()
-            return moved
-
-
-def _read_due_ticks(row: Row) -> FireTicks:
-    """The ticks of a due schedule; one that cannot be read here is paused."""
-    problem = None
-    try:
-        missed = MissedTicks(row["missed"])
-        due = due_ticks(row["cron"], row["zone"], missed, row["next_at"], row["now"])
-    except UNREADABLE_ERRORS as error:
-        due, problem = DueTicks(ticks=(), next_at=None), describe_problem(error)
-    if due.next_at is None:
-        problem = f"paused: {problem or 'no tick follows within 50 years'}"
-    return FireTicks(
-        name=row["name"],
-        version=row["version"],
-        problem=problem,
-        input_size=row["size"],
-        **asdict(_limit_ticks(due, row["size"])),
-    )
-
-
-def _limit_ticks(due: DueTicks, size: int) -> DueTicks:
-    """Of many ticks that each start something large, the oldest; the others are due right after."""
-    room = max(1, GROUP_BYTES // max(1, size))
-    if len(due.ticks) <= room:
-        return due
-    return DueTicks(ticks=due.ticks[:room], next_at=due.ticks[room])

@@ -1,9 +1,4 @@
-"""Which workers live, what they are told, and what was stopped with their attempts.
-
-What is asked about workers: that one is there, what one is told, and what one has stopped.
-
-Workers as the store knows them: say that one lives, look at them, have one go.
-"""
+"""Workers as the store knows them: which live, what each is told, and the stops of attempts."""
 
 from __future__ import annotations
 
@@ -26,6 +21,10 @@ from holdfast.model.retry import positive_microseconds
 from holdfast.model.text import clean_name, clean_text
 from holdfast.model.worker import DRAIN, EVICT, LiveWorker
 from holdfast.store.database import Row
+
+MAX_COUNT = 2**31 - 1
+# A worker that has vanished is remembered for so long, because its name may be looked for.
+DEAD_WORKERS_KEPT = 86_400_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,20 +64,16 @@ class ForgetWorker(WorkerOperation):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NoteStop(Report):
-    """Nothing of an attempt runs any more, but for `left` processes that could not be ended."""
+    """The report that nothing of an attempt runs, but for `left` processes that did not end."""
 
     ended: int
     left: int
 
 
-# How long a worker that has vanished is remembered: its name may be looked for.
-DEAD_WORKERS_KEPT = 86_400_000_000
-
-
 def carry_out_worker_operations(
     work: UnitOfWork, operations: Sequence[WorkerOperation]
 ) -> list[object]:
-    """In the order of their names, whatever order they were asked for in."""
+    """Carry the operations out in the order of their names, in whatever order they came."""
     places = sorted(range(len(operations)), key=lambda place: operations[place].name)
     replies = {place: _carry_out_one(work, operations[place]) for place in places}
     return [replies[place] for place in range(len(operations))]
@@ -145,11 +140,8 @@ def _refuse_unknown(rows: list[Row], name: str) -> TransitionResult:
     return refuse(Refusal.NOT_FOUND, None, told)
 
 
-MAX_COUNT = 2**31 - 1
-
-
 class Workers:
-    """Which workers live, and what they are told."""
+    """Workers: which live, and what they are told."""
 
     def __init__(self, context: EngineContext) -> None:
         self._context = context
@@ -165,9 +157,9 @@ class Workers:
         concurrency: int = 1,
         process: str | None = None,
     ) -> Future[Row | None]:
-        """Say that a worker has started; None when another one of that name lives.
+        """Say that a worker has started; None when another worker of its name lives.
 
-        The `process` is for others on its machine, who can tell by it that it is dead.
+        By `process` the other processes of its machine can tell that the worker is dead.
         """
         return self._context.submit(
             RegisterWorker(
@@ -184,9 +176,9 @@ class Workers:
     def announce(
         self, name: str, started_at: int, pausing: str | None = None
     ) -> Future[Row | None]:
-        """Say that a worker still lives, and hear what it is told; None when it is not known.
+        """Say that a worker still lives, and read what it is told; None when it is not known.
 
-        While it claims nothing, `pausing` says why.
+        While the worker claims nothing, `pausing` says why.
         """
         chosen, why = clean_name("name", name), _clean_optional_text("pausing", pausing)
         return self._context.submit(
@@ -224,7 +216,7 @@ class Workers:
 
     @reading
     def list(self) -> Page[LiveWorker]:
-        """Every worker that said it lives, and has not been silent for longer than a lease."""
+        """Every worker that has not been silent for longer than a lease."""
         return [_read_worker(row) for row in self._context.view(lambda tx: tx.read("list_workers"))]
 
     @property

@@ -1,7 +1,4 @@
-"""Workflows: keep a definition before anything is started from it.
-
-What is asked about workflows: that a definition is kept.
-"""
+"""Workflow versions: a definition is kept before anything is started from it."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ class AddWorkflow(Operation):
 
 
 def add_workflows(work: UnitOfWork, operations: Sequence[AddWorkflow]) -> list[bool]:
-    """Keep definitions, each as what its name means; of each whether it was not known before."""
+    """Keep definitions, each as the current one of its name; of each whether it is new."""
     rows = {(each.workflow, each.workflow_version, each.definition) for each in operations}
     rows |= {called for each in operations for called in each.called}
     added = work.tx.write("add_workflows", rows=sorted(rows))
@@ -50,7 +47,7 @@ class Workflows:
 
     @operation
     def add(self, workflow: Workflow) -> Future[bool]:
-        """Keep one version of a workflow; whether it was not known before."""
+        """Keep one version of a workflow; whether it is new."""
         chosen = validation.instance("workflow", workflow, Workflow)
         return self._context.submit(
             AddWorkflow(
