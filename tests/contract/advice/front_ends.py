@@ -113,7 +113,7 @@ def _read_view(read: Read, typed: Callable[[str], str]) -> list[str]:
     if isinstance(read, Explained):
         told = read.told
         identifier = told.run.id if hasattr(told, "run") else told.task.id
-        return _lines(explain(read.engine, identifier, typed=typed))
+        return _lines(explain(read.engine, identifier, agents=read.agents, typed=typed))
     assert isinstance(read, Examined)
     return _read_examined(read.engine, typed)
 

@@ -1,8 +1,8 @@
-"""Situations in which a user is advised what to do: one for each text that holds advice."""
+"""Situations in which a user is refused or told why: one for each text that holds advice."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -70,6 +70,7 @@ class Explained:
 
     engine: Engine
     told: Explanation | RunExplanation
+    agents: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,11 +96,10 @@ def refused(identifier: str, answer: TransitionResult) -> Refused:
     return Refused(identifier=identifier, answer=answer)
 
 
-def why(engine: Engine, identifier: str) -> Explained:
+def why(engine: Engine, identifier: str, agents: Sequence[str] | None = None) -> Explained:
     run = identifier.startswith("r_")
-    return Explained(
-        engine=engine, told=engine.why_run(identifier) if run else engine.why(identifier)
-    )
+    told = (engine.why_run if run else engine.why)(identifier, agents=agents)
+    return Explained(engine=engine, told=told, agents=agents)
 
 
 def raised(call: Callable[[], object]) -> HoldfastError:
@@ -122,6 +122,52 @@ def tasks_that_have_ended(engine: Engine, _: ManualClock) -> Iterator[tuple[str,
     take(engine, then)
     yield "edit what others have built upon", refused(done, engine.tasks.edit(done, {"title": "x"}))
     yield "why of what has failed", why(engine, failed)
+
+
+def refusals_without_advice(engine: Engine, _: ManualClock) -> Iterator[tuple[str, Read]]:
+    tasks = engine.tasks
+    lone, busy = create(engine), create(engine)
+    take(engine, busy)
+    yield "run what is running now", refused(busy, tasks.run_now(busy))
+    yield "retry what has not failed", refused(lone, tasks.retry(lone))
+    yield "reopen what has not ended", refused(busy, tasks.reopen(busy))
+    parent, (child,) = plan(engine, "one")
+    yield "reset what is being planned", refused(parent, tasks.reset(parent))
+    yield "reset what is idle", refused(child, tasks.reset(child))
+    assert tasks.finalize_plan(parent).ok
+    yield "enqueue what is in the queue", refused(child, tasks.enqueue(child))
+    yield "plan what was planned", refused(parent, tasks.start_planning(parent))
+    run = start(engine, LOOP, input=["a", "b"])
+    item = engine.runs.task(run.id, "build.2").id
+    yield "enqueue an item of a loop", refused(item, tasks.enqueue(item))
+    attempt = take(engine, create(engine, "maker"))
+    made = engine.work.spawn(attempt.task.id, attempt.token, [NewTask(title="made")], name="m")
+    assert engine.work.release(attempt.task.id, attempt.token).ok
+    assert tasks.reset(attempt.task.id).ok
+    yield (
+        "retry what its maker has not made again",
+        refused(made.value[0], tasks.retry(made.value[0])),
+    )
+    run = start(engine)
+    plain, ended = run.steps["work"], create(engine)
+    yield "approve what is not asked about", refused(plain, tasks.approve(plain))
+    yield "answer what asks nothing", refused(plain, tasks.answer(plain, "yes"))
+    finish(engine, ended)
+    yield "approve what is done", refused(ended, tasks.approve(ended))
+    run.finish("plan", "work")
+    first = run.steps["plan"]
+    yield "reset a step after which others have begun", refused(first, tasks.reset(first))
+    conditional = Step(id="make", needs=("plan",), when=Reference.parse("when", "steps.plan"))
+    run = start(engine, Workflow.define("conditional", (Step(id="plan"), conditional)))
+    make = run.steps["make"]
+    timed = tasks.edit(make, {"scheduled_for": "1h"})
+    yield "give a time to a step with a condition", refused(make, timed)
+    spent = create(engine, retry=RetryPolicy(max_attempts=3, backoff=0, backoff_max=0))
+    assert engine.work.fail(spent, take(engine, spent).token, "red").ok
+    yield (
+        "allow fewer attempts than were made",
+        refused(spent, tasks.edit(spent, {"max_attempts": 1})),
+    )
 
 
 def tasks_of_an_epoch_that_is_over(engine: Engine, _: ManualClock) -> Iterator[tuple[str, Read]]:
@@ -328,6 +374,16 @@ def holds_and_times(engine: Engine, clock: ManualClock) -> Iterator[tuple[str, R
     yield "why of what waits for its key", why(engine, waiter)
 
 
+def workers_and_sleepers(engine: Engine, clock: ManualClock) -> Iterator[tuple[str, Read]]:
+    task = create(engine, step="ship", agent="developer", tags=("gpu", "eu"))
+    yield "why of what is for another agent", why(engine, task, ["planner"])
+    until = clock.now() + 61_000_000
+    task = create(engine)
+    token, notes = take(engine, task).token, [("sleep", until)]
+    assert engine.work.suspend(task, token, WakeCondition(until=until), notes=notes).ok
+    yield "why of what sleeps", why(engine, task)
+
+
 def signals(engine: Engine, _: ManualClock) -> Iterator[tuple[str, Read]]:
     run = start(engine)
     task = run.take("plan")
@@ -479,6 +535,7 @@ def the_doctor(engine: Engine, _: ManualClock) -> Iterator[tuple[str, Read]]:
 
 SITUATIONS: tuple[Situation, ...] = (
     tasks_that_have_ended,
+    refusals_without_advice,
     tasks_of_an_epoch_that_is_over,
     tasks_that_are_planned,
     plans_that_fail,
@@ -489,6 +546,7 @@ SITUATIONS: tuple[Situation, ...] = (
     runs_that_have_ended,
     budgets,
     holds_and_times,
+    workers_and_sleepers,
     signals,
     called_runs,
     called_runs_below_others,

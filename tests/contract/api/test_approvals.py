@@ -20,7 +20,9 @@ from holdfast import (
     WorkflowBuilder,
     needs,
 )
+from holdfast.model.advice import ANSWER, Action, Advice
 from holdfast.model.workflow.graph import Workflow
+from tests.contract.advised import fixes_of
 from tests.race.racers import eventually
 
 PATIENCE = 30
@@ -286,14 +288,15 @@ def test_why_says_what_a_person_is_asked_and_how_to_settle_it(hf: Holdfast) -> N
     flow = gated(hf)
     run = flow.start()
     approval = run.task("approve")
-    assert "hf.approve" not in str(hf.why(approval)) + str(hf.why(run))
+    approve = Advice(Action.APPROVE, approval.id)
+    assert approve not in fixes_of(hf.why(approval)) + fixes_of(hf.why(run))
     with hf.worker():
         waiting(hf, run)
-    for told in (str(hf.why(approval)), str(hf.why(run))):
-        assert "a person settles it: Merge it?" in told
-        assert f'Fix:   hf.approve("{approval.id}")' in told
+    for told in (hf.why(approval), hf.why(run)):
+        assert "a person settles it: Merge it?" in str(told)
+        assert approve in fixes_of(told)
     assert hf.approve(approval).ok
-    assert "hf.approve" not in str(hf.why(approval)) + str(hf.why(run))
+    assert approve not in fixes_of(hf.why(approval)) + fixes_of(hf.why(run))
 
 
 def test_why_says_what_a_step_asks_or_how_it_failed_and_how_to_go_on(hf: Holdfast) -> None:
@@ -311,12 +314,13 @@ def test_why_says_what_a_step_asks_or_how_it_failed_and_how_to_go_on(hf: Holdfas
     painted, measured = run.task("paint"), run.task("measure")
     with hf.worker():
         assert eventually(lambda: all(hf.tasks.get(each.id).holds for each in (painted, measured)))
-    assert f'Fix:   hf.answer("{painted.id}", …)' in str(hf.why(painted))
-    assert f'Fix:   hf.approve("{measured.id}")' in str(hf.why(measured))
+    answer = Advice(Action.ANSWER, painted.id, (ANSWER,))
+    approve = Advice(Action.APPROVE, measured.id)
+    assert fixes_of(hf.why(painted)) == [answer]
+    assert fixes_of(hf.why(measured)) == [approve]
     told = str(hf.why(run))
     assert 'hold: question; it asks "Which colour?"' in told
     assert "hold: approval; it ended with OSError: no ruler" in told
-    assert f'Fix:   hf.answer("{painted.id}", …)' in told
-    assert f'Fix:   hf.approve("{measured.id}")' in told
+    assert {answer, approve} <= {*fixes_of(hf.why(run))}
     assert hf.tasks.hold(painted.id).ok
-    assert f'…); hf.tasks.unhold("{painted.id}")' in str(hf.why(painted))
+    assert fixes_of(hf.why(painted)) == [answer, Advice(Action.RESUME, painted.id)]

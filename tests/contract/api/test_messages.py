@@ -13,9 +13,11 @@ import pytest
 from holdfast import Holdfast, InvalidInput, NotFound, Refusal, StoreError, TaskFailed, goto
 from holdfast.engine.engine import Engine
 from holdfast.engine.explain.doctor import Check, Diagnosis, Violation
+from holdfast.model.advice import ANSWER, OPEN, Action, Advice
 from holdfast.model.result import TransitionResult
 from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.model.workflow.reference import Reference
+from tests.contract.advised import advised
 from tests.contract.task_states import MISSING_RUN, MISSING_TASK, break_for_good, create, start
 
 PATIENCE = 30
@@ -89,17 +91,15 @@ def test_refusals_about_ended_runs_and_tasks_say_how_to_do_them_again(engine: En
     done.finish("plan", "work", "review")
     failed.break_for_good("plan")
     runs = engine.runs
-    for run, hint in ((done, 'retry("{}", step=…)'), (failed, 'retry("{}")')):
+    for run, options in ((done, (("step", OPEN),)), (failed, ())):
         for ask in (runs.pause, runs.resume, runs.cancel):
             answer = ask(run.id)
             assert answer.reason is Refusal.ALREADY_TERMINAL
-            told = f"the run has ended {run.status}; hf.runs.{hint.format(run.id)}"
-            assert answer.detail.startswith(told)
+            assert advised(answer) == [Advice(Action.RETRY, run.id, options)]
     task_id = create(engine)
     break_for_good(engine, task_id)
     for change in (engine.tasks.cancel, engine.tasks.hold, engine.tasks.unhold):
-        told = f'the task has ended failed; hf.tasks.reopen("{task_id}")'
-        assert change(task_id).detail.startswith(told)
+        assert advised(change(task_id)) == [Advice(Action.REOPEN, task_id)]
 
 
 def test_an_unknown_id_is_told_as_such(engine: Engine) -> None:
@@ -150,34 +150,35 @@ def test_a_person_whose_word_is_not_wanted_hears_why(engine: Engine) -> None:
     run = start(engine, Workflow.define("gated", (Step(id="plan"), gate)))
     plan, approval = run.steps["plan"], run.steps["gate"]
 
-    def refused(answer: TransitionResult) -> str:
+    def refused(answer: TransitionResult) -> list[Advice]:
         assert (answer.ok, answer.reason) == (False, Refusal.INVALID_TRANSITION)
-        return answer.detail
+        return advised(answer)
 
-    assert refused(engine.tasks.approve(plan)) == "it is not waiting for approval"
-    assert "what it needs is not done" in refused(engine.tasks.reject(approval))
+    assert refused(engine.tasks.approve(plan)) == []
+    assert refused(engine.tasks.reject(approval)) == [Advice(Action.WHY, approval)]
     attempt = run.take("plan")
     assert engine.work.ask(plan, attempt.token, "How?").ok
-    assert f'hf.answer("{plan}", …)' in refused(engine.tasks.approve(plan))
+    assert refused(engine.tasks.approve(plan)) == [Advice(Action.ANSWER, plan, (ANSWER,))]
     assert engine.tasks.answer(plan, "so").ok
-    assert "it was answered" in refused(engine.tasks.answer(plan, "or so"))
+    assert refused(engine.tasks.answer(plan, "or so")) == []
     run.finish("plan")
-    assert f'hf.approve("{approval}")' in refused(engine.tasks.answer(approval, "yes"))
+    assert refused(engine.tasks.answer(approval, "yes")) == [Advice(Action.APPROVE, approval)]
     assert engine.runs.pause(run.id).ok
-    paused = f'its run is held: paused; hf.runs.resume("{run.id}") has it go on'
-    assert refused(engine.tasks.approve(approval)).endswith(paused)
+    assert refused(engine.tasks.approve(approval)) == [Advice(Action.RESUME, run.id)]
     assert engine.runs.resume(run.id).ok
     assert engine.tasks.approve(approval).ok
-    assert "it has ended done" in refused(engine.tasks.approve(approval))
+    assert refused(engine.tasks.approve(approval)) == []
 
 
 def test_a_plan_that_is_begun_twice_says_how_far_it_is(engine: Engine) -> None:
     plan = create(engine, enqueue=False)
     assert engine.tasks.start_planning(plan).ok
-    assert "being planned already" in engine.tasks.start_planning(plan).detail
+    again = engine.tasks.start_planning(plan)
+    assert (again.repeated, advised(again)) == (True, [Advice(Action.FINALIZE_PLAN, OPEN)])
     create(engine, "child", parent=plan, enqueue=False)
     assert engine.tasks.finalize_plan(plan).ok
-    assert "has been planned" in engine.tasks.start_planning(plan).detail
+    late = engine.tasks.start_planning(plan)
+    assert (late.repeated, advised(late)) == (False, [])
 
 
 def test_an_address_that_leads_nowhere_names_what_there_is(engine: Engine) -> None:

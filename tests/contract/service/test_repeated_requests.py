@@ -7,10 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from holdfast.engine.engine import Engine
+from holdfast.model.advice import Action, Advice
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.workflow.graph import OnFailure, Step
 from holdfast.service.commands.request_errors import require_accepted
+from tests.contract.advised import advised
 from tests.contract.engine.state.loops.test_loops import begin
 from tests.contract.engine.state.plans.test_plans import plan
 from tests.contract.engine.state.verdicts.test_verifiers import REJECT, current, do, judge
@@ -82,14 +84,14 @@ def test_a_retry_is_repeated_only_where_there_was_one(engine: Engine, store_url:
     assert dump(store_url) == store
 
 
-def not_repeated(engine: Engine, store_url: str, task_id: str) -> str:
-    """Have a retry and a re-opening of an open task be refused; the answer is what is told."""
+def not_repeated(engine: Engine, store_url: str, task_id: str) -> list[Advice]:
+    """Have a retry and a re-opening of an open task be refused; the answer is the advice."""
     store = dump(store_url)
     answers = [engine.tasks.retry(task_id), engine.tasks.reopen(task_id)]
     for answer in answers:
         assert (answer.reason, answer.repeated) == (Refusal.INVALID_TRANSITION, False)
     assert dump(store_url) == store
-    return answers[0].detail
+    return advised(answers[0])
 
 
 @pytest.mark.parametrize("before", ["nothing", "a retry"])
@@ -103,8 +105,7 @@ def test_a_retry_of_what_failed_and_waits_for_a_person_tells_who_is_asked(
         assert engine.tasks.cancel(task).ok
         assert engine.tasks.retry(task).ok
     assert engine.work.fail(task, take(engine, task).token, "red").ok
-    told = f'it has failed, and waits for approval: hf.approve("{task}")'
-    assert not_repeated(engine, store_url, task) == told
+    assert not_repeated(engine, store_url, task) == [Advice(Action.APPROVE, task)]
     assert engine.tasks.get(task).holds.names == ("approval",)
 
 
@@ -119,7 +120,7 @@ def test_a_retry_of_a_run_in_which_a_person_is_asked_about_a_failure_is_not_repe
     assert engine.work.fail(task, take(engine, task).token, "red").ok
     answer = engine.runs.retry(run)
     assert (answer.reason, answer.repeated) == (Refusal.INVALID_TRANSITION, False)
-    assert answer.detail == f'try {task} has failed, and waits for approval: hf.approve("{task}")'
+    assert advised(answer) == [Advice(Action.APPROVE, task)]
 
 
 def test_a_retry_of_what_was_reset_and_has_never_ended_is_not_repeated(
@@ -128,7 +129,7 @@ def test_a_retry_of_what_was_reset_and_has_never_ended_is_not_repeated(
     task = create(engine)
     assert engine.tasks.reset(task).ok
     assert engine.tasks.enqueue(task).ok
-    assert not_repeated(engine, store_url, task) == "it has not failed; it is queued"
+    assert not_repeated(engine, store_url, task) == []
 
 
 @pytest.mark.parametrize("back", ["rejected", "retried"])
@@ -144,8 +145,7 @@ def test_a_retry_of_what_waits_for_its_next_attempt_tells_how_to_start_it_now(
         assert engine.tasks.cancel(task).ok
         assert engine.tasks.retry(task).ok
     assert engine.work.fail(task, take(engine, task).token, "red").ok
-    told = not_repeated(engine, store_url, task)
-    assert told == f'it is tried again by itself; hf.tasks.run_now("{task}") does so at once'
+    assert not_repeated(engine, store_url, task) == [Advice(Action.RUN_NOW, task)]
 
 
 def test_a_retry_is_repeated_while_what_came_back_runs(engine: Engine, store_url: str) -> None:

@@ -7,14 +7,17 @@ import pytest
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.definition.workflow_file import read_workflow_text
 from holdfast.engine.engine import Engine
-from holdfast.engine.explain.explanation import Clause, Explanation
+from holdfast.engine.explain.explanation import Clause, Explanation, TakenBy
 from holdfast.errors import NotFound
+from holdfast.model.advice import Action, Advice, advice_of
 from holdfast.model.effect import WakeCondition
+from holdfast.model.result import Refusal
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
 from holdfast.model.workflow.declarations import StepWork, WorkflowDeclarations
 from holdfast.model.workflow.graph import Concurrency, Step, Workflow
 from holdfast.service.queries.queries import view_tasks
+from tests.contract.advised import advised, fixes_of
 from tests.contract.task_states import (
     CHAIN,
     MISSING_TASK,
@@ -26,6 +29,7 @@ from tests.contract.task_states import (
     take,
 )
 
+START_DEFAULT_WORKER = Advice(Action.START_WORKER, "", (("agent", "default"),))
 CLAUSES = ["status", "kind", "needs", "holds", "run", "due", "agent", "usage", "tags", "slot"]
 
 
@@ -51,40 +55,35 @@ def test_a_ready_task_has_nothing_against_it(engine: Engine) -> None:
     assert explanation.claimable
     assert failing(explanation) == []
     assert explanation.summary == "ship it is queued, not running (ready)"
-    assert str(explanation).endswith(
-        "Nothing stands in its way: the next worker that serves it may take it.\n"
-        'Fix:   hf.worker(agents=["default"]).run()'
-    )
+    assert advice_of(explanation.fix) == (START_DEFAULT_WORKER,)
     tagged = engine.why(create(engine, step="ship", agent="developer", tags=("gpu",)))
-    assert tagged.fix == 'hf.worker(agents=["developer"], tags=["gpu"]).run()'
+    offer = (("agent", "developer"), ("tag", "gpu"))
+    assert advice_of(tagged.fix) == (Advice(Action.START_WORKER, "", offer),)
 
 
 def test_a_task_that_names_no_function_is_for_whoever_claims_it(engine: Engine) -> None:
     task_id = create(engine, "call mum", agent="me", tags=("phone",))
     explanation = engine.why(task_id)
     assert explanation.claimable
-    assert str(explanation).endswith(
-        "Nothing stands in its way; it names no function: no worker runs it, and whoever claims "
-        'it does.\nFix:   hf.work.claim(…, agents=["me"], tags=["phone"])'
-    )
+    claim = Advice(Action.CLAIM, "", (("agent", "me"), ("tag", "phone")))
+    assert (explanation.taken_by, advice_of(explanation.fix)) == (TakenBy.CLAIMANT, (claim,))
     assert engine.tasks.hold(task_id, "version").ok
     (clause,) = failing(engine.why(task_id))
-    assert "hold: version; it names no function" in clause.detail
-    assert clause.fix == f'hf.tasks.unhold("{task_id}", "version")'
+    lift = Advice(Action.RESUME, task_id, (("hold", "version"),))
+    assert (clause.name, advice_of(clause.fix)) == ("holds", (lift,))
 
 
 def test_a_step_that_its_file_gives_no_program_is_for_whoever_claims_it(engine: Engine) -> None:
     step = Step(id="make", agent="cook", work=StepWork(prompt="Make it"))
     meal = Workflow.define("meal", (step,), declared=WorkflowDeclarations(input={"type": "object"}))
     task_id = start(engine, meal, input={}).steps["make"]
-    left = "its workflow file gives it no program: no worker runs it, and whoever claims it does"
-    assert str(engine.why(task_id)).endswith(
-        f'Nothing stands in its way; {left}.\nFix:   hf.work.claim(…, agents=["cook"])'
-    )
+    explanation = engine.why(task_id)
+    claim = Advice(Action.CLAIM, "", (("agent", "cook"),))
+    assert (explanation.taken_by, advice_of(explanation.fix)) == (TakenBy.CLAIMANT, (claim,))
     assert engine.tasks.hold(task_id, "version").ok
     (clause,) = failing(engine.why(task_id))
-    assert clause.detail == f"hold: version; {left}"
-    assert clause.fix == f'hf.tasks.unhold("{task_id}", "version")'
+    lift = Advice(Action.RESUME, task_id, (("hold", "version"),))
+    assert (clause.name, advice_of(clause.fix)) == ("holds", (lift,))
 
 
 def test_a_task_that_was_given_back_or_lost_says_so(engine: Engine, clock: ManualClock) -> None:
@@ -103,52 +102,48 @@ def test_a_task_that_was_given_back_or_lost_says_so(engine: Engine, clock: Manua
 def test_an_idle_task_is_not_in_the_queue(engine: Engine) -> None:
     task_id = create(engine, enqueue=False)
     clause = only(engine, task_id)
-    assert (clause.name, clause.fix) == ("status", f'hf.tasks.enqueue("{task_id}")')
+    enqueue = Advice(Action.ENQUEUE, task_id)
+    assert (clause.name, advice_of(clause.fix)) == ("status", (enqueue,))
 
 
 def test_a_blocked_task_names_what_it_waits_for(engine: Engine) -> None:
     need = create(engine, agent="elsewhere")
     task_id = create(engine, needs=(need,))
     clause = only(engine, task_id)
-    assert (clause.name, clause.detail) == ("needs", f"waits for task {need} (queued)")
+    assert (clause.name, clause.fix) == ("needs", "")
     break_for_good(engine, need)
     clause = only(engine, task_id)
-    assert clause.detail == f"waits for task {need} (failed)"
-    assert clause.fix == f'hf.tasks.retry("{need}")'
+    assert need in clause.detail
+    assert advice_of(clause.fix) == (Advice(Action.RETRY, need),)
 
 
 def test_a_held_task_names_its_holds(engine: Engine, clock: ManualClock) -> None:
     task_id = create(engine)
     assert engine.tasks.hold(task_id, "limit", until=clock.now() + 7980 * MICROSECONDS).ok
     clause = only(engine, task_id)
-    assert (clause.name, clause.detail, clause.fix) == (
-        "holds",
-        "hold: limit, lifts in 2h 13m",
-        f'hf.tasks.unhold("{task_id}", "limit")',
-    )
+    lift = Advice(Action.RESUME, task_id, (("hold", "limit"),))
+    assert (clause.name, advice_of(clause.fix)) == ("holds", (lift,))
+    assert "lifts in 2h 13m" in clause.detail
     assert engine.tasks.hold(task_id).ok
     clause = only(engine, task_id)
-    assert clause.detail == "hold: paused, limit, lifts in 2h 13m"
-    assert clause.fix == f'hf.tasks.unhold("{task_id}")'
+    assert advice_of(clause.fix) == (Advice(Action.RESUME, task_id),)
 
 
 def test_a_paused_run_is_what_holds_its_task(engine: Engine) -> None:
     run = start(engine)
     assert engine.runs.pause(run.id).ok
     clause = only(engine, run.steps["plan"])
-    assert (clause.name, clause.detail, clause.fix) == (
-        "run",
-        "hold: paused",
-        f'hf.runs.resume("{run.id}")',
-    )
+    resume = Advice(Action.RESUME, run.id)
+    assert (clause.name, advice_of(clause.fix)) == ("run", (resume,))
 
 
 def test_a_failing_run_names_what_broke_it(engine: Engine) -> None:
     run = start(engine, Workflow.define("pair", (Step(id="one"), Step(id="two"))))
     run.break_for_good("one")
     clause = only(engine, run.steps["two"])
-    assert (clause.name, clause.detail) == ("run", "its run is failing: one (failed)")
-    assert clause.fix == f'hf.runs.retry("{run.id}")'
+    assert "one (failed)" in clause.detail
+    retry = Advice(Action.RETRY, run.id)
+    assert (clause.name, advice_of(clause.fix)) == ("run", (retry,))
 
 
 def test_a_scheduled_task_says_when_until_its_time_has_come(
@@ -156,8 +151,9 @@ def test_a_scheduled_task_says_when_until_its_time_has_come(
 ) -> None:
     task_id = create(engine, scheduled_for=clock.now() + 61 * MICROSECONDS)
     clause = only(engine, task_id)
-    assert (clause.name, clause.detail) == ("due", "its time comes in 1m 1s")
-    assert clause.fix == f'hf.tasks.run_now("{task_id}")'
+    run_now = Advice(Action.RUN_NOW, task_id)
+    assert (clause.name, advice_of(clause.fix)) == ("due", (run_now,))
+    assert "1m 1s" in clause.detail
     clock.advance(61)
     assert engine.why(task_id).claimable
 
@@ -170,14 +166,14 @@ def test_run_now_is_offered_where_it_helps_and_not_to_a_function_that_sleeps(
     assert engine.tasks.run_now(task_id).ok
     assert engine.work.suspend(task_id, take(engine, task_id).token, WakeCondition(until=until)).ok
     clause = only(engine, task_id)
-    assert clause.detail == "its time comes in 1m 1s"
-    assert clause.fix == f'hf.tasks.run_now("{task_id}")'
-    assert engine.tasks.retry(task_id).detail == "it has not failed; it is queued"
+    assert advice_of(clause.fix) == (Advice(Action.RUN_NOW, task_id),)
+    retried = engine.tasks.retry(task_id)
+    assert (retried.reason, advised(retried)) == (Refusal.INVALID_TRANSITION, [])
     assert engine.tasks.run_now(task_id).ok
     token, notes = take(engine, task_id).token, [("sleep", until)]
     assert engine.work.suspend(task_id, token, WakeCondition(until=until), notes=notes).ok
     clause = only(engine, task_id)
-    assert (clause.detail, clause.fix) == ("it sleeps for 1m 1s more", "")
+    assert (clause.name, clause.fix) == ("due", "")
 
 
 def test_a_task_that_waits_for_its_retry_tells_the_last_error_and_the_attempts_left(
@@ -202,8 +198,8 @@ def test_a_full_key_names_who_holds_it(engine: Engine) -> None:
     holder, waiter = (create(engine, concurrency=Concurrency(key="repo:.")) for _ in range(2))
     take(engine, holder)
     clause = only(engine, waiter)
-    assert (clause.name, clause.detail) == ("slot", f"repo:. is full, 1 of 1: {holder}")
-    assert clause.fix == f'hf.why("{holder}")'
+    look = Advice(Action.WHY, holder)
+    assert (clause.name, advice_of(clause.fix)) == ("slot", (look,))
     summary = engine.why(waiter).summary
     assert summary == "task is queued, not running (waiting for a slot)"
 
@@ -213,9 +209,10 @@ def test_a_worker_of_other_agents_and_tags_is_told_so(engine: Engine) -> None:
     assert engine.why(task_id).claimable
     explanation = engine.why(task_id, agents=["planner", "reviewer"], tags=["gpu"])
     agent, tags = failing(explanation)
-    assert (agent.name, agent.detail) == ("agent", "it is for agent 'developer'")
-    assert agent.fix == 'hf.worker(agents=["developer"], tags=["eu", "gpu"]).run()'
-    assert (tags.name, tags.detail) == ("tags", "it needs a worker with the tags eu, gpu")
+    offer = (("agent", "developer"), ("tag", "eu"), ("tag", "gpu"))
+    start_worker = (Advice(Action.START_WORKER, "", offer),)
+    assert (agent.name, advice_of(agent.fix)) == ("agent", start_worker)
+    assert (tags.name, advice_of(tags.fix)) == ("tags", start_worker)
     assert engine.why(task_id, agents=["developer"], tags=["eu", "gpu", "mac"]).claimable
 
 
@@ -224,11 +221,11 @@ def test_a_running_task_is_explained_too(engine: Engine, clock: ManualClock) -> 
     take(engine, task_id)
     explanation = engine.why(task_id)
     assert explanation.summary == "build is running: attempt 1, leased by worker for 30s more"
-    assert [clause.detail for clause in failing(explanation)] == ["attempt 1 is running"]
+    assert [clause.name for clause in failing(explanation)] == ["status"]
     clock.advance(30)
     lost = engine.why(task_id)
     assert "but has expired; the first worker or server that lives takes it back" in lost.summary
-    assert lost.fix == 'hf.worker(agents=["default"]).run()'
+    assert advice_of(lost.fix) == (START_DEFAULT_WORKER,)
 
 
 @pytest.mark.parametrize("status", [Status.DONE, Status.FAILED, Status.CANCELLED])
@@ -323,8 +320,8 @@ def test_why_of_a_task_that_ended_with_a_hold_does_not_advise_to_resume_it(engin
     run = start(engine, workflow)
     assert engine.tasks.hold(run.steps["merge"]).ok
     assert engine.tasks.approve(run.steps["merge"]).ok
-    fixes = [each.fix for each in engine.why(run.steps["merge"]).clauses if each.fix]
-    assert not [fix for fix in fixes if "unhold" in fix or "resume" in fix]
+    fixes = fixes_of(engine.why(run.steps["merge"]))
+    assert Action.RESUME not in {fix.action for fix in fixes}
 
 
 def test_why_of_a_task_whose_signal_timed_out_advises_to_reopen_it(engine: Engine) -> None:
@@ -332,8 +329,8 @@ def test_why_of_a_task_whose_signal_timed_out_advises_to_reopen_it(engine: Engin
     held = run.take("plan")
     error = {"type": "SignalTimeout", "message": "no signal 'go' came in time"}
     assert engine.work.fail(held.task_id, held.token, error, retryable=False).ok
-    again = f'hf.tasks.reopen("{held.task_id}")'
-    assert again in str(engine.why(held.task_id))
-    assert again in str(engine.why_run(run.id))
+    again = Advice(Action.REOPEN, held.task_id)
+    assert again in fixes_of(engine.why(held.task_id))
+    assert again in fixes_of(engine.why_run(run.id))
     assert engine.tasks.reopen(held.task_id).ok
     assert engine.runs.get(run.id).status == "running"

@@ -9,6 +9,7 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.engine.state.durable import TakeSignal
+from holdfast.model.advice import OPEN, Action, Advice
 from holdfast.model.effect import CHILDREN, WakeCondition
 from holdfast.model.result import Refusal
 from holdfast.model.status import Status
@@ -16,6 +17,7 @@ from holdfast.model.task import Assignment, NewTask
 from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.model.workflow.reference import Reference
 from holdfast.service.admin.health import repair_store
+from tests.contract.advised import advised
 from tests.contract.raw_store import raw
 from tests.contract.single_statements import complete, keep, write
 from tests.contract.task_states import MISSING_TASK, create, finish, start, take
@@ -84,7 +86,8 @@ def test_a_signal_to_a_task_of_a_run_is_refused_with_who_would_hear_it(engine: E
     run = start(engine)
     answer = engine.signals.send(run.steps["plan"], "go", key="once")
     assert (answer.reason, answer.status) == (Refusal.PART_OF_RUN, "queued")
-    assert f'hf.signal("{run.id}", "go", …)' in answer.detail
+    send = Advice(Action.SIGNAL, run.id, (("signal", "go"), ("payload", OPEN)))
+    assert advised(answer) == [send]
     assert engine.signals.send(run.id, "go").ok
 
 

@@ -6,12 +6,14 @@ import pytest
 
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
+from holdfast.model.advice import Action, Advice
 from holdfast.model.effect import WakeCondition
 from holdfast.model.result import Refusal
 from holdfast.model.retry import MAX_COUNT, RetryPolicy
 from holdfast.model.run import NewRun
 from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.model.workflow.reference import Reference
+from tests.contract.advised import advised
 from tests.contract.raw_store import dump
 from tests.contract.task_states import create, finish, start, take
 
@@ -158,11 +160,11 @@ def test_a_refused_edit_of_a_started_task_says_what_to_do_first(engine: Engine) 
     running = create(engine)
     take(engine, running)
     told = engine.tasks.edit(running, {"priority": 3})
-    cancel, reset = f'hf.tasks.cancel("{running}")', f'hf.tasks.reset("{running}")'
-    assert told.detail == f"it has started; {cancel} ends that, and after {reset} it can be changed"
+    cancel, reset = Advice(Action.CANCEL, running), Advice(Action.RESET, running)
+    assert advised(told) == [cancel, reset]
     assert engine.tasks.cancel(running).ok
     told = engine.tasks.edit(running, {"priority": 3})
-    assert told.detail == f"it has ended cancelled; after {reset} it can be changed"
+    assert advised(told) == [reset]
     assert engine.tasks.reset(running).ok
     assert engine.tasks.edit(running, {"priority": 3}).ok
 
@@ -173,11 +175,11 @@ def test_a_refused_edit_of_a_task_with_started_dependents_says_that_reopen_does_
     first = create(engine)
     then = create(engine, needs=(first,))
     finish(engine, first)
-    assert "hf.tasks.reset" in engine.tasks.edit(first, {"priority": 3}).detail
+    told = engine.tasks.edit(first, {"priority": 3})
+    assert advised(told) == [Advice(Action.RESET, first)]
     take(engine, then)
     told = engine.tasks.edit(first, {"priority": 3})
-    again = f'hf.tasks.reopen("{first}") does it and all that needs it again'
-    assert told.detail == f"it has ended done; {again}, and until it starts it can be changed"
+    assert advised(told) == [Advice(Action.REOPEN, first)]
     assert engine.tasks.reset(first).reason is Refusal.STARTED_DEPENDENTS
     assert engine.tasks.reopen(first).ok
     assert engine.tasks.edit(first, {"priority": 3}).ok
@@ -195,7 +197,8 @@ def test_a_budget_is_not_made_smaller_than_what_is_spent(
         clock.advance(2)
         engine.work.recover()
     told = engine.tasks.edit(task_id, {field: 1})
-    assert told.detail == f"{field} has to be more than the 1 that it has spent"
+    assert (told.reason, advised(told)) == (Refusal.INVALID_TRANSITION, [])
+    assert field in told.detail
 
 
 def test_an_edit_gives_no_time_to_a_step_that_waits_for_its_condition(engine: Engine) -> None:
@@ -203,4 +206,4 @@ def test_an_edit_gives_no_time_to_a_step_that_waits_for_its_condition(engine: En
     steps = (Step(id="plan"), Step(id="make", needs=("plan",), when=when))
     run = engine.runs.start(NewRun(workflow=Workflow.define("w", steps))).id
     told = engine.tasks.edit(engine.runs.task(run, "make").id, {"scheduled_for": "1h"})
-    assert told.detail.startswith("it is given a time once its condition was looked at")
+    assert (told.reason, advised(told)) == (Refusal.INVALID_TRANSITION, [])

@@ -11,9 +11,11 @@ from holdfast import Holdfast
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
+from holdfast.model.advice import Action, Advice
 from holdfast.model.text import MAX_NAME
 from holdfast.model.workflow.declarations import StepWork
 from tests.acceptance.worker.watched_attempt import alive
+from tests.contract.advised import advised
 from tests.contract.raw_store import count_rows
 from tests.contract.single_statements import keep
 from tests.contract.task_states import NOT_GENUINE, create, take
@@ -97,7 +99,7 @@ def test_a_worker_that_is_not_there_cannot_be_drained(engine: Engine, clock: Man
     begin(engine)
     refused = engine.workers.drain("ben")
     assert (refused.ok, refused.reason) == (False, "not_found")
-    assert "no worker named ben lives" in refused.detail
+    assert advised(refused) == [Advice(Action.LIST_WORKERS)]
     clock.advance(LEASE)
     assert not engine.workers.drain("anna").ok
 

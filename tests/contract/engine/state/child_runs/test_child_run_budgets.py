@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from holdfast.engine.engine import Engine
+from holdfast.model.advice import OPEN, Action, Advice
 from holdfast.model.budget import Budget
 from holdfast.model.result import Refusal
 from holdfast.model.workflow.declarations import WorkflowDeclarations
 from holdfast.model.workflow.graph import Step, Workflow
+from tests.contract.advised import advised, fixes_of
 from tests.contract.called_workflows import LAST, SHIP, call, get, of
 from tests.contract.engine.state.limits.test_run_budgets import complete
 from tests.contract.single_statements import write
@@ -49,11 +51,11 @@ def test_called_runs_use_the_budget_of_their_caller_and_are_held_with_it(engine:
     assert engine.work.claim_by_id(lowest.steps["send"], "worker") == []
     assert engine.work.claim_by_id(run.steps["last"], "worker") == []
     told = f"$1 of $1 used by order {run.id}"
-    more = f'hf.runs.resume("{run.id}", add_usd=…)'
+    more = Advice(Action.RESUME, run.id, (("add_usd", OPEN),))
     assert told in str(engine.why(lowest.steps["send"]))
-    assert engine.why_run(lowest.id).fix == more
+    assert more in fixes_of(engine.why_run(lowest.id))
     refused = engine.runs.resume(middle.id)
-    assert (refused.reason, told in refused.detail) == (Refusal.HELD, True)
+    assert (refused.reason, advised(refused)) == (Refusal.HELD, [more])
     assert engine.runs.resume(run.id, add_usd=1).ok
     assert holds(*family) == [[], [], []]
     lowest.finish("send")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from holdfast.engine.engine import Engine
+from holdfast.model.advice import Action, Advice
 from holdfast.model.result import Refusal
 from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.graph import OnFailure, Step, Workflow
 from holdfast.model.workflow.reference import Reference
+from tests.contract.advised import advised
 from tests.contract.called_workflows import LAST, begin, below, call, child, get, in_items, of
 from tests.contract.task_states import finish
 
@@ -127,7 +129,7 @@ def test_a_called_run_stays_ended_once_its_caller_has_gone_on(engine: Engine, ve
         "reset": lambda: engine.tasks.reset(shipping.steps["pack"]),
     }[verb]()
     assert answer.reason is Refusal.PART_OF_RUN
-    assert f'hf.runs.retry("{run.id}", step="ship")' in answer.detail
+    assert advised(answer) == [Advice(Action.RETRY, run.id, (("step", "ship"),))]
     assert shipping.status == "failed"
 
 
@@ -136,7 +138,7 @@ def test_a_step_of_what_was_called_begins_again_in_its_own_run(engine: Engine) -
     shipping = of(run)
     answer = engine.runs.retry(run.id, step="ship.pack")
     assert answer.reason is Refusal.PART_OF_RUN
-    assert f'hf.runs.retry("{shipping.id}", step="pack")' in answer.detail
+    assert advised(answer) == [Advice(Action.RETRY, shipping.id, (("step", "pack"),))]
 
 
 def test_cancel_of_a_run_cancels_all_that_it_has_called(engine: Engine) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import pytest
 
 from holdfast.engine.engine import Engine
+from holdfast.model.advice import Action, Advice
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.workflow.graph import OnFailure, Step, Workflow
 from holdfast.model.workflow.reference import Reference
+from tests.contract.advised import advised, fixes_of
 from tests.contract.called_workflows import LAST, SHIP, begin, call, child, in_items, of
 from tests.contract.task_states import StartedRun, break_for_good, finish
 
@@ -40,10 +41,6 @@ def broken(run: StartedRun) -> StartedRun:
     return shipping
 
 
-def fixes(told: object) -> list[str]:
-    return re.findall(r"Fix: +(.*)", str(told))
-
-
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_refused_retry_of_a_called_run_says_that_its_caller_waits_for_approval(
     engine: Engine, verb: str
@@ -51,14 +48,11 @@ def test_a_refused_retry_of_a_called_run_says_that_its_caller_waits_for_approval
     run = begin(engine, call(on_failure=ASK), LAST)
     shipping = broken(run)
     answer = VERBS[verb](shipping)
-    approve = f'hf.approve("{run.steps["ship"]}")'
+    approve = Advice(Action.APPROVE, run.steps["ship"])
     assert (answer.ok, answer.reason) == (False, Refusal.PART_OF_RUN)
-    told = (
-        f"its caller 'ship' of {run.id} waits for approval; {approve} takes it up where it failed"
-    )
-    assert answer.detail == told
-    assert fixes(engine.why_run(shipping.id)) == [approve]
-    assert fixes(engine.why(shipping.steps["send"])) == [approve]
+    assert advised(answer) == [approve]
+    assert fixes_of(engine.why_run(shipping.id)) == [approve]
+    assert fixes_of(engine.why(shipping.steps["send"])) == [approve]
     assert engine.tasks.approve(run.steps["ship"]).ok
     assert (of(run).id, shipping.statuses) == (shipping.id, {"pack": "done", "send": "queued"})
 
@@ -67,8 +61,8 @@ def test_a_step_behind_a_failed_step_of_a_called_run_is_given_the_same_fix(engin
     run = begin(engine, call(on_failure=ASK), LAST)
     shipping = of(run)
     shipping.break_for_good("pack")
-    approve = f'hf.approve("{run.steps["ship"]}")'
-    assert fixes(engine.why(shipping.steps["send"])) == [approve]
+    approve = Advice(Action.APPROVE, run.steps["ship"])
+    assert fixes_of(engine.why(shipping.steps["send"])) == [approve]
 
 
 def test_retry_takes_up_what_was_called_by_a_step_that_a_person_has_rejected(
@@ -77,7 +71,7 @@ def test_retry_takes_up_what_was_called_by_a_step_that_a_person_has_rejected(
     run = begin(engine, call(on_failure=ASK), LAST)
     shipping = broken(run)
     assert engine.tasks.reject(run.steps["ship"], "too late").ok
-    assert fixes(engine.why_run(shipping.id)) == [f'hf.runs.retry("{shipping.id}")']
+    assert fixes_of(engine.why_run(shipping.id)) == [Advice(Action.RETRY, shipping.id)]
     assert engine.runs.retry(shipping.id).ok
     assert (of(run).id, shipping.statuses) == (shipping.id, {"pack": "done", "send": "queued"})
 
@@ -88,9 +82,9 @@ def test_a_called_run_that_ended_with_its_caller_goes_on_by_a_retry_of_the_calle
     run = begin(engine, call(), LAST)
     shipping = broken(run)
     answer = engine.tasks.reopen(shipping.steps["send"])
-    assert f'hf.runs.retry("{run.id}") takes it up where it failed' in answer.detail
-    assert fixes(engine.why(shipping.steps["send"])) == [
-        f'hf.tasks.retry("{shipping.steps["send"]}")'
+    assert advised(answer) == [Advice(Action.RETRY, run.id)]
+    assert fixes_of(engine.why(shipping.steps["send"])) == [
+        Advice(Action.RETRY, shipping.steps["send"])
     ]
     assert engine.runs.retry(run.id).ok
     assert shipping.statuses == {"pack": "done", "send": "queued"}
@@ -109,10 +103,10 @@ def test_the_call_of_an_item_that_was_skipped_is_named_by_an_address_that_leads_
     shipping.break_for_good("send")
     answer = VERBS[verb](shipping)
     assert answer.reason is Refusal.PART_OF_RUN
-    again = f'hf.runs.retry("{run.id}", step="build.1.ship")'
-    assert f"'build.1.ship' of {run.id}, which has gone on from its end; {again}" in answer.detail
-    assert fixes(engine.why_run(shipping.id)) == [again]
-    assert fixes(engine.why(shipping.steps["send"])) == [again]
+    again = Advice(Action.RETRY, run.id, (("step", "build.1.ship"),))
+    assert advised(answer) == [again]
+    assert fixes_of(engine.why_run(shipping.id)) == [again]
+    assert fixes_of(engine.why(shipping.steps["send"])) == [again]
     assert engine.runs.retry(run.id, step="build.1.ship").ok
     assert child(engine, first).id != shipping.id
     assert child(engine, first).status == "running"
@@ -124,13 +118,11 @@ def test_the_way_out_of_a_run_below_a_run_leads_through_the_one_that_asks(engine
     middle = of(run)
     shipping = broken(middle)
     assert (middle.status, run.states["ship"]) == ("failed", "held")
-    approve = f'hf.approve("{run.steps["ship"]}")'
+    approve = Advice(Action.APPROVE, run.steps["ship"])
     answer = engine.runs.retry(shipping.id)
     assert answer.reason is Refusal.PART_OF_RUN
-    assert f"{middle.id}: its caller 'ship' of {run.id} waits for approval; {approve}" in (
-        answer.detail
-    )
-    assert fixes(engine.why_run(shipping.id)) == [approve]
+    assert advised(answer) == [approve]
+    assert fixes_of(engine.why_run(shipping.id)) == [approve]
     assert engine.tasks.approve(run.steps["ship"]).ok
     assert shipping.statuses == {"pack": "done", "send": "queued"}
 
@@ -145,10 +137,10 @@ def test_the_way_out_below_a_run_that_has_ended_leads_through_who_called_that(
     shipping = broken(middle)
     middle.finish("tell")
     assert middle.status == "completed"
-    again = f'hf.runs.retry("{run.id}", step="ship")'
+    again = Advice(Action.RETRY, run.id, (("step", "ship"),))
     answer = engine.runs.retry(shipping.id)
-    assert (answer.reason, again in answer.detail) == (Refusal.PART_OF_RUN, True)
-    assert fixes(engine.why_run(shipping.id)) == [again]
+    assert (answer.reason, advised(answer)) == (Refusal.PART_OF_RUN, [again])
+    assert fixes_of(engine.why_run(shipping.id)) == [again]
     assert engine.runs.retry(run.id, step="ship").ok
 
 
@@ -159,13 +151,10 @@ def test_a_run_called_before_its_caller_began_anew_is_not_retried(
     run = begin(engine, Step(id="plan"), call(needs=("plan",), on_failure=back), LAST)
     run.finish("plan")
     shipping = broken(run)
-    look = f'hf.why("{run.steps["ship"]}")'
+    look = Advice(Action.WHY, run.steps["ship"])
     answer = engine.runs.retry(shipping.id)
-    assert answer.reason is Refusal.PART_OF_RUN
-    assert (
-        answer.detail == f"its caller 'ship' of {run.id} has begun anew; {look} says how it stands"
-    )
-    assert fixes(engine.why_run(shipping.id)) == [look]
+    assert (answer.reason, advised(answer)) == (Refusal.PART_OF_RUN, [look])
+    assert fixes_of(engine.why_run(shipping.id)) == [look]
 
 
 def test_a_run_called_in_an_epoch_that_is_over_is_not_retried_and_has_no_fix(
@@ -178,9 +167,8 @@ def test_a_run_called_in_an_epoch_that_is_over_is_not_retried_and_has_no_fix(
     break_for_good(engine, shipping.steps["pack"])
     assert engine.runs.retry(run.id, step="build").ok
     answer = engine.runs.retry(shipping.id)
-    assert answer.reason is Refusal.PART_OF_RUN
-    assert "in an epoch that is over, and counts no more" in answer.detail
-    assert fixes(engine.why_run(shipping.id)) == []
+    assert (answer.reason, advised(answer)) == (Refusal.PART_OF_RUN, [])
+    assert fixes_of(engine.why_run(shipping.id)) == []
 
 
 def test_a_caller_that_waits_for_something_else_has_not_gone_on_yet(engine: Engine) -> None:
@@ -189,9 +177,8 @@ def test_a_caller_that_waits_for_something_else_has_not_gone_on_yet(engine: Engi
     shipping = of(run)
     for verb in ("pause", "cancel", "retry"):
         assert getattr(engine.runs, verb)(run.id).ok
-    look = f'hf.why("{run.steps["ship"]}")'
+    look = Advice(Action.WHY, run.steps["ship"])
     answer = engine.runs.retry(shipping.id)
-    told = f"its caller 'ship' of {run.id} has not gone on from its end yet; {look}"
-    assert (answer.reason, told in answer.detail) == (Refusal.PART_OF_RUN, True)
+    assert (answer.reason, advised(answer)) == (Refusal.PART_OF_RUN, [look])
     assert engine.runs.resume(run.id).ok
     finish(engine, shipping.steps["pack"])

@@ -9,6 +9,7 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
+from holdfast.model.advice import OPEN, Action, Advice
 from holdfast.model.budget import Budget
 from holdfast.model.event import fold_events
 from holdfast.model.result import Refusal
@@ -16,6 +17,7 @@ from holdfast.model.retry import RetryPolicy
 from holdfast.model.task import Assignment, Renewal
 from holdfast.model.workflow.declarations import WorkflowDeclarations
 from holdfast.model.workflow.graph import Step, Workflow
+from tests.contract.advised import advised
 from tests.contract.task_states import MISSING_RUN, StartedRun, start
 
 SOON = RetryPolicy(backoff=0, backoff_max=0)
@@ -150,10 +152,7 @@ def test_more_budget_lets_a_run_go_on_in_one_transition(engine: Engine) -> None:
     complete(engine, one, 3)
     refused = engine.runs.resume(run.id)
     assert (refused.reason, refused.status) == (Refusal.HELD, "running")
-    assert refused.detail == (
-        "its budget holds it, $3 of $1, 1 of 4 attempts used; "
-        f'hf.runs.resume("{run.id}", add_usd=…) lets it go on'
-    )
+    assert advised(refused) == [Advice(Action.RESUME, run.id, (("add_usd", OPEN),))]
     assert engine.runs.resume(run.id, add_usd=1.5).ok
     assert run.holds == ["budget"]
     assert engine.runs.pause(run.id).ok

@@ -10,10 +10,12 @@ from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.engine.state import loops
 from holdfast.errors import NotFound
+from holdfast.model.advice import Action, Advice
 from holdfast.model.result import Refusal
 from holdfast.model.status import Status
 from holdfast.model.workflow.graph import Step
 from holdfast.model.workflow.reference import Reference
+from tests.contract.advised import advised
 from tests.contract.engine.state.loops.test_loops import begin, loop, of, planned, work_off
 from tests.contract.task_states import finish
 from tests.engines import opened
@@ -133,7 +135,7 @@ def test_a_step_in_a_loop_is_meant_with_its_item(engine: Engine) -> None:
     work_off(engine, run)
     answer = engine.runs.retry(run, step="two")
     assert (answer.ok, answer.reason) == (False, Refusal.UNKNOWN_STEP)
-    assert answer.detail.endswith(f'hf.runs.retry("{run}", step="build.1.two")')
+    assert advised(answer) == [Advice(Action.RETRY, run, (("step", "build.1.two"),))]
     assert engine.runs.retry(run, step="build.3.two").detail.endswith(
         "build has 2 items, counted from 1"
     )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
+from holdfast.model.advice import Action, Advice, advice_of
 from holdfast.model.result import Refusal
 from holdfast.model.status import Status
 from holdfast.model.workflow.graph import Step
+from tests.contract.advised import advised
 from tests.contract.engine.state.loops.test_loops import begin
 from tests.contract.engine.state.needs.test_older_needs import own_part
 from tests.contract.engine.state.plans.test_plans import plan
@@ -26,8 +26,10 @@ RELEASE = (
 )
 
 
-def let_go(engine: Engine, store_url: str, task: str, needs: list[str] | None = None) -> str:
-    """Have a front end refused that would take needs away, without a trace; the answer is why."""
+def let_go(
+    engine: Engine, store_url: str, task: str, needs: list[str] | None = None
+) -> list[Advice]:
+    """Have a front end refused that would take needs away, without a trace; tell its advice."""
     store = dump(store_url)
     answer = engine.tasks.unblock(task, needs, by_hand=True)
     assert (answer.ok, answer.reason, answer.repeated) == (
@@ -36,20 +38,19 @@ def let_go(engine: Engine, store_url: str, task: str, needs: list[str] | None = 
         False,
     )
     assert dump(store_url) == store
-    return answer.detail
+    return advised(answer)
 
 
 def test_an_approval_is_not_passed_by_unlinking_it(engine: Engine, store_url: str) -> None:
     run = begin(engine, *RELEASE)
     approve, deploy = (current(engine, run, step).id for step in ("approve", "deploy"))
-    told = f"its workflow has it wait for approve {approve}; "
-    not_yet = f'{told}hf.why("{approve}") says when that can be settled'
+    not_yet = [Advice(Action.WHY, approve)]
     assert let_go(engine, store_url, deploy) == not_yet
     do(engine, run, "build")
     assert engine.runs.pause(run).ok
     assert let_go(engine, store_url, deploy) == not_yet
     assert engine.runs.resume(run).ok
-    told += f'hf.approve("{approve}") or hf.reject("{approve}") settles that'
+    told = [Advice(Action.APPROVE, approve), Advice(Action.REJECT, approve)]
     assert let_go(engine, store_url, deploy) == told
     assert let_go(engine, store_url, deploy, [approve]) == told
     again = engine.tasks.block(deploy, [approve])
@@ -86,10 +87,9 @@ def test_a_verifier_and_a_step_that_failed_are_not_passed_either(
     steps = (Step(id="make"), Step(id="check", verifies="make"), Step(id="ship", needs=("make",)))
     run = begin(engine, *steps)
     make, check, ship = (current(engine, run, step).id for step in ("make", "check", "ship"))
-    told = f'its workflow has it wait for check {check}; hf.why("{check}") says how that stands'
-    assert let_go(engine, store_url, ship) == told
+    assert let_go(engine, store_url, ship) == [Advice(Action.WHY, check)]
     assert engine.tasks.cancel(make).ok
-    assert f'hf.tasks.retry("{make}") tries that again' in let_go(engine, store_url, check)
+    assert let_go(engine, store_url, check) == [Advice(Action.RETRY, make)]
 
 
 def test_the_order_of_a_plan_is_not_taken_apart(engine: Engine, store_url: str) -> None:
@@ -97,9 +97,9 @@ def test_the_order_of_a_plan_is_not_taken_apart(engine: Engine, store_url: str) 
     before, aside = create(engine, "before"), create(engine, "aside")
     assert engine.tasks.block(parent, [before]).ok
     assert engine.tasks.finalize_plan(parent).ok
-    told = f'its plan has it wait for one {one}; hf.tasks.reset("{parent}") has that planned anew'
+    told = [Advice(Action.RESET, parent)]
     assert let_go(engine, store_url, two, [one]) == told
-    assert f"its plan has it wait for before {before}; " in let_go(engine, store_url, two, [before])
+    assert let_go(engine, store_url, two, [before]) == told
     assert engine.tasks.block(two, [aside]).ok
     assert engine.tasks.unblock(two, by_hand=True).ok
     assert engine.tasks.blocked_by(two) == sorted([before, one])
@@ -116,9 +116,8 @@ def test_needs_that_a_task_was_created_with_count_as_links_by_hand(engine: Engin
 def test_a_need_that_could_never_be_met_is_taken_away(engine: Engine) -> None:
     parent, (one, two) = plan(engine, "one", "two")
     assert engine.tasks.finalize_plan(parent).ok
-    told = own_part(engine, parent, two)
-    for task, need in re.findall(r'hf\.tasks\.unblock\("(\w+)", \["(\w+)"\]\)', told):
-        assert engine.tasks.unblock(task, [need], by_hand=True).ok
+    for each in advice_of(own_part(engine, parent, two)):
+        assert engine.tasks.unblock(each.target, each.values("need"), by_hand=True).ok
     assert engine.tasks.get(one).state == "ready"
 
 

@@ -12,9 +12,11 @@ import pytest
 from holdfast import Context, Holdfast
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
+from holdfast.model.advice import Action, Advice, advice_of, message_of
 from holdfast.model.result import Refusal
 from holdfast.model.status import PlanningPhase, Status
 from holdfast.model.task import NewTask
+from tests.contract.advised import advised
 from tests.contract.task_states import MISSING_TASK, break_for_good, create, finish, start, take
 
 
@@ -64,15 +66,15 @@ def test_finalizing_again_in_another_shape_is_refused_with_the_first(engine: Eng
     for other in (None, {}, {three: [one]}):
         answer = engine.tasks.finalize_plan(parent, graph=other)
         assert answer.reason is Refusal.INVALID_TRANSITION
-        assert answer.detail.startswith("it was finalized before, as a graph of 2 needs; once it ")
+        assert "as a graph of 2 needs" in answer.detail
+        assert advised(answer) == [Advice(Action.RESET, parent)]
     for each in (two, three):
         finish(engine, each)
     assert engine.tasks.reset(parent).ok
     assert engine.tasks.finalize_plan(parent).ok
-    told = engine.tasks.finalize_plan(parent, graph=graph).detail
-    assert told.endswith(
-        f'as a chain; once it has ended, hf.tasks.reset("{parent}") has it planned anew'
-    )
+    answer = engine.tasks.finalize_plan(parent, graph=graph)
+    assert "as a chain" in answer.detail
+    assert advised(answer) == [Advice(Action.RESET, parent)]
 
 
 def test_finalizing_may_be_given_a_graph(engine: Engine) -> None:
@@ -246,10 +248,10 @@ def test_planning_end_to_end_the_first_child_runs_within_200_ms_without_a_manual
 def test_a_part_is_only_taken_by_a_plan(engine: Engine) -> None:
     parent = create(engine, enqueue=False)
     part = NewTask(title="part", parent=parent, enqueue=False, part=True)
-    begin = f'hf.tasks.start_planning("{parent}") begins one'
     with pytest.raises(InvalidInput, match=re.escape(f"parent: {parent} is no plan")) as refused:
         engine.tasks.create(part)
-    assert str(refused.value).endswith(begin)
+    begin = Advice(Action.START_PLANNING, parent)
+    assert advice_of(message_of(refused.value)) == (begin,)
     assert not engine.tasks.list(parent=parent)
     assert engine.tasks.start_planning(parent).ok
     assert engine.tasks.create(part).created

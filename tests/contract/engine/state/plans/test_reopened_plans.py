@@ -6,7 +6,9 @@ import pytest
 
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
+from holdfast.model.advice import Action, Advice
 from holdfast.model.result import Refusal
+from tests.contract.advised import advised
 from tests.contract.engine.state.plans.test_plans import plan, states
 from tests.contract.engine.state.test_child_tasks import spawn
 from tests.contract.task_states import break_for_good, create, finish, take
@@ -179,7 +181,7 @@ def test_a_plan_is_not_reset_once_somebody_outside_has_begun_with_a_part_of_it(
     before = [engine.tasks.get(each) for each in (top, inner, deep, last, after)]
     refused = engine.tasks.reset(top)
     assert refused.reason is Refusal.STARTED_DEPENDENTS
-    assert f'a part of it, have begun; hf.tasks.reopen("{top}")' in refused.detail
+    assert advised(refused) == [Advice(Action.REOPEN, top)]
     assert [engine.tasks.get(each.id) for each in before] == before
     assert engine.tasks.reopen(top).ok
     assert states(engine, [deep, last, after]) == ["ready", "blocked", "blocked"]
