@@ -1,4 +1,4 @@
-"""The tools over streamable HTTP: each call by itself, in the name of whoever makes it."""
+"""MCP endpoint: the tools over streamable HTTP, each call in the name of its caller."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ToolSet = tuple[ToolRole, bool]
 
 
 class McpEndpoint:
-    """Keeps no sessions, so that any server may answer any call; to be used on one loop."""
+    """The endpoint keeps no sessions, so any server may answer any call. It belongs to one loop."""
 
     def __init__(self, max_body: int) -> None:
         self._max_body = max_body
@@ -36,7 +36,7 @@ class McpEndpoint:
             _calling.reset(token)
 
     async def close(self) -> None:
-        """To be called when no call is under way any more: what is would be cut off."""
+        """Stop the servers of all roles. A call that is still under way is cut off."""
         for each in self._running:
             each.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
@@ -66,7 +66,7 @@ class McpEndpoint:
             stateless_http=True,
             json_response=True,
             max_request_body_size=self._max_body,
-            # The gate has looked at hosts and origins.
+            # The gate has checked hosts and origins already.
             transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         )
         return server.session_manager

@@ -1,4 +1,4 @@
-"""Tools of who steers runs, and judges what waits for a person."""
+"""Operator tools: steering runs, and judging what waits for a person."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools of who splits work into tasks."""
+"""Planner tools: creating tasks, changing them, and planning them in parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools that only look."""
+"""Read tools: reading tasks, runs, explanations and logs."""
 
 from __future__ import annotations
 

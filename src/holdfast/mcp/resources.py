@@ -1,4 +1,4 @@
-"""Runs and logs as resources, for clients that let a person choose what an agent reads."""
+"""Resources: runs, tasks and logs, for clients that let a person choose what an agent reads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 class Resources:
-    """Read by an address such as `holdfast://runs/r_…`; the newest runs are listed."""
+    """Each resource has an address such as `holdfast://runs/r_…`; the newest runs are listed."""
 
     def __init__(self, find_caller: FindCaller) -> None:
         self._find_caller = find_caller
@@ -68,7 +68,7 @@ class Resources:
 
 
 class _ResourceErrors:
-    """Tells a refusal as resources do: what is no address is the address of nothing."""
+    """Raises refusals as errors of resources; an address of no resource counts as not found."""
 
     def __enter__(self) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Puts the tools of a role together: who plans, who works, and who steers have each their own."""
+"""MCP server: the tools of one role; planners, workers and operators each have their own."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ finalize_plan.""",
 
 
 class ToolRole(StrEnum):
-    """Who uses the tools; nobody has both those that work and those that judge work."""
+    """The role of a caller. No role has both tools that work and tools that judge work."""
 
     VIEWER = "viewer"
     PLANNER = "planner"
@@ -56,7 +56,6 @@ class ToolRole(StrEnum):
     OPERATOR = "operator"
 
 
-# Each tool by the role that it is of.
 _TOOLS_OF_ROLE = {
     ToolRole.VIEWER: (*ReadTools.list_names(), *RunTools.list_names()),
     ToolRole.PLANNER: PlannerTools.list_names(),
@@ -66,9 +65,9 @@ _TOOLS_OF_ROLE = {
 
 
 class ToolServer(MCPServer):
-    """Lists the newest runs besides what never changes, each as a resource.
+    """A server that also lists the newest runs, each as a resource.
 
-    A call that comes to no tool, or not to a tool of this role, is kept in the audit.
+    A call of a tool that does not exist, or that another role has, is kept in the audit.
     """
 
     def __init__(
@@ -124,7 +123,7 @@ class ToolServer(MCPServer):
 
 
 def _describe_unknown_tool(name: str, known: list[str]) -> str:
-    """Why a tool is not there: it is of another role, or of none."""
+    """The error for a tool that another role has, or that does not exist."""
     role = next((role for role, box in _TOOLS_OF_ROLE.items() if name in box), None)
     if role is not None:
         token = role if role == "worker" else "operator"
@@ -139,7 +138,7 @@ def _describe_unknown_tool(name: str, known: list[str]) -> str:
 
 
 def make_server(find_caller: FindCaller, role: ToolRole, *, looks: bool = True) -> ToolServer:
-    """The tools of a role; those that only look are for whoever may look."""
+    """The server of a role; with `looks`, the caller may read tasks that it has not claimed."""
     resources = Resources(find_caller) if looks else None
     server = ToolServer(f"{INSTRUCTIONS}{_INSTRUCTIONS_OF_ROLE[role]}", find_caller, resources)
     looking: list[Toolbox] = [ReadTools(find_caller), RunTools(find_caller)] if looks else []

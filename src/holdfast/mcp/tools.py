@@ -1,9 +1,4 @@
-"""Tools as methods: each is called by its name, says what it does, and tells a refusal in words.
-
-What the fields of tools are, told once for all the tools that have them.
-
-Who uses the tools: a process of their own, or whoever asks a server at the moment.
-"""
+"""Tools: methods that agents call by name, their shared fields, their callers and their errors."""
 
 from __future__ import annotations
 
@@ -35,10 +30,10 @@ MAX_AUDIT_TEXT = 60
 
 @dataclass(frozen=True, kw_only=True)
 class ToolCaller:
-    """The service in somebody's name, what they are called as a worker, and their token if any.
+    """The caller of a tool: the service in its name, its name as a worker, and its token if any.
 
-    With `wait` they are given what becomes ready within some seconds; `is_gone` tells who has hung
-    up, unless they cannot.
+    `wait` waits some seconds for ready tasks. `is_gone` tells whether the caller has hung up; a
+    caller over pipes has none, because it cannot hang up alone.
     """
 
     service: Service
@@ -49,11 +44,11 @@ class ToolCaller:
 
     @property
     def looks(self) -> bool:
-        """Whether they may look at tasks that they have not claimed."""
+        """Whether the caller may read tasks that it has not claimed."""
         return self.access is None or self.access.role is not Role.WORKER
 
     def note(self, tool: str, told: str, about: str = "") -> None:
-        """Keep in the audit what they changed, or tried to: of long names, the beginning."""
+        """Keep in the audit what the caller changed or tried to change; long names are cut."""
         role = None if self.access is None else self.access.role
         did = f"MCP {_shorten(tool)}"
         audit.write_entry(self.service.actor, did, told, role=role, about=_shorten(about))
@@ -67,7 +62,7 @@ FindCaller = Callable[[], ToolCaller]
 
 Tool = Callable[..., Any]
 
-# The fields that tell which task or run a call is about.
+# The fields of calls that name a task or a run.
 _SUBJECT_FIELDS = ("task_id", "run_id")
 _CODES = {
     Forbidden: "forbidden",
@@ -79,7 +74,10 @@ _CODES = {
 
 
 class Toolbox:
-    """Some tools on one store: all of them look only, or some end things, and some change none."""
+    """A group of tools: with `looks` all of them only read; `destructive` ones end things.
+
+    Calls of `unaudited` tools are kept in the audit only where they are refused.
+    """
 
     looks: ClassVar[bool] = False
     destructive: ClassVar[frozenset[str]] = frozenset()
@@ -93,7 +91,7 @@ class Toolbox:
         return self.find_caller().service
 
     def find(self, task_id: str | None, run_id: str | None) -> str:
-        """What a call is about that takes the one or the other."""
+        """The id of the task or the run that a call names; it has to name one of both."""
         if task_id is not None and run_id is None:
             return self.task(task_id)
         if run_id is not None and task_id is None:
@@ -103,7 +101,8 @@ class Toolbox:
     def task(self, task_id: str) -> str:
         """The id of the task that a call is about.
 
-        To find one by less than its id is to look: what is not found is told with what there is.
+        A caller that may not read other tasks has to give the whole id: the error for an id that
+        is not found names tasks that are there.
         """
         if not self.find_caller().looks:
             return parse_task_id(task_id)
@@ -127,7 +126,7 @@ class Toolbox:
 
     @classmethod
     def list_names(cls) -> list[str]:
-        """Its tools: the public methods that are its own, in the order they were written."""
+        """The names of the tools: the public methods of this class, in the order of the source."""
         own = vars(cls).items()
         return [name for name, value in own if inspect.isfunction(value) and name[0] != "_"]
 
@@ -177,12 +176,12 @@ class Toolbox:
 
 
 def _name_field(field: str) -> AbstractContextManager[None]:
-    """Tells a mistake in an address by the field that it came in."""
+    """Have an error in an address name the field that held the address."""
     return rename_fields(id=field, task=field, run=field)
 
 
 def make_error_result(text: str) -> CallToolResult:
-    """An error that begins with its code."""
+    """A result that is an error; its text begins with the code."""
     return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
 
 
@@ -193,7 +192,7 @@ def find_error_code(error: HoldfastError) -> str:
 
 
 def describe_subject(given: dict[str, Any], sent: dict[str, Any]) -> str:
-    """Which task or run a call was about; of a claim what it got, which may be nothing."""
+    """The task or run that a call was about, or the tasks that a claim was given, if any."""
     if "assignments" in given:
         return " ".join(each["task"]["id"] for each in given["assignments"])
     found = [given.get("id"), *(sent.get(each) for each in _SUBJECT_FIELDS)]
@@ -201,7 +200,7 @@ def describe_subject(given: dict[str, Any], sent: dict[str, Any]) -> str:
 
 
 def _clean_docstring(text: str | None) -> str:
-    """A docstring as one reads it: without the blanks before its lines."""
+    """A docstring without the indentation of its lines."""
     return "\n".join(line.strip() for line in (text or "").strip().splitlines())
 
 

@@ -1,4 +1,4 @@
-"""Tools of who works: claim, keep, ask before side effects, report."""
+"""Worker tools: claiming tasks, keeping leases, asking before side effects, and reporting."""
 
 from __future__ import annotations
 
@@ -86,10 +86,10 @@ class WorkerTools(Toolbox):
             )
 
     async def _is_gone(self, found: list[Assignment], *, kept: bool) -> bool:
-        """Whether nobody waits for the answer any more, so that what was found was given back."""
+        """Whether the caller has hung up; the assignments were given back then."""
         caller = self.find_caller()
         try:
-            # Neither a thread nor the writer is disturbed where the call is cancelled.
+            # A cancelled call ends here, before it costs a thread or an operation of the writer.
             await checkpoint_if_cancelled()
             gone = not kept and caller.is_gone is not None and await caller.is_gone()
         except get_cancelled_exc_class():

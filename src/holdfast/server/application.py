@@ -1,6 +1,6 @@
-"""The application: routes behind the gate, on one store.
+"""Application: all routes behind the gate, and the OpenAPI document.
 
-A request as a span below its caller's, where the caller says which, and traces are wanted.
+A request whose caller sends a trace becomes a span of that trace, if spans are exported.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ TABLES = (
 
 
 class Application:
-    """What a server serves, through its `gate`; `app` has the routes."""
+    """The ASGI application: requests come in through `gate`, and `app` has the routes."""
 
     def __init__(self, service: Service, rules: GateRules | None = None) -> None:
         chosen = rules or GateRules()

@@ -1,4 +1,4 @@
-"""Connections that send the head of an answer together with its body."""
+"""Buffered transport: the head of an answer is sent together with its body."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-# More is not held back: who reads slowly is to be noticed, and waited for.
+# More than this is sent at once, so that a slow reader is noticed and waited for.
 MAX_BUFFERED = 65_536
 
 
 class BufferedTransport(asyncio.Transport):
-    """What is written within one turn of the loop is sent at its end, with one call."""
+    """All that is written within one pass of the loop is sent at its end, with one call."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A connection: HTTP as uvicorn speaks it, within the limits of size and time that each has."""
+"""Connection: HTTP as uvicorn speaks it, within limits of size and time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from holdfast.server.connection_limits import GRACE, Connections
 from holdfast.server.gate import ACCESS
 from holdfast.server.problems import make_problem_answer
 
-# What a header needs beside its name and value.
+# Bytes of a header beside its name and value.
 HEADER_OVERHEAD = 4
-# How long a refused client is still listened to, so that it can read the refusal.
+# Seconds for which a refused client may still send, so that it can read the refusal.
 LINGER = 1.0
 NOT_HTTP = (400, "invalid_request", "this is no HTTP/1.1 request")
 
@@ -27,7 +27,7 @@ class RequestTooLarge(Exception):
 
 
 def render_problem(status: int, code: str, detail: str) -> bytes:
-    """A whole answer, for where there is no application to give it."""
+    """The bytes of a whole answer, for requests that do not reach the application."""
     answer = make_problem_answer(status, code, detail)
     first = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}".encode()
     headers = [b": ".join(each) for each in (*answer.raw_headers, (b"connection", b"close"))]
@@ -35,7 +35,7 @@ def render_problem(status: int, code: str, detail: str) -> bytes:
 
 
 class Connection(BufferedHttpProtocol):
-    """One connection; what it waits for from its client has to be there by its deadline."""
+    """One connection; what the server waits for from its client has to come by the deadline."""
 
     def __init__(self, connections: Connections, address: str, **uvicorn: Any) -> None:
         super().__init__(**uvicorn)
@@ -48,7 +48,7 @@ class Connection(BufferedHttpProtocol):
         self._reason = NOT_HTTP
         # Whether a message has begun and not ended, and whether its headers are still coming.
         self._receives = self._in_head = False
-        # What of it has come, in bytes and headers; `_around` is what is not body.
+        # Its bytes and headers so far; `_around` counts the bytes that are not body.
         self._head = self._fields = self._body = self._around = 0
         self._unsent, self._moved_at = 0, 0.0
 
@@ -76,7 +76,7 @@ class Connection(BufferedHttpProtocol):
         if not self._is_made or self._is_stuck(now) or now < self._deadline:
             return
         if self.flow.read_paused:
-            # It is the server that does not read on.
+            # The server itself has paused reading.
             self._deadline = now + self._limits.body_time
         elif not self._receives:
             self.transport.close()
@@ -85,7 +85,7 @@ class Connection(BufferedHttpProtocol):
             self._refuse(408, "request_timeout", f"the {what} of this request took too long")
 
     def _is_stuck(self, now: float) -> bool:
-        """Whether the client takes nothing of its answers, in which case it is cut off."""
+        """Whether the client takes nothing of its answers; the connection is cut then."""
         unsent, before = self.transport.get_write_buffer_size(), self._unsent
         self._unsent = unsent
         if not unsent or not before or unsent < before:
@@ -103,7 +103,7 @@ class Connection(BufferedHttpProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            # There is nothing to upgrade to: it is answered as if it had not been asked for.
+            # The server upgrades to nothing: the request is answered as if it asked for no upgrade.
             pass
         except httptools.HttpParserError:
             self._refuse(*self._reason)
@@ -128,7 +128,7 @@ class Connection(BufferedHttpProtocol):
         self._head += len(name) + len(value) + HEADER_OVERHEAD
         if self._head > self._most_head or self._fields > self._most_fields:
             self._stop(*self._too_large())
-        # What comes after a body is no header any more: the request was judged without it.
+        # A trailer after the body is ignored: the request was judged without it.
         if self._in_head:
             super().on_header(name, value)
 
@@ -142,7 +142,7 @@ class Connection(BufferedHttpProtocol):
     def on_body(self, body: bytes) -> None:
         self._around -= len(body)
         self._body += len(body)
-        # What was answered without its body has only the time to hang up.
+        # A request that was answered before its body came gets no more time for the body.
         if not self.cycle.response_complete:
             self._deadline += len(body) / self._limits.body_rate
         super().on_body(body)
@@ -174,7 +174,7 @@ class Connection(BufferedHttpProtocol):
         raise RequestTooLarge
 
     def _refuse(self, status: int, code: str, detail: str) -> None:
-        """Answer, where nothing else is being answered here, and hang up."""
+        """Send a refusal, unless another answer is under way here, and close the connection."""
         answers = self._may_answer()
         self._refused, self._deadline = True, inf
         self._connections.refused[code] += 1

@@ -16,18 +16,18 @@ from typing import Protocol
 from holdfast.server.auth.rate_limits import address_of_client
 
 KIBIBYTE = 1024
-# Of all descriptors, so many are left to the store, to logs and to steps.
+# Descriptors that are left to the store, to logs and to steps.
 RESERVED_DESCRIPTORS = 200
 MIN_CONNECTIONS = 4
-# Between two looks at how long connections have taken.
+# Seconds between two checks of the deadlines of all connections.
 CHECK_INTERVAL = 0.25
-# Whoever has something to ask sends it with the connection: so long nobody is closed for silence.
+# Seconds in which a new connection is not closed for silence: most requests come at once.
 GRACE = 0.003
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConnectionLimits:
-    """What one connection, one address and all connections may take; times are seconds.
+    """Limits of one connection, of one address and of all connections; times are seconds.
 
     - `connections`: how many there may be, where the process may open as many files
     - `address_share`, `silent_share`: the parts of them that one address may have, and that may be
@@ -62,13 +62,13 @@ class LimitedConnection(Protocol):
     address: str
 
     def is_known(self) -> bool:
-        """Whether what it asks now, or asked last, came with a good token."""
+        """Whether its present or last request came with a good token."""
 
     def check_deadline(self, now: float) -> None:
-        """End what has taken too long."""
+        """Close the connection if its client has taken too long."""
 
     def cut(self) -> None:
-        """Close at once, without a word."""
+        """Close at once, without an answer."""
 
 
 class Connections:
@@ -82,7 +82,7 @@ class Connections:
     ) -> None:
         self.limits = limits
         self.refused = refused
-        # Whoever comes through a proxy has its address: it has no share of its own.
+        # Connections through a proxy share its address: the limit of one address does not apply.
         self._is_proxy = is_proxy
         self._most = max(min(limits.connections, _count_available_descriptors()), MIN_CONNECTIONS)
         self._most_of_address = max(int(self._most * limits.address_share), MIN_CONNECTIONS)
@@ -98,15 +98,15 @@ class Connections:
 
     @property
     def crowded(self) -> bool:
-        """Whether so many have just come that those are to be heard before others are taken in."""
+        """Whether too many new connections wait for their first request to accept more."""
         return len(self._new) >= self._most_silent
 
     def address_of(self, client: tuple[str, int]) -> str:
-        """Whom a connection is counted for: a proxy by itself, anybody else with its network."""
+        """The name a connection is counted under: a proxy by itself, others with their network."""
         return client[0] if self._is_proxy(client[0]) else address_of_client(client)
 
     def admit(self, address: str) -> str | None:
-        """Make room for one more; where there is none, whose connections are too many."""
+        """Make room for one more connection; without room, `address` or `server`, which is full."""
         full = self._by_address[address] >= self._most_of_address and not self._is_proxy(address)
         if full and not self._cut_oldest(self._silent_by_address.get(address, {})):
             return "address"
@@ -156,7 +156,7 @@ class Connections:
                 del self._silent_by_address[connection.address]
 
     def cut_silent(self, number: int) -> None:
-        """Close some of the oldest silent connections, for their descriptors are needed."""
+        """Close some of the oldest silent connections, because their descriptors are needed."""
         for _ in range(number):
             self._cut_oldest(self._silent)
 
@@ -172,7 +172,7 @@ class Connections:
         while silent:
             oldest = next(iter(silent))
             if oldest.is_known():
-                # Its token was recognised while its request still comes.
+                # The token was recognised while the request was still coming.
                 self.note_heard(oldest)
             else:
                 self.remove(oldest)

@@ -1,4 +1,4 @@
-"""Events as they come, to any number of readers: read once, framed once, never waited for."""
+"""Event stream: new events for any number of readers, read once and rendered once for all."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from holdfast.service.queries.history import Cursor, EventWithCursor
 from holdfast.service.service import Service
 
 PAGE = 1_000
-# Between two looks, so that a busy store is read in pages, and not event by event; and for each
-# reader, because to send to one takes its time from everybody's work.
+# Seconds between two reads, so that a busy store is read in pages and not event by event. Each
+# reader adds to them, because sending to it takes time on the loop.
 MIN_READ_INTERVAL = 0.05
 READ_INTERVAL_PER_READER = 0.002
 MAX_READ_INTERVAL = 1.0
-# How much may wait for one reader.
+# Bytes that may wait for one reader.
 MAX_WAITING_BYTES = 1_048_576
 KEEPALIVE_INTERVAL = 15.0
 KEEPALIVE = b": still here\n\n"
@@ -34,7 +34,7 @@ log = logging.getLogger("holdfast.server")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EventFrame:
-    """One event as it is sent, and what it is about."""
+    """One event as it is sent, and the run that it belongs to."""
 
     run_id: str | None
     text: bytes
@@ -42,7 +42,7 @@ class EventFrame:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EventBatch:
-    """What one look found, framed; `whole` is all of it, and `end` the cursor behind it."""
+    """The events of one read; `whole` is the text of all, and `end` the cursor behind them."""
 
     frames: tuple[EventFrame, ...]
     whole: bytes
@@ -56,7 +56,7 @@ class EventBatch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StreamRequest:
-    """From where on, of which run, and the digest of what whoever asks has shown."""
+    """The begin of a stream, the run it is limited to, and the digest of the caller's token."""
 
     after: Cursor | None
     run_id: str | None
@@ -64,7 +64,7 @@ class StreamRequest:
 
 
 class EventReader:
-    """What waits for one reader; when that is too much it is dropped, and the reader is told."""
+    """The events that wait for one reader; too many are dropped, and the reader is told."""
 
     def __init__(self, start: Cursor, run_id: str | None) -> None:
         self.start = start
@@ -89,7 +89,7 @@ class EventReader:
         self.come.set()
 
     def take(self) -> bytes:
-        """All that waits; after the last of it, what the reader has missed."""
+        """All that waits, and behind it a `gap` if the reader has missed something."""
         taken = b"".join(self._waiting)
         self._waiting.clear()
         self._bytes = 0
@@ -102,7 +102,7 @@ class EventReader:
 
 
 class EventHub:
-    """Looks at the history when something was committed; its readers share what it finds."""
+    """Reads the history after each commit; all its readers share what it finds."""
 
     def __init__(self, service: Service, calls: OpenCalls) -> None:
         self._poll = service.settings.poll
@@ -124,7 +124,7 @@ class EventHub:
 
     @contextmanager
     def reserve_listener(self, token: str, most: int) -> Iterator[None]:
-        """One of the streams that a token may read at once; raises `Problem` beyond those."""
+        """Count one stream of a token; raises `Problem` beyond the streams it may read at once."""
         if self._by_token[token] >= most:
             said = f"this token reads {most} streams, and may read no more at once"
             raise Problem(429, "too_many_streams", said)
@@ -137,7 +137,7 @@ class EventHub:
                 del self._by_token[token]
 
     async def read(self, asked: StreamRequest) -> AsyncIterator[bytes]:
-        """What comes, from a cursor or from now on, until the server stops or the token ends."""
+        """Events from a cursor or from now on, until the server stops or the token ends."""
         reader = await self._join(asked.run_id)
         try:
             with self._calls.open(asked.digest) as ended:
@@ -168,9 +168,9 @@ class EventHub:
         return reader
 
     async def _read_texts(self, asked: StreamRequest, reader: EventReader) -> AsyncIterator[bytes]:
-        """What a reader is sent: where it begins, what it has missed, and then what comes."""
+        """The texts for one reader: its cursor, the events since its begin, and then new events."""
         after = asked.after
-        # A place and nothing to tell: who loses the stream before the first event goes on from it.
+        # An id without an event: a reader that loses the stream before an event goes on there.
         yield f"id: {after or reader.start}\n\n".encode()
         if after is not None:
             async for text in self._catch_up(after, reader.start, asked.run_id):
@@ -183,7 +183,7 @@ class EventHub:
     async def _catch_up(
         self, cursor: Cursor, start: Cursor, run_id: str | None
     ) -> AsyncIterator[bytes]:
-        """What was given before `start`, behind which the reader hears everything anyway."""
+        """The events between the cursor of a reader and `start`, from where it gets all events."""
         while not self._closed and (cursor.after < start.after or cursor.gaps):
             told = await anyio.to_thread.run_sync(self._history.events_after, cursor, PAGE)
             known = [each for each in told if start.holds(each.event["seq"])]
@@ -193,7 +193,7 @@ class EventHub:
                 cursor = told[-1].cursor
             if cursor.after < start.after:
                 if not told:
-                    # One gap more would have to be forgotten: what is under way has to end first.
+                    # A cursor can hold no more gaps: the transactions under way have to end first.
                     await asyncio.sleep(self._poll)
                     yield KEEPALIVE
             elif len(told) < PAGE or told[-1].event["seq"] >= start.after:
@@ -209,7 +209,7 @@ class EventHub:
             except HoldfastError as error:
                 log.warning("the history cannot be read: %s", error)
             except Exception:
-                # Nobody else would hear of it, and every reader waits for this one task.
+                # Every reader waits for this task, and its error would be lost.
                 log.exception("the history cannot be read")
             await asyncio.sleep(
                 min(
@@ -224,7 +224,7 @@ class EventHub:
             cursor = self._cursor
             told = await anyio.to_thread.run_sync(self._history.events_after, cursor, PAGE)
             found = len(told)
-            # Unless somebody, meanwhile the only reader, began from a later one.
+            # A reader that came meanwhile, as the only one, has set a later cursor.
             if told and cursor is self._cursor:
                 self._cursor = told[-1].cursor
                 batch = _make_batch(told, self._cursor)

@@ -34,7 +34,7 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class FastRoute:
-    """A call: who may make it, what it is sent, and the function that answers it."""
+    """A call: the roles that may make it, its body, and the function that answers it."""
 
     roles: frozenset[Role]
     endpoint: Callable[..., Any]
@@ -86,7 +86,7 @@ class FastRouter:
 
 
 class _ReplayedBody:
-    """A body that was read, to be read once more."""
+    """Receives a body that was read already once more."""
 
     def __init__(self, text: bytes, receive: Receive) -> None:
         self._text: bytes | None = text
@@ -109,7 +109,7 @@ async def read_body(receive: Receive) -> bytes:
 
 
 def _read_arguments(route: FastRoute, scope: Scope, text: bytes) -> dict[str, Any] | None:
-    """What a call is given; None where something is wrong with it."""
+    """The body and the task id of a call; None if anything about the call is unusual."""
     if scope["query_string"]:
         return None
     kinds = [value for name, value in scope["headers"] if name == b"content-type"]
@@ -126,7 +126,7 @@ def _read_arguments(route: FastRoute, scope: Scope, text: bytes) -> dict[str, An
 
 
 def _route_key(path: str) -> Key:
-    """A path without its id, which stands behind the noun."""
+    """A path with `{}` for the id behind the noun."""
     parts = path.split("/")
     named = len(parts) > 4 and (parts[4].startswith(("t_", "{")))  # noqa: PLR2004 - /api/v1/noun/id
     return (*parts[:4], "{}", *parts[5:]) if named else tuple(parts)
@@ -137,7 +137,7 @@ def _read_task_id(path: str) -> str:
 
 
 def _make_fast_route(entry: RouteEntry) -> FastRoute | None:
-    """How a call is taken, unless it wants something that only the framework finds."""
+    """The fast route of an entry, unless it has parameters that only the framework reads."""
     hints = get_type_hints(entry.endpoint)
     wants = frozenset(inspect.signature(entry.endpoint).parameters)
     body = hints.get("body")

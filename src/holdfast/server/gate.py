@@ -1,4 +1,4 @@
-"""The one gate in front of everything: no token, foreign host or foreign origin, no answer."""
+"""Gate: the checks before every route, of host, origin, token, rate and size."""
 
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ from holdfast.settings import MEBIBYTE
 OPEN_PATHS = frozenset({"/healthz", ENTER_PATH})
 ACCESS = "holdfast.access"
 SESSION = "holdfast.session"
-# What a change was about, for the audit: the route may say what its path does not.
+# The subject of a change, for the audit, where the path does not say it. With None only a
+# refusal has an entry.
 ABOUT = "holdfast.about"
-# Whether the token is still good, for what goes on long after it was looked at.
+# Looks up whether the token is still good, for calls that go on for long.
 LOOK_AGAIN = "holdfast.look_again"
-# The digest of the token, or of the cookie, that was shown.
+# The digest of the token or the cookie of the request.
 SHOWN_DIGEST = "holdfast.shown"
-# Looks up what a stranger shows, unless too much from there was not good.
+# Looks up a secret, within the limit on wrong secrets from the address of the caller.
 LOOK_UP_SHOWN = "holdfast.try"
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
-# What agents change there is told by the tools themselves.
+# The tools write their own audit entries.
 MCP_PATH = "/mcp"
 FIRST_ERROR_STATUS = 400
-# How much of what was asked for is kept in the audit.
+# Characters of a request that are kept in the audit.
 MAX_AUDIT_TEXT = 200
 CSP = b"content-security-policy"
 SECURITY_HEADERS = (
@@ -51,11 +52,11 @@ SECURITY_HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 )
-# Far above what workers do: it keeps one caller from taking all there is.
+# Far above the rate of workers: it keeps one caller from using up the server.
 RATE_OF_TOKEN = Rate(per_second=5_000, burst=10_000)
-# With what is not good.
+# The limit on wrong tokens.
 FAILURE_RATE_OF_ADDRESS = Rate(per_second=0.5, burst=30)
-# How much is read of who has shown nothing.
+# Bytes that are read of a body without a token.
 MAX_UNAUTHENTICATED_BODY = 10_000
 _HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::\d{1,5})?")
 _SHOWN_TOKEN = re.compile(r"[Bb]earer +[^ ]")
@@ -81,7 +82,7 @@ _NOT_GOOD = (
 
 @dataclass(frozen=True, kw_only=True)
 class GateRules:
-    """Which hosts, origins and proxies are believed, how much may be sent, and how often."""
+    """The hosts, origins and proxies that are accepted, and the limits of size and rate."""
 
     hosts: frozenset[str] = LOCAL_HOSTS
     origins: frozenset[str] = frozenset()
@@ -104,7 +105,7 @@ class Gate:
 
     @property
     def under_way(self) -> int:
-        """How many bytes of bodies are held for calls that have not ended."""
+        """Bytes of bodies that are held for calls under way."""
         return self._under_way.total()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -136,7 +137,7 @@ class Gate:
             self._count_body(scope, -body.got)
 
     def _count_body(self, scope: Scope, size: int) -> None:
-        """Count what a token has under way; raises `Problem` where that is too much."""
+        """Count the bytes that a token has under way; raises `Problem` beyond its limit."""
         access: AccessToken | None = scope.get(ACCESS)
         if access is None or not size:
             return
@@ -189,7 +190,7 @@ def too_large(limit: int) -> str:
 
 
 def _index_headers(headers: list[tuple[bytes, bytes]]) -> Headers:
-    """Headers by name; one that is there twice counts as what nobody accepts."""
+    """Headers by name; a header that is there twice gets a value that no check accepts."""
     found: Headers = {}
     for name, value in headers:
         found[name] = "\n" if name in found else value.decode("latin-1")
@@ -197,7 +198,7 @@ def _index_headers(headers: list[tuple[bytes, bytes]]) -> Headers:
 
 
 class _MeasuredBody:
-    """A body that is cut off where it grows too long, or its token has too much under way."""
+    """A body, refused when it grows too long or its token has too much under way."""
 
     def __init__(
         self,
@@ -223,7 +224,7 @@ class _MeasuredBody:
 
 
 class _SealedSend:
-    """An answer with the headers that keep browsers careful; of a change, a line in the audit."""
+    """Sends an answer with security headers, and keeps each change in the audit."""
 
     def __init__(self, scope: Scope, send: Send, strangers: AuditThrottle) -> None:
         self._scope = scope

@@ -1,4 +1,4 @@
-"""The few pages for people: where a link leads, and who one is then."""
+"""HTML pages: the few pages for people, where a link leads and where a browser is told its name."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class HtmlPage(HTMLResponse):
 
 
 def render_entry_page(code: str) -> HtmlPage:
-    """Nothing happens before somebody says so: what only looks at links uses up none."""
+    """A page with a button, so that a program that only opens links uses up none."""
     return HtmlPage(
         '<form method="post" action="/enter">'
         f'<input type="hidden" name="code" value="{escape(code)}">'
@@ -58,15 +58,15 @@ def render_entry_page(code: str) -> HtmlPage:
 
 
 def render_entered_page() -> HtmlPage:
-    # Not a redirect: the page that a link stands on would be who sends the browser on, and a
-    # cookie that is for our own pages alone would not come with it.
+    # Not a redirect: after a redirect the browser counts the page with the link as the origin, and
+    # sends no cookie that is for our own pages alone.
     return HtmlPage(
         '<p><a href="/">Go on</a></p>', head='<meta http-equiv="refresh" content="0;url=/">'
     )
 
 
 def render_refusal_page(status: int, detail: str) -> HtmlPage:
-    """What is wrong, and the way in."""
+    """The reason of a refusal, and how to get a link."""
     said = _CODE.sub(r"<code>\1</code>", escape(detail))
     how = (
         "<code>holdfast open</code>, typed where the server runs, lets a browser in by a new link."
@@ -75,7 +75,7 @@ def render_refusal_page(status: int, detail: str) -> HtmlPage:
 
 
 def render_front_page(name: str, role: str, proof: str | None) -> HtmlPage:
-    """Who one is; there is no more to see yet than the API tells."""
+    """The name and role of the caller, and links to the API."""
     out = "" if proof is None else f'<p><button value="{escape(proof)}">Leave</button></p>'
     return HtmlPage(
         f"<p>You are in as <b>{escape(name)}</b> ({escape(role)}).</p>"

@@ -1,4 +1,4 @@
-"""The process that serves: it listens, says where, and drains when it is told to stop."""
+"""HTTP server: the process that serves, from its socket to the end of its draining."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ log = logging.getLogger("holdfast.server")
 
 BACKLOG = 2_048
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# How long what is under way may take before its connection is cut.
+# Seconds for calls under way before their connections are cut.
 DRAIN_SECONDS = 30
-# How many objects more are made than dropped before the collector looks at them.
+# The number of new objects that starts a collection.
 COLLECTOR_THRESHOLD = 20_000
 
 
 class HttpServer:
-    """Serves an application from `run` until `stop`, from whatever thread that is called."""
+    """Serves an application from `run` until `stop`, which any thread may call."""
 
     def __init__(self, application: Application, bind: ListenAddress) -> None:
         bind.check()
@@ -44,7 +44,7 @@ class HttpServer:
             log_config=None,
             access_log=False,
             server_header=False,
-            # `--proxy` tells who may say where a call comes from, and uvicorn's variables do not.
+            # Only `--proxy` names trusted proxies; the variables of uvicorn do not count.
             proxy_headers=False,
             lifespan="off",
             ws="none",
@@ -88,7 +88,7 @@ class _DrainingServer(uvicorn.Server):
         )
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        # uvicorn listens to nothing itself.
+        # uvicorn itself listens to no socket.
         await super().startup(sockets or [])
         self._application.server_state.begin()
         self._looking = asyncio.get_running_loop().create_task(
@@ -97,7 +97,7 @@ class _DrainingServer(uvicorn.Server):
         self._listener.open()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Answer who waits first: what is under way is waited for."""
+        """End long polls and streams first, since uvicorn waits for all calls under way."""
         log.info(
             "draining: nobody new is served, and what is under way may take %s seconds; a second "
             "signal ends it at once",
@@ -112,24 +112,24 @@ class _DrainingServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Whoever runs this hears the signals."""
+        """Leave the signals to `serve_until_signalled`."""
         yield
 
 
 def _open_socket(bind: ListenAddress) -> socket.socket:
     family = socket.AF_INET6 if ":" in bind.host else socket.AF_INET
-    # By its protocol the loop knows it for one whose small answers are not to be held back.
+    # The loop sets TCP_NODELAY on sockets of this protocol, so small answers are not held back.
     made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind((bind.host.strip("[]"), bind.port))
-        # From here on who comes is kept waiting, and not sent away.
+        # From here on clients wait, and are not refused.
         made.listen(BACKLOG)
     except OSError as error:
         made.close()
         taken = "; --port 0 takes a free one" if error.errno == EADDRINUSE else ""
         reason = f"{bind.host}:{bind.port} cannot be listened on: {error.strerror}{taken}"
-        # A name that leads nowhere, or to another machine, is no fault of the port.
+        # An unknown name, or one of another machine, is a mistake in the host and not in the port.
         ours = isinstance(error, socket.gaierror) or error.errno == EADDRNOTAVAIL
         raise InvalidInput("host" if ours else "port", reason) from error
     made.set_inheritable(False)
@@ -137,9 +137,9 @@ def _open_socket(bind: ListenAddress) -> socket.socket:
 
 
 def collect_less_often() -> None:
-    """Let the collector pass over what was loaded, and come less often than each call or two.
+    """Have the garbage collector skip loaded modules, and run less often than every other call.
 
-    One that was turned off, or made rarer than this, stays so.
+    A collector that is off, or set to run less often than this, stays so.
     """
     gc.freeze()
     youngest, *older = gc.get_threshold()
@@ -153,11 +153,11 @@ def serve_until_signalled(server: HttpServer, also: Callable[[], None] = lambda:
     def hear(number: int, _: object) -> None:
         also()
         server.stop()
-        # A second one does what it does anywhere.
+        # A second signal has its default effect.
         signal.signal(number, signal.SIG_DFL)
 
     collect_less_often()
-    # Under nohup a closed terminal is to be ignored, and stays so.
+    # A signal that is ignored stays ignored, as SIGHUP under nohup.
     heard = [each for each in STOP_SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
     before = {each: signal.signal(each, hear) for each in heard}
     try:

@@ -1,4 +1,4 @@
-"""Where a server listens: on this machine, unless somebody says that others may reach it."""
+"""Listen address: on this machine, unless other machines may reach it. A leaf without imports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holdfast.errors import InvalidInput
 
 @dataclass(frozen=True, kw_only=True)
 class ListenAddress:
-    """Where to listen; beyond this machine only where that was said."""
+    """A host and a port; an address that other machines reach has to be allowed by `public`."""
 
     host: str = "127.0.0.1"
     port: int = 8_765

@@ -1,4 +1,4 @@
-"""A listener: takes connections in while there is room, and pauses where descriptors run out."""
+"""Listener: accepts connections while there is room, and pauses when descriptors run out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from math import inf
 from holdfast.server.connection import Connection, render_problem
 from holdfast.server.connection_limits import GRACE, Connections
 
-# How many silent connections are closed to make room, and how often it is told.
+# Silent connections that are closed at once to make room, and seconds between warnings.
 CLOSED_AT_ONCE = 8
 WARNING_INTERVAL = 60.0
 OUT_OF_DESCRIPTORS = frozenset({EMFILE, ENFILE, ENOBUFS, ENOMEM})

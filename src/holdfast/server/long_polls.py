@@ -1,4 +1,4 @@
-"""Long polls: a call that waits for work, until there is some or whoever made it is gone."""
+"""Long polls: calls that wait for work until there is some or their caller hangs up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REVOKED = "this token is good no longer; an admin makes another with `holdfast t
 async def wait_for_work(
     server_state: ServerState, waiter: LongPoll, seconds: float, call: AsgiCall
 ) -> list[Assignment] | None:
-    """What comes in time; None where the token was revoked meanwhile, which is given nothing."""
+    """The tasks that come in time; None, and no tasks, if the token was revoked meanwhile."""
     scope, receive = call
     gone = asyncio.ensure_future(_wait_for_disconnect(receive))
     with server_state.open_calls.open(scope[SHOWN_DIGEST]) as ended:
@@ -47,7 +47,7 @@ async def wait_for_work(
 def give_back_on_error(
     swift: AsyncService, found: list[Assignment], *, kept: bool
 ) -> Iterator[None]:
-    """Have nobody hold what is answered with an error; a request that has a name is made again."""
+    """Give tasks back if their answer fails, unless the caller can repeat its request by name."""
     try:
         yield
     except BaseException:
@@ -57,7 +57,7 @@ def give_back_on_error(
 
 
 async def is_gone(call: AsgiCall) -> bool:
-    """Whether whoever made a call has hung up."""
+    """Whether the caller has hung up."""
     return await Request(*call).is_disconnected()
 
 

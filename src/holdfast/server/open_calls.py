@@ -12,16 +12,16 @@ from anyio.to_thread import run_sync
 from holdfast.errors import HoldfastError
 from holdfast.service.service import Service
 
-# For so many seconds a token that was revoked elsewhere goes on where no hint of that comes.
+# Seconds after which revoked tokens are found without a hint.
 CHECK_INTERVAL = 0.5
-# And where hints come, no more often than this: on a busy store there is one with every call.
+# The least time between two checks: on a busy store there is a hint with every call.
 MIN_CHECK_INTERVAL = 0.1
 
 log = logging.getLogger("holdfast.server")
 
 
 class OpenCalls:
-    """One look at the store is for all of them, however many there are; to be used on one loop."""
+    """All open calls of a server; one read of the store checks all tokens. For one loop."""
 
     def __init__(self, service: Service) -> None:
         self._tokens = service.tokens
@@ -36,7 +36,7 @@ class OpenCalls:
 
     @contextmanager
     def open(self, digest: str) -> Iterator[asyncio.Future[None]]:
-        """A call by whoever showed what has this digest; the future is done when it is to end."""
+        """Register a call by the digest of its token; the future is done when it has to end."""
         call: asyncio.Future[None] = self._loop.create_future()
         self._open.setdefault(digest, set()).add(call)
         if self._looking is None:
@@ -51,7 +51,7 @@ class OpenCalls:
 
     @property
     def ended(self) -> int:
-        """How many are to end, and have not yet."""
+        """How many calls are to end and have not ended yet."""
         return sum(call.done() for calls in [*self._open.values()] for call in [*calls])
 
     def close(self) -> None:
@@ -69,10 +69,10 @@ class OpenCalls:
                 try:
                     await self._look_once()
                 except HoldfastError as error:
-                    # Nothing is told meanwhile either: it is read from the same store.
+                    # A stream tells nothing meanwhile: its events are read from the same store.
                     log.warning("it cannot be seen which tokens are good: %s", error)
                 except Exception:
-                    # All that is open waits for this one task.
+                    # Every open call depends on this task.
                     log.exception("it cannot be seen which tokens are good")
                 await asyncio.sleep(MIN_CHECK_INTERVAL)
         finally:

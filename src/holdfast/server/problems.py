@@ -1,4 +1,4 @@
-"""What went wrong, as RFC 9457 tells it, each with a code that does not change."""
+"""Problems: errors as RFC 9457 tells them, each with a code that does not change."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from holdfast.worker.problem import HttpReply, problem
 
 MEDIA = "application/problem+json"
 JSON = "application/json"
-# What the framework itself refuses, by status.
+# The codes of refusals by the framework, by status.
 FRAMEWORK_CODES = {404: "not_found", 405: "method_not_allowed", 400: "invalid_json"}
-# Where browsers come to by themselves.
+# Paths that people open in a browser.
 PAGE_PATHS = frozenset({"/", ENTER_PATH})
 
 log = logging.getLogger("holdfast.server")
 
 
 class Problem(HTTPException):
-    """Refused at the edge: a status, a code, and what to do about it."""
+    """A refusal by the server itself: a status, a code, and what to do about it."""
 
     def __init__(
         self, status: int, code: str, detail: str, headers: Mapping[str, str] | None = None
@@ -50,9 +50,9 @@ class Problem(HTTPException):
 
 
 class JsonAnswer(JSONResponse):
-    """JSON as fast as there is; in ASCII where it quotes what cannot be encoded otherwise.
+    """A JSON answer, in ASCII if it holds text that UTF-8 cannot encode.
 
-    A number that JSON does not have is null.
+    NaN and infinity become null.
     """
 
     def render(self, content: Any) -> bytes:  # noqa: ANN401 - JSON is any value
@@ -77,7 +77,7 @@ def too_many_requests(said: str, wait: float) -> Problem:
 
 
 def answer_error(error: HoldfastError) -> JsonAnswer:
-    """What a front end is told of an error of ours."""
+    """The answer to an error of Holdfast."""
     if isinstance(error, StoreError):
         log.warning("the store does not do what it is asked: %s", error)
     return _answer_reply(describe_error(error))
@@ -90,7 +90,7 @@ def _answer_reply(reply: HttpReply) -> JsonAnswer:
 
 
 def show_page_to_browser(scope: Scope, answer: JsonAnswer) -> Response:
-    """An answer, as a page where somebody looks at one."""
+    """An answer, or an HTML page with its text for a browser that opens a page."""
     accepts = next((value for name, value in scope["headers"] if name == b"accept"), b"")
     if scope["path"] not in PAGE_PATHS or b"text/html" not in accepts.lower():
         return answer
@@ -101,7 +101,7 @@ def show_page_to_browser(scope: Scope, answer: JsonAnswer) -> Response:
 
 
 class RefusalCounter(Protocol):
-    """Who keeps count of what was refused."""
+    """Counts refusals by their code."""
 
     refused: Counter[str]
 
@@ -109,12 +109,12 @@ class RefusalCounter(Protocol):
 def answer_problem_or_page(
     scope: Scope, kept: RefusalCounter, error: HoldfastError | HTTPException
 ) -> Response:
-    """The same, to somebody who may look at a page."""
+    """The answer to an error, as an HTML page for a browser that opens a page."""
     return show_page_to_browser(scope, answer_problem(kept, error))
 
 
 def answer_problem(kept: RefusalCounter, error: HoldfastError | HTTPException) -> JsonAnswer:
-    """The answer to who asked for what is refused."""
+    """The answer to an error; the refusal is counted."""
     if isinstance(error, HoldfastError):
         if isinstance(error, Refused):
             kept.refused[str(error.reason)] += 1
@@ -131,7 +131,7 @@ def answer_problem(kept: RefusalCounter, error: HoldfastError | HTTPException) -
 
 
 def _add_alternatives(request: Request, error: HTTPException) -> HTTPException:
-    """What the framework refuses, with what there is instead."""
+    """A refusal by the framework, with the methods or paths that there are."""
     if error.status_code == HTTPStatus.NOT_FOUND:
         return Problem(
             404, "not_found", "there is no such path; /openapi.json tells which there are"
@@ -166,7 +166,7 @@ async def _on_invalid(request: Request, error: Exception) -> Response:
 
 
 def refuse_content_type(request: Request, *wanted: str) -> JsonAnswer:
-    """The body cannot be read for what its header says it is."""
+    """The answer to a Content-Type that a route does not read."""
     given = ascii(request.headers.get("content-type", ""))[1:-1][:60]
     told = f"it is {given}" if given else "there is none"
     detail = f"send the header Content-Type: {' or '.join(wanted)}; {told}"
@@ -184,7 +184,7 @@ def list_query_names(dependant: Dependant) -> list[str]:
 
 
 def _list_fields(request: Request, place: str) -> list[str]:
-    """The fields of what this route takes there, for who has mistaken one."""
+    """The names that a route takes in its query or its body."""
     route = request.scope.get("route")
     if place == "query" and isinstance(route, APIRoute):
         return sorted(list_query_names(route.dependant))

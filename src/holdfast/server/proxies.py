@@ -1,4 +1,4 @@
-"""Proxies: the addresses whose word counts on where a call comes from, none unless configured."""
+"""Proxies: addresses that may say where a call comes from; there are none unless configured."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True)
 class Proxies:
-    """What anybody else sends as `X-Forwarded-For` or `X-Forwarded-Proto` is not looked at."""
+    """`X-Forwarded-For` and `X-Forwarded-Proto` count from these addresses alone."""
 
     networks: tuple[Network, ...] = ()
 
@@ -39,10 +39,10 @@ class Proxies:
         return address is not None and address in self
 
     def set_client_address(self, scope: Scope) -> None:
-        """Give a call the address and the scheme with which it came to the first of the proxies.
+        """Set the address and the scheme with which a call came to the first of the proxies.
 
-        The address is the last of `X-Forwarded-For` that is not itself of a proxy: each proxy adds
-        the one that it was asked from, and whatever stands before may have been made up.
+        The address is the last in `X-Forwarded-For` that is not of a proxy: each proxy adds the
+        address of its client, and a client may make up all that stands before.
         """
         client = scope.get("client")
         peer = None if client is None else _parse_address(client[0])
@@ -67,13 +67,13 @@ class Proxies:
 
 
 def _read_header_values(scope: Scope, name: bytes) -> list[str]:
-    """All that headers of a name list, in their order."""
+    """The values in all headers of a name, in their order."""
     said = [value.decode("latin-1") for each, value in scope["headers"] if each == name]
     return [each.strip() for each in ",".join(said).split(",") if each.strip()]
 
 
 def _parse_address(text: str) -> Address | None:
-    """An address, which may have a port behind it; of IPv4 in IPv6, that of IPv4."""
+    """An address with or without a port; IPv4 inside IPv6 becomes IPv4."""
     host = text
     if text.startswith("["):
         host = text[1:].partition("]")[0]

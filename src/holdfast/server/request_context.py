@@ -1,4 +1,4 @@
-"""What a route has to do with: the service on the store, for whoever asks."""
+"""Request context: the service in the name of the caller, and the parameters that routes share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdfast.service.async_service import AsyncService
 
 
 class RequestContext:
-    """One request: who asks, and the service that keeps their name with all that they change."""
+    """One request: its caller, and the service, which records each change in the caller's name."""
 
     def __init__(self, server_state: ServerState, access: AccessToken, scope: Scope) -> None:
         self._scope = scope
@@ -30,11 +30,11 @@ class RequestContext:
         return AsyncService(self.service, self.server_state.shared_reads)
 
     def note(self, *about: object) -> None:
-        """Have the audit say what this was about, where the path does not."""
+        """Set the subject for the audit, where the path does not name it."""
         self._scope[ABOUT] = ascii(" ".join(map(str, about)))[1:-1][:200]
 
     def leave_out_of_audit(self) -> None:
-        """Leave this out of the audit, unless it is refused: to renew a lease changes no task."""
+        """Keep no audit entry unless the request is refused: a renewal changes no task."""
         self._scope[ABOUT] = None
 
 
@@ -43,7 +43,7 @@ async def _open_context(request: Request) -> RequestContext:
 
 
 def require_run_id(text: str) -> str:
-    """The id of a run that somebody names; raises `NotFound` for what is none."""
+    """The id of a run; raises `NotFound` for text that is no id."""
     return _require_id(parse_run_id, text, "run")
 
 
@@ -56,7 +56,7 @@ async def _task_id(task_id: Annotated[str, Path(description="The id of a task: `
 
 
 def _require_id(parse: Any, text: str, kind: str) -> str:  # noqa: ANN401 - either of two functions
-    """What is no id at all is the id of nothing."""
+    """An id; raises `NotFound` for text that is no id."""
     try:
         return str(parse(text))
     except InvalidInput:

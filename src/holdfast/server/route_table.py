@@ -1,4 +1,7 @@
-"""Routes: each says who may take it, and one that says nothing lets nobody in."""
+"""Route tables: routes with the roles that may call them, and their installation.
+
+A route whose roles are missing can be called by nobody.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ PREFIX = "/api/v1"
 
 VIEWER_ROLES = frozenset({Role.VIEWER, Role.OPERATOR, Role.ADMIN})
 OPERATOR_ROLES = frozenset({Role.OPERATOR, Role.ADMIN})
-# Not operators: who judges work may not be who did it.
+# Not operators: whoever judges work may not do it as well.
 WORKER_ROLES = frozenset({Role.WORKER, Role.ADMIN})
 ADMIN_ROLES = frozenset({Role.ADMIN})
 ALL_ROLES = frozenset(Role)
@@ -85,7 +88,7 @@ class RouteTable:
 
 
 class GuardedRoute(APIRoute):
-    """Looks at the role before anything of the body is read."""
+    """A route that checks the role of the caller before it reads the body."""
 
     roles: frozenset[Role] = frozenset()
 
@@ -103,7 +106,7 @@ class GuardedRoute(APIRoute):
         return guarded
 
     def _refuse_unknown_parameters(self, request: Request, known: frozenset[str]) -> None:
-        """Refuse what nobody reads: a filter that is mistyped would else answer everything."""
+        """Refuse unknown parameters: with a mistyped filter the answer would hold everything."""
         unknown = [each for each in request.query_params if each not in known]
         if unknown and self.path not in OPEN_PATHS:
             raise RequestValidationError(
@@ -125,7 +128,7 @@ def _describe_roles(roles: frozenset[Role]) -> str:
 
 
 class StrictJsonRequest(Request):
-    """A request whose JSON is JSON: no NaN, no numbers too big, nothing nested without end."""
+    """A request whose body is strict JSON: no NaN, no infinite numbers, no endless nesting."""
 
     async def json(self) -> Any:  # noqa: ANN401 - JSON is any value
         body = await self.body()
@@ -142,7 +145,7 @@ def parse_finite(text: str) -> float:
     return number
 
 
-# Made once: to make one takes longer than to read what most calls send.
+# Made once: making a decoder takes longer than reading most bodies.
 STRICT_DECODER = json.JSONDecoder(parse_constant=parse_finite, parse_float=parse_finite)
 
 
@@ -174,7 +177,7 @@ def _add_route(app: FastAPI, tag: str, entry: RouteEntry) -> None:
 
 
 def _describe_access(entry: RouteEntry) -> dict[str, Any]:
-    """Who may take it, for the document."""
+    """The roles that may call a route, for the document."""
     if entry.path in OPEN_PATHS:
         return {"security": []}
     return {"x-roles": sorted(role.value for role in entry.roles)}

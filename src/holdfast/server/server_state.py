@@ -1,4 +1,4 @@
-"""What one server has open as long as it serves: the service, the waiting room, the stream."""
+"""Server state: the objects that a server keeps while it serves."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MAX_THREADS = 40
 
 @dataclass(kw_only=True)
 class ServerState:
-    """Begun on the loop of the server, and ended there before it closes its connections."""
+    """The state begins on the loop of the server, and ends there before connections are closed."""
 
     service: Service
     closing: bool = False
@@ -63,7 +63,7 @@ class ServerState:
         self.async_service = AsyncService(self.service, self.shared_reads)
 
     async def in_thread(self, work: Callable[[], T]) -> T:
-        """Have a thread do what waits for the store, in the context of whoever asks."""
+        """Run work that waits for the store in a thread, in the context of the caller."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self.threads, copy_context().run, work)
 
@@ -92,11 +92,11 @@ class ServerState:
 
     @property
     def readers(self) -> int:
-        """How many read events as they come."""
+        """How many callers read the stream of events."""
         return 0 if self._event_hub is None else self._event_hub.readers
 
     async def tools(self) -> McpEndpoint:
-        """The tools of agents; what they need takes a second to load, when the first comes."""
+        """The MCP endpoint; its modules take a second to load, at the first call."""
         await run_sync(import_module, "holdfast.mcp.endpoint")
         if self._tools is None:
             from holdfast.mcp.endpoint import McpEndpoint  # noqa: PLC0415 - see above
@@ -105,19 +105,19 @@ class ServerState:
         return self._tools
 
     def begin(self) -> None:
-        """To be called on the loop that serves, before anything is under way."""
+        """Start background tasks; call it on the loop of the server, before the first request."""
         self._audit_reports = asyncio.get_running_loop().create_task(
             self.audit_throttle.report_periodically()
         )
 
     async def end(self) -> None:
-        """To be called when nothing is under way any more."""
+        """Free threads and tools; call it when no request is under way any more."""
         self.threads.shutdown(wait=False)
         if self._tools is not None:
             await self._tools.close()
 
     def close(self) -> None:
-        """Answer who waits, and end the streams: they hold up whoever wants to stop."""
+        """Answer long polls and end streams, which would keep the server from stopping."""
         self.closing = True
         self.tokens.close()
         self.audit_throttle.close()

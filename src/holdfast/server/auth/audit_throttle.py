@@ -1,4 +1,7 @@
-"""Strangers in the audit: of many who are refused alike, one line and how many more there were."""
+"""Audit throttle: one audit entry for many alike refusals of callers that are not known.
+
+A second entry tells how many more there were.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ from dataclasses import dataclass
 from holdfast.service.admin import audit
 
 NOBODY = "nobody"
-# For so many seconds what is refused alike to one address is counted, and then told together.
+# Seconds for which like refusals to one address are counted before one entry tells them.
 WINDOW = 60.0
-# With more addresses at once they are counted together.
+# Further addresses are counted together, as `OTHER_ADDRESSES`.
 MAX_ADDRESSES = 1_000
 OTHER_ADDRESSES = "others"
 
@@ -25,7 +28,7 @@ class RefusalCount:
 class AuditThrottle:
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        # By address and what became of it, those first whose time is over first.
+        # By address and status, in the order in which their time ends.
         self._refused: dict[tuple[str, str], RefusalCount] = {}
 
     def tell(self, address: str, did: str, became: str) -> None:
@@ -41,13 +44,13 @@ class AuditThrottle:
         audit.write_entry(NOBODY, did, became, about=f"from {known[0]}")
 
     async def report_periodically(self) -> None:
-        """Tell what was counted though no other stranger comes."""
+        """Write what was counted even if no other refusal follows."""
         while True:
             await asyncio.sleep(WINDOW)
             self._report_ended(self._now())
 
     def close(self) -> None:
-        """Tell what was counted, however long ago it began."""
+        """Write everything that was counted so far."""
         self._report_ended(float("inf"))
 
     def _report_ended(self, now: float) -> None:

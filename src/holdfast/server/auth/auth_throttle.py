@@ -1,4 +1,4 @@
-"""What strangers show: counted before the store is asked, so that a flood of it costs no reads."""
+"""Auth throttle: a limit on wrong tokens, counted before the store is read."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from holdfast.server.auth.rate_limits import Rate, RateLimiter
 from holdfast.server.problems import too_many_requests
 
 T = TypeVar("T")
-# For so many seconds the store is not asked again what is good.
+# Seconds for which the good digests that were read are not read again.
 GOOD_FOR = 1.0
-# Unless what is shown is not among it; and then no sooner than this, for all who came meanwhile.
+# A secret that is not among them has them read again, no sooner than this, for all callers that
+# came meanwhile.
 MIN_READ_INTERVAL = 0.05
-# From all addresses together; who has many is no better off than who has one.
+# The limit for all addresses together, so that many addresses allow no more attempts than one.
 ALL_ADDRESSES = "everywhere"
 RATE_OF_ALL_ADDRESSES = Rate(per_second=20, burst=300)
 
 
 class AuthThrottle:
-    """Who fails too often is looked up no more, unless what they show is among what is good."""
+    """Beyond the limit of failures, only secrets whose digest is known to be good are looked up."""
 
     def __init__(self, tokens: KnownTokens, failures: Rate | None) -> None:
         self._now = tokens.service.clock.monotonic
@@ -35,7 +36,7 @@ class AuthThrottle:
             RATE_OF_ALL_ADDRESSES if failures is not None else None, self._now
         )
         self._good: frozenset[str] = frozenset()
-        # When the last read began that has succeeded, and what had been granted here by then.
+        # The begin of the last read that succeeded, and the count of grants at that time.
         self._read_at = -math.inf
         self._grants = tokens.grants
         self._reading = asyncio.Lock()
@@ -43,7 +44,7 @@ class AuthThrottle:
     async def look(
         self, address: str, secret: str, look: Callable[[], Awaitable[T | None]]
     ) -> T | None:
-        """What `look` finds; raises `Problem` where too many from there were not good."""
+        """The result of `look`; raises `Problem` after too many wrong secrets from an address."""
         came, wait = self._now(), self._take(address)
         if wait is not None:
             if not await self._is_good(secret, came):
@@ -52,7 +53,7 @@ class AuthThrottle:
         try:
             found = await look()
         except BaseException:
-            # It may well be good.
+            # The secret may well be good.
             self._give_back(address)
             raise
         if found is not None:
@@ -60,7 +61,7 @@ class AuthThrottle:
         return found
 
     def count_failure(self, address: str) -> None:
-        """Count what cannot be good; raises `Problem` where that is too often."""
+        """Count a header that cannot hold a good token; raises `Problem` beyond the limit."""
         wait = self._take(address)
         if wait is not None:
             raise too_many_requests("too many wrong tokens came from this address", wait)
@@ -76,7 +77,7 @@ class AuthThrottle:
         self._limiter_of_all.give_back(ALL_ADDRESSES)
 
     async def _is_good(self, secret: str, came: float) -> bool:
-        """Whether it is among what is good, as read after it came where it seems not to be."""
+        """Whether a secret is good; it is wrong only by a read of the store after it `came`."""
         shown = digest_secret(secret)
         if self._is_fresh() and shown in self._good:
             return True

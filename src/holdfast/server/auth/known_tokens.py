@@ -1,4 +1,4 @@
-"""Tokens that were found good, for as long as nothing says that they may not be any more."""
+"""Known tokens: tokens that were found good, kept until the store changes or their time ends."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from holdfast.errors import HoldfastError
 from holdfast.model.token import AccessToken
 from holdfast.service.service import Service
 
-# However much or little is heard of other processes, what was found is good for so many seconds.
+# Seconds for which a token counts as good after a look, whatever is heard of other processes.
 GOOD_FOR = 1.0
-# And is looked at again no sooner than this: on a busy store there is a change with every call.
+# The least time between two looks: on a busy store there is a change with every call.
 MIN_READ_INTERVAL = 0.05
 MAX_TOKENS = 10_000
 
@@ -23,23 +23,23 @@ MAX_TOKENS = 10_000
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KnownToken:
     access: AccessToken
-    # What had been heard when the look began, and when that was.
+    # The grants and changes that were known when the look began, and the time of its begin.
     grants: int
     doubts: int
     at: float
 
 
 class KnownTokens:
-    """Each is looked at again after changes of the store that come from elsewhere.
+    """Tokens that were found good; each is looked up again after the store has changed.
 
-    Nobody waits for that: what was found before is good meanwhile, for a second at the most. What
-    this process grants and revokes is known at once.
+    No caller waits for that second look: meanwhile the token counts as good, for a second at the
+    most. A grant or revocation by this process is known at once.
     """
 
     def __init__(self, service: Service) -> None:
         self.service = service
         self._doubts = 0
-        # How often this process has granted or revoked one.
+        # How often this process has granted or revoked a token.
         self.grants = 0
         self._found: dict[str, KnownToken] = {}
         self._looks: dict[str, tuple[int, asyncio.Future[AccessToken | None]]] = {}
@@ -50,14 +50,14 @@ class KnownTokens:
         )
 
     def find_cached(self, secret: str) -> KnownToken | None:
-        """What was found of a token and is still good; it never waits."""
+        """The token if it was found good lately, without waiting for the store."""
         found = self._found.get(secret)
         if found is None or found.grants != self.grants:
             return None
         return found if self.service.clock.monotonic() < found.at + GOOD_FOR else None
 
     async def recall(self, secret: str) -> AccessToken | None:
-        """What a token may do; who has to wait for the store is who comes with a new one."""
+        """What a token may do; only a token that is not known yet waits for the store."""
         found = self.find_cached(secret)
         if found is None:
             return await self.look(secret)
@@ -67,26 +67,26 @@ class KnownTokens:
         return found.access
 
     async def _refresh(self, secret: str) -> None:
-        # While the store is away, what was found is good no longer than it was.
+        # While the store cannot be reached, the time of the token goes on running out.
         with suppress(HoldfastError):
             await self.look(secret)
 
     async def find_unchanged(self, secret: str) -> AccessToken | None:
-        """The same, where nothing that was changed since may be overlooked."""
+        """The same, with no change of the store overlooked."""
         found = self.find_cached(secret)
         if found is not None and found.doubts == self._doubts:
             return found.access
         return await self.look(secret)
 
     async def look(self, secret: str) -> AccessToken | None:
-        """The same as `find`; of all who ask between two changes, one looks for the others too."""
+        """The same as `find`; all callers between two changes of the store share one look."""
         under_way = self._looks.get(secret)
         if under_way is None or under_way[0] != self._doubts or under_way[1].done():
             look = anyio.to_thread.run_sync(self.find, secret)
             under_way = self._doubts, asyncio.ensure_future(look)
             self._looks[secret] = under_way
             under_way[1].add_done_callback(lambda _: self._looks.pop(secret, None))
-        # Whoever hangs up does not end it for the others.
+        # A caller that hangs up does not end the look for the others.
         return await asyncio.shield(under_way[1])
 
     def find(self, secret: str) -> AccessToken | None:

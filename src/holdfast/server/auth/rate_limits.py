@@ -1,4 +1,4 @@
-"""How often somebody may ask: so many a second, more in a burst, and then when to come back."""
+"""Rate limits: how often a name may act, with bursts, and the address that a client counts for."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 MAX_NAMES = 10_000
-# A household or a machine has as many addresses of its own as it likes.
+# Of IPv6 a single machine has a whole network of addresses.
 NETWORK_BITS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rate:
-    """`often` times a second in the long run, and `burst` times at once."""
+    """`per_second` times a second in the long run, and `burst` times at once."""
 
     per_second: float
     burst: int
 
 
 class RateLimiter:
-    """Counts by names; a name that was quiet for long enough is forgotten."""
+    """Counts for each name; a name that was not used for long enough is forgotten."""
 
     def __init__(self, rate: Rate | None, now: Callable[[], float]) -> None:
         self._rate = rate
         self._now = now
-        # When each name would have used up nothing, had it asked at the pace it may.
+        # For each name the time at which all its uses are made up for.
         self._even: dict[str, float] = {}
 
     def take(self, name: str) -> float | None:
-        """Count one; where that is one too many, the seconds to wait instead."""
+        """Count one use; beyond the limit, the seconds to wait instead."""
         if self._rate is None:
             return None
         now, pace = self._now(), 1 / self._rate.per_second
@@ -41,18 +41,18 @@ class RateLimiter:
         return wait if wait > 0 else None
 
     def give_back(self, name: str) -> None:
-        """Count one less, which was taken for what turned out to be good."""
+        """Take back one use, which turned out not to count."""
         if self._rate is not None and name in self._even:
             self._even[name] -= 1 / self._rate.per_second
 
     def _forget(self, now: float) -> None:
-        """Those that owe nothing, or else those that were heard of first."""
+        """Drop the names that have used up nothing, or else the ones used longest ago."""
         kept = {name: even for name, even in self._even.items() if even > now}
         self._even = dict([*kept.items()][-MAX_NAMES // 2 :])
 
 
 def address_of_client(client: tuple[str, int] | None) -> str:
-    """Whom to count failures for: an address, of IPv6 the network that it is in."""
+    """The name to count a client under: its address, or for IPv6 the network of the address."""
     if client is None:
         return "unknown"
     try:

@@ -1,6 +1,6 @@
-"""Who asks: by the token in a header, or without one by the cookie of a browser.
+"""Recognition: the caller of a request, by the token in a header or by the cookie of a browser.
 
-The cookie of a browser that was let in; every server of a machine has one of its own.
+The cookie belongs to one server: servers on one machine have cookies of different names.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _VALUE = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
 
 def cookie_name(scope: Scope, host: str) -> str:
-    """Browsers tell cookies apart by host and not by port; over TLS nobody else can set it."""
+    """The name has the port, since browsers tell cookies apart by host, and `__Host-` over TLS."""
     found = _PORT.search(host)
     own = "holdfast" if found is None else f"holdfast_{found[1]}"
     return f"__Host-{own}" if scope["scheme"] == "https" else own
 
 
 def read_cookie(scope: Scope, headers: dict[bytes, str]) -> str | None:
-    """What a browser shows; one that is there twice is none."""
+    """The secret in the cookie of a browser; a cookie that is there twice counts as none."""
     name = cookie_name(scope, headers.get(b"host", ""))
     parts = [each.strip().partition("=") for each in headers.get(b"cookie", "").split(";")]
     found = [value for key, _, value in parts if key == name]
@@ -41,14 +41,14 @@ def read_cookie(scope: Scope, headers: dict[bytes, str]) -> str | None:
 def write_cookie(
     scope: Scope, host: str, entered: NewBrowserSession | None, seconds: int = 0
 ) -> str:
-    """A header that has the browser keep it, or forget it."""
+    """The header that has the browser keep its secret, or forget it."""
     secure = "; Secure" if scope["scheme"] == "https" else ""
     value = "" if entered is None else entered.secret
     rules = f"Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}"
     return f"{cookie_name(scope, host)}={value}; {rules}"
 
 
-# What changes nothing, and so may be asked by a page that proves nothing.
+# Methods that change nothing, which need no proof of the origin.
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 CSRF_HEADER = b"x-holdfast-csrf"
 _BEARER = re.compile(r"[Bb]earer +([\x21-\x7e]{1,500})")
@@ -58,7 +58,7 @@ Headers = dict[bytes, str]
 
 @dataclass(frozen=True, kw_only=True)
 class BrowserSession:
-    """What a browser shows, and until when it is good."""
+    """The secret that a browser shows, and the end of its session."""
 
     secret: str = field(repr=False)
     ends_at: int
@@ -66,7 +66,7 @@ class BrowserSession:
 
 @dataclass(frozen=True, kw_only=True)
 class RecognisedCaller:
-    """Somebody by the digest of what they showed, and a way to see later whether they still may."""
+    """A caller, the digest of its secret, and a way to look up later whether that is still good."""
 
     access: AccessToken
     digest: str
@@ -74,7 +74,7 @@ class RecognisedCaller:
     session: BrowserSession | None = None
 
     def proves_origin(self, method: str, headers: Headers) -> bool:
-        """Whether it is no page of somebody else that has a browser ask this."""
+        """Whether the request cannot come from a foreign page that uses the cookie of a browser."""
         if self.session is None or method in SAFE_METHODS:
             return True
         return is_csrf_proof(self.session.secret, headers.get(CSRF_HEADER, ""))
@@ -86,7 +86,7 @@ class Recognition:
         self._auth_throttle = tries
 
     async def recognise(self, scope: Scope, headers: Headers) -> RecognisedCaller | None:
-        """Who asks, if that is known; raises `Problem` where too much from there was not good."""
+        """The caller, if known; raises `Problem` after too many wrong secrets from its address."""
         address = address_of_client(scope.get("client"))
         shown = headers.get(b"authorization")
         if shown is None:

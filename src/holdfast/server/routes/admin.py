@@ -1,7 +1,4 @@
-"""What stands around the work: workers, schedules, counts, and tokens.
-
-Messages that handlers failed on: listed, tried again after the fix, or given up.
-"""
+"""Administration routes: workers, agents, schedules, statistics, tokens and parked messages."""
 
 from __future__ import annotations
 

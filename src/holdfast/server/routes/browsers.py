@@ -1,4 +1,4 @@
-"""Browsers: a link that is good once, who one is, and the way out."""
+"""Browser routes: a link that is good once, the session of a browser, and its end."""
 
 from __future__ import annotations
 

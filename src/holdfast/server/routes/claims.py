@@ -1,4 +1,4 @@
-"""The worker's protocol over HTTP: every report carries the token of its attempt."""
+"""Claim routes: the worker's protocol, in which every report carries the token of its attempt."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from holdfast.service.queries.views import View, without_nulls
 
 table = RouteTable(tag="claims")
 DEFAULT_LEASE = 30.0
-# Of many, as many are named in the audit.
+# The most tasks that one audit entry names.
 MAX_NAMED = 8
 _rename_note_fields = partial(rename_fields, name="note.name", value="note.value")
 
@@ -60,7 +60,7 @@ async def claim(body: request_bodies.ClaimBody, request: Request, context: Conte
             most=body.max or 1,
             request=known,
             passing=tuple(body.passing or ()),
-            # Holdfast's own workers elsewhere have no functions, and run none that is not named.
+            # A remote worker of Holdfast runs no task that names neither a function nor a program.
             bare=not body.whole,
         )
         found = await _claim_or_wait(context, offer, ask_for, (body.wait_seconds or 0.0, call))

@@ -1,4 +1,4 @@
-"""History over HTTP: of a run, a task, or everything; and as it comes."""
+"""Event routes: the history of the store, a run or a task, and the stream of new events."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Whether the server lives, whether it is of use, what it counts, and what it offers.
-
-Counts in the words of Prometheus.
-"""
+"""Health routes: liveness, readiness, metrics for Prometheus, and the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ class ServerCounts:
     stored: View
     reading: StoreMetrics
     refused: Mapping[str, int]
-    # How many groups were written, by the bits that the number of their operations has.
+    # Groups written, by the number of bits of the count of their operations.
     groups: Mapping[int, int]
     operations: int
     waiting: int
@@ -165,7 +162,7 @@ def ready(context: Context) -> JsonAnswer:
 
 @table.route("GET", "/metrics", VIEWER_ROLES, kind=PlainTextResponse)
 def metrics(context: Context) -> Response:
-    """ServerCounts for Prometheus."""
+    """Counts for Prometheus."""
     server_state = context.server_state
     counts = ServerCounts(
         stored=context.service.statistics(),

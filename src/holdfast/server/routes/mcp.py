@@ -1,4 +1,4 @@
-"""Tools for agents: MCP over streamable HTTP, with the tools of what a token may do."""
+"""MCP route: the tools of a token's role, over streamable HTTP."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from holdfast.mcp.endpoint import McpEndpoint
 
 table = RouteTable(tag="mcp", prefix="")
-# The first is what somebody is who does not say it.
+# The first role counts for a caller that names none.
 _ROLES_OF_TOKEN = {
     Role.VIEWER: ("viewer",),
     Role.OPERATOR: ("operator", "planner", "viewer"),
@@ -57,7 +57,7 @@ class McpResponse(Response):
         self._role = role
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Later than the others: it takes long, and few need it.
+        # Imported at the first call: the import takes long, and few servers need it.
         from holdfast.mcp.server import ToolRole  # noqa: PLC0415 - the same
         from holdfast.mcp.tools import ToolCaller  # noqa: PLC0415 - see above
 

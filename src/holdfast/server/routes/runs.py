@@ -1,4 +1,4 @@
-"""Runs over HTTP."""
+"""Run routes: starting, reading and steering runs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Tasks over HTTP: make, look at, change and steer them.
-
-Plans over HTTP: children are added, put in order, and let go.
-"""
+"""Task routes: creating, reading, editing and steering tasks, and planning them in parts."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ from holdfast.service.commands.task_fields import read_changes, read_new_task
 from holdfast.service.queries.views import View
 
 table = RouteTable(tag="tasks")
-# Of many, as many are named in the audit.
+# The most tasks that one audit entry names.
 MAX_NAMED = 8
 _VERSION = re.compile(r'(?:W/)?"?(\d{1,9})"?')
 
@@ -212,7 +209,7 @@ def reject_task(
 
 @table.route("POST", "/tasks/{task_id}/answer", OPERATOR_ROLES, answers=responses.ChangeResponse)
 def answer_task(task_id: TaskId, body: request_bodies.AnswerBody, context: Context) -> JsonAnswer:
-    """JsonAnswer the question that a task waits with."""
+    """Answer the question that a task waits with."""
     return JsonAnswer(context.service.commands.answer(task_id, body.answer))
 
 

@@ -1,4 +1,4 @@
-"""Workflows over HTTP; to define one is to have code run, and needs the admin."""
+"""Workflow routes: reading workflows, and defining them, which only an admin may do."""
 
 from __future__ import annotations
 

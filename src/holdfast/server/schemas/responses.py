@@ -1,7 +1,7 @@
-"""Responses: what is answered over HTTP, for the OpenAPI document.
+"""Responses: a schema with its example for each response, for the OpenAPI document.
 
 The schema of a record is made from its shape in the service. The other schemas are described here,
-each field with its example, of which the example of the whole is made.
+each field with its example, and the example of the whole is made from those.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ D = TypeVar("D", bound="DescribedResponse")
 
 
 class DescribedResponse(BaseModel):
-    """An object that may hold more than is told of it here; what is null is absent."""
+    """An object that may hold more fields than are described; null fields are absent."""
 
     model_config = ConfigDict(extra="allow")
-    # What the example shows beyond the fields that are described.
+    # Fields of the example that are not described.
     shown_too: ClassVar[dict[str, Any]] = {}
 
     @classmethod
@@ -48,7 +48,7 @@ class DescribedResponse(BaseModel):
 
 
 def _example(field: FieldInfo) -> object:
-    """The example that a field has of its own, or that of the schema it names."""
+    """The example of a field, or of the schema that is its type."""
     if field.examples:
         return field.examples[0]
     kind = field.annotation
@@ -59,7 +59,7 @@ def _example(field: FieldInfo) -> object:
 
 
 def described_by(shape: Shape) -> Callable[[type[D]], type[D]]:
-    """Have a schema describe the fields that a shape has a kind for, and show its example."""
+    """Have a schema describe all fields with a kind of a shape, and show its example."""
 
     def describe(named: type[D]) -> type[D]:
         fields: dict[str, Any] = {
@@ -406,7 +406,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         "the store does not answer; ask again",
     ),
 }
-# What no route answers that is called as the document says.
+# Problems of requests that reach no route.
 UNROUTED_PROBLEMS: dict[int | str, dict[str, Any]] = {
     405: _describe_problem(
         405,
