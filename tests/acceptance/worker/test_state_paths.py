@@ -76,8 +76,8 @@ def test_a_log_is_written_and_read_through_no_link(state: StateDirectory, victim
     log = state.log(TASK, 1)
     for place, target in ((log, victim / "1.log"), (log.parent, victim), (state.logs, victim)):
         link(place, target)
-        with AttemptLog(state.log(TASK, 1)) as spool:
-            spool.write(b"on it")
+        with AttemptLog(state.log(TASK, 1)) as attempt_log:
+            attempt_log.write(b"on it")
         with pytest.raises(StoreUnwritable, match="link"):
             append_to_log(state.log(TASK, 1), b"on it")
         with pytest.raises(OSError, match=r"link|irector"):

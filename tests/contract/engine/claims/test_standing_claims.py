@@ -210,8 +210,8 @@ class Listener:
     def __init__(self, answers: list[object]) -> None:
         self._answers = answers
 
-    def send(self, courier: ReportEntry) -> None:
-        raise AssertionError(courier)
+    def send(self, entry: ReportEntry) -> None:
+        raise AssertionError(entry)
 
     def in_time(self) -> bool:
         return False

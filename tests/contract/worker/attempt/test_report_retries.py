@@ -88,12 +88,12 @@ class Line:
         self._heard: list[ReportAnswer] = []
         self.sent = 0
 
-    def send(self, courier: ReportEntry) -> None:
+    def send(self, entry: ReportEntry) -> None:
         self.sent += 1
         answer = self._answers.pop(0)
         if isinstance(answer, ShuttingDown):
             raise answer
-        courier.on_reply(answer)
+        entry.on_reply(answer)
 
     def in_time(self) -> bool:
         return self._may()

@@ -29,47 +29,47 @@ class Counted(SystemThreads):
         return super().start(name, target)
 
 
-def crew_of(threads: Counted) -> StepThreads[Job]:
+def step_threads_of(threads: Counted) -> StepThreads[Job]:
     def work(job: Job) -> None:
         job()
 
-    return StepThreads(threads, "crew", work)
+    return StepThreads(threads, "step_threads", work)
 
 
 def test_jobs_that_wait_for_one_another_all_begin() -> None:
     threads = Counted()
     meeting = threading.Barrier(20, timeout=PATIENCE)
-    with closing(crew_of(threads)) as crew:
-        crew.run([meeting.wait] * 20)
+    with closing(step_threads_of(threads)) as step_threads:
+        step_threads.run([meeting.wait] * 20)
     assert threads.started == 20
 
 
 def test_a_thread_that_has_nothing_left_is_called_again() -> None:
     threads = Counted()
-    with closing(crew_of(threads)) as crew:
+    with closing(step_threads_of(threads)) as step_threads:
         for _ in range(50):
             done = threading.Event()
-            crew.run([done.set])
+            step_threads.run([done.set])
             assert done.wait(PATIENCE)
-            while not crew._idle:  # noqa: SLF001 - until it waits again
+            while not step_threads._idle:  # noqa: SLF001 - until it waits again
                 pass
     assert threads.started == 1
 
 
 def test_closing_waits_for_what_was_begun_and_what_waits() -> None:
     began, go_on, done = threading.Event(), threading.Event(), []
-    crew = crew_of(Counted(most=1))
+    step_threads = step_threads_of(Counted(most=1))
 
     def first() -> None:
         began.set()
         assert go_on.wait(PATIENCE)
         done.append("first")
 
-    crew.run([first])
+    step_threads.run([first])
     assert began.wait(PATIENCE)
     with pytest.raises(RuntimeError):
-        crew.run([lambda: done.append("second")])
-    closer = threading.Thread(target=crew.close)
+        step_threads.run([lambda: done.append("second")])
+    closer = threading.Thread(target=step_threads.close)
     closer.start()
     go_on.set()
     closer.join(PATIENCE)
@@ -113,7 +113,7 @@ class Overtaken(Counted):
 def test_closing_waits_for_who_was_started_while_another_is_noted() -> None:
     threads = Overtaken()
     stuck, last, go_on = (threading.Event() for _ in range(3))
-    crew = crew_of(threads)
+    step_threads = step_threads_of(threads)
 
     def wait_for_the_last() -> None:
         threads.noted.set()
@@ -123,11 +123,11 @@ def test_closing_waits_for_who_was_started_while_another_is_noted() -> None:
         last.set()
         go_on.wait(PATIENCE)
 
-    crew.run([lambda: stuck.wait(PATIENCE)])
-    crew.run([wait_for_the_last, do_the_last])
+    step_threads.run([lambda: stuck.wait(PATIENCE)])
+    step_threads.run([wait_for_the_last, do_the_last])
     assert last.wait(PATIENCE)
     stuck.set()
-    closer = threading.Thread(target=crew.close)
+    closer = threading.Thread(target=step_threads.close)
     closer.start()
     ends_after(closer, go_on)
 
@@ -135,7 +135,7 @@ def test_closing_waits_for_who_was_started_while_another_is_noted() -> None:
 def test_closing_waits_for_who_is_started_meanwhile() -> None:
     """The only one at work starts somebody for the last job, and goes when that has begun."""
     began, stuck, last, go_on = (threading.Event() for _ in range(4))
-    crew = crew_of(Counted())
+    step_threads = step_threads_of(Counted())
 
     def do_the_last() -> None:
         last.set()
@@ -144,50 +144,50 @@ def test_closing_waits_for_who_is_started_meanwhile() -> None:
     def leave_one_behind() -> None:
         began.set()
         stuck.wait(PATIENCE)
-        crew.run([lambda: last.wait(PATIENCE), do_the_last])
+        step_threads.run([lambda: last.wait(PATIENCE), do_the_last])
 
-    crew.run([leave_one_behind])
+    step_threads.run([leave_one_behind])
     assert began.wait(PATIENCE)
-    closer = threading.Thread(target=crew.close)
+    closer = threading.Thread(target=step_threads.close)
     closer.start()
-    while not crew._closed:  # noqa: SLF001 - until it waits
+    while not step_threads._closed:  # noqa: SLF001 - until it waits
         pass
     stuck.set()
     ends_after(closer, go_on)
 
 
 def test_a_job_for_which_there_is_no_thread_can_be_taken_back() -> None:
-    crew = crew_of(Counted(most=0))
+    step_threads = step_threads_of(Counted(most=0))
     jobs: list[Job] = [lambda: None, lambda: None]
     with pytest.raises(RuntimeError, match="can't start"):
-        crew.run(jobs)
-    assert crew.take_unbegun(jobs) == jobs
-    assert crew.take_unbegun(jobs) == []
+        step_threads.run(jobs)
+    assert step_threads.take_unbegun(jobs) == jobs
+    assert step_threads.take_unbegun(jobs) == []
 
 
 def test_a_job_is_done_though_there_is_no_thread_for_the_next(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     done: list[int] = []
-    with closing(crew_of(Counted(most=1))) as crew:
-        crew.run([lambda: done.append(1), lambda: done.append(2)])
+    with closing(step_threads_of(Counted(most=1))) as step_threads:
+        step_threads.run([lambda: done.append(1), lambda: done.append(2)])
     assert done == [1, 2]
     assert "no thread for the next step" in caplog.text
 
 
 def test_jobs_that_do_not_block_share_one_thread_and_one_that_stands_by() -> None:
     threads, done = Counted(), []
-    with closing(crew_of(threads)) as crew:
-        crew.run([lambda: done.append(threading.get_ident())] * 5_000)
+    with closing(step_threads_of(threads)) as step_threads:
+        step_threads.run([lambda: done.append(threading.get_ident())] * 5_000)
     assert len(done) == 5_000
     assert threads.started < 100
 
 
 def test_a_job_begins_though_the_only_one_at_work_is_stuck() -> None:
     began, go_on = threading.Event(), threading.Event()
-    with closing(crew_of(Counted())) as crew:
-        crew.run([lambda: go_on.wait(PATIENCE)])
-        crew.run([began.set])
+    with closing(step_threads_of(Counted())) as step_threads:
+        step_threads.run([lambda: go_on.wait(PATIENCE)])
+        step_threads.run([began.set])
         assert began.wait(PATIENCE)
         go_on.set()
 
@@ -195,14 +195,14 @@ def test_a_job_begins_though_the_only_one_at_work_is_stuck() -> None:
 def test_a_job_that_is_offered_is_done_by_a_thread_that_stands_by() -> None:
     took, stood = threading.Event(), threading.Event()
     meeting = threading.Barrier(2, timeout=PATIENCE)
-    with closing(crew_of(Counted())) as crew:
-        assert not crew.try_next(took.set)
-        crew.run([meeting.wait])
-        crew.run([stood.set])
+    with closing(step_threads_of(Counted())) as step_threads:
+        assert not step_threads.try_next(took.set)
+        step_threads.run([meeting.wait])
+        step_threads.run([stood.set])
         assert stood.wait(PATIENCE)
-        while not crew._idle:  # noqa: SLF001 - until it waits again
+        while not step_threads._idle:  # noqa: SLF001 - until it waits again
             pass
-        assert crew.try_next(took.set)
+        assert step_threads.try_next(took.set)
         assert took.wait(PATIENCE)
         meeting.wait()
 
@@ -210,11 +210,11 @@ def test_a_job_that_is_offered_is_done_by_a_thread_that_stands_by() -> None:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_job_that_was_left_to_a_thread_that_dies_is_done_by_another() -> None:
     done = threading.Event()
-    with closing(crew_of(Counted())) as crew:
+    with closing(step_threads_of(Counted())) as step_threads:
 
         def die() -> None:
-            assert crew.try_next(done.set, free=True)
+            assert step_threads.try_next(done.set, free=True)
             raise SystemError("for a test")
 
-        crew.run([die])
+        step_threads.run([die])
         assert done.wait(PATIENCE)
