@@ -1,4 +1,4 @@
-"""The program: reads what was typed, has it done, and answers with words and an exit code."""
+"""The program: it reads the arguments, runs the command, and gives text and an exit code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-# All else is imported where a Ctrl-C that comes meanwhile is heard.
+# All other imports are inside `_run`, where a Ctrl-C during an import is caught.
 BROKEN_PIPE = 141
 INTERRUPTED = 130
 
@@ -19,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read has gone: what is still to be written goes nowhere, and nobody is told.
+        # The reader of the output has gone: the rest of the output is dropped without an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except KeyboardInterrupt:
@@ -37,7 +37,7 @@ def _run(given: list[str]) -> int:
     from holdfast.cli.app.command_registry import load_command_line
     from holdfast.cli.app.log_output import PlainLogHandler
 
-    # A command that shows no log still warns.
+    # Commands that do not show the log still print its warnings.
     logging.lastResort = PlainLogHandler(logging.WARNING)
 
     chosen_store.set(None)
@@ -60,7 +60,7 @@ def _run(given: list[str]) -> int:
         from holdfast.cli.app.advice import print_error
         from holdfast.errors import StoreUnreachable
 
-        # Only the folder that this is typed in has no name when it is not there.
+        # An error without a file name means that the current folder was deleted.
         where = error.filename or "the current folder"
         told = StoreUnreachable(f"{where} cannot be used: {error.strerror}")
         return print_error(told, json=json)

@@ -1,4 +1,4 @@
-"""What a refusal or an error says to the person: what, why, the exit code and what to type next."""
+"""Errors and refusals as a person and a program read them, exit codes, and the next command."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def print_error(error: HoldfastError, *, json: bool) -> int:
-    """Say what went wrong and what to type next; the answer is the exit code."""
+    """Print an error and the command to type next, and return the exit code."""
     if json:
         print_json_line({"error": view_error(error)})
         return exit_code(error)
@@ -102,7 +102,7 @@ def _describe_status(error: Refused) -> str:
 
 
 def view_error(error: HoldfastError) -> dict[str, Any]:
-    """The same for a program: a code that does not change, the message, and what to type next."""
+    """An error as JSON: a code that does not change, the message, and the command to type next."""
     named = _CAPITAL.sub("_", type(error).__name__).lower()
     view: dict[str, Any] = {
         "code": str(error.reason) if isinstance(error, Refused) else named,
@@ -115,12 +115,12 @@ def view_error(error: HoldfastError) -> dict[str, Any]:
 
 
 def _first_named(message: str) -> str | None:
-    """The first command that a message says to type."""
+    """The first command that a message names."""
     return next(iter(find_named_commands(message)), None)
 
 
 def next_command(error: HoldfastError) -> str | None:
-    """What to type next, unless the message says it already."""
+    """The command to type next, unless the message names one already."""
     if isinstance(error, Refused | NotFound) and _is_on_server():
         return None
     if isinstance(error, Refused):
@@ -128,7 +128,7 @@ def next_command(error: HoldfastError) -> str | None:
             return _command_after_lease(error.identifier)
         following = _AFTER_REFUSAL.get(error.reason, "holdfast why {id}")
         if error.reason == "cancelled" and error.status != "cancelled":
-            # The attempt was, and the task has been taken up again since.
+            # Only the attempt was cancelled; its task has been retried since.
             following = "holdfast show {id}"
         return with_store(following.format(id=error.identifier))
     if isinstance(error, InvalidProjectFile):
@@ -139,7 +139,7 @@ def next_command(error: HoldfastError) -> str | None:
 
 
 def _is_on_server() -> bool:
-    """Whether a server was asked: what looks at a store here would not find it."""
+    """Whether the command called a server: no command on a local store would find its tasks."""
     called = (called_command.get() or "").split(" ")[0]
     return called in {"work", "guard"} and chosen_server() is not None
 
@@ -175,7 +175,7 @@ def _command_after_store_error(error: StoreError | BusUnreachable) -> str | None
 
 
 def _typed_with_missing(called: str, told: str) -> str:
-    """What was typed with the input that it lacks, or else the way to the help."""
+    """The typed command with the inputs that are missing, or else the command for its help."""
     missing = _MISSING.findall(told) if called in {"run", "schedule add"} else []
     if not missing:
         return f"holdfast {called} --help"
@@ -191,7 +191,7 @@ def _format_typed(arguments: Sequence[str]) -> str:
 
 
 def _typed_with_file(error: NotFound) -> str | None:
-    """What was typed with the workflow file of that name that is here, where there is one."""
+    """The typed command with the file of an unknown workflow, if this folder has that file."""
     name = error.identifier
     if "such workflow" not in str(error) or not all(
         each.isalnum() or each in "_-" for each in name

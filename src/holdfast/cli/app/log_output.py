@@ -1,4 +1,4 @@
-"""What Holdfast logs, shown on a terminal: without control characters, beside a live tree."""
+"""Log records on the error stream: text without control characters, or lines of JSON."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import typer
 
 from holdfast.cli.app.terminal import escape, print_note
 
+# These loggers report each call, and their lines may hold secrets.
+_NOISY_LOGGERS = ("httpcore", "httpx", "mcp", "uvicorn")
 LogJson = Annotated[
     bool,
     typer.Option(
@@ -21,18 +23,14 @@ LogJson = Annotated[
 
 
 class PlainLogHandler(logging.Handler):
-    """Writes to whatever the error stream is at that moment: a live tree takes its place."""
+    """Writes to the current `sys.stderr`, which a live tree replaces while it is shown."""
 
     def emit(self, record: logging.LogRecord) -> None:
         print_note(escape(self.format(record), keep="\n\t"))
 
 
-# What they tell of every call is no news, and may name what nobody should read.
-_NOISY_LOGGERS = ("httpcore", "httpx", "mcp", "uvicorn")
-
-
 class JsonLogHandler(logging.StreamHandler[TextIO]):
-    """Writes JSON, which needs no care for a terminal."""
+    """Writes JSON lines, in which control characters are escaped."""
 
     def __init__(self) -> None:
         from holdfast.logs import JsonLogFormatter
@@ -46,7 +44,7 @@ def logs_json() -> bool:
 
 
 def print_announcement(text: str) -> None:
-    """Say what a process is about to do: in its log, where that is read by a program."""
+    """Print a line about the process, or log it where the log is JSON for a program."""
     if logs_json():
         logging.getLogger("holdfast.cli").info(text)
     else:

@@ -1,6 +1,6 @@
-"""The arguments and options that several commands share.
+"""Arguments and options that several commands share: completion, declaration and parsing.
 
-What a shell offers where an id or a name is wanted; silent where there is no store.
+Completion offers nothing where there is no store, and prints no error.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import typer
 from holdfast.cli.app.session import locate_store, open_service
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.settings import RENEWALS
+
+LEAST_LEASE = 1.0
 
 
 def complete_id(incomplete: str) -> list[str]:
@@ -46,8 +48,6 @@ def _complete(query: str, incomplete: str) -> list[str]:
         return []
     return [each["name"] for each in items if each["name"].startswith(incomplete)]
 
-
-LEAST_LEASE = 1.0
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 DryRun = Annotated[
@@ -113,7 +113,7 @@ ScheduleName = Annotated[
 
 
 def read_json(field: str, text: str) -> Any:  # noqa: ANN401 - JSON is any value
-    """A value that has to be JSON."""
+    """The value of a text that must be JSON."""
     try:
         return _parse(text)
     except (ValueError, RecursionError) as error:
@@ -121,7 +121,7 @@ def read_json(field: str, text: str) -> Any:  # noqa: ANN401 - JSON is any value
 
 
 def read_value(text: str) -> Any:  # noqa: ANN401 - JSON is any value
-    """JSON where it is some, else the text itself."""
+    """The value of a text that is JSON, else the text itself."""
     try:
         return _parse(text)
     except (ValueError, RecursionError):
@@ -133,7 +133,7 @@ def _parse(text: str) -> Any:  # noqa: ANN401 - JSON is any value
 
 
 def _read_finite(text: str) -> float:
-    """A number; what Python alone reads as one, and what is too big for one, is refused."""
+    """A number of JSON: NaN, Infinity and numbers beyond the range of a float are refused."""
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(f"{text} is not a number that JSON can hold")
@@ -141,7 +141,7 @@ def _read_finite(text: str) -> float:
 
 
 def read_moment(field: str, text: str | None) -> Any:  # noqa: ANN401 - a datetime, or as it is
-    """A moment as it is typed: a time without a zone is one of this place."""
+    """A moment as a person types it: a time without a zone is in the local zone."""
     from holdfast.model.units import read_datetime
 
     moment = None if text is None else read_datetime(text)
@@ -156,7 +156,7 @@ def read_moment(field: str, text: str | None) -> Any:  # noqa: ANN401 - a dateti
 def read_pairs(
     pairs: Sequence[str], read: Callable[[str, str], Any] = lambda _, text: read_value(text)
 ) -> dict[str, Any]:
-    """`k=v` as a value by its name; `k:=json` says that it is JSON; `k=@file` reads a file."""
+    """The values of pairs by name: `k=v`, `k:=json` for JSON, and `k=@file` for a file."""
     given: dict[str, Any] = {}
     for pair in pairs:
         name, separator, text = pair.partition("=")
@@ -183,7 +183,7 @@ def _read_file(name: str, path: str) -> str:
 
 
 def read_lease(text: str) -> dict[str, float]:
-    """A worker's lease, and how often it is renewed."""
+    """The lease of a worker, and the time between its renewals."""
     from holdfast.model.units import parse_duration
 
     seconds = parse_duration("lease", text)

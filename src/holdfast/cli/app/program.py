@@ -1,4 +1,4 @@
-"""A Python program that is named as `module:name`: imported, and what it holds found."""
+"""Python programs that are named as `module:name`: their import, and the objects in them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORM = "write module:name, as in shop:hf for the hf of shop.py"
 
 
 def load_object(text: str) -> tuple[ModuleType, Any]:
-    """A module and what it has under a name; the current folder is looked in first."""
+    """A module and its object of a name; modules of the current folder come first."""
     module_name, colon, name = text.partition(":")
     dotted = module_name.removesuffix(".py").replace("/", ".").strip(".")
     if not colon or not name or not dotted:
@@ -42,7 +42,7 @@ def _import(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        # What the module itself fails to import is its own to tell.
+        # An import that fails inside the module is an error of the module: it is raised as it is.
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise
         reason = f"there is no module {name!r} here or installed; {FORM}"
@@ -51,7 +51,7 @@ def _import(name: str) -> ModuleType:
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """A Holdfast of a program, the name to type for it, and the workflow of it that is meant."""
+    """The Holdfast of a program, the name to type for it, and the workflow to start."""
 
     holdfast: Holdfast
     name: str
@@ -59,7 +59,7 @@ class Program:
 
 
 def load_app(text: str) -> Holdfast:
-    """The Holdfast that is meant."""
+    """The Holdfast that `module:name` names."""
     from holdfast.api.holdfast import Holdfast
 
     _, found = load_object(text)
@@ -70,7 +70,7 @@ def load_app(text: str) -> Holdfast:
 
 
 def load_program(workflow: str, app: str | None) -> Program:
-    """A workflow by its name in a program, or as module:name, where a Holdfast with one will do."""
+    """A workflow by its name in a program, or by the `module:name` of it or of its Holdfast."""
     from holdfast.api.holdfast import Holdfast
     from holdfast.api.workflow import WorkflowBuilder
 
@@ -91,7 +91,7 @@ def load_program(workflow: str, app: str | None) -> Program:
 
 
 def _choose_workflow(program: Holdfast, name: str | None) -> WorkflowBuilder:
-    """One workflow of a program by its name, or its only one."""
+    """The workflow of a program by its name, or its only workflow."""
     known = program.workflows
     if name is not None and name in known:
         return known[name]

@@ -1,4 +1,4 @@
-"""One command's way to the service: which store was chosen, and who asks."""
+"""The session of one command: its store, server, bus and actor, and the service on its store."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def locate_store() -> StoreLocation:
 
 
 def chosen_server() -> str | None:
-    """The server that the environment names, unless a store was typed."""
+    """The server that the environment names, unless the command names a store."""
     return None if chosen_store.get() else os.environ.get("HOLDFAST_SERVER") or None
 
 
 def is_inside_attempt() -> bool:
-    """Whether this is typed in a command that a worker runs, which has an address there."""
+    """Whether the environment has the address and the token of a running attempt."""
     return bool(chosen_server() and os.environ.get("HOLDFAST_ATTEMPT_TOKEN"))
 
 
 def project_settings() -> ProjectSettings:
-    """The settings of the project that this is typed in."""
+    """The settings of the project that the current folder belongs to."""
     from holdfast.service.project.project import find_project
 
     return find_project(Path.cwd(), os.environ)
@@ -53,7 +53,7 @@ def project_settings() -> ProjectSettings:
 
 @contextmanager
 def chosen_bus() -> Iterator[str | None]:
-    """The Redis that the environment names, if any; one that is none is refused by that name."""
+    """The Redis that HOLDFAST_BUS names, if any; an invalid URL is refused under that name."""
     url = os.environ.get("HOLDFAST_BUS")
     try:
         yield url
@@ -65,7 +65,7 @@ def chosen_bus() -> Iterator[str | None]:
 
 @contextmanager
 def open_service(*, begins: bool = False) -> Iterator[Service]:
-    """The service on the chosen store; a command that `begins` something makes what is missing."""
+    """The service on the chosen store; with `begins`, a missing store is created."""
     found = locate_store()
     if not begins:
         found.require_store()
@@ -76,7 +76,10 @@ def open_service(*, begins: bool = False) -> Iterator[Service]:
 
 @contextmanager
 def begin_store() -> Iterator[Service]:
-    """The same for what a person may type in the wrong folder: a store that is new is named."""
+    """The service on the chosen store; a note names a store that this call creates.
+
+    The note is for a person who types the command in the wrong folder.
+    """
     found = locate_store()
     if not found.exists:
         from holdfast.cli.app.terminal import print_note
@@ -96,7 +99,7 @@ def serve_location(found: StoreLocation) -> Iterator[Service]:
 
 @contextmanager
 def serve_program(found: StoreLocation, program: Holdfast) -> Iterator[Service]:
-    """The service on the store of a program that has begun, by the engine of that."""
+    """The service on the store of a started program, with the engine of that program."""
     from holdfast.service.service import Service
 
     where = replace(found, url=program.settings.url)
@@ -106,7 +109,7 @@ def serve_program(found: StoreLocation, program: Holdfast) -> Iterator[Service]:
 
 @contextmanager
 def keep_up_store(program: Holdfast, keep: KeepTimes, *, hear: bool) -> Iterator[None]:
-    """Have a program take part in the upkeep of its store, and of the bus that was chosen."""
+    """Run the upkeep of a program's store and of the chosen bus while the block runs."""
     from holdfast.service.admin.bus import run_bus_duties
 
     with chosen_bus() as redis, run_bus_duties(program.engine, keep, redis, consume_commands=hear):
@@ -114,30 +117,30 @@ def keep_up_store(program: Holdfast, keep: KeepTimes, *, hear: bool) -> Iterator
 
 
 def actor() -> str:
-    """Who asks, as the events tell it."""
+    """The actor that events record for this command: the name of the user."""
     try:
         name = getpass.getuser()
     except (KeyError, OSError, ImportError):
         return "user"
     named = re.sub(r"[^A-Za-z0-9_.@+-]", "_", name)[:100].lstrip(".@+-") or "user"
-    # Whoever is called that is no worker, with a role behind the name neither.
+    # Events call workers `worker`, also with a role behind: a user of that name is no worker.
     return "worker_" if named == "worker" else named
 
 
 def with_store(command: str) -> str:
-    """A command to type next, on the store that this one was told to use."""
+    """A command to type next, with the `--db` of this command."""
     typed = chosen_store.get()
     if typed is None:
         return command
     import shlex
 
-    # What a password was taken from leads nowhere; the environment is where one belongs.
+    # A URL without its password does not work, so the command names the environment variable.
     whole = format_url(typed) == typed
     return f"{command} --db {shlex.quote(typed) if whole else DB_VARIABLE}"
 
 
 def format_url(url: str) -> str:
-    """A URL as it may be shown: its passwords are not."""
+    """A URL to show: its passwords are left out."""
     place, mark, query = re.sub(r"(://[^:/@]*):[^@/]+@", r"\1:…@", url).partition("?")
     return place + mark + "&".join(map(_format_setting, query.split("&")))
 

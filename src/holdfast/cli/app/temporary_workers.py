@@ -1,6 +1,7 @@
-"""Who works beside a run that is watched: nobody, or workers that stop when the run is left.
+"""Temporary workers: workers beside a run that is watched, which stop when its view is left.
 
-Workers beside a run that is waited for: of its program, or for what no live worker does.
+A program brings a worker with its functions; a workflow file gets workers for the agents that no
+live worker serves.
 """
 
 from __future__ import annotations
@@ -27,18 +28,21 @@ if TYPE_CHECKING:
     from holdfast.service.service import Service
     from holdfast.worker.pool.worker import Worker
 
+View = dict[str, Any]
 SignalHandler = Callable[[int, FrameType | None], object]
 INTERRUPTED = 130
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 CHECK_EVERY = 0.1
+CHECK_WORKERS_EVERY = 1.0
 
 
 class TemporaryWorkers:
-    """The first Ctrl-C is for whoever watches the run, and lets workers finish what they run.
+    """Workers that stop when the block is left, and the handling of Ctrl-C for them.
 
-    The second one has them give it back at once. It is taken note of and raises nothing: wherever
-    it came in, something would be left half done. A service manager and a closed terminal ask for
-    the same with signals of their own.
+    The first Ctrl-C ends the view of the run, and lets workers finish their running steps. The
+    second one makes them give these steps back at once. The second one sets a flag and raises
+    nothing, because an exception could leave the shutdown half done. SIGTERM of a service manager
+    and SIGHUP of a closed terminal act as Ctrl-C does.
     """
 
     def __init__(self, command: str | None = None) -> None:
@@ -50,25 +54,25 @@ class TemporaryWorkers:
 
     @property
     def command(self) -> str | None:
-        """What to type for a worker like the one that is here, and goes when the run is left."""
+        """The command for a worker like the temporary ones."""
         return self._command
 
     def add(self, worker: Worker) -> None:
-        """Have a worker beside the run until it is left."""
+        """Keep a started worker until the block is left."""
         self._workers.append(worker)
 
     def start_missing(self) -> None:
-        """See whether somebody is missing; asked again and again while the run goes on."""
+        """Start workers for unserved steps; the view calls this again and again."""
 
     def note_interrupts(self) -> None:
-        """Take note of Ctrl-C from now on, and raise nothing."""
+        """From now on, Ctrl-C sets a flag and raises nothing."""
         if self._workers:
             self._handle_signals(
                 (signal.SIGINT, *self._ending_signals), lambda *_: self._interrupt.set()
             )
 
     def __enter__(self) -> Self:
-        # Under nohup a closed terminal is to be ignored, and stays so.
+        # A signal that is ignored, as SIGHUP is under nohup, stays ignored.
         self._ending_signals = [
             each for each in ENDING_SIGNALS if signal.getsignal(each) is signal.SIG_DFL
         ]
@@ -108,14 +112,11 @@ class TemporaryWorkers:
             os._exit(INTERRUPTED)
 
 
-View = dict[str, Any]
-CHECK_WORKERS_EVERY = 1.0
-
-
 class MissingWorkers(TemporaryWorkers):
-    """Looks who lives, and starts a worker for the steps of a file that nobody serves.
+    """Starts workers for the steps of a workflow file that no live worker serves.
 
-    A worker that was killed is taken for alive until its time is up, and one that lives may leave.
+    The check is repeated: a worker that was killed counts as live until its presence expires, and
+    a live worker may leave.
     """
 
     def __init__(self, service: Service, workflow: Workflow) -> None:
@@ -166,15 +167,15 @@ class MissingWorkers(TemporaryWorkers):
 def workers_beside_run(
     service: Service, workflow: Workflow, program: Program | None
 ) -> Iterator[TemporaryWorkers]:
-    """Who works beside a run, until it is left."""
-    # What a step raised is told with its events.
+    """The temporary workers of a run, until its view is left."""
+    # The events of the run report the errors of its steps, so warnings of the log are not shown.
     show_logs(logging.ERROR)
     if program is None:
         with MissingWorkers(service, workflow) as missing_workers:
             missing_workers.start_missing()
             yield missing_workers
         return
-    # Whoever lives: a worker says which agents it serves, and not which functions it has.
+    # This worker is started even if others live: workers announce agents, but not functions.
     with TemporaryWorkers(f"holdfast worker {program.name}") as program_workers:
         program_workers.add(_start_worker(program.holdfast, workflow, wanted_agents(workflow)))
         yield program_workers
@@ -194,7 +195,10 @@ def _start_worker(holdfast: Holdfast, workflow: Workflow, agents: list[str]) -> 
 
 
 def wanted_agents(workflow: Workflow) -> list[str]:
-    """The agents of the steps that a worker of ours can do: of a file, those that say how."""
+    """The agents of the steps that a temporary worker can run.
+
+    Of a workflow file these are the steps with a command or an HTTP call.
+    """
     return sorted({step.agent for step in _wanted_steps(workflow)})
 
 
@@ -211,7 +215,7 @@ def _wanted_steps(workflow: Workflow) -> list[Step]:
 
 
 def note_unserved_steps(service: Service, changed: View, app: str | None = None) -> None:
-    """Say it where a run, or a task of one, waits for a worker that nobody has started."""
+    """Note the agents of a changed run or task that no live worker serves."""
     from holdfast.service.queries.command_lines import ANY_PROGRAM, describe_worker
 
     run = changed
@@ -233,7 +237,7 @@ def note_unserved_steps(service: Service, changed: View, app: str | None = None)
 
 
 def _unserved_steps(service: Service, steps: Sequence[Step]) -> list[Step]:
-    """The steps that no live worker would take."""
+    """The steps that no live worker serves."""
     live = [each for each in service.queries.workers()["items"] if "told" not in each]
     return [step for step in steps if not any(_serves(each, step) for each in live)]
 

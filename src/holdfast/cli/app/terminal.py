@@ -1,7 +1,4 @@
-"""What may go to a terminal: text without control characters, colours only where they are seen.
-
-Rows under headings, each column as wide as it has to be.
-"""
+"""The terminal: text without control characters, colours, JSON, lines and tables."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ STYLES = {
     "magenta": "35",
     "cyan": "36",
 }
-# Control characters, and those that turn the direction of what follows or are not seen.
+# Control characters, and characters that change the direction of text or are invisible.
 _INVISIBLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
@@ -33,7 +30,7 @@ _PAINT = re.compile("\x1b\\[[0-9;]*m")
 
 
 def escape(text: object, keep: str = "") -> str:
-    """The text with every character that would act on a terminal written out."""
+    """A text in which each character that acts on a terminal is escaped."""
     return _INVISIBLE.sub(lambda found: _escape_character(found[0], keep), str(text))
 
 
@@ -62,7 +59,7 @@ def paint(text: str, *styles: str) -> str:
 
 
 def width_of(text: str) -> int:
-    """How many columns a text takes, colours apart."""
+    """The number of columns of a text; codes of colours take none."""
     plain = _PAINT.sub("", text)
     if plain.isascii():
         return len(plain)
@@ -73,12 +70,12 @@ def width_of(text: str) -> int:
 
 
 def terminal_width() -> int | None:
-    """How wide the terminal is; what goes elsewhere is not cut."""
+    """The number of columns of the terminal; output to a file or a pipe has no limit."""
     return shutil.get_terminal_size().columns if is_terminal() else None
 
 
 def cut(text: str, most: int | None) -> str:
-    """A plain text, at most so wide."""
+    """A text without colours, cut to a number of columns."""
     if most is None or width_of(text) <= most:
         return text
     kept = text[: max(0, most - 1)]
@@ -88,17 +85,17 @@ def cut(text: str, most: int | None) -> str:
 
 
 def print_line(line: str = "") -> None:
-    """What the command gives, at once: who reads a pipe may wait for this very line."""
+    """Print a line of the result, and flush it: the reader of a pipe may wait for this line."""
     print(line, flush=True)  # noqa: T201 - it is what a command line does
 
 
 def print_note(line: str) -> None:
-    """Something for the person, beside what the command gives."""
+    """Print a line for the person on the error stream, apart from the result."""
     print(line, file=sys.stderr)  # noqa: T201 - the same
 
 
 def format_json(value: object, indent: int | None = None) -> str:
-    """JSON that a terminal shows as it is: what it would not is escaped in it."""
+    """JSON in which invisible characters are escaped."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     return _INVISIBLE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
@@ -112,7 +109,7 @@ def print_json_line(value: object) -> None:
 
 
 def prepare_streams() -> None:
-    """Let what the terminal's encoding lacks be written out rather than end the program."""
+    """Escape characters that the encoding of a stream lacks, instead of raising an error."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -120,7 +117,7 @@ def prepare_streams() -> None:
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows; empty columns are left out, and the last one is cut at the terminal's edge."""
+    """Print rows under headings; empty columns are left out, and the last column is cut to fit."""
     kept = [place for place, _ in enumerate(headings) if any(row[place] for row in rows)]
     if not kept:
         return
@@ -137,7 +134,7 @@ def _table_line(cells: Sequence[tuple[str, int]]) -> str:
     *first, (last, _) = cells
     begun = "".join(text + " " * (width - width_of(text) + 2) for text, width in first)
     edge = terminal_width()
-    # A coloured text cannot be cut in the middle of its colour; those are short.
+    # Coloured text is not cut, because a cut could remove the code that ends the colour.
     if edge is None or "\x1b" in last:
         return (begun + last).rstrip()
     return (begun + cut(last, max(10, edge - width_of(begun)))).rstrip()

@@ -1,4 +1,4 @@
-"""What was typed and is no command: where, what is wrong with it, and what to type next."""
+"""Usage errors: command lines that Typer cannot read, the reason, and the command to type next."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from holdfast.cli.app.session import typed_arguments
 from holdfast.cli.app.terminal import escape, paint, print_json_line, print_note
 
 BAD_INPUT = 2
-# As many commands as are worth naming.
 MOST_COMMANDS_NAMED = 3
 _COMMON_OPTIONS = frozenset({"--db", "--dry-run", "--help", "--json"})
-# What other programs call what a command here does.
+# Commands of other programs, and the command of Holdfast that does the same.
 _OTHER_COMMANDS = {"watch": "; `holdfast show --follow` watches a run"}
 
 
 @runtime_checkable
 class UsageError(Protocol):
-    """What Typer says of a line that it cannot read."""
+    """The error that Typer raises for a command line that it cannot read."""
 
     @property
     def format_message(self) -> Callable[[], str]: ...
@@ -42,7 +41,7 @@ def print_usage_error(mistake: UsageError, *, json: bool) -> int:
 def _describe_called_command(context: Any) -> str:  # noqa: ANN401 - Typer's own
     if context is not None:
         return str(context.command_path)
-    # Of an option without its value Typer does not tell whose it is.
+    # For an option without its value, Typer does not report the command.
     first = typed_arguments.get()[:1]
     return " ".join(["holdfast", *(each for each in first if not each.startswith("-"))])
 
@@ -62,7 +61,7 @@ def describe_usage_error(mistake: UsageError, called: str) -> str:
 
 
 def _describe_parameter(parameter: Any) -> str:  # noqa: ANN401 - Typer's own
-    """An option by its long name, an argument as the help writes it."""
+    """The long name of an option, or an argument as the help shows it."""
     if parameter.param_type_name == "option":
         return str(max(parameter.opts, key=len))
     return str(parameter.metavar or parameter.name).strip("[]")
@@ -80,29 +79,29 @@ def _describe_cause(mistake: Any) -> str:  # noqa: ANN401 - Typer's own
 
 
 def _own_options(context: Any) -> list[str]:  # noqa: ANN401 - Typer's own
-    """The options by which a command differs from others."""
+    """The options of a command, without the options that all commands share."""
     params = [] if context is None else context.command.params
     options = [_describe_parameter(each) for each in params if each.param_type_name == "option"]
     return [each for each in options if each not in _COMMON_OPTIONS]
 
 
 def _suggest_option(option: str, possibilities: Sequence[str] | None, own: Sequence[str]) -> str:
-    """The commands that have such an option, if they are few, or what it may be a slip of.
+    """A suggestion for an unknown option: the few commands that have it, or similar options.
 
-    Where a command has few options of its own, another one of them may be what is meant.
+    If the called command has few options of its own, the suggestion lists them too.
     """
     owners = _commands_with_option(option)
     if 0 < len(owners) <= MOST_COMMANDS_NAMED:
         instead = f", which has {', '.join(own)}" if 0 < len(own) <= MOST_COMMANDS_NAMED else ""
         return f"{instead}; {', '.join(owners)} {'has' if len(owners) == 1 else 'have'} one"
-    # Without the dashes, which would make any two short names alike; of a short one none are told.
+    # Options are compared without their dashes, which make all short names look similar.
     names = {each.lstrip("-"): each for each in possibilities or ()}
     close = sorted(names[each] for each in get_close_matches(option.lstrip("-"), names))
     return f"; did you mean {' or '.join(close)}?" if close else ""
 
 
 def _commands_with_option(option: str) -> list[str]:
-    """Every command with this very option."""
+    """All commands that have an option."""
     from holdfast.cli.app.command_registry import MODULES, build_command_line
 
     def walk(command: Any, name: str) -> Iterator[str]:  # noqa: ANN401 - Typer's own
