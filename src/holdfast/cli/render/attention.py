@@ -1,4 +1,4 @@
-"""What a run needs a person for: their word, its budget, or to be let go on."""
+"""The needs of a run that only a person can satisfy: answers, a larger budget, resumption."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAUSED = "it is paused"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PersonNeed:
-    """What waits for somebody, and what to type; `told` says too what has to come before that."""
+    """A need and the command that satisfies it; `hint` also names a command to type before."""
 
     id: str
     step: str | None
@@ -31,7 +31,7 @@ class PersonNeed:
 
 
 def stands_still(run: View) -> bool:
-    """Whether nothing of a run goes on, or will, but for a person who is asked for it."""
+    """Whether nothing in a run is moving or will move until a person satisfies a need."""
     moving = any(task["status"] == "running" for task in walk_tasks(run["tasks"]))
     return (
         not moving
@@ -45,7 +45,7 @@ def front_nodes(run: View) -> list[TaskNode]:
 
 
 def nodes_asking(run: View) -> list[TaskNode]:
-    """What asks a person now; not an approval of a run that waits for its turn."""
+    """The steps that ask a person now, without approvals of a run that waits for its slot."""
     held = held_runs(run)
     early = {each for each, view in held.items() if "slot" in view["holds"]}
     found = [front for front in front_nodes(run) if front.asks_person]
@@ -60,7 +60,7 @@ def needs_of(run: View) -> list[PersonNeed]:
     spent = [_need_of_run(run["id"], cost_of(run), advise_spent_run(run))] if is_spent(run) else []
     held, found = held_runs(run), nodes_asking(run)
     asked = [_need_of_task(each, advise_settling(each.task, held)) for each in found]
-    # Who settles an approval of a paused run is told there to resume that first.
+    # The hint of an approval in a paused run already says to resume that run first.
     told = {each.task.get("run_id") for each in found if each.task["kind"] == "approval"}
     paused = [each for each, view in held.items() if "paused" in view["holds"]]
     top = [run["id"]] if run["id"] in paused else sorted(paused)

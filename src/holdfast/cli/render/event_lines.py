@@ -1,4 +1,4 @@
-"""Event lines."""
+"""Events as lines: with all their data, or in short for a person who watches a run."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 View = dict[str, Any]
 UNSHOWN_EVENTS = {"task.created", "task.queued"}
-# Numbers of a row, and what a person is told instead.
+# Holds in the data of an event are numbers, and its times are microseconds.
 _HELD = {"holds": "held", "run_holds": "its run held"}
 _TIMES = ("scheduled_for", "deadline")
 
 
 class EventNames:
-    """What to call the runs and tasks of events, each looked up once: what was removed has none."""
+    """The names of the runs and tasks of events, each read once; a removed one has the name ''."""
 
     def __init__(self, service: Service, events: Sequence[View] = ()) -> None:
         self._find_names = service.queries.name_each
@@ -34,12 +34,12 @@ class EventNames:
 
 
 def subject_of_event(event: View) -> str:
-    """Whose event it is."""
+    """The id of the task or run that an event belongs to."""
     return str(event.get("task_id") or event.get("run_id", ""))
 
 
 def describe_event(event: View, names: EventNames) -> str:
-    """An event with all that it says."""
+    """An event in one line, with all its data."""
     whose = subject_of_event(event)
     moved = event.get("from") != event.get("to")
     attempt = f"attempt {event['attempt']}" if event.get("attempt") else ""
@@ -72,10 +72,10 @@ def _describe_data(event: View) -> str:
 
 
 def describe_watched_event(event: View, name: str, *, tried: bool) -> str | None:
-    """An event for one who watches a run; nothing where it moves nothing.
+    """An event in one line for a person who watches a run; None if it changes no state.
 
-    Its attempt counts for a person once one before it was `tried` in vain: a function that sleeps
-    has a new one each time it wakes.
+    The number of the attempt is shown only if an earlier attempt of the task failed or was lost
+    (`tried`): a function that sleeps has a new attempt each time it wakes.
     """
     if event.get("from") == event.get("to") or event["type"] in UNSHOWN_EVENTS:
         return None

@@ -1,7 +1,4 @@
-"""Times, costs and states as a person reads them.
-
-What a run has cost, of how much it may, and what to type when that is used up.
-"""
+"""Formats: times, costs, budgets, states and errors in a few characters."""
 
 from __future__ import annotations
 
@@ -42,7 +39,7 @@ def now() -> int:
 
 
 def format_span(microseconds: float | None) -> str:
-    """0.3s, 14s, 1m 02s, 2h 13m, 3d 4h."""
+    """A time span: 0.3s, 14s, 1m 02s, 2h 13m, 3d 4h."""
     if microseconds is None:
         return ""
     if 0 < microseconds < _SHORT:
@@ -72,14 +69,14 @@ def format_state(state: str) -> str:
 
 
 def one_line(value: object, most: int = 200) -> str:
-    """Any JSON in one line."""
+    """A JSON value in one line."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     shown = escape(text)
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
 def describe_error_line(error: Any) -> str:  # noqa: ANN401 - JSON is any value
-    """An error in one line; a command that it tells is as it is typed here."""
+    """An error in one line; the commands that it names are as they are typed in a shell."""
     return one_line(describe_text(read_stored(summarize_error(error)), with_store))
 
 
@@ -91,7 +88,7 @@ View = dict[str, Any]
 
 
 def cost_of(run: View) -> str:
-    """$1.12, or $1.12 of $5."""
+    """The cost of a run: $1.12, or $1.12 of $5."""
     budget, used = _read_budget(run)
     if budget.usd is None:
         told = [format_money(read_cost(run.get("usage"))), describe_usage(budget, used)]
@@ -104,7 +101,7 @@ def is_spent(run: View) -> bool:
 
 
 def advise_spent_run(run: View) -> str:
-    """The command that lets a run use more than its budget said."""
+    """The command that raises the budget of a run."""
     return (
         describe_text(describe_raise(run["id"], *_read_budget(run))) or f"holdfast why {run['id']}"
     )

@@ -1,4 +1,4 @@
-"""A run as it goes on: a tree that redraws itself on a terminal, lines elsewhere."""
+"""The live view of a run: a tree that is redrawn on a terminal, and lines of events elsewhere."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def watch_run(
     quiet: bool = False,
     extra_lines: ExtraLines = tuple,
 ) -> int:
-    """Show a run until it ends or only a person can move it; the answer is the exit code.
+    """Show a run until it ends or only a person can move it, and return the exit code.
 
-    Who is `beside` it is told to look who works on it. `aside` is asked for lines of something else
-    that happens meanwhile.
+    The `workers` are asked to start missing ones meanwhile. `extra_lines` returns lines about
+    other things that happen meanwhile.
     """
     try:
         if quiet:
@@ -97,7 +97,7 @@ def _draw_until_end(
 def _print_until_end(
     service: Service, run_id: str, workers: TemporaryWorkers, extra_lines: ExtraLines
 ) -> View:
-    """Say what happens, a line each: first which run it is, last what it gave."""
+    """Print the run, its events and at last its output, a line each."""
     after = printed = 0
     asked: set[str] = set()
     tried: set[str] = set()
@@ -116,13 +116,13 @@ def _print_until_end(
                 _print_reason(run)
                 _print_output(service.queries.run(run_id))
                 return run
-            # What was told may have gone on meanwhile.
+            # After events were printed there may be newer ones, so the next read does not wait.
             wait(REDRAW if told == after else 0.0)
             after = told
 
 
 def _print_questions(run: View, told: set[str]) -> set[str]:
-    """Say what is asked of a person and was not yet told; gives all that is asked now."""
+    """Print the open questions that are not in `told`, and return the keys of all open ones."""
     now = {f"{leaf.task['id']} {leaf.task['attempt']}": leaf for leaf in nodes_asking(run)}
     for key, leaf in now.items():
         if key not in told:
@@ -132,7 +132,7 @@ def _print_questions(run: View, told: set[str]) -> set[str]:
 
 
 def _print_reason(run: View) -> None:
-    """Why a run as a whole did not complete, which no event of a step tells."""
+    """Print why the run as a whole did not complete: the events of its steps do not say so."""
     if run.get("error") is not None:
         print_line(f"because: {describe_error_line(run['error'])}")
     elif is_spent(run):
@@ -154,9 +154,9 @@ def _print_output(run: View) -> None:
 def print_events(
     service: Service, run: View, after: int, tried: set[str] | None = None, *, final: bool = False
 ) -> int:
-    """Print what happened to a run after an event, a line each; the last event that was told.
+    """Print the events of a run after a sequence number, and return the last number.
 
-    Tasks of which an attempt failed or was lost are kept in `tried`, from one call to the next.
+    The set `tried` collects the tasks with a failed or lost attempt, from one call to the next.
     """
     tried = set() if tried is None else tried
     names = {run["id"]: str(run["workflow"])} | name_steps(run["tasks"])
@@ -183,9 +183,9 @@ class WaitForChange(Protocol):
 
 @contextmanager
 def _wake_on_change(service: Service, workers: TemporaryWorkers) -> Iterator[WaitForChange]:
-    """A way to wait from one look at a run to the next, until something was committed.
+    """A function that waits between two reads of a run, until something was committed.
 
-    It takes as long as the look did at the least: of a big run, each is a second of reading.
+    It waits at least as long as the last read took: a read of a big run may take a second.
     """
     changed = threading.Event()
     leave = service.on_change(changed.set)
@@ -207,14 +207,14 @@ def _wake_on_change(service: Service, workers: TemporaryWorkers) -> Iterator[Wai
 
 
 def exit_code_of_run(run: View) -> int | None:
-    """The exit code of a run that has ended, or that nobody but a person can move."""
+    """The exit code of a run that has ended or that only a person can move, else None."""
     if run["status"] in EXIT_CODES:
         return EXIT_CODES[run["status"]]
     return NEEDS_PERSON if stands_still(run) else None
 
 
 def waits_for_person(run: View) -> list[View]:
-    """What is asked of a person, and what to type, for a program that reads it."""
+    """The needs of a run as JSON: each question, and the command that answers it."""
     needs = [] if run["status"] in EXIT_CODES else needs_of(run)
     told = [{"id": each.id, "step": each.step} for each in needs]
     return [

@@ -1,4 +1,4 @@
-"""What a command would change: each task by its place, and what becomes of it."""
+"""Previews: the changes that a command would make, a line for each task."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ View = dict[str, Any]
 def preview_each(
     service: Service, verb: str, identifiers: list[str], *, json: bool, **options: float
 ) -> int:
-    """Tell it of each, also after one that would be refused; the answer is the worst exit code."""
+    """Print a preview or refusal for each run or task, and return the worst exit code."""
     from holdfast.cli.app.advice import print_error
     from holdfast.service.commands.request_errors import Refused
 
@@ -52,7 +52,7 @@ def print_preview(
 
 
 def _describe_counts(preview: Preview) -> str:
-    """How many tasks it is done to, how many change because of that, and how many are made."""
+    """The numbers of tasks that change directly, that change in consequence, and that are new."""
     others = f"{preview.indirect} {'other changes' if preview.indirect == 1 else 'others change'}"
     more = [others] if preview.indirect else []
     more += [f"{len(preview.new_tasks)} new"] if preview.new_tasks else []
@@ -61,13 +61,13 @@ def _describe_counts(preview: Preview) -> str:
 
 
 def _name_task(task: View) -> str:
-    """Its place in its run, and the title that it was given; without a run, its title."""
+    """The address of a task in its run with its title, or its title alone without a run."""
     from holdfast.service.queries.run_tree import name_task
 
     return name_task(task, task["address"].partition(":")[2])
 
 
 def _describe_change(task: View) -> str:
-    """How it stands, and what becomes of it where that is something else."""
+    """The state of a task, and its state after the change if that differs."""
     states = dict.fromkeys((task["state"], task.get("becomes", task["state"])))
     return " → ".join(map(format_state, states))

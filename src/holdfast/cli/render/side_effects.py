@@ -1,4 +1,4 @@
-"""What a command changed beside what it named, what it left on hold, and what nobody waits for."""
+"""Side effects: changes of a command to other runs and tasks than it named, and what stays open."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ SHOWN = 5
 
 
 def read_tasks_above(service: Service, identifier: str) -> list[View]:
-    """What goes on with a run or task, the nearest first, as it stands before that is taken up.
+    """The runs and plans above a run or task, the nearest first, as they are before a change.
 
-    Of a task in a run that is its run; of a run that was called, the one that has called it; of a
-    part of a plan, the topmost plan.
+    Above a task of a run are its run and the callers of that run; above a run are its callers;
+    above a part of a plan is the topmost plan.
     """
     if identifier.startswith("r_"):
         return _callers_of(service, service.queries.run(identifier, brief=True))
@@ -45,14 +45,14 @@ def _callers_of(service: Service, run: View) -> list[View]:
 
 
 def _read_view(service: Service, identifier: str) -> View:
-    """A run with its tasks, or a plan with all below it."""
+    """A run with its tasks, or a plan with all tasks below it."""
     if identifier.startswith("r_"):
         return service.queries.run(identifier, brief=True)
     return {**service.queries.task(identifier), "tasks": service.queries.tasks_below(identifier)}
 
 
 def print_reopened(service: Service, before: Sequence[View], identifier: str) -> None:
-    """Say what goes on with a run or task that was taken up again, and how many others do."""
+    """Print the runs and plans above that go on with a re-opened run or task."""
     told = {identifier}
     if identifier.startswith("r_"):
         told |= {task["id"] for task in walk_tasks(_read_view(service, identifier)["tasks"])}
@@ -68,7 +68,7 @@ def print_reopened(service: Service, before: Sequence[View], identifier: str) ->
 
 
 def print_failures_above(service: Service, before: Sequence[View], identifier: str) -> None:
-    """Say what fails because a part of it was cancelled, and what takes that up again."""
+    """Print the runs and plans that fail because of a cancelled part, and how to re-open it."""
     told = False
     for stood in before:
         now = _read_view(service, stood["id"])
@@ -87,12 +87,12 @@ def _name_unit(now: View) -> str:
 
 
 def _had_stopped(stood: View) -> bool:
-    """Whether a run or plan had ended, or begun nothing more since something of it failed."""
+    """Whether a run or plan had ended, or started nothing new because a part of it had failed."""
     return "finished_at" in stood or _has_failure(stood)
 
 
 def _has_failure(stood: View) -> bool:
-    """Whether something of a run or plan has failed, so that it has failed too or will."""
+    """Whether a part of a run or plan has failed, so that the whole has failed or will fail."""
     if "finished_at" in stood:
         return bool(stood["status"] == "failed")
     if "workflow" in stood:
@@ -102,7 +102,7 @@ def _has_failure(stood: View) -> bool:
 
 
 def _reopened(before: View, now: View) -> set[str]:
-    """What began again of a run, and of what it has called; a group only with what is in it."""
+    """The tasks of a run, and of runs it called, that began again; groups are not counted."""
     known = {task["id"]: task["generation"] for task in walk_tasks(before["tasks"])}
     return {
         task["id"]
@@ -113,14 +113,14 @@ def _reopened(before: View, now: View) -> set[str]:
 
 
 def note_failed_again(now: View) -> None:
-    """Say that a run or task which was taken up has failed again at once, and what to ask then."""
+    """Note that a re-opened run or task has failed again, and the command that explains it."""
     error = f": {describe_error_line(now['error'])}" if now.get("error") is not None else ""
     print_note(f"It failed again at once{error}")
     print_note(f"next:  {with_store('holdfast why ' + now['id'])}")
 
 
 def note_still_held(run: View) -> None:
-    """Say which tasks of a run that was resumed stay on hold by themselves, and what to type."""
+    """Note the tasks of a resumed run that have holds of their own, and the commands for them."""
     from holdfast.cli.render.step_status import describe_holds
 
     held = [task for task in walk_tasks(run["tasks"]) if _is_held(task)]
@@ -153,9 +153,9 @@ def _advise_held_task(task: View) -> str:
 
 
 def note_unheard(target: str, name: str, awaited: Sequence[View], more: Sequence[str]) -> None:
-    """Say that nothing waits for a signal as it was typed, and what is waited for.
+    """Note that nothing waits for a signal of this name, and which signals are awaited.
 
-    It may be early, and is kept; or it is misspelt, or meant for a run that this one has called.
+    The signal is kept. It may be early or misspelt, or meant for a run that this run called.
     """
     kept = f"Nothing of {target} waits for {escape(name)} now; it is kept until something does."
     print_note(paint(kept, "dim"))

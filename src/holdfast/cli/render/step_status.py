@@ -1,4 +1,4 @@
-"""How one step of a run stands, in a few words."""
+"""The status of one step in a few words, and the command that lets the step go on."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SYMBOLS = {
 
 
 def status_symbol(node: TaskNode) -> tuple[str, str]:
-    """A sign for how it stands, and its colour."""
+    """A symbol for the status of a step, and its colour."""
     if node.asks_person:
         return ("◆", "yellow")
     if node.is_under_way and node.children:
@@ -42,7 +42,7 @@ def status_symbol(node: TaskNode) -> tuple[str, str]:
 
 
 def describe_details(node: TaskNode, labels: Mapping[str, str]) -> list[str]:
-    """How long, for how much, how often, and what came of it or holds it up."""
+    """The duration, cost and attempts of a step, and its output, error or reason to wait."""
     task = node.task
     done, total = node.items_done
     parts = [
@@ -62,7 +62,7 @@ def describe_details(node: TaskNode, labels: Mapping[str, str]) -> list[str]:
 
 
 def _describe_attempts(task: View) -> str:
-    """Which attempt it is, once one before it failed or was lost: each wake-up is one too."""
+    """The number of the attempt after a failed or lost one; wake-ups are attempts too."""
     told = []
     if task["lost"]:
         told.append(f"{task['lost']} lost")
@@ -75,7 +75,7 @@ def _describe_attempts(task: View) -> str:
 
 
 def _describe_output(node: TaskNode) -> str:
-    """What a step that is done gave, where that is short."""
+    """The verdict on a completed step, or its output if that is short."""
     rounds = max(leaf.task["round"] for leaf in node.leaves)
     judged = f"accepted, round {rounds + 1}" if rounds else ""
     output = node.task.get("output")
@@ -90,7 +90,7 @@ def _describe_output(node: TaskNode) -> str:
 
 
 def describe_reason(node: TaskNode, labels: Mapping[str, str], *, short: bool = False) -> str:
-    """What a step that waits is waiting for."""
+    """The reason why a step waits."""
     task = node.task
     if node.asks_person or (short and task["kind"] == "approval"):
         return "(you)"
@@ -113,7 +113,7 @@ def describe_reason(node: TaskNode, labels: Mapping[str, str], *, short: bool = 
 
 
 def describe_holds(held: View) -> str:
-    """What stops a task or run: for how long where that lifts by itself, who has its place."""
+    """The holds of a task or run, when they lift by themselves, and who has its slot."""
     until = read_time(held.get("held_until"))
     lifts = f", lifts in {format_span(until - now())}" if until is not None else ""
     slot = f", {escape(held['slot'])}" if held.get("slot") else ""
@@ -121,21 +121,21 @@ def describe_holds(held: View) -> str:
 
 
 def called_and_held(task: View) -> View | None:
-    """The run that a step has called and waits for, where that is held."""
+    """The run that a step called and waits for, if that run is on hold."""
     child: View = task.get("child", {})
     return child if child.get("holds") and not child.get("superseded") else None
 
 
 def question_of_task(task: View) -> str:
-    """What a task asks a person, as text."""
+    """The question of a task to a person, as text."""
     asked = outputs_asked_of(task)
     return asked if isinstance(asked, str) else format_json(asked)
 
 
 def outputs_asked_of(task: View) -> Any:  # noqa: ANN401 - JSON is any value
-    """What a task asks a person: its own words, or what is to become of it where it failed.
+    """The question of a task to a person: its own, its title, or how to go on after a failure.
 
-    Of one that asks nothing, how it stands until somebody lets it go on.
+    For a task that asks nothing, a sentence on its state until a person lets it go on.
     """
     if task.get("question") is not None:
         return task["question"]
@@ -151,19 +151,19 @@ def outputs_asked_of(task: View) -> Any:  # noqa: ANN401 - JSON is any value
 
 
 def describe_waiting(task: View) -> str:
-    """Where a task stands that waits for a person, and what it asks."""
+    """The address and the question of a task that waits for a person."""
     return f"{one_line(task['address'], 60)}  {one_line(outputs_asked_of(task), 120)}"
 
 
 def advise_settling(task: View, held: Mapping[str, View]) -> str:
-    """What to type for a task that asks a person; an approval of a run on hold has to wait."""
+    """The command for a task that asks a person; for an approval, also the need of a held run."""
     said = with_store(advise_answer(task))
     run = held.get(task.get("run_id", "")) if task["kind"] == "approval" else None
     return said if run is None else f"{said}   ({_describe_first_need(run)})"
 
 
 def _describe_first_need(run: View) -> str:
-    """What has to happen to a run on hold before anybody settles an approval of it."""
+    """The condition under which approvals of a run on hold can be settled."""
     if "paused" in run["holds"]:
         return f"after `{with_store('holdfast resume ' + run['id'])}`"
     if "budget" in run["holds"]:
@@ -172,14 +172,14 @@ def _describe_first_need(run: View) -> str:
 
 
 def held_runs(run: View) -> dict[str, View]:
-    """A run, and those that it has called, by their ids, where they are open and on hold."""
+    """A run and the runs that it called, by id, as far as they are running and on hold."""
     own = {run["id"]: run} if run.get("holds") and run["status"] == "running" else {}
     called = [held_runs(task["child"]) for task in run.get("tasks", ()) if "child" in task]
     return own | {each: view for below in called for each, view in below.items()}
 
 
 def advise_answer(task: View, verb: str = "approve") -> str:
-    """The command that gives a task the word of a person it waits for, or lets it go on."""
+    """The command that answers, approves, enqueues or resumes a task that waits for a person."""
     if "question" in task["holds"]:
         return f"holdfast answer {task['id']} …"
     if task["kind"] != "approval" and "approval" not in task["holds"]:

@@ -1,4 +1,4 @@
-"""A run drawn as a tree: what is done, what runs, what waits and for whom."""
+"""Trees: a run with its steps, or a task with its attempts, drawn as lines."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LastLines = Mapping[str, tuple[str, float]]
 
 
 def draw_run(run: View, last_lines: LastLines | None = None) -> list[str]:
-    """The lines of a run: itself first, then its steps, and what the running ones wrote last."""
+    """The lines of a run: its head, its steps, and the last log line of each running step."""
     nodes = build_task_trees(run.get("tasks", ()))
     labels = {node.task["id"]: node.label for node in _all_nodes(nodes)}
     drawing = _TreeDrawing(labels, last_lines or {}, held_runs(run))
@@ -77,7 +77,7 @@ class _TreeDrawing:
 
     def draw(self, nodes: Sequence[TaskNode], depth: int) -> list[str]:
         shown = _leave_out_done(nodes)
-        # What waits at the end of a run stands side by side.
+        # The waiting steps at the end of a run share lines.
         waiting = _count_waiting_at_end(shown) if depth == 0 else 0
         first, last = shown[: len(shown) - waiting], shown[len(shown) - waiting :]
         wide = max((width_of(escape(node.label)) for node in first), default=0)
@@ -87,7 +87,7 @@ class _TreeDrawing:
         return lines + self._draw_waiting(last)
 
     def _draw_waiting(self, nodes: Sequence[TaskNode]) -> list[str]:
-        """Steps that wait, side by side as far as they fit."""
+        """The lines of waiting steps, as many steps in a line as fit."""
         edge = terminal_width() or 100
         rows: list[str] = []
         for node in nodes:
@@ -111,7 +111,7 @@ class _TreeDrawing:
         return lines + (self.draw(node.children, depth + 1) if opened else [])
 
     def _lines_below(self, node: TaskNode) -> list[str]:
-        """What a running step says of itself, what a person is asked, and what lets it go on."""
+        """The lines below a step: its progress, or a question and the command to answer it."""
         task = node.task
         if node.asks_person:
             return [one_line(outputs_asked_of(task)), advise_settling(task, self._held)]
@@ -134,13 +134,13 @@ def _draw_progress(task: View) -> list[str]:
 
 
 def _has_log(task: View) -> bool:
-    """Whether its progress is no more than the last line of its log, as commands have it."""
+    """Whether the progress of a task is only the last line of its log, as that of commands is."""
     progress = task.get("progress")
     return isinstance(progress, dict) and progress.keys() == {"log"}
 
 
 def _leave_out_done(nodes: Sequence[TaskNode]) -> list[TaskNode]:
-    """Of a long list of items all but the first that are done."""
+    """The nodes without completed groups, of which only the last few are kept."""
     done = [node for node in nodes if node.status == "done" and node.task["kind"] == "group"]
     hidden = {id(node) for node in done[:-LINES_KEPT]}
     return [node for node in nodes if id(node) not in hidden]
@@ -157,7 +157,7 @@ def _count_waiting_at_end(nodes: Sequence[TaskNode]) -> int:
 
 
 def draw_task(task: View) -> list[str]:
-    """A task alone: how it stands, the tasks right below it, and every attempt it had."""
+    """The lines of a task: its state, its fields, its children and its attempts."""
     took = format_span(TaskNode(task=task, address="", label="").duration_until(now()))
     head = [
         f"{paint(escape(task['title']), 'bold')} {task['id']}",
@@ -215,7 +215,7 @@ def draw_attempt(attempt: View) -> str:
 
 
 def _describe_stop(attempt: View) -> str:
-    """What had to be ended of its command."""
+    """The numbers of processes of the command that were stopped, and that could not be."""
     if "stopped_at" not in attempt:
         return ""
     left = f", {attempt['left']} could not be" if attempt["left"] else ""
