@@ -1,1 +1,23 @@
-"""Commands."""
+"""The commands of the command line, one module for each group of commands.
+
+Import order: protocol, server, tasks → control, workers → remote_worker; init → demo;
+schedules, workflows → run.
+
+- `bus`  `bus`: relays, groups, messages, and parked messages
+- `control`  `cancel`, `retry`, `pause`, `resume`, approvals, answers, and signals
+- `demo`  the demonstration behind `demo`
+- `events`  `events` and `logs`
+- `init`  `init` and `demo`
+- `protocol`  `work` and `guard`: the worker's protocol for scripts
+- `remote_worker`  a worker for a server, and the client of a server
+- `report`  `holdfast` without a command
+- `run`  `run`, with its rehearsal
+- `schedules`  `schedule` and `lease`
+- `server`  `serve`, `up`, `token`, `open` and `mcp`
+- `show`  `runs`, `tasks`, `show` and `why`
+- `store`  `db`, `doctor` and `clean`
+- `tasks`  `task` and `plan`
+- `trust`  `trust`
+- `workers`  `worker` and `workers`
+- `workflows`  `workflow`
+"""

@@ -1,4 +1,4 @@
-"""The bus: who reads it and how far behind, what is on it, and what is parked."""
+"""The commands of `bus`: relays, groups and their lag, messages, and parked messages."""
 
 from __future__ import annotations
 
@@ -31,6 +31,25 @@ HandlerName = Annotated[
 MessageId = Annotated[
     str, typer.Argument(metavar="MESSAGE", help="The message_id, as `bus parked` lists it.")
 ]
+_ENVELOPE = (
+    '{"message_id": "order-7", "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736", '
+    '"type": "run.start", "created_at": "2026-01-31T12:00:00Z", '
+    '"payload": {"workflow": "shop", "input": {}}}'
+)
+_HEARING = (
+    "`holdfast up --hear`, with the same HOLDFAST_BUS or none, hears what comes from then on."
+)
+_READERS = {
+    "workflow.commands": _HEARING,
+    "agent.results": _HEARING,
+    "agent.tasks": "It waits for the first; agents have theirs: holdfast.bus.Claimant(…)",
+}
+_STATES = {
+    "parked": "parked",
+    "replayed": "replayed, for the next consumer",
+    "retrying": "tried again later",
+    "behind": "waits behind another",
+}
 
 
 @contextmanager
@@ -136,13 +155,6 @@ def _note_waiting(told: dict[str, Any], whose: str) -> None:
         print_note(f"{waiting}, {told['parked']} of them parked: {listed}")
 
 
-_ENVELOPE = (
-    '{"message_id": "order-7", "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736", '
-    '"type": "run.start", "created_at": "2026-01-31T12:00:00Z", '
-    '"payload": {"workflow": "shop", "input": {}}}'
-)
-
-
 @command("publish", of=bus, example=f"echo '{_ENVELOPE}' | holdfast bus publish workflow.commands")
 def publish(
     channel: Annotated[
@@ -162,16 +174,6 @@ def publish(
         from holdfast.service.queries.command_lines import describe_text
 
         print_note(f"No group reads {channel}. {describe_text(_READERS[channel], with_store)}")
-
-
-_HEARING = (
-    "`holdfast up --hear`, with the same HOLDFAST_BUS or none, hears what comes from then on."
-)
-_READERS = {
-    "workflow.commands": _HEARING,
-    "agent.results": _HEARING,
-    "agent.tasks": "It waits for the first; agents have theirs: holdfast.bus.Claimant(…)",
-}
 
 
 @command("parked", of=bus, example="holdfast bus parked")
@@ -204,14 +206,6 @@ def _parked_row(each: dict[str, Any]) -> list[str]:
     error = one_line(each.get("error", ""))
     names = [escape(each[name]) for name in ("handler", "message_id", "about")]
     return [*names, str(each["tries"]), state, error]
-
-
-_STATES = {
-    "parked": "parked",
-    "replayed": "replayed, for the next consumer",
-    "retrying": "tried again later",
-    "behind": "waits behind another",
-}
 
 
 @command("replay", of=bus, example="holdfast bus replay accounting/note_end t_01….3")

@@ -1,4 +1,4 @@
-"""Steer: cancel, retry, pause, resume; say yes, no, or an answer; send a signal."""
+"""The commands that control runs and tasks: cancel, retry, pause, approve, answer, signal."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def answer(
 
 
 def _find_one_asking(service: Service, address: str, verb: str) -> str:
-    """The task that is meant; where several of a run wait, what to type for each is told."""
+    """The task that waits for a person; if several tasks of a run do, the error lists them all."""
     from holdfast.cli.render.step_status import advise_answer, describe_waiting
 
     found = service.addresses.find(address)
@@ -198,14 +198,14 @@ def signal(
 def _change_each(
     verb: str, addresses: list[str], *, dry_run: bool, json: bool, **options: Any
 ) -> int:
-    """Do it to each, also after one that refuses; the answer is the worst exit code."""
+    """Apply a command to each address, also after a refusal, and return the worst exit code."""
     from holdfast.cli.app.advice import print_error
     from holdfast.cli.render.side_effects import print_failures_above, read_tasks_above
     from holdfast.service.commands.request_errors import Refused
 
     worst = 0
     with open_service() as service:
-        # All are found before anything is done to the first.
+        # All addresses are resolved before the first change.
         every = [service.addresses.find(address) for address in addresses]
         if dry_run:
             return preview_each(service, verb, every, json=json, **options)
@@ -243,9 +243,9 @@ def _resume_agent(agent: str, *, dry_run: bool, json: bool) -> None:
 def _reopen_each(
     service: Service, identifier: str, change: Callable[[str], View], *, json: bool
 ) -> int:
-    """Have a run or a task begin again; with it comes what is above it, and failed there.
+    """Re-open a run or task, print the runs and plans above that go on, and return the exit code.
 
-    The answer is the exit code: what has failed again by then did not begin.
+    The exit code is FAILED if the run or task has failed again at once.
     """
     from holdfast.cli.app.advice import FAILED
     from holdfast.cli.render.side_effects import note_failed_again, print_reopened, read_tasks_above
@@ -280,7 +280,7 @@ def _print_goes_on(service: Service, answer: View, *, json: bool) -> None:
 
 
 def print_changed(service: Service, answer: View, *, json: bool) -> None:
-    """How the run or task stands after a command; what is part of a run is told by its place."""
+    """Print a changed run or task; a task of a run is named by its address."""
     task = answer.get("task", {})
     names = service.queries.name_each([task["id"]]) if "run_id" in task and not json else {}
     print_answer(answer, json=json, place=names.get(task.get("id", "")))

@@ -1,6 +1,6 @@
-"""What `holdfast demo` shows: agents build a feature, and one of their workers is killed.
+"""The demonstration of `holdfast demo`: agents build a feature, and one of two workers is killed.
 
-The workers of the demonstration, real processes, and the accident that one of them has.
+The workers are real processes, and the one that has a certain step is killed by SIGKILL.
 """
 
 from __future__ import annotations
@@ -33,7 +33,15 @@ from holdfast.worker.files.homes import HOME
 
 Workers = Mapping[str, "subprocess.Popen[bytes]"]
 PACKAGES = str(Path(__file__).parents[3])
-# By which a person, a service manager or a closed terminal ends a program.
+WORKFLOW = "feature.yaml"
+TASK = "Add SSO"
+WORKERS = ("worker-1", "worker-2")
+# An installed package has the example in `cli/feature`, a clone in `examples/feature`.
+SOURCES = (
+    Path(__file__).parents[1] / "feature",
+    Path(__file__).parents[4] / "examples" / "feature",
+)
+# The signals of Ctrl-C, of a service manager and of a closed terminal.
 DEMO_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LEASE = 3
 LOOK_EVERY = 0.05
@@ -43,7 +51,7 @@ KILLED_STEP = "build.2.implement"
 
 @contextmanager
 def running_workers(folder: Path, names: Sequence[str], agents: Sequence[str]) -> Iterator[Workers]:
-    """Workers on the store of a folder, which end with this block however it is left."""
+    """Worker processes on the store of a folder, which end when the block is left in any way."""
     workers: dict[str, subprocess.Popen[bytes]] = {}
     tokens_folder(folder).mkdir()
     try:
@@ -56,7 +64,7 @@ def running_workers(folder: Path, names: Sequence[str], agents: Sequence[str]) -
 
 def _start_worker(folder: Path, name: str, agents: Sequence[str]) -> subprocess.Popen[bytes]:
     kept = {each: value for each, value in os.environ.items() if not each.startswith("HOLDFAST_")}
-    # A path that is not absolute would lead elsewhere from the folder.
+    # The workers run in another folder, so the path of the packages is absolute.
     path = os.pathsep.join([PACKAGES, kept.get("PYTHONPATH", "")])
     options = ["--name", name, "--concurrency", "1", "--lease", f"{LEASE}s"]
     options += [part for agent in agents for part in ("--agent", agent)]
@@ -68,18 +76,18 @@ def _start_worker(folder: Path, name: str, agents: Sequence[str]) -> subprocess.
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            # Ctrl-C is for the demonstration, which then has them stop.
+            # Ctrl-C reaches only the demonstration, which then stops the workers.
             start_new_session=True,
         )
 
 
 def tokens_folder(folder: Path) -> Path:
-    """Where the developer of the demonstration leaves the token of each attempt."""
+    """The folder in which the developer agent of the demonstration leaves its attempt tokens."""
     return folder / HOME / "tokens"
 
 
 def _end_workers(workers: Workers) -> None:
-    """Let them leave in peace, then give back what they run, then not at all."""
+    """Stop the workers: first let their steps finish, then give the steps back, then kill."""
     before = {each: signal.signal(each, signal.SIG_IGN) for each in DEMO_SIGNALS}
     try:
         for patience in (0.5, STOPS_WITHIN):
@@ -97,7 +105,7 @@ def _end_workers(workers: Workers) -> None:
 
 
 class WorkerKill:
-    """Kills the worker that has a certain step, in the middle of it, as nobody can prepare for."""
+    """Kills the worker that runs `KILLED_STEP`, once the step has written to its log."""
 
     def __init__(self, service: Service, run_id: str, workers: Workers) -> None:
         self._service = service
@@ -127,7 +135,7 @@ class WorkerKill:
     def _cancel_run(self) -> None:
         left = "No worker is left, so the run is cancelled; worker-….log says more."
         self.lines = [*self.lines, left]
-        # It may just have ended.
+        # A run that has just ended refuses to be cancelled.
         with suppress(Refused):
             self._service.commands.cancel(self._run_id)
 
@@ -139,7 +147,7 @@ class WorkerKill:
                 self._kill_worker_of(task)
 
     def _tasks_under_way(self, run: dict[str, Any]) -> list[dict[str, Any]]:
-        """What runs and has said something, once there is somebody to take it up."""
+        """The running tasks with a log line, once all workers are live and one can take over."""
         if len(self._service.queries.workers()["items"]) < len(self._workers):
             return []
         written = self._service.read_last_lines(run)
@@ -159,19 +167,9 @@ class WorkerKill:
         ]
 
 
-WORKFLOW = "feature.yaml"
-TASK = "Add SSO"
-WORKERS = ("worker-1", "worker-2")
-# A package has the example beside the rooms of `cli`, a clone among its examples.
-SOURCES = (
-    Path(__file__).parents[1] / "feature",
-    Path(__file__).parents[4] / "examples" / "feature",
-)
-
-
 def demonstrate() -> int:
-    """Show it in a folder of its own, which stays: there is something to look at."""
-    # A signal that would be the end at once: there are workers to stop first.
+    """Run the demonstration in a new folder, which is kept for a look at its store."""
+    # These signals would end the program at once, but the workers must be stopped first.
     for number in DEMO_SIGNALS:
         signal.signal(number, signal.default_int_handler)
     folder = Path(tempfile.mkdtemp(prefix="holdfast-demo-"))
@@ -228,7 +226,7 @@ def _print_report(service: Service, run: View, worker_kill: WorkerKill, folder: 
 
 
 def _print_lost(service: Service, task_id: str, folder: Path) -> bool:
-    """Tell of the attempt that was lost, and whether a late report of it is refused."""
+    """Print the attempts of the killed step, and return whether a late report is refused."""
     first, *_ = attempts = service.queries.attempts(task_id)
     for each in attempts:
         told = f"attempt {each['attempt']} by {each['owner']}: {each['outcome']}"
@@ -245,7 +243,7 @@ def _print_lost(service: Service, task_id: str, folder: Path) -> bool:
 
 
 def _print_next(folder: Path) -> None:
-    # A store that the environment names would come before the one of the folder.
+    # A store that the environment names would win over the store of the folder.
     elsewhere = {"HOLDFAST_DB", "HOLDFAST_HOME"} & os.environ.keys()
     chosen_store.set(f"{HOME}/{STORE_FILE}" if elsewhere else None)
     print_line(f"\n{paint('Look around', 'bold')}")
@@ -263,6 +261,6 @@ def _print_next(folder: Path) -> None:
 
 
 def _program_command() -> str:
-    """What runs this program where the shell would not find it by its name."""
+    """The command that starts this program where the shell does not find `holdfast`."""
     program = Path(sys.argv[0]).absolute()
     return str(program) if program.name == "holdfast" else f"{sys.executable} -m holdfast"

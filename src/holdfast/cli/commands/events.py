@@ -1,4 +1,4 @@
-"""Events and logs, as they were and as they come."""
+"""The commands `events` and `logs`: stored entries, and new ones as they are written."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from holdfast.errors import InvalidInput
 if TYPE_CHECKING:
     from holdfast.service.queries.history import Cursor
     from holdfast.service.service import Service
+
 PAUSE = 0.1
 PAGE = 1_000
 ENDED = {"run.completed", "run.failed", "run.cancelled"}
@@ -114,7 +115,7 @@ def _read(service: Service, task_id: str, attempt: dict[str, Any]) -> dict[str, 
 
 
 def _print_log(service: Service, task_id: str, attempt: int, start: int) -> int:
-    """Print a log from a place on, and say where it ends."""
+    """Print a log from an offset on, and return the offset of its end."""
     from holdfast.service.protocol.attempt_files import read_log
 
     text = read_log(service.location, task_id, attempt, start)
@@ -134,12 +135,12 @@ def _follow_log(service: Service, task_id: str, attempt: int, start: int) -> Non
 
 
 def follow_events(service: Service, identifier: str, after: int = 0) -> Iterator[View]:
-    """The events of a run until it has ended, or of a task for ever."""
+    """The events of a run until it has ended, or of a task without end."""
     over = False
     while True:
         page = service.queries.events(identifier, after=after, limit=PAGE)["items"]
         yield from page
-        # Behind the end of a run that is cancelled come those of its tasks.
+        # The events of the tasks of a cancelled run come after the event of its end.
         for event in page:
             after = event["seq"]
             if subject_of_event(event) == identifier:
@@ -151,7 +152,7 @@ def follow_events(service: Service, identifier: str, after: int = 0) -> Iterator
 
 
 def follow_all(service: Service, cursor: Cursor) -> Iterator[View]:
-    """Every event from a cursor on, those too that are committed after later ones."""
+    """All events from a cursor on, also events whose transaction commits after later events."""
     while True:
         told = service.history.events_after(cursor, PAGE)
         yield from (each.event for each in told)

@@ -1,4 +1,4 @@
-"""The first minutes: a folder with a store, a workflow to try, and a demonstration."""
+"""The commands `init` and `demo`: a folder with a store and a sample, or a demonstration."""
 
 from __future__ import annotations
 
@@ -62,9 +62,7 @@ steps:
 
   - {id: send, run: [echo, sent]}
 """
-
-
-# What keeps a folder out of git has `git clean` take it for rubbish.
+# The home is ignored by git, and `git clean -fdx` deletes ignored files.
 DELETED_BY_GIT_CLEAN = (
     "  `git clean -fdx` deletes it; to keep it elsewhere, set HOLDFAST_HOME, or database: in "
     "holdfast.yaml"
@@ -105,7 +103,10 @@ def init(
 
 
 def _warn_of_store_above(here: Path) -> None:
-    """Say which home above goes on to serve a folder; past another's, the folder gets its own."""
+    """Note the home of a folder above that also serves this folder.
+
+    A home of another owner is not used: this folder then gets a home of its own.
+    """
     from holdfast.worker.files.homes import HOME, accept_home, find_home, make_home
 
     above = find_home(here)
@@ -126,7 +127,7 @@ def _describe_store(place: StoreLocation) -> str:
 
 
 def _write_new_file(target: Path, text: str, about: str) -> None:
-    """Write a file that is not there yet; of one that is there, nothing is lost."""
+    """Write a new file; an existing file is not changed."""
     try:
         with target.open("x", encoding="utf-8") as file:
             file.write(text)

@@ -1,4 +1,4 @@
-"""The worker's protocol for scripts, on a store or through a server."""
+"""The commands `work` and `guard`: the worker's protocol for scripts, on a store or a server."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ Usage = Annotated[str | None, typer.Option(help='What was used, as JSON, e.g. {"
 
 @dataclass(frozen=True, kw_only=True)
 class ProtocolAccess:
-    """Where a script reports, and how the task that it names is found there."""
+    """The protocol of a store or a server, and the function that resolves the address of a task."""
 
     protocol: Protocol | RemoteProtocol
     find: Callable[[str], str]
 
     def attempt(self, task: str | None, token: str | None) -> tuple[str, str]:
-        """The task and the token that were given, or those of the step this runs in."""
+        """The id and token of an attempt, from the arguments or from the environment of a step."""
         named = task or os.environ.get(TASK)
         secret = token or os.environ.get(TOKEN)
         if not named:
@@ -62,7 +62,7 @@ class ProtocolAccess:
 
 @contextmanager
 def open_protocol(*, begins: bool = False) -> Iterator[ProtocolAccess]:
-    """The store, or the server that the environment names."""
+    """The protocol of the server that the environment names, or else of the store."""
     server = chosen_server()
     if server is None:
         with open_service(begins=begins) as service:
@@ -122,7 +122,7 @@ def claim(
 
 
 def _shell_variables(claimed: dict[str, Any]) -> Iterator[str]:
-    """A claim as the variables that the other commands of the protocol read."""
+    """A claim as shell lines that set the variables which the other commands read."""
     import shlex
 
     from holdfast.worker.steps.command_environment import SHORT_PROMPT
@@ -138,7 +138,7 @@ def _shell_variables(claimed: dict[str, Any]) -> Iterator[str]:
         ("PAYLOAD", format_json(payload)),
         ("PROMPT", prompt if isinstance(prompt, str) else ""),
     ):
-        # A longer one would keep every program from starting; what was set before must not stay.
+        # A long environment keeps programs from starting; an old value must not stay either.
         fits = len(value.encode(errors="replace")) <= SHORT_PROMPT
         yield f"export HOLDFAST_{name}={shlex.quote(value)}" if fits else f"unset HOLDFAST_{name}"
 
@@ -253,12 +253,12 @@ def guard(task: Task = None, token: Token = None, json: Json = False) -> None:
 def _read_chunks(text: str | None) -> Iterable[bytes]:
     if text is not None:
         return [text.encode() + b"\n"]
-    # As it comes: a pipe may be long open.
+    # Each chunk is sent when it is read, because a pipe may stay open for long.
     return iter(lambda: os.read(sys.stdin.fileno(), CHUNK), b"")
 
 
 def split_between_characters(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The same, cut between characters: text is what a log is made of elsewhere."""
+    """The chunks, split between characters and not inside one: servers take logs as text."""
     import codecs
 
     rest = b""

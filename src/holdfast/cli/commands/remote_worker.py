@@ -1,4 +1,4 @@
-"""A worker for a server elsewhere: its token, what it allows, and where it keeps what it writes."""
+"""A worker for a server: its token, its allowlist, its name and its files."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ LOCAL = ("127.0.0.1", "::1", "localhost")
 def work_for_server(
     url: str, options: Mapping[str, Any], lease: str | None, allow: AllowOptions
 ) -> None:
-    """Run what a server gives until Ctrl-C."""
+    """Claim and run steps from a server until Ctrl-C."""
     from holdfast.worker.remote.remote_store import RemoteStore
 
-    # Not the store's own, which is an admin's: whatever the worker runs has its token too.
+    # The admin token of the store is not used, because each step of the worker gets its token.
     token = _token_given(url) or _refuse_missing_token(
         url, "holdfast token create NAME --role worker"
     )
     given = {} if lease is None else read_lease(lease)
     with closing(RemoteStore(url, token, **given)) as remote_store:
-        # A server that is away is waited for, as it is later on.
+        # The worker waits for a server that is unreachable, now as later.
         with suppress(StoreUnreachable):
             remote_store.client.check_role()
         _run_worker(remote_store, options, allow)
@@ -62,7 +62,7 @@ def _run_worker(remote_store: RemoteStore, options: Mapping[str, Any], allow: Al
     from holdfast.worker.remote.allowlist import Allowlist, RemoteExecutors
 
     here = Path.cwd()
-    # Also where a store was named: what a server sends is kept in this home.
+    # The home of this folder keeps what a server sends, even if a store was named.
     home = usable_home(here, os.environ) or here / HOME
     make_home(home)
     root = home / "remote"
@@ -82,7 +82,7 @@ def _run_worker(remote_store: RemoteStore, options: Mapping[str, Any], allow: Al
 
 @contextmanager
 def open_client(url: str) -> Iterator[ServerClient]:
-    """Whom to ask at a server that was named, with the token that is at hand."""
+    """A client for a server, with the token of the environment or of this folder's store."""
     from holdfast.worker.remote.client import ServerClient
 
     token = _token_given(url)
@@ -95,17 +95,17 @@ def open_client(url: str) -> Iterator[ServerClient]:
 
 
 def _token_given(url: str) -> str | None:
-    """The token that the environment has for a server."""
+    """The token for a server from the environment."""
     if not url.startswith(("http://", "https://")):
         raise InvalidInput("server", f"{url!r} is not the URL of a server, e.g. http://host:8765")
     return os.environ.get(TOKEN)
 
 
 def _token_of_own_store(url: str) -> tuple[str, str] | None:
-    """Where the server of this folder's store listens, if it was named, and that store's token.
+    """The address and the token of the server of this folder's store, if a URL names that server.
 
-    Whatever else listens on this machine may be a way to another, or a stranger's: so the token
-    goes to the address that the server has told, whichever the name it was called by leads to.
+    Another process on this machine may listen under the URL. The token is therefore sent only to
+    the address that the server itself announced.
     """
     from holdfast.service.admin.tokens import read_token
     from holdfast.service.project.server_address import find_server
@@ -119,7 +119,7 @@ def _token_of_own_store(url: str) -> tuple[str, str] | None:
 
 
 def _is_same_server(url: str, served: str) -> bool:
-    """Whether a URL is that of a server of this machine, by its address or as localhost."""
+    """Whether a URL names a server of this machine, by its address or as localhost."""
     one, other = urlsplit(url), urlsplit(served)
     local = other.hostname in LOCAL and one.hostname in ("localhost", other.hostname)
     ports = [each.netloc.rpartition(":")[2] for each in (one, other)]
@@ -133,7 +133,10 @@ def _refuse_missing_token(url: str, command: str) -> NoReturn:
 
 @contextmanager
 def _with_worker_name(root: Path, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A name that the next worker of this folder gets when this one has gone, however it went."""
+    """The options with a name for the worker, which a file lock reserves while the worker runs.
+
+    The system releases the lock at any end of the process; then the next worker gets the name.
+    """
     from holdfast.worker.pool.worker_options import WorkerOptions
 
     if options.get("name") is not None:

@@ -1,4 +1,4 @@
-"""`holdfast` alone: what happened since yesterday, what it cost, what needs you, what to type."""
+"""The report of `holdfast` without a command: recent runs, their cost, and open needs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Run: start a run by name, from a program or from a file, and watch it to its end.
+"""The command `run`: a run started by name, from a program or from a file, and then watched.
 
-`run --rehearse`: a workflow file carried out by stubs, in a store that is thrown away.
+A rehearsal (`--rehearse`) plays a workflow file with stubs, in a store that is thrown away.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from holdfast.service.service import Service
 
 WORKFLOW_FILE_SUFFIXES = {".yaml", ".yml", ".json"}
+RunRequest = Callable[[list[str]], "NewRun"]
 
 
 @command("run", example="holdfast run shop:checkout -i order_id=7 --wait")
@@ -103,14 +104,11 @@ def _watch(
     return code
 
 
-RunRequest = Callable[[list[str]], "NewRun"]
-
-
 @contextmanager
 def prepare_request(
     workflow: str, app: str | None, *, version: str | None
 ) -> Iterator[tuple[Service, RunRequest, Program | None]]:
-    """The service on the store of the run, what makes the run from its inputs, and the program."""
+    """The service on the store of the run, a function from inputs to the run, and the program."""
     if app is None and Path(workflow).suffix in WORKFLOW_FILE_SUFFIXES:
         from holdfast.definition.workflow_file import read_workflow_file
 
@@ -131,7 +129,7 @@ def prepare_request(
 
 
 def _request_of_workflow(workflow: Workflow, pairs: list[str]) -> NewRun:
-    """The run of a file, or of what the store knows; its types say what is text and what a path."""
+    """The run of a stored workflow or of a file; its input types mark texts and paths."""
     from holdfast.model.run import NewRun
     from holdfast.model.workflow.run_input import make_paths_absolute
 
@@ -143,12 +141,12 @@ def _request_of_workflow(workflow: Workflow, pairs: list[str]) -> NewRun:
 
 
 def _read_typed(pairs: list[str], texts: set[str]) -> dict[str, Any]:
-    """What was typed, where text is wanted as it is, and else as JSON if it is some."""
+    """The typed inputs: text for the inputs in `texts`, for others JSON if they are JSON."""
     return read_pairs(pairs, lambda name, text: text if name in texts else read_value(text))
 
 
 def _request_of_builder(builder: WorkflowBuilder, pairs: list[str]) -> NewRun:
-    """The run of a program's workflow; a function that takes text gets what was typed as text."""
+    """The run of a program's workflow; inputs that functions declare as `str` stay text."""
     texts = {
         name
         for member in builder.known.values()
@@ -161,7 +159,7 @@ def _request_of_builder(builder: WorkflowBuilder, pairs: list[str]) -> NewRun:
 
 @contextmanager
 def _serve_store_of(program: Holdfast) -> Iterator[Service]:
-    """The service on a program's own store, which commands to type next have to name."""
+    """The service on a program's store; commands to type next name a store other than usual."""
     from holdfast.service.project.project import is_same_store
 
     own, usual = program.settings.url, locate_store()
@@ -177,7 +175,7 @@ def _describe_started(run: dict[str, Any]) -> str:
 
 
 def rehearse(run: NewRun, *, json: bool) -> int:
-    """Play a run through; the answer is its exit code."""
+    """Play a run with stubs, and return its exit code."""
     import tempfile
 
     from holdfast.cli.render.live_view import exit_code_of_run, print_events

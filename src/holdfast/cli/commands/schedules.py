@@ -1,7 +1,4 @@
-"""Schedules and named leases.
-
-The next ticks of a cron expression; no store is needed to reckon them.
-"""
+"""The commands of `schedule` and `lease`: schedules, previews of their ticks, and named leases."""
 
 from __future__ import annotations
 
@@ -228,7 +225,7 @@ def _require_token(token: str) -> str:
 
 
 def next_ticks(cron: str, zone: str, count: int, now: int) -> list[str]:
-    """The ticks after a moment, as times of their zone in ISO 8601."""
+    """The ticks of a cron expression after a moment, in ISO 8601; this needs no store."""
     from itertools import islice
 
     from holdfast.model.schedule import check_cron, first_tick_after, ticks_after, to_local_time

@@ -1,9 +1,4 @@
-"""The server: serve a store over HTTP, with a worker beside it, and the tokens that it wants.
-
-The way into a browser: a link that is good once.
-
-Agents that use Holdfast by tools: the MCP server, over the pipes of whoever starts it.
-"""
+"""The commands `serve`, `up`, `token`, `open` and `mcp`: servers of a store, and their tokens."""
 
 from __future__ import annotations
 
@@ -55,9 +50,11 @@ if TYPE_CHECKING:
     from holdfast.service.service import Service
 
 log = logging.getLogger("holdfast.server")
-# What the server imports that a bare installation does not bring.
+# The packages of the server that an installation without extras lacks.
 SERVER_PACKAGES = ("fastapi", "httptools", "prometheus_client", "uvicorn")
 DEFAULT_ROLE = "viewer"
+OTHER_SERVER_ADVICE = "`holdfast open --server URL` asks one that is elsewhere"
+ROLES = ("planner", "worker", "operator", "viewer")
 token = group(
     "token", "Print this store's admin token; create, list and revoke others.", alone=True
 )
@@ -168,7 +165,7 @@ def up(
 
 @contextmanager
 def stop_when_store_is_gone(service: Service, stop: Callable[[], None]) -> Iterator[None]:
-    """Stop what runs in the block when the store's file is gone, and raise that afterwards."""
+    """Call `stop` when the file of the store is gone, and raise StoreGone when the block ends."""
     told: list[StoreGone] = []
 
     def end(error: StoreGone) -> None:
@@ -183,7 +180,7 @@ def stop_when_store_is_gone(service: Service, stop: Callable[[], None]) -> Itera
 
 
 def _listen_address(host: str, port: int, *, public: bool) -> ListenAddress:
-    """Where to listen, refused before anything is opened; and that there is something to serve."""
+    """The checked address to listen on; missing packages of the server are refused too."""
     from importlib.util import find_spec
 
     from holdfast.server.listen_address import ListenAddress
@@ -255,7 +252,7 @@ def _serve_http(
 
 
 def _print_browser_link(url: str, tokens: Tokens) -> None:
-    """A link that is good once, where a person reads it; what is kept as a log gets none."""
+    """Print a one-time link on a terminal; a log, which is kept, gets no link."""
     if is_terminal(sys.stderr) and not logs_json():
         print_note(f"open  {url}{tokens.link_own()['path']}   (once, within 10 minutes)")
     else:
@@ -341,9 +338,6 @@ def revoke(
     print_json(told) if json else print_line(f"{escape(name)} is revoked")
 
 
-OTHER_SERVER_ADVICE = "`holdfast open --server URL` asks one that is elsewhere"
-
-
 @command("open", example="holdfast open")
 def open_browser(
     server: Annotated[
@@ -366,7 +360,7 @@ def open_browser(
 
 
 def _link_of_store() -> tuple[str, dict[str, Any]]:
-    """Where the store is served, and a link that is made in the store: no token leaves it."""
+    """The URL of the store's server, and a link that is made in the store without any token."""
     from holdfast.service.project.server_address import find_server
 
     url = find_server(locate_store().url)
@@ -380,7 +374,7 @@ def _link_of_store() -> tuple[str, dict[str, Any]]:
 
 
 def _link_of_server(named: str) -> tuple[str, dict[str, Any]]:
-    """A link of a server that was named, for whoever has a token for it."""
+    """The URL of a named server, and a link that the server makes for the owner of a token."""
     from holdfast.cli.commands.remote_worker import open_client
 
     with open_client(named) as client:
@@ -395,9 +389,6 @@ def _open_in_browser(link: str) -> bool:
     import webbrowser
 
     return webbrowser.open(link)
-
-
-ROLES = ("planner", "worker", "operator", "viewer")
 
 
 @command("mcp", example="holdfast mcp --as worker")

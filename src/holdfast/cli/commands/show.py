@@ -1,4 +1,4 @@
-"""Look: runs, tasks, one of them, why it stands there."""
+"""The commands `runs`, `tasks`, `show` and `why`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from holdfast.cli.render.formats import (
 
 View = dict[str, Any]
 TITLE = 40
-
 _NOTHING_BLOCKS = "Nothing stands in its way: the next worker that serves it may take it."
 
 

@@ -1,4 +1,4 @@
-"""The store itself: its schema, its copies, its health."""
+"""The commands of `db`, `doctor` and `clean`: schema, backups, moves, checks and cleanup."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ from holdfast.cli.render.formats import format_count
 database = group("db", "Upgrade, back up, restore and move the store.")
 
 MEGABYTE = 1_000_000
+Evict = Annotated[
+    bool, typer.Option("--evict", help="Make its workers give back what they run, and leave.")
+]
 
 
 @command("upgrade", of=database, example="holdfast db upgrade --db postgresql://localhost/jobs")
@@ -54,11 +57,6 @@ def backup(
         print_note(f"Use it: holdfast runs --db {escape(quote(str(target)))}")
 
 
-Evict = Annotated[
-    bool, typer.Option("--evict", help="Make its workers give back what they run, and leave.")
-]
-
-
 @command("restore", of=database, example="holdfast db restore before-the-upgrade.db --dry-run")
 def restore(
     backup: Annotated[Path, typer.Argument(metavar="FILE", help="A backup of a SQLite store.")],
@@ -67,10 +65,11 @@ def restore(
     json: Json = False,
 ) -> None:
     """Restore a SQLite store from a checked backup; keeps the old file."""
-    from holdfast.service.admin.backup import Restore
-    from holdfast.service.admin.backup import restore_backup as put_back
+    from holdfast.service.admin.backup import Restore, restore_backup
 
-    told = put_back(Restore(location=locate_store(), backup=backup, evict=evict, dry_run=dry_run))
+    told = restore_backup(
+        Restore(location=locate_store(), backup=backup, evict=evict, dry_run=dry_run)
+    )
     if json:
         print_json(told)
         return
@@ -94,11 +93,10 @@ def move(
     json: Json = False,
 ) -> None:
     """Move the store between SQLite and PostgreSQL; tokens stay valid."""
-    from holdfast.service.admin.store_move import Move
-    from holdfast.service.admin.store_move import move_store as carry_over
+    from holdfast.service.admin.store_move import Move, move_store
 
     asked = Move(location=locate_store(), target=target, evict=evict, dry_run=dry_run)
-    told = carry_over(asked, _print_progress)
+    told = move_store(asked, _print_progress)
     told |= {name: format_url(told[name]) for name in ("source", "target")}
     if json:
         print_json(told)

@@ -1,4 +1,4 @@
-"""Single tasks and plans: add, put in the queue, put first, take back, edit, remove."""
+"""The commands of `task` and `plan`: single tasks, and plans with their children."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def finalize(
 
 
 def _read_link(text: str) -> tuple[str, list[str]]:
-    """A child and what it needs; of none, nothing stands behind the colon."""
+    """A child of a plan and the tasks it needs; `CHILD:` is a child that needs none."""
     child, colon, needed = text.partition(":")
     if not colon:
         reason = (
@@ -265,7 +265,7 @@ def _read_link(text: str) -> tuple[str, list[str]]:
 def _merge_links(
     links: list[tuple[str, list[str]]], find: Callable[[str], str]
 ) -> dict[str, list[str]]:
-    """All that each child needs, wherever it was said."""
+    """The needs of each child, merged from all links that name the child."""
     needs: dict[str, list[str]] = {}
     for child, needed in links:
         needs.setdefault(find(child), []).extend(find(each) for each in needed)
@@ -280,7 +280,7 @@ def _read_fields(
     priority: int | None = None,
     tag: list[str] | None = None,
 ) -> dict[str, Any]:
-    """The fields of a task that were given."""
+    """The fields of a task that the options give."""
     given = {
         "agent": agent,
         "payload": None if payload is None else read_json("payload", payload),

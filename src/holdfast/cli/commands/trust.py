@@ -1,4 +1,4 @@
-"""Trust: have a home or settings used that Holdfast would refuse as another's."""
+"""The command `trust`, in a module of its own: each command loads only its own module."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def trust(
     json: Json = False,
 ) -> None:
     """Trust a .holdfast or holdfast.yaml that you did not make."""
-    from holdfast.service.admin.trust import trust_path as remember
+    from holdfast.service.admin.trust import trust_path
 
-    told = remember(path)
+    told = trust_path(path)
     if json:
         print_json(told)
         return

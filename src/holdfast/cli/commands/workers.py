@@ -1,4 +1,4 @@
-"""Workers: one that runs a program's steps, and which of them live."""
+"""The commands `worker` and `workers`: a worker process, and the control of live workers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class AllowOptions:
-    """What a worker lets a server have it run, call, set and read."""
+    """The commands, URLs and variables that a worker allows a server to use."""
 
     names: Sequence[str]
     variables: Sequence[str]

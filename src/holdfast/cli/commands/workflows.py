@@ -1,4 +1,4 @@
-"""Workflows: what the store knows, one of them drawn, a file checked."""
+"""The commands of `workflow`: workflows of the store, and workflow files."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def add(path: File, json: Json = False) -> None:
 
 
 def _inputs(known: Workflow) -> list[str]:
-    """What has to be given to start it, as it is typed."""
+    """The options for the required inputs of a workflow, as they are typed."""
     declared = (known.declared.input if known.declared else None) or {}
     return [f"-i {name}=…" for name in declared.get("required", ())]
 
