@@ -56,7 +56,7 @@ class KnownTokens:
             return None
         return found if self.service.clock.monotonic() < found.at + GOOD_FOR else None
 
-    async def recall(self, secret: str) -> AccessToken | None:
+    async def find_and_refresh(self, secret: str) -> AccessToken | None:
         """What a token may do; only a token that is not known yet waits for the store."""
         found = self.find_cached(secret)
         if found is None:

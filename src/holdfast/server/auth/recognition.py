@@ -57,7 +57,7 @@ Headers = dict[bytes, str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class BrowserSession:
+class CallerSession:
     """The secret that a browser shows, and the end of its session."""
 
     secret: str = field(repr=False)
@@ -71,7 +71,7 @@ class RecognisedCaller:
     access: AccessToken
     digest: str
     look_again: Callable[[], Awaitable[object | None]]
-    session: BrowserSession | None = None
+    session: CallerSession | None = None
 
     def proves_origin(self, method: str, headers: Headers) -> bool:
         """Whether the request cannot come from a foreign page that uses the cookie of a browser."""
@@ -96,7 +96,7 @@ class Recognition:
             self._auth_throttle.count_failure(address)
             return None
         if self._tokens.find_cached(given[1]) is not None:
-            access = await self._tokens.recall(given[1])
+            access = await self._tokens.find_and_refresh(given[1])
         else:
             look = partial(self._tokens.look, given[1])
             access = await self._auth_throttle.look(address, given[1], look)
@@ -112,7 +112,7 @@ class Recognition:
         found = await self._auth_throttle.look(address, secret, look)
         if found is None:
             return None
-        session = BrowserSession(secret=secret, ends_at=found.ends_at)
+        session = CallerSession(secret=secret, ends_at=found.ends_at)
         digest = digest_secret(secret)
         return RecognisedCaller(
             access=found.access, digest=digest, look_again=look, session=session

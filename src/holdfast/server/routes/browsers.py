@@ -10,7 +10,7 @@ from fastapi import Query, Request
 from starlette.responses import HTMLResponse, Response
 
 from holdfast.errors import InvalidInput
-from holdfast.server.auth.recognition import BrowserSession, write_cookie
+from holdfast.server.auth.recognition import CallerSession, write_cookie
 from holdfast.server.gate import ACCESS, LOOK_UP_SHOWN, SESSION
 from holdfast.server.html_pages import (
     HtmlPage,
@@ -74,7 +74,7 @@ async def enter(request: Request) -> Response:
 @table.route("GET", "/", ALL_ROLES, kind=HTMLResponse)
 async def show_front(request: Request, context: Context) -> HtmlPage:
     """A page that says who one is."""
-    session: BrowserSession | None = request.scope.get(SESSION)
+    session: CallerSession | None = request.scope.get(SESSION)
     proof = None if session is None else csrf_proof(session.secret)
     return render_front_page(context.access.name, context.access.role, proof)
 
@@ -88,7 +88,7 @@ def make_link(context: Context) -> JsonAnswer:
 @table.route("GET", f"{PREFIX}/session", ALL_ROLES, answers=responses.SessionResponse)
 async def show_session(request: Request, context: Context) -> JsonAnswer:
     """Who asks; of a browser also the `csrf` that it has to send with each change."""
-    session: BrowserSession | None = request.scope.get(SESSION)
+    session: CallerSession | None = request.scope.get(SESSION)
     told = without_nulls(
         name=context.access.name, role=context.access.role.value, agents=context.access.agents
     )
@@ -102,7 +102,7 @@ async def show_session(request: Request, context: Context) -> JsonAnswer:
 @table.route("DELETE", f"{PREFIX}/session", ALL_ROLES, answers=responses.ChangeResponse)
 async def leave(request: Request, context: Context) -> JsonAnswer:
     """Leave, as a browser does: its cookie is good for nothing from now on."""
-    session: BrowserSession | None = request.scope.get(SESSION)
+    session: CallerSession | None = request.scope.get(SESSION)
     if session is None:
         raise InvalidInput("session", "is for browsers; a token is ended by DELETE /tokens/{name}")
     answer = JsonAnswer(await in_thread(context.service.links.end_session, session.secret))
