@@ -15,7 +15,7 @@ import psycopg
 from holdfast.clock import ManualClock
 from holdfast.engine.claims.picker import Claimed
 from holdfast.engine.claims.standing_claims import StandingClaim, StandingClaims
-from holdfast.engine.core.kept_totals import Bounds
+from holdfast.engine.core.effect_limits import Bounds
 from holdfast.engine.core.operation import Operation
 from holdfast.engine.writer.writer import Writer
 from holdfast.errors import StoreBusy

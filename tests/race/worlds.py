@@ -20,10 +20,11 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.input import validation
 from holdfast.engine.surroundings.schedules import FireResult
 from holdfast.ids import Ids
+from holdfast.model.cron_ticks import format_tick
 from holdfast.model.effect import EffectRecord
 from holdfast.model.result import AdvanceResult, TransitionResult
 from holdfast.model.run import CreateResult, NewRun
-from holdfast.model.schedule import Schedule, format_tick
+from holdfast.model.schedule import Schedule
 from holdfast.model.task import Assignment, NewTask
 from holdfast.model.text import digest
 from holdfast.model.workflow.graph import Concurrency, Step, Workflow

@@ -16,14 +16,13 @@ from holdfast.bus.execution_bus import (
 )
 from holdfast.bus.handler import Handler
 from holdfast.bus.inbox import Inbox
+from holdfast.bus.parked_messages import TRIES_BEFORE_PARKED
 from holdfast.bus.partition_leases import TTL, PartitionLeases
 from holdfast.bus.periodic_loop import PeriodicLoop
 from holdfast.engine.engine import Engine
 from holdfast.engine.input.validation import number
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.text import clean_name
-
-RETRY = RetryPolicy(max_attempts=5, backoff=1.0, backoff_max=60.0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,7 +38,7 @@ class ConsumerOptions:
     name: str | None = None
     slot: int = 0
     batch: int = 200
-    retry: RetryPolicy = RETRY
+    retry: RetryPolicy = TRIES_BEFORE_PARKED
     ttl: float = TTL
 
     def __post_init__(self) -> None:

@@ -9,8 +9,11 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.read.report_refusals import refuse
 from holdfast.model.frozen_record import ReadableRecord
 from holdfast.model.result import Refusal, TransitionResult
+from holdfast.model.retry import RetryPolicy
 from holdfast.store.database import Row
 
+# The tries of a message before it is parked, and the waits between them, unless told otherwise.
+TRIES_BEFORE_PARKED = RetryPolicy(max_attempts=5, backoff=1.0, backoff_max=60.0)
 PAGE = 100
 
 

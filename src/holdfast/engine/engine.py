@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.engine.background.outcomes import Outcomes
 from holdfast.engine.background.recovery import Recovery
+from holdfast.engine.background.run_outcomes import Outcomes
 from holdfast.engine.claims.standing_claims import StandingClaims, hand_over_claimed_tasks
 from holdfast.engine.core.context import EngineContext
-from holdfast.engine.core.kept_totals import Bounds
+from holdfast.engine.core.effect_limits import Bounds
 from holdfast.engine.core.sync_async import reading
 from holdfast.engine.explain.doctor import Diagnosis, examine_store
 from holdfast.engine.explain.explanation import Explanation

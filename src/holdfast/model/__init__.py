@@ -4,6 +4,7 @@ Imports: schedule → hook, run → event → task → workflow, trace, effect, 
 
 - `advice` what a user may do next, as data, and texts that hold it
 - `budget` the limits of what a run may cost, and the usage that attempts report
+- `cron_ticks` cron expressions, their ticks in a time zone, and the rule for missed ticks
 - `effect` the record of a named side effect, and the wake condition of a suspended task
 - `event` the record of one transition, and the state that follows from events
 - `frozen_record` the base of records that people read, and a fast way to make one
@@ -12,7 +13,7 @@ Imports: schedule → hook, run → event → task → workflow, trace, effect, 
 - `result` results of operations, and the reasons for a refusal
 - `retry` the retry policy of a task
 - `run` runs, and the JSON record of a whole run
-- `schedule` schedules, and the ticks of cron expressions in a time zone
+- `schedule` schedules, as a caller asks for one and as the store knows it
 - `status` statuses, holds, and the tables of allowed transitions
 - `task` tasks, assignments, attempts and leases
 - `text` checks of text, JSON and ids that callers pass

@@ -2,7 +2,7 @@
 
 Import order: http_server → application → fast_router, listener, routes → connection, long_polls,
 request_context, route_table → gate → connection_limits, server_state → auth, event_stream →
-problems → rest.
+exception_handlers → rest.
 
 - `application`  the ASGI application: all routes behind the gate, and the OpenAPI document
 - `auth`  recognition of callers, and limits on their rate and on wrong tokens
@@ -18,7 +18,7 @@ problems → rest.
 - `listener`  acceptance of connections, and its pauses where descriptors run out
 - `long_polls`  calls that wait for work, and what happens when their caller hangs up
 - `open_calls`  streams and long polls, which end with the token they were made with
-- `problems`  errors as RFC 9457 problems, and JSON answers
+- `exception_handlers`  errors as RFC 9457 problems, and JSON answers
 - `proxies`  proxies whose word on the address of a caller is believed
 - `request_context`  the service in the name of the caller, for each route
 - `route_table`  tables of routes with the roles that may call them, and their installation

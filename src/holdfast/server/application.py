@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from holdfast.server import problems, route_table
+from holdfast.server import exception_handlers, route_table
 from holdfast.server.fast_router import FastRouter
 from holdfast.server.gate import Gate, GateRules
 from holdfast.server.routes import (
@@ -84,7 +84,7 @@ class Application:
             title="Holdfast", version=read_own_version(), openapi_url=None, docs_url=None
         )
         self.app.state.server_state = self.server_state
-        problems.install_error_handlers(self.app)
+        exception_handlers.install_error_handlers(self.app)
         route_table.install_routes(self.app, *TABLES)
         vars(self.app)["openapi"] = self._describe
         self._document: dict[str, Any] | None = None

@@ -12,8 +12,8 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from holdfast.server.buffered_transport import BufferedHttpProtocol
 from holdfast.server.connection_limits import GRACE, Connections
+from holdfast.server.exception_handlers import make_problem_answer
 from holdfast.server.gate import ACCESS
-from holdfast.server.problems import make_problem_answer
 
 # Bytes of a header beside its name and value.
 HEADER_OVERHEAD = 4

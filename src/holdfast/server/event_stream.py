@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import anyio.to_thread
 
 from holdfast.errors import HoldfastError
+from holdfast.server.exception_handlers import Problem
 from holdfast.server.open_calls import OpenCalls
-from holdfast.server.problems import Problem
 from holdfast.service.queries.history import Cursor, EventWithCursor
 from holdfast.service.service import Service
 

@@ -20,8 +20,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from holdfast.errors import HoldfastError
 from holdfast.model.text import parse_task_id
 from holdfast.model.token import AccessToken, Role
+from holdfast.server.exception_handlers import JsonAnswer, answer_problem
 from holdfast.server.gate import ACCESS
-from holdfast.server.problems import JsonAnswer, answer_problem
 from holdfast.server.request_context import RequestContext
 from holdfast.server.route_table import STRICT_DECODER, RouteEntry, RouteTable
 from holdfast.server.server_state import ServerState

@@ -18,7 +18,7 @@ from holdfast.server.auth.auth_throttle import AuthThrottle
 from holdfast.server.auth.rate_limits import Rate, RateLimiter, address_of_client
 from holdfast.server.auth.recognition import SAFE_METHODS, Headers, Recognition
 from holdfast.server.connection_limits import ConnectionLimits
-from holdfast.server.problems import Problem, answer_problem_or_page, too_many_requests
+from holdfast.server.exception_handlers import Problem, answer_problem_or_page, too_many_requests
 from holdfast.server.proxies import Proxies
 from holdfast.server.server_state import ServerState
 from holdfast.service.admin import audit

@@ -20,8 +20,8 @@ from starlette.responses import Response
 
 from holdfast.errors import InvalidInput
 from holdfast.model.token import AccessToken, Role
+from holdfast.server.exception_handlers import JsonAnswer, Problem, list_query_names
 from holdfast.server.gate import ACCESS, OPEN_PATHS
-from holdfast.server.problems import JsonAnswer, Problem, list_query_names
 from holdfast.server.schemas.responses import PROBLEMS
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -18,7 +18,7 @@ from holdfast.errors import HoldfastError, summarize_error
 from holdfast.mcp.tools import Toolbox, ToolCaller
 from holdfast.service.admin import health
 from holdfast.service.commands import request_errors
-from holdfast.service.commands.problems import describe_error
+from holdfast.service.commands.http_problems import describe_error
 from holdfast.service.project.project import StoreLocation
 from holdfast.service.queries.explanations import explain
 from holdfast.settings import ProjectSettings

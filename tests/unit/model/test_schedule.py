@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
-from holdfast.model.schedule import (
+from holdfast.model.cron_ticks import (
     GRACE,
     SECOND,
     TICKS_AT_ONCE,

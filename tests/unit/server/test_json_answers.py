@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from holdfast.server.exception_handlers import JsonAnswer
 from holdfast.server.http_server import COLLECTOR_THRESHOLD, collect_less_often
-from holdfast.server.problems import JsonAnswer
 
 
 def nested(levels: int) -> list[Any]:

@@ -99,7 +99,8 @@ def add_schedule(
     json: Json = False,
 ) -> None:
     """Start a run or a task at each tick of a cron expression."""
-    from holdfast.model.schedule import NewSchedule, check_cron
+    from holdfast.model.cron_ticks import check_cron
+    from holdfast.model.schedule import NewSchedule
     from holdfast.model.task import NewTask
 
     check_cron(cron, zone)
@@ -228,7 +229,7 @@ def next_ticks(cron: str, zone: str, count: int, now: int) -> list[str]:
     """The ticks of a cron expression after a moment, in ISO 8601; this needs no store."""
     from itertools import islice
 
-    from holdfast.model.schedule import check_cron, first_tick_after, ticks_after, to_local_time
+    from holdfast.model.cron_ticks import check_cron, first_tick_after, ticks_after, to_local_time
 
     rule, place = check_cron(cron, zone)
     first_tick_after(rule, place, now)

@@ -1,7 +1,7 @@
 """Background: the loops that time and hints drive.
 
-Import order: recovery → outcomes.
+Import order: recovery → run_outcomes.
 
-- `outcomes`  futures of the ends of runs and tasks
+- `run_outcomes`  futures of the ends of runs and tasks
 - `recovery`  expired leases, deadlines, schedules, limits and keys
 """

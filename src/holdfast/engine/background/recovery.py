@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from math import inf
 
 from holdfast.clock import MICROSECONDS, Clock
-from holdfast.engine.background.outcomes import Outcomes
+from holdfast.engine.background.run_outcomes import Outcomes
 from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.operation import Sweep
 from holdfast.engine.runs import Runs

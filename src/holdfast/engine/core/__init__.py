@@ -4,8 +4,8 @@ Import order: batch, context → unit_of_work, operation, sync_async → the oth
 
 - `batch`  the operations of a group, carried out kind by kind
 - `context`  the way to the writer, the way to read, and the ports that all parts share
-- `kept_totals`  limits on effects and artifacts of an attempt and its run
-- `loop_wakeups`  coroutines that wait for replies of one group wake their event loop once
+- `effect_limits`  limits on effects and artifacts of an attempt and its run
+- `event_loop_wakeups`  coroutines that wait for replies of one group wake their event loop once
 - `operation`  every change that can be submitted to the writer, as a record
 - `run_cache`  facts of runs that never change
 - `sync_async`  operations that are called to wait, or awaited

@@ -79,7 +79,7 @@ class BoundOperation(DocumentedMethod, Generic[P, T]):
     async def _aio(self, *args: P.args, **kwargs: P.kwargs) -> T:
         import asyncio  # noqa: PLC0415 - slow to import, and only coroutines need it
 
-        from holdfast.engine.core.loop_wakeups import wait_in_loop  # noqa: PLC0415 - the same
+        from holdfast.engine.core.event_loop_wakeups import wait_in_loop  # noqa: PLC0415 - the same
 
         if is_inside_transaction():
             with declare_wait(f"{self.__name__}.aio(…)", self.submit, blocking=False):

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from holdfast.engine.core.kept_totals import Bounds
+from holdfast.engine.core.effect_limits import Bounds
 from holdfast.engine.core.run_cache import RunCache
 from holdfast.engine.core.workflow_cache import WorkflowCache
 from holdfast.ids import Ids

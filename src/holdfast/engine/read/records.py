@@ -9,12 +9,13 @@ from typing import Any
 
 from holdfast.errors import HoldfastError
 from holdfast.model.budget import Budget, to_dollars
+from holdfast.model.cron_ticks import MissedTicks
 from holdfast.model.effect import Child
 from holdfast.model.event import Event, read_event_data
 from holdfast.model.frozen_record import make_record
 from holdfast.model.retry import MICROSECONDS, RetryPolicy
 from holdfast.model.run import Run
-from holdfast.model.schedule import MissedTicks, Schedule
+from holdfast.model.schedule import Schedule
 from holdfast.model.status import Hold, PlanningPhase, RunStatus, Status, TaskKind
 from holdfast.model.task import Lease, Task
 from holdfast.store.database import Row

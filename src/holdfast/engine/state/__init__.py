@@ -12,6 +12,7 @@ Import order: task_control, advance → loops, needs → child_runs → creation
 - `effects`  the part of the worker's protocol that records and reads effects
 - `expected_version`  commands that are meant for one version of a run or task
 - `loops`  tasks whose needs are done: conditions, lists and calls are evaluated, items started
+- `need_cycles`  needs by which tasks would wait for each other
 - `needs`  needs between existing tasks: added and removed by hand
 - `plans`  planning: tasks become plans whose children run as a chain or as a graph
 - `reopen`  retry and re-open: tasks, runs and groups come back from their ends
@@ -19,7 +20,7 @@ Import order: task_control, advance → loops, needs → child_runs → creation
 - `reports`  reports of attempts as operations, made and checked before they are submitted
 - `run_control`  operations of people and programs on one run
 - `slots`  concurrency keys: the counters of their slots, and the tasks and runs that wait for one
-- `superseded_needs`  needs on superseded tasks, and needs that would close a cycle
+- `superseded_needs`  needs on superseded tasks move to the group that replaced them
 - `task_control`  operations of people and programs on one task
 - `usage_limits`  usage limits of agents, and budgets of runs and attempts
 - `verdicts`  verdicts of verifiers, outputs checked against their schemas, and failures with a plan

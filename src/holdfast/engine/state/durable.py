@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
 from holdfast.engine.core.context import EngineContext
-from holdfast.engine.core.kept_totals import find_refusal, keep_effects
+from holdfast.engine.core.effect_limits import find_refusal, keep_effects
 from holdfast.engine.core.operation import Keys, Operation, Report
 from holdfast.engine.core.sync_async import operation
 from holdfast.engine.core.task_rows import TaskRow, measure_tasks

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from holdfast.engine.core.context import EngineContext
-from holdfast.engine.core.kept_totals import Bounds, find_refusal
+from holdfast.engine.core.effect_limits import Bounds, find_refusal
 from holdfast.engine.core.sync_async import operation, reading
 from holdfast.engine.input import validation
 from holdfast.engine.state.durable import RecordEffect

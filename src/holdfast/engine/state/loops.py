@@ -15,7 +15,7 @@ from holdfast.engine.read import step_texts
 from holdfast.engine.read.records import read_value
 from holdfast.engine.read.step_texts import StepTexts, build_run_variables, read_step_texts
 from holdfast.engine.read.task_state import number_of_item
-from holdfast.engine.state import child_runs, creation, reopen, superseded_needs, verdicts
+from holdfast.engine.state import child_runs, creation, need_cycles, reopen, verdicts
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import TaskKind
 from holdfast.model.workflow.reference import Unresolved
@@ -142,9 +142,7 @@ def _start_needed_items(work: UnitOfWork, loop: Row) -> list[Row]:
     """
     needed = work.tx.read("needed_items", loop_id=loop["id"], first=loop["first"])
     ids = [
-        row["id"]
-        for row in needed
-        if superseded_needs.loop_waits_for_item(work, row["id"], loop["id"])
+        row["id"] for row in needed if need_cycles.loop_waits_for_item(work, row["id"], loop["id"])
     ]
     return work.change_tasks("let_items_in", ids=ids) if ids else []
 
@@ -181,7 +179,7 @@ def _await_list(work: UnitOfWork, loop: Row, step: Step) -> bool:
     if source is not None and source["status"] != "done":
         judges = work.tx.read("verifiers_of", run_id=loop["run_id"], task_id=source["id"])
         needs = sorted([source["id"], *(row["id"] for row in judges)])
-        if superseded_needs.describe_cycle(work, loop["id"], needs) is None:
+        if need_cycles.describe_cycle(work, loop["id"], needs) is None:
             named = {"task_id": loop["id"], "ids": needs, "linked": None, "actor": "advance"}
             (row,) = work.change_tasks("block_task", **named)
             added = [(loop["id"], need, row["version"]) for need in needs]

@@ -11,6 +11,7 @@ from holdfast.engine.read.report_refusals import refuse
 from holdfast.engine.read.task_state import name_tasks
 from holdfast.engine.state import (
     control_refusals,
+    need_cycles,
     plans,
     reopen,
     superseded_needs,
@@ -58,9 +59,7 @@ def _check_needs(work: UnitOfWork, operation: BlockTask, task: Row) -> None:
         if needed[need]["run_id"] != task["run_id"]:
             raise InvalidInput("needs", f"{need} belongs to another run than {task['id']}")
         superseded_needs.refuse_superseded_need(needed[need])
-    if (
-        reason := superseded_needs.describe_cycle(work, operation.task_id, operation.on)
-    ) is not None:
+    if (reason := need_cycles.describe_cycle(work, operation.task_id, operation.on)) is not None:
         raise InvalidInput("needs", reason)
 
 
@@ -131,7 +130,7 @@ def _may_be_removed(work: UnitOfWork, task: Row, link: Row) -> bool:
         return True
     if task["run_id"] is None and link["since"] == 1:
         return True
-    return superseded_needs.describe_cycle(work, task["id"], [link["need_id"]]) is not None
+    return need_cycles.describe_cycle(work, task["id"], [link["need_id"]]) is not None
 
 
 def _describe_kept_link(work: UnitOfWork, task: Row, link: Row) -> str:

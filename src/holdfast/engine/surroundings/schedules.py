@@ -31,14 +31,9 @@ from holdfast.errors import (
     UnknownOutcome,
 )
 from holdfast.ids import Ids
-from holdfast.model.result import Refusal, TransitionResult
-from holdfast.model.run import CreateResult, NewRun
-from holdfast.model.schedule import (
-    SCHEDULE_PREFIX,
+from holdfast.model.cron_ticks import (
     DueTicks,
     MissedTicks,
-    NewSchedule,
-    Schedule,
     check_cron,
     due_ticks,
     first_tick_after,
@@ -46,6 +41,9 @@ from holdfast.model.schedule import (
     ticks_after,
     to_local_time,
 )
+from holdfast.model.result import Refusal, TransitionResult
+from holdfast.model.run import CreateResult, NewRun
+from holdfast.model.schedule import SCHEDULE_PREFIX, NewSchedule, Schedule
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name, clean_text, digest
 from holdfast.model.workflow.graph import read_workflow

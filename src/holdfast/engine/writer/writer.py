@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-from holdfast.engine.claims import picker
+from holdfast.engine.claims import claim_requests
 from holdfast.engine.claims.standing_claims import HandOver, StandingClaims
 from holdfast.engine.core.batch import OperationBatch
-from holdfast.engine.core.kept_totals import Bounds
+from holdfast.engine.core.effect_limits import Bounds
 from holdfast.engine.core.operation import (
     Complete,
     ControlledRun,
@@ -106,7 +106,7 @@ class Writer:
         batch.carry_out(work, phases.LIMIT_LIFTS)
         work.settle()
         # The last statement that may wait for another process: nothing is locked after it.
-        picker.keep_claim_requests(work)
+        claim_requests.keep_claim_requests(work)
         self._send_hint_if_needed(work, swept=batch.has_any_of(Sweep))
         self.last_work = work
         return batch.replies

@@ -12,7 +12,7 @@ from anyio.to_thread import run_sync
 from holdfast.model.token import digest_secret
 from holdfast.server.auth.known_tokens import KnownTokens
 from holdfast.server.auth.rate_limits import Rate, RateLimiter
-from holdfast.server.problems import too_many_requests
+from holdfast.server.exception_handlers import too_many_requests
 
 T = TypeVar("T")
 # Seconds for which the good digests that were read are not read again.

@@ -11,7 +11,7 @@ from holdfast.errors import InvalidInput
 from holdfast.model.run import NewRun
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
-from holdfast.server.problems import JsonAnswer
+from holdfast.server.exception_handlers import JsonAnswer
 from holdfast.server.request_context import After, Context, Limit
 from holdfast.server.route_table import ADMIN_ROLES, OPERATOR_ROLES, VIEWER_ROLES, RouteTable
 from holdfast.server.schemas import responses

@@ -11,6 +11,7 @@ from starlette.responses import HTMLResponse, Response
 
 from holdfast.errors import InvalidInput
 from holdfast.server.auth.recognition import CallerSession, write_cookie
+from holdfast.server.exception_handlers import JsonAnswer, Problem
 from holdfast.server.gate import ACCESS, LOOK_UP_SHOWN, SESSION
 from holdfast.server.html_pages import (
     HtmlPage,
@@ -18,7 +19,6 @@ from holdfast.server.html_pages import (
     render_entry_page,
     render_front_page,
 )
-from holdfast.server.problems import JsonAnswer, Problem
 from holdfast.server.request_context import Context, in_thread
 from holdfast.server.route_table import ALL_ROLES, PREFIX, VIEWER_ROLES, RouteTable
 from holdfast.server.schemas import responses

@@ -12,6 +12,7 @@ from fastapi import Request
 from holdfast.errors import InvalidInput
 from holdfast.model.effect import WakeCondition
 from holdfast.model.task import Assignment, Completion, Renewal
+from holdfast.server.exception_handlers import JsonAnswer, Problem
 from holdfast.server.long_polls import (
     REVOKED,
     AsgiCall,
@@ -19,7 +20,6 @@ from holdfast.server.long_polls import (
     is_gone,
     wait_for_work,
 )
-from holdfast.server.problems import JsonAnswer, Problem
 from holdfast.server.request_context import Context, RequestContext, TaskId, in_thread
 from holdfast.server.route_table import WORKER_ROLES, RouteTable
 from holdfast.server.schemas import responses

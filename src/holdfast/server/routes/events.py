@@ -11,8 +11,8 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast.errors import InvalidInput
 from holdfast.server.event_stream import StreamRequest
+from holdfast.server.exception_handlers import JsonAnswer
 from holdfast.server.gate import SHOWN_DIGEST
-from holdfast.server.problems import JsonAnswer
 from holdfast.server.request_context import (
     After,
     Context,

@@ -16,7 +16,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 from starlette.responses import PlainTextResponse, Response
 
-from holdfast.server.problems import JsonAnswer, Problem
+from holdfast.server.exception_handlers import JsonAnswer, Problem
 from holdfast.server.request_context import Context
 from holdfast.server.route_table import ALL_ROLES, VIEWER_ROLES, RouteTable
 from holdfast.server.schemas import responses

@@ -10,8 +10,8 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast.model.task import Assignment
 from holdfast.model.token import Role
+from holdfast.server.exception_handlers import JSON, Problem, refuse_content_type
 from holdfast.server.long_polls import REVOKED, is_gone, wait_for_work
-from holdfast.server.problems import JSON, Problem, refuse_content_type
 from holdfast.server.request_context import Context, RequestContext
 from holdfast.server.route_table import ALL_ROLES, VIEWER_ROLES, RouteTable
 from holdfast.server.schemas.responses import PROBLEMS, JsonRpcResponse

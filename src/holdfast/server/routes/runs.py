@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.model.units import parse_duration
-from holdfast.server.problems import JsonAnswer
+from holdfast.server.exception_handlers import JsonAnswer
 from holdfast.server.request_context import After, Context, Limit, RunId
 from holdfast.server.route_table import OPERATOR_ROLES, VIEWER_ROLES, RouteTable
 from holdfast.server.schemas import responses

@@ -12,7 +12,7 @@ from fastapi import Header, Query
 
 from holdfast.errors import InvalidInput
 from holdfast.model.task import NewTask
-from holdfast.server.problems import JsonAnswer
+from holdfast.server.exception_handlers import JsonAnswer
 from holdfast.server.request_context import After, Context, Limit, RequestContext, TaskId
 from holdfast.server.route_table import OPERATOR_ROLES, VIEWER_ROLES, RouteTable
 from holdfast.server.schemas import responses

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Path, Request
 
 from holdfast.definition.workflow_file import read_workflow_text
-from holdfast.server.problems import JSON, JsonAnswer, Problem, refuse_content_type
+from holdfast.server.exception_handlers import JSON, JsonAnswer, Problem, refuse_content_type
 from holdfast.server.request_context import Context, in_thread
 from holdfast.server.route_table import ADMIN_ROLES, VIEWER_ROLES, RouteTable
 from holdfast.server.schemas import responses

@@ -1,10 +1,10 @@
 """Commands: changes that front ends ask for, the shapes of their requests, and their refusals.
 
-Import order: previews → commands → request_errors; problems → token_scope; rehearsal.
+Import order: previews → commands → request_errors; http_problems → token_scope; rehearsal.
 
 - `commands`  the changes to runs, tasks, schedules, workers and leases
 - `previews`  the changes that a command would make, for `--dry-run`
-- `problems`  errors as front ends show them, with an HTTP status and a stable code
+- `http_problems`  errors as front ends show them, with an HTTP status and a stable code
 - `rehearsal`  runs of a workflow file carried out by stubs
 - `request_bodies`  the shapes of what callers send
 - `request_errors`  refused transitions, and mistakes in the shape of a request

@@ -14,7 +14,7 @@ from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.model.effect import WakeCondition
 from holdfast.model.task import Renewal
 from holdfast.service.commands import request_bodies
-from holdfast.service.commands.problems import describe_error, describe_mistakes
+from holdfast.service.commands.http_problems import describe_error, describe_mistakes
 from holdfast.service.commands.request_errors import rename_fields, translate_errors
 from holdfast.service.commands.task_fields import read_moment
 from holdfast.service.commands.token_scope import TokenScope

@@ -7,7 +7,7 @@ Imports go down: `worker`, then `runner` and the rest, `step_threads`, `worker_o
 - `pull`  requests for ready work after hints, and claims of tasks that are to run now
 - `runner`  step threads and an event loop, in which steps run
 - `step_threads`  threads for plain functions, kept between steps
-- `heartbeat`  the renewal of the leases of running attempts
+- `lease_renewal`  the renewal of the leases of running attempts
 - `presence`  the record that a worker lives, and the way it hears that it should go
 - `version_holds`  hold `version`, set on tasks without a function and lifted again
 - `disk`  the free disk space below which a worker claims nothing

@@ -18,7 +18,7 @@ from holdfast.store.deadlocks import is_writer_thread, refuse_deadlock, writes_o
 from holdfast.threads import is_program_ending, shorten_switch_interval
 from holdfast.worker.attempt.execution import Execution, Functions, Invocation, UnknownFunction
 from holdfast.worker.pool.disk import find_worker_disk
-from holdfast.worker.pool.heartbeat import Heartbeat
+from holdfast.worker.pool.lease_renewal import Heartbeat
 from holdfast.worker.pool.presence import Presence
 from holdfast.worker.pool.pull import Puller, RunNowClaims
 from holdfast.worker.pool.runner import Arrival, BoundStep, Runner

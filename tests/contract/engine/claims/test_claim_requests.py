@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from holdfast.clock import ManualClock, SystemClock
-from holdfast.engine.claims.picker import KEPT_REQUESTS, Claimed
+from holdfast.engine.claims.claim_requests import KEPT_REQUESTS
+from holdfast.engine.claims.picker import Claimed
 from holdfast.engine.engine import Engine
 from holdfast.model.task import Assignment, Renewal
 from tests.contract.raw_store import count_rows, raw

@@ -12,7 +12,8 @@ import pytest
 from holdfast import Holdfast, InvalidInput, NewRun, NewTask
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.model.schedule import MissedTicks, Schedule
+from holdfast.model.cron_ticks import MissedTicks
+from holdfast.model.schedule import Schedule
 from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.engine.input.bad_values import Refuse
 from tests.contract.engine.surroundings.daily_schedule import (

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from holdfast import NewRun, NewTask, NotFound, Refusal
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.model.schedule import TICKS_AT_ONCE, MissedTicks
+from holdfast.model.cron_ticks import TICKS_AT_ONCE, MissedTicks
 from holdfast.model.workflow.graph import Concurrency, Step, Workflow
 from holdfast.store.group_commit.queue import GROUP_BYTES
 from tests.contract.engine.surroundings.daily_schedule import (

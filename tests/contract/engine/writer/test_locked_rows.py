@@ -11,9 +11,9 @@ from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.status import Hold
 from holdfast.model.workflow.graph import Concurrency, Step, Workflow
-from holdfast.worker.pool.heartbeat import Heartbeat
+from holdfast.worker.pool.lease_renewal import Heartbeat
 from tests.contract.worker.function_workers import execution_of
-from tests.contract.worker.pool.test_heartbeat import renewed
+from tests.contract.worker.pool.test_lease_renewal import renewed
 from tests.engines import healthy, opened
 from tests.race.racers import eventually
 

@@ -15,7 +15,7 @@ from holdfast.model.token import AccessToken
 from holdfast.server.auth.auth_throttle import AuthThrottle
 from holdfast.server.auth.known_tokens import KnownTokens
 from holdfast.server.auth.rate_limits import Rate
-from holdfast.server.problems import Problem
+from holdfast.server.exception_handlers import Problem
 from holdfast.service.admin.tokens import Tokens
 from holdfast.service.project.project import StoreLocation
 from holdfast.service.service import Service

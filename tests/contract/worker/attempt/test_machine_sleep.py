@@ -10,7 +10,7 @@ import pytest
 from holdfast import Context, Settings
 from holdfast.clock import ManualClock, SystemClock
 from holdfast.engine.engine import Engine
-from holdfast.worker.pool.heartbeat import Heartbeat
+from holdfast.worker.pool.lease_renewal import Heartbeat
 from tests.contract.task_states import create
 from tests.contract.worker.function_workers import execution_of, started, worker_of
 

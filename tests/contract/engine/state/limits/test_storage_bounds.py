@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from holdfast.clock import ManualClock
-from holdfast.engine.core.kept_totals import Bounds
+from holdfast.engine.core.effect_limits import Bounds
 from holdfast.engine.engine import Engine
 from holdfast.engine.state.durable import RecordEffect
 from holdfast.engine.state.effects import EFFECTS_AT_ONCE

@@ -1,4 +1,4 @@
-"""Heartbeat: renews the leases of running attempts, and ends attempts that lost theirs."""
+"""Lease renewal: renews the leases of running attempts, and ends attempts that lost theirs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outcomes: futures of the ends of runs and tasks, looked for again at each hint of others."""
+"""Run outcomes: futures of the ends of runs and tasks, looked for again at each hint of others."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import pytest
 from holdfast import Context, Holdfast
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.worker.pool.heartbeat import Heartbeat
+from holdfast.worker.pool.lease_renewal import Heartbeat
 from tests.contract.task_states import create
 from tests.contract.worker.function_workers import execution_of
 from tests.race.racers import eventually

@@ -1,4 +1,4 @@
-"""Problems: errors as RFC 9457 tells them, each with a code that does not change."""
+"""Exception handlers: errors answered as RFC 9457 problems, each with a stable code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from starlette.types import Scope
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.server.html_pages import render_refusal_page
 from holdfast.service.admin.browser_links import ENTER_PATH
-from holdfast.service.commands.problems import describe_error, describe_mistakes
+from holdfast.service.commands.http_problems import describe_error, describe_mistakes
 from holdfast.service.commands.request_errors import Refused, translate_errors
 from holdfast.service.commands.token_scope import Forbidden
 from holdfast.worker.problem import HttpReply, problem

@@ -1,4 +1,4 @@
-"""Kept totals: how many effects and artifacts an attempt and its run may have, and their bytes.
+"""Effect limits: how many effects and artifacts an attempt and its run may have, and their bytes.
 
 The database keeps the counts. A writer has locked the run or lone task, and the statement that
 inserts an effect checks the counts.

@@ -1,4 +1,4 @@
-"""Problems: errors of Holdfast as front ends show them, with an HTTP status and a stable code."""
+"""HTTP problems: errors as front ends show them, with an HTTP status and a stable code."""
 
 from __future__ import annotations
 

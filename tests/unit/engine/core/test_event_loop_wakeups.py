@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextvars import Context
 from typing import Any, TypeVarTuple, Unpack
 
-from holdfast.engine.core.loop_wakeups import wait_in_loop
+from holdfast.engine.core.event_loop_wakeups import wait_in_loop
 from tests.unit.store.group_commit.memory_group import Desk, notes
 
 Ts = TypeVarTuple("Ts")
