@@ -2,7 +2,6 @@
 
 The layers, from the top to the bottom; imports go down only:
 
-- `__main__` the command `holdfast` as `python -m holdfast`
 - `cli` the command line
 - `server` HTTP: authentication, routes over the service, long polls, a stream of events
 - `mcp` the service as tools for agents, by role
