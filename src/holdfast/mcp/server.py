@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any
 
@@ -16,7 +15,13 @@ from holdfast.mcp.operator_tools import OperatorTools
 from holdfast.mcp.planner_tools import PlannerTools
 from holdfast.mcp.read_tools import ReadTools, RunTools
 from holdfast.mcp.resources import JSON, Resources
-from holdfast.mcp.tools import FindCaller, Toolbox, describe_subject, make_error_result
+from holdfast.mcp.tools import (
+    FindCaller,
+    Toolbox,
+    describe_subject,
+    describe_unknown_tool,
+    make_error_result,
+)
 from holdfast.mcp.worker_tools import WorkerTools
 from holdfast.service.admin.health import read_own_version
 from holdfast.service.commands.request_errors import translate_errors
@@ -90,7 +95,7 @@ class ToolServer(MCPServer):
             known = {tool.name: tool for tool in await self.list_tools()}
             tool = known.get(name)
             if tool is None:
-                told = _describe_unknown_tool(name, list(known))
+                told = describe_unknown_tool(name, list(known), _TOOLS_OF_ROLE.items())
                 self._note(name, told.partition(":")[0], arguments)
                 return make_error_result(told)
             mistaken = error.__cause__ if isinstance(error.__cause__, ValidationError) else None
@@ -120,21 +125,6 @@ class ToolServer(MCPServer):
             )
             for each in runs
         ]
-
-
-def _describe_unknown_tool(name: str, known: list[str]) -> str:
-    """The error for a tool that another role has, or that does not exist."""
-    role = next((role for role, box in _TOOLS_OF_ROLE.items() if name in box), None)
-    if role is not None:
-        token = role if role == "worker" else "operator"
-        return (
-            f"forbidden: {name} is of the role {role}; `holdfast mcp --as {role}` has it, or "
-            f"/mcp?as={role} with a token that may use it: at the server, "
-            f"`holdfast token create NAME --role {token}` makes one"
-        )
-    close = get_close_matches(name, known, n=1)
-    more = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
-    return f"not_found: there is no tool {ascii(name)[:60]}; {more}"
 
 
 def make_server(find_caller: FindCaller, role: ToolRole, *, looks: bool = True) -> ToolServer:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar
 
 from mcp.server.mcpserver import MCPServer
@@ -225,3 +226,20 @@ Token = Annotated[str, Field(description="The token that claim gave with it")]
 Lease = Annotated[
     float, Field(gt=0, le=86_400, description="For how many seconds nobody else gets the task")
 ]
+
+
+def describe_unknown_tool(
+    name: str, known: Sequence[str], of_roles: Iterable[tuple[str, Sequence[str]]]
+) -> str:
+    """The error for a tool that another role has, or that does not exist."""
+    role = next((role for role, box in of_roles if name in box), None)
+    if role is not None:
+        token = role if role == "worker" else "operator"
+        return (
+            f"forbidden: {name} is of the role {role}; `holdfast mcp --as {role}` has it, or "
+            f"/mcp?as={role} with a token that may use it: at the server, "
+            f"`holdfast token create NAME --role {token}` makes one"
+        )
+    close = get_close_matches(name, known, n=1)
+    more = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
+    return f"not_found: there is no tool {ascii(name)[:60]}; {more}"

@@ -22,6 +22,7 @@ from holdfast.server.routes import (
     health,
     mcp,
     runs,
+    schedules,
     tasks,
     workflows,
 )
@@ -61,6 +62,7 @@ TABLES = (
     claims.table,
     events.table,
     admin.table,
+    schedules.table,
     admin.bus_table,
     mcp.table,
     browsers.table,

@@ -263,7 +263,7 @@ class Service:
         check_ready(self._writer)
 
     def repair(self, *, dry_run: bool = False) -> View:
-        from holdfast.service.admin.health import repair_store
+        from holdfast.service.admin.store_repair import repair_store
 
         return repair_store(self._writer, dry_run=dry_run)
 

@@ -13,8 +13,9 @@ from psycopg.sql import SQL, Identifier
 from holdfast.clock import ManualClock, SystemClock
 from holdfast.errors import StoreError, StoreUnreachable, UnknownOutcome
 from holdfast.store.database import Database, Transaction
+from holdfast.store.postgresql.commit_outcome import was_committed
 from holdfast.store.postgresql.connection import ServerAddress
-from holdfast.store.postgresql.database import PostgresqlDatabase, was_committed
+from holdfast.store.postgresql.database import PostgresqlDatabase
 from holdfast.store.postgresql.session import PostgresqlSession
 from holdfast.store.postgresql.transaction import PostgresqlTransaction
 from holdfast.store.sql_text.transitions import CommitProof

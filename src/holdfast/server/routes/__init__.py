@@ -1,14 +1,15 @@
 """Routes: the calls over HTTP, one file for each noun.
 
-Import order: no route file imports another.
+Import order: admin → schedules; the other route files import none of their own room.
 
-- `admin`  workers, agents, schedules, statistics, tokens and parked messages
+- `admin`  workers, agents, statistics, tokens and parked messages
 - `browsers`  the entry of a browser by a link, its session, and its end
 - `claims`  the worker's protocol: claims, renewals and reports
 - `events`  the history of the store, a run or a task, and the stream of new events
 - `health`  liveness, readiness, metrics and the OpenAPI document
 - `mcp`  the MCP tools of a token's role
 - `runs`  starting, reading and steering runs
+- `schedules`  schedules are listed, added, paused, resumed and removed
 - `tasks`  creating, reading, editing and steering tasks, and their plans
 - `workflows`  defining and reading workflows
 """

@@ -1,27 +1,20 @@
-"""Administration routes: workers, agents, schedules, statistics, tokens and parked messages."""
+"""Administration routes: workers, agents, statistics, tokens and parked messages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated
 
-from fastapi import Path, Query
+from fastapi import Query
 
-from holdfast.errors import InvalidInput
-from holdfast.model.run import NewRun
-from holdfast.model.schedule import NewSchedule
-from holdfast.model.task import NewTask
 from holdfast.server.exception_handlers import JsonAnswer
-from holdfast.server.request_context import After, Context, Limit
+from holdfast.server.request_context import Context, Limit
 from holdfast.server.route_table import ADMIN_ROLES, OPERATOR_ROLES, VIEWER_ROLES, RouteTable
+from holdfast.server.routes.schedules import Name, add_control_route
 from holdfast.server.schemas import responses
 from holdfast.service.commands import request_bodies
 from holdfast.service.commands.commands import Commands
-from holdfast.service.commands.task_fields import read_new_task
-from holdfast.service.queries.views import View
 
 table = RouteTable(tag="standing")
-Name = Annotated[str, Path()]
 
 
 @table.route("GET", "/workers", VIEWER_ROLES, answers=responses.PageResponse)
@@ -30,23 +23,17 @@ def list_workers(context: Context) -> JsonAnswer:
     return JsonAnswer(context.service.queries.workers())
 
 
-def _add_steering_route(
-    noun: str, verb: str, change: Callable[[Commands, str, str], View], said: str
-) -> None:
-    def act(name: Name, context: Context) -> JsonAnswer:
-        return JsonAnswer(change(context.service.commands, name, verb))
-
-    act.__doc__ = said
-    table.route(
-        "POST", f"/{noun}/{{name}}/{verb}", OPERATOR_ROLES, answers=responses.ChangeResponse
-    )(act)
-
-
-_add_steering_route(
-    "workers", "drain", Commands.control_worker, "Have a worker finish what it runs, and leave."
+add_control_route(
+    table,
+    "/workers/{name}/drain",
+    Commands.control_worker,
+    "Have a worker finish what it runs, and leave.",
 )
-_add_steering_route(
-    "workers", "evict", Commands.control_worker, "Have a worker give back what it runs, and leave."
+add_control_route(
+    table,
+    "/workers/{name}/evict",
+    Commands.control_worker,
+    "Have a worker give back what it runs, and leave.",
 )
 
 
@@ -54,47 +41,6 @@ _add_steering_route(
 def resume_agent(name: Name, context: Context) -> JsonAnswer:
     """Let an agent go on that has reached its usage limit, before that lifts by itself."""
     return JsonAnswer(context.service.commands.lift_limit(name))
-
-
-@table.route("GET", "/schedules", VIEWER_ROLES, answers=responses.PageResponse)
-def list_schedules(context: Context, limit: Limit = 100, after: After = None) -> JsonAnswer:
-    """Every schedule, by name."""
-    return JsonAnswer(context.service.queries.schedules(limit=limit, after=after))
-
-
-@table.route("POST", "/schedules", OPERATOR_ROLES, answers=responses.ScheduleResponse, status=201)
-def add_schedule(body: request_bodies.NewScheduleBody, context: Context) -> JsonAnswer:
-    """Start a run or a task at each tick of a cron expression."""
-    if (body.workflow is None) == (body.task is None):
-        raise InvalidInput("workflow", "say what it starts: either a workflow or a task")
-    commands, settings = context.service.commands, context.service.settings
-    starts: NewTask | NewRun
-    if body.task is not None:
-        starts = read_new_task(body.task.without_nulls(), settings)
-    else:
-        starts = commands.prepare_run(str(body.workflow), body.input)
-    chosen = {"zone": body.zone, "missed": body.missed}
-    more = {name: value for name, value in chosen.items() if value is not None}
-    context.note(body.name)
-    wanted = NewSchedule(name=body.name, cron=body.cron, starts=starts, **more)
-    return JsonAnswer(commands.add_schedule(wanted), 201)
-
-
-_add_steering_route(
-    "schedules",
-    "pause",
-    Commands.control_schedule,
-    "Fire no more ticks; those of the pause are not made up for.",
-)
-_add_steering_route(
-    "schedules", "resume", Commands.control_schedule, "Go on with the next tick from now."
-)
-
-
-@table.route("DELETE", "/schedules/{name}", OPERATOR_ROLES, answers=responses.ChangeResponse)
-def remove_schedule(name: Name, context: Context) -> JsonAnswer:
-    """Forget a schedule; what it has started stays."""
-    return JsonAnswer(context.service.commands.control_schedule(name, "remove"))
 
 
 @table.route("GET", "/stats", VIEWER_ROLES, answers=responses.StatisticsResponse)

@@ -1,10 +1,11 @@
 """The PostgreSQL driver.
 
-Imports: tables → database → session → pipeline → connection, statement;
+Imports: tables → database → commit_outcome → session → pipeline → connection, statement;
 database → joined_transaction, transaction.
 
+- `commit_outcome`  whether a transaction whose COMMIT went unanswered was committed
 - `connection`  the address of a server, the settings of a connection, and the kinds of errors
-- `database`  the database: one writer session, views, migrations, outcomes of lost commits
+- `database`  the database: one writer session, views, migrations
 - `joined_transaction`  a transaction that an application began, on a connection of its own
 - `pipeline`  the pipeline of one connection, in the protocol of libpq
 - `session`  a connection that stays in pipeline mode

@@ -16,7 +16,7 @@ from holdfast.model.status import Status
 from holdfast.model.task import Assignment, NewTask
 from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.model.workflow.reference import Reference
-from holdfast.service.admin.health import repair_store
+from holdfast.service.admin.store_repair import repair_store
 from tests.contract.advised import advised
 from tests.contract.raw_store import raw
 from tests.contract.single_statements import complete, keep, write

@@ -10,7 +10,7 @@ from holdfast.model.effect import WakeCondition
 from holdfast.model.result import Refusal
 from holdfast.model.task import NewTask
 from holdfast.model.workflow.graph import Step
-from holdfast.service.admin.health import repair_store
+from holdfast.service.admin.store_repair import repair_store
 from tests.contract.engine.state.loops.test_linked_loops import named
 from tests.contract.engine.state.loops.test_loops import begin, work_off
 from tests.contract.engine.state.needs.test_superseded_needs import ORDER, linked
