@@ -14,10 +14,12 @@ from holdfast.server.schemas.responses import PROBLEMS, UNROUTED_PROBLEMS
 
 def list_calls() -> str:
     """For each noun a table of its calls: who may make them, what they are sent, what they do."""
+    rows: dict[str, list[str]] = {}
+    for table in TABLES:
+        rows.setdefault(table.tag, []).extend(map(_row, table.entries))
     return "".join(
-        f"\n## {table.tag}\n\n| call | for | body | |\n|---|---|---|---|\n"
-        + "".join(_row(entry) for entry in table.entries)
-        for table in TABLES
+        f"\n## {tag}\n\n| call | for | body | |\n|---|---|---|---|\n{''.join(calls)}"
+        for tag, calls in rows.items()
     )
 
 

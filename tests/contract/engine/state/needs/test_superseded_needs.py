@@ -92,6 +92,19 @@ def test_a_need_on_a_superseded_child_moves_to_the_step_that_made_it(engine: Eng
     assert ready(engine, run) == ["aside None"]
 
 
+def test_a_task_that_also_needs_the_step_around_its_superseded_need_keeps_one_need_on_it(
+    engine: Engine,
+) -> None:
+    run = begin(engine, Step(id="one"), Step(id="aside"))
+    one, aside = named(engine, run, "one"), named(engine, run, "aside")
+    child = spawn(engine, take(engine, one))
+    assert engine.tasks.block(aside, [child, one]).ok
+    assert engine.runs.retry(run, step="one").ok
+    assert list(engine.tasks.blocked_by(aside)) == [one]
+    do(engine, run, "one")
+    assert ready(engine, run) == ["aside None"]
+
+
 @pytest.mark.parametrize("between", [True, False])
 def test_a_step_that_waits_for_what_it_had_made_begins_again_without_it(
     engine: Engine, *, between: bool
