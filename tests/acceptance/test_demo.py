@@ -12,7 +12,7 @@ import time
 import zipfile
 from pathlib import Path
 
-from holdfast.worker.steps.keeper import find_start
+from holdfast.worker.steps.process_keeper import find_start
 from tests.acceptance.terminals import ROOT, holdfast, terminal
 from tests.race.racers import eventually
 

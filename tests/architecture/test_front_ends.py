@@ -26,26 +26,39 @@ def _reaches(tree: ast.AST) -> Iterator[tuple[str | None, int, str]]:
     """The function, the line and the text of each attribute or import behind the service."""
     for parent in ast.walk(tree):
         for node in ast.iter_child_nodes(parent):
-            name = parent.name if isinstance(parent, ast.FunctionDef) else None
+            name = (
+                parent.name if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef) else None
+            )
             vars(node)["function"] = name or getattr(parent, "function", None)
     for node in ast.walk(tree):
         function = getattr(node, "function", None)
-        if isinstance(node, ast.Attribute) and node.attr in ENGINE_ATTRIBUTES:
+        if isinstance(node, ast.Attribute) and _is_behind(node):
             yield function, node.lineno, ast.unparse(node)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "getattr":
-            names = [each.value for each in node.args if isinstance(each, ast.Constant)]
-            if ENGINE_ATTRIBUTES.intersection(names):
+        elif isinstance(node, ast.Call):
+            names = [str(each.value) for each in node.args if isinstance(each, ast.Constant)]
+            called = ast.unparse(node.func).rpartition(".")[2]
+            if (called == "getattr" and ENGINE_ATTRIBUTES.intersection(names)) or (
+                called == "import_module" and any(map(_is_behind_the_service, names))
+            ):
                 yield function, node.lineno, ast.unparse(node)
         elif isinstance(node, ast.Import | ast.ImportFrom):
             modules = [each.name for each in node.names]
             if isinstance(node, ast.ImportFrom):
-                modules = [f"{node.module}.{each}" for each in modules]
-            if any(
-                f"{module}.".startswith(f"{room}.")
-                for module in modules
-                for room in BEHIND_THE_SERVICE
-            ):
+                top = "holdfast." if node.level else ""
+                modules = [f"{top}{node.module}.{each}" for each in modules]
+            if any(map(_is_behind_the_service, modules)):
                 yield function, node.lineno, ast.unparse(node)
+
+
+def _is_behind(node: ast.Attribute) -> bool:
+    """Whether an attribute is the engine or the store, or a private part of another object."""
+    own = isinstance(node.value, ast.Name) and node.value.id in {"self", "cls", "os"}
+    private = node.attr.startswith("_") and not node.attr.startswith("__") and not own
+    return node.attr in ENGINE_ATTRIBUTES or private
+
+
+def _is_behind_the_service(module: str) -> bool:
+    return any(f"{module}.".startswith(f"{room}.") for room in BEHIND_THE_SERVICE)
 
 
 @pytest.mark.parametrize("front_end", FRONT_ENDS)
@@ -75,6 +88,11 @@ def test_each_exception_for_a_front_end_is_still_needed() -> None:
         "def f():\n    from holdfast.store.database import Row",
         "import holdfast.engine.engine",
         "from holdfast import engine",
+        "from ..engine import runs",
+        "import_module('holdfast.engine.engine')",
+        "service._writer.runs.get(1)",
+        "service.commands._facades.tasks.get(i)",
+        "async def f():\n    return service.engine",
     ],
 )
 def test_a_reach_around_the_service_is_seen(text: str) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from holdfast.clock import ManualClock, SystemClock
 from holdfast.errors import InvalidInput
 from holdfast.ids import ALPHABET, CHANCE_BYTES, LOW_BITS, Ids
-from holdfast.model.text import parse_run_id, parse_task_id
+from holdfast.model.text import ID_ALPHABET, parse_run_id, parse_task_id
 from holdfast.randomness import SeededRandomness, SystemRandomness
 
 
@@ -161,3 +161,7 @@ def test_ids_that_are_drawn_ahead_grow_and_are_nobody_elses() -> None:
     drawn = [ahead.task() for _ in range(3)]
     assert drawn == sorted({*drawn})
     assert drawn[-1] < later
+
+
+def test_the_model_checks_ids_by_the_alphabet_that_makes_them() -> None:
+    assert ID_ALPHABET == ALPHABET

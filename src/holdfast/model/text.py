@@ -23,7 +23,7 @@ _encode = json.JSONEncoder(
     separators=(",", ":"),
 ).encode
 _HARMLESS = frozenset({type(None), bool, int})
-# That of `holdfast.ids`, which knows the clock and so is nothing for the model: a test compares.
+# The alphabet of `holdfast.ids`, which the model may not import: `ids` reads the clock.
 ID_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _ID = re.compile(rf"[rt]_[0-7][{ID_ALPHABET}]{{19}}")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]*\Z")

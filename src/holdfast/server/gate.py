@@ -226,10 +226,10 @@ class _MeasuredBody:
 class _SealedSend:
     """Sends an answer with security headers, and keeps each change in the audit."""
 
-    def __init__(self, scope: Scope, send: Send, strangers: AuditThrottle) -> None:
+    def __init__(self, scope: Scope, send: Send, audit_throttle: AuditThrottle) -> None:
         self._scope = scope
         self._send = send
-        self._audit_throttle = strangers
+        self._audit_throttle = audit_throttle
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":

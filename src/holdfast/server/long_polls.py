@@ -45,14 +45,14 @@ async def wait_for_work(
 
 @contextmanager
 def give_back_on_error(
-    swift: AsyncService, found: list[Assignment], *, kept: bool
+    service: AsyncService, found: list[Assignment], *, kept: bool
 ) -> Iterator[None]:
     """Give tasks back if their answer fails, unless the caller can repeat its request by name."""
     try:
         yield
     except BaseException:
         if not kept:
-            swift.release_unheard(found)
+            service.release_unheard(found)
         raise
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from holdfast.worker.files.state_paths import StatePath
-from holdfast.worker.steps.keeper import find_start
 from holdfast.worker.steps.orphans import CommandRecord, end_orphans, make_record
+from holdfast.worker.steps.process_keeper import find_start
 from tests.acceptance.worker.watched_attempt import alive
 from tests.programs import running
 from tests.race.racers import eventually

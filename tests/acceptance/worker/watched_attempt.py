@@ -9,8 +9,8 @@ from typing import Any
 
 from holdfast.clock import SystemClock
 from holdfast.worker.steps.command import Command, CommandEnd, CommandLimits
-from holdfast.worker.steps.keeper import find_start
 from holdfast.worker.steps.process import Process
+from holdfast.worker.steps.process_keeper import find_start
 
 CLOCK = SystemClock()
 

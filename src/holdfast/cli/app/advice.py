@@ -34,7 +34,6 @@ from holdfast.service.commands.request_errors import STOP, Refused
 from holdfast.service.queries.command_lines import (
     describe_message,
     describe_text,
-    find_named_commands,
 )
 
 FAILED, BAD_INPUT, CANCELLED, NEEDS_PERSON, UNREACHABLE = 1, 2, 3, 4, 5
@@ -61,6 +60,7 @@ _LISTS = {
     "relay": "holdfast bus",
 }
 _MISSING = re.compile(r"(?:^|; )(?:input\.)?([A-Za-z_][\w-]*):? is missing")
+_COMMAND_IN_BACKTICKS = re.compile("`(holdfast [^`]+)`")
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -115,8 +115,9 @@ def view_error(error: HoldfastError) -> dict[str, Any]:
 
 
 def _first_named(message: str) -> str | None:
-    """The first command that a message names."""
-    return next(iter(find_named_commands(message)), None)
+    """The first command in backticks that a message names."""
+    found = _COMMAND_IN_BACKTICKS.search(message)
+    return None if found is None else found[1]
 
 
 def next_command(error: HoldfastError) -> str | None:

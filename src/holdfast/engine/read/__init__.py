@@ -1,6 +1,6 @@
 """Read: rows of the store as records, pages, addresses and texts, for readers and for the writer.
 
-Import order: records → step_texts → task_state → addresses; spending needs only records.
+Import order: addresses → task_state → step_texts → records; spending → records.
 
 - `addresses`  addresses of tasks in a run, followed, or described where they lead to no task
 - `missing_functions`  functions that tasks on hold `version` wait for

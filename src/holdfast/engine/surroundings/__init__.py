@@ -1,6 +1,6 @@
 """Surroundings: what stands around the work; each noun has its operations, handler and facade.
 
-Import order: access → browser_sessions; the others do not import each other.
+Import order: browser_sessions → access; the others do not import each other.
 
 - `access`  access tokens of the server: granted, revoked, looked up
 - `browser_sessions`  browsers that a one-time link has let in with what a token may do

@@ -51,8 +51,8 @@ class RunAndTaskFacades(Protocol):
 class ControlCommands:
     """Commands that control runs and tasks for one actor; a refusal raises `Refused`."""
 
-    def __init__(self, desks: RunAndTaskFacades, queries: Queries, actor: str = "user") -> None:
-        self._facades = desks
+    def __init__(self, facades: RunAndTaskFacades, queries: Queries, actor: str = "user") -> None:
+        self._facades = facades
         self._queries = queries
         self._actor = actor
 

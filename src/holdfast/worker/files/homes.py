@@ -19,7 +19,7 @@ from pathlib import Path
 from holdfast.errors import NotTrusted, StoreUnreachable
 from holdfast.store.database import IDENTITIES_FILE
 from holdfast.worker.files.git_index import is_tracked
-from holdfast.worker.files.known_homes import (
+from holdfast.worker.files.home_registry import (
     KnownHome,
     KnownHomes,
     make_home_id,

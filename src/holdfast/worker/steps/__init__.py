@@ -10,7 +10,7 @@ Imports go down: `executors`, `command_step` | `http_step`, `step_resources`, th
 - `command_answer`  the answer of a command: asked for, read and checked
 - `command_environment`  the environment variables and the files of a command
 - `process`  one run of a command under its keeper
-- `keeper`  the parent process of a command, which ends everything the command has started
+- `process_keeper`  the parent process of a command, which ends everything the command has started
 - `orphans`  processes that a killed worker has left, found by records and ended
 - `process_identity`  a process by its number, start, boot and machine
 - `transcript`  the output of a command on its way into the log

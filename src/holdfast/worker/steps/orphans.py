@@ -19,14 +19,14 @@ from pathlib import Path
 
 from holdfast.worker.files.state_paths import StatePath
 from holdfast.worker.steps.command import GRACE
-from holdfast.worker.steps.keeper import (
+from holdfast.worker.steps.process_identity import LINUX, ProcessIdentity
+from holdfast.worker.steps.process_keeper import (
     GIVE_UP_SECONDS,
     SIGNAL_EVERY,
     find_descendants,
     list_processes,
     send_signal,
 )
-from holdfast.worker.steps.process_identity import LINUX, ProcessIdentity
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Self, cast
 
 from holdfast.clock import Clock
-from holdfast.worker.steps import keeper
+from holdfast.worker.steps import process_keeper
 from holdfast.worker.steps.command import (
     IDLE,
     OVER,
@@ -32,7 +32,7 @@ from holdfast.worker.steps.command import (
 CHUNK_BYTES = 256 * 1024
 LOOK_EVERY = 1.0
 SHORTEST_PAUSE = 0.02
-KEEPER_SECONDS = keeper.GIVE_UP_SECONDS + 5.0
+KEEPER_SECONDS = process_keeper.GIVE_UP_SECONDS + 5.0
 LAST_READS = 64
 
 
@@ -106,7 +106,7 @@ class Process:
         )
         try:
             return subprocess.Popen(  # noqa: S603 - an argument list, and no shell
-                [sys.executable, "-I", "-S", keeper.__file__, *kept],
+                [sys.executable, "-I", "-S", process_keeper.__file__, *kept],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

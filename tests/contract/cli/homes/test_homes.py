@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.app.options import complete_id, complete_schedule, complete_workflow
+from holdfast.worker.files.home_registry import KnownHome, read_known_homes, record_home
 from holdfast.worker.files.homes import make_private_directory
-from holdfast.worker.files.known_homes import KnownHome, read_known_homes, record_home
 from holdfast.worker.files.state_directory import find_state_directory
 from tests.contract.cli.command_line import Typed
 from tests.contract.cli.homes.foreign_homes import (

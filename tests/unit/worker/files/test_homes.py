@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import NotTrusted
-from holdfast.worker.files import homes, known_homes
+from holdfast.worker.files import home_registry, homes
+from holdfast.worker.files.home_registry import KnownHome, KnownHomes
 from holdfast.worker.files.homes import accept_home, make_home
-from holdfast.worker.files.known_homes import KnownHome, KnownHomes
 
 TOGETHER = 12
 PATIENCE = 30.0
@@ -28,7 +28,7 @@ def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _known() -> KnownHomes:
-    known = known_homes.read_known_homes()
+    known = home_registry.read_known_homes()
     assert known is not None
     return known
 
@@ -72,8 +72,8 @@ def test_two_writers_that_remember_homes_at_once_lose_nothing_of_each_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     _known()
-    other = threading.Thread(target=known_homes.record_home, args=[_entry("other")])
-    write = known_homes._write  # noqa: SLF001 - the moment between its reading and its writing
+    other = threading.Thread(target=home_registry.record_home, args=[_entry("other")])
+    write = home_registry._write  # noqa: SLF001 - the moment between its reading and its writing
     waits = threading.Event()
 
     def lock(held: int, how: int) -> None:
@@ -81,15 +81,15 @@ def test_two_writers_that_remember_homes_at_once_lose_nothing_of_each_other(
         flock(held, how)
 
     def interrupted(known: KnownHomes) -> KnownHomes:
-        monkeypatch.setattr(known_homes, "_write", write)
+        monkeypatch.setattr(home_registry, "_write", write)
         waits.clear()
         other.start()
         assert waits.wait(PATIENCE)
         return write(known)
 
-    monkeypatch.setattr(known_homes, "flock", lock)
-    monkeypatch.setattr(known_homes, "_write", interrupted)
-    assert known_homes.record_home(_entry("one"))
+    monkeypatch.setattr(home_registry, "flock", lock)
+    monkeypatch.setattr(home_registry, "_write", interrupted)
+    assert home_registry.record_home(_entry("one"))
     other.join()
     assert {each.path for each in _known().homes} == {"/one", "/other"}
 
@@ -102,20 +102,20 @@ def test_homes_are_not_remembered_or_believed_where_others_can_put_a_file(tmp_pa
     make_home(tmp_path / ".holdfast")
     folder = tmp_path / "state" / "holdfast"
     folder.chmod(0o777)
-    assert known_homes.read_known_homes() is None
+    assert home_registry.read_known_homes() is None
     folder.chmod(0o700)
     file = folder / "homes"
     file.rename(tmp_path / "elsewhere")
     file.symlink_to(tmp_path / "elsewhere")
-    assert known_homes.read_known_homes() is None
+    assert home_registry.read_known_homes() is None
 
 
 def test_the_file_is_for_its_owner_alone_and_the_oldest_homes_are_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(known_homes, "MOST_HOMES", 3)
+    monkeypatch.setattr(home_registry, "MOST_HOMES", 3)
     for name in "abcde":
-        known_homes.record_home(_entry(name))
+        home_registry.record_home(_entry(name))
     known = _known()
     assert [each.id for each in known.homes] == ["c", "d", "e"]
     assert known.file.stat().st_mode & 0o777 == 0o600
@@ -146,13 +146,13 @@ def test_a_file_of_homes_that_is_damaged_in_any_way_is_told_of(told: str) -> Non
     file = _known().file
     file.write_text(told)
     with pytest.raises(NotTrusted, match="is damaged"):
-        known_homes.read_known_homes()
+        home_registry.read_known_homes()
     file.unlink()
     os.mkfifo(file)
     with pytest.raises(NotTrusted, match="is damaged") as damaged:
-        known_homes.read_known_homes()
+        home_registry.read_known_homes()
     typed = str(damaged.value).split("`")[1]
     subprocess.run(["/bin/sh", "-c", typed], check=True)
-    begun = known_homes.read_known_homes()
+    begun = home_registry.read_known_homes()
     assert begun is not None
     assert (begun.since, begun.homes) == (0, [])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.worker.steps.keeper import Process, find_descendants
+from holdfast.worker.steps.process_keeper import Process, find_descendants
 
 
 def test_a_process_is_listed_before_the_children_it_waits_for() -> None:
