@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from contextlib import redirect_stderr
+from contextvars import Context
 from pathlib import Path
 from typing import Any, cast
 
@@ -43,11 +44,13 @@ def read_python(read: Read) -> list[str]:
 
 
 def read_command_line(read: Read) -> list[str]:
-    chosen = chosen_store.set(STORE)
-    try:
-        return _read_view(read, with_store) if _is_view(read) else _read_errors(read)
-    finally:
-        chosen_store.reset(chosen)
+    # An empty context: this process may have typed other commands before.
+    return Context().run(_read_command_line, read)
+
+
+def _read_command_line(read: Read) -> list[str]:
+    chosen_store.set(STORE)
+    return _read_view(read, with_store) if _is_view(read) else _read_errors(read)
 
 
 def _read_errors(read: Read) -> list[str]:
