@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from operator import attrgetter, itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.model.budget import Budget, BudgetUsage, is_amount
 from holdfast.model.event import Event, read_event_data
@@ -18,7 +18,10 @@ from holdfast.model.status import TaskKind
 from holdfast.model.task import Attempt, NamedLease, Task
 from holdfast.model.worker import LiveWorker
 from holdfast.service.queries.shapes import ExampleOf, Field, Shape, field, given
-from holdfast.store.database import Row, Transaction
+
+if TYPE_CHECKING:
+    # The store is slow to load, and a command that only prints needs none.
+    from holdfast.store.database import Row, Transaction
 
 View = dict[str, Any]
 
