@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,10 +35,13 @@ class Server:
 
 
 @contextmanager
-def serving(store: str, patience: float = 5.0) -> Iterator[Server]:
+def serving(
+    store: str, patience: float = 5.0, *, program: Sequence[str] = ("holdfast",)
+) -> Iterator[Server]:
+    """Serve a store; `program` is the module that is run, with its first arguments."""
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-home-") as home:
         environment = {**os.environ, "HOLDFAST_HOME": home, "HOLDFAST_DB": store}
-        command = [sys.executable, "-m", "holdfast", "serve", "--port", "0", "--rate", "0"]
+        command = [sys.executable, "-m", *program, "serve", "--port", "0", "--rate", "0"]
         with subprocess.Popen(
             command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         ) as process:

@@ -158,8 +158,8 @@ class Scenarios:
 
     def _run_alone(self, url: str) -> float:
         with program(url) as made, made.hf.worker(concurrency=1):
-            _one_by_one(made, 2)
-            return self._sizes.alone / timed(lambda: _one_by_one(made, self._sizes.alone))
+            run_one_by_one(made, 2)
+            return self._sizes.alone / timed(lambda: run_one_by_one(made, self._sizes.alone))
 
     def _loop(self, url: str, items: int) -> float:
         with program(url) as made, made.draining("r_", 1) as wait, made.hf.worker(concurrency=200):
@@ -273,7 +273,7 @@ def _complete_all(engine: Engine, held: Sequence[Assignment]) -> None:
     _all([engine.work.complete.submit(each.task.id, each.token, RESULT) for each in held])
 
 
-def _one_by_one(made: Program, count: int) -> None:
+def run_one_by_one(made: Program, count: int) -> None:
     for _ in range(count):
         with made.draining("r_", 1) as wait:
             made.pipeline.start()
