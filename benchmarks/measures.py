@@ -13,7 +13,15 @@ from benchmarks.scenarios import (
     Scenarios,
     Sizes,
 )
-from benchmarks.waiting import MILLISECONDS, PAUSE, Figure, dispatch, dispatch_across, idle
+from benchmarks.waiting import (
+    MILLISECONDS,
+    PAUSE,
+    Figure,
+    dispatch,
+    dispatch_across,
+    idle,
+    start_up,
+)
 
 SIZES = Sizes(
     tasks=20_000,
@@ -25,6 +33,7 @@ SIZES = Sizes(
     loop=100_000,
     dispatches=300,
     idle=10,
+    starts=10,
 )
 ALONE = f"a pipeline alone, beside {COMMITS_OF_A_PIPELINE} bare commits"
 SLOWLY = f"{ALONE}, each {SLOWER * MILLISECONDS:g} ms longer"
@@ -55,10 +64,11 @@ def loop_rates(sizes: Sizes) -> Rates:
 
 
 def waits(sizes: Sizes) -> Sequence[Wait]:
-    """How long a task waits for an idle worker, and what that worker costs."""
+    """How long a task waits for an idle worker, what that worker costs, and how commands start."""
     return [
         partial(dispatch, count=sizes.dispatches),
         partial(dispatch, count=sizes.dispatches, pause=PAUSE),
         partial(dispatch_across, count=sizes.dispatches),
         partial(idle, seconds=sizes.idle),
+        partial(start_up, starts=sizes.starts),
     ]

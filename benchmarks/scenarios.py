@@ -38,6 +38,7 @@ class Sizes:
     loop: int
     dispatches: int
     idle: int
+    starts: int
 
 
 @dataclass(frozen=True, kw_only=True)

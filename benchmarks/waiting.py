@@ -1,11 +1,11 @@
-"""How long a task waits for an idle worker, and what an idle process costs."""
+"""How long a task waits for an idle worker, what an idle process costs, and how commands start."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median, quantiles
@@ -20,6 +20,8 @@ WARM = 5
 TURNS = 5
 # As often as a task comes to a worker that is really idle: the machine goes to sleep in between.
 PAUSE = 0.02
+_COMMAND = "from holdfast.cli.main import main; main()"
+_EMPTY = "python -c pass"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +98,37 @@ def idle(places: Places, database: str, seconds: float) -> list[Figure]:
         share = (time.process_time() - used) / (time.perf_counter() - begin)
     what = f"an idle process with a worker, over {seconds:g} s"
     return [Figure(what=what, database=database, value=f"{share:.2%} of a core")]
+
+
+def start_up(places: Places, database: str, starts: int) -> list[Figure]:
+    """How long commands take from their start to their end, in turns with an empty program."""
+    with places.new(database) as url:
+        commands = {
+            "holdfast --version": (_COMMAND, "--version"),
+            "holdfast runs": (_COMMAND, "runs", "--db", url),
+            "a program that imports Holdfast": ("from holdfast import Holdfast",),
+        }
+        times: dict[str, list[float]] = {what: [] for what in (_EMPTY, *commands)}
+        # The first turn writes the bytecode and warms what is read from the disk.
+        for _ in range(1 + starts):
+            for what, command in {_EMPTY: ("pass",), **commands}.items():
+                times[what].append(_start(command))
+    empty = median(times[_EMPTY][1:])
+    return [
+        Figure(
+            what=f"{what}, from its start to its end",
+            database=database,
+            value=f"{median(times[what][1:]) * MILLISECONDS:.0f} ms",
+            beside=f"{empty * MILLISECONDS:.0f} ms of {_EMPTY}",
+        )
+        for what in commands
+    ]
+
+
+def _start(command: Sequence[str]) -> float:
+    begin = time.perf_counter()
+    subprocess.run([sys.executable, "-c", *command], capture_output=True, check=True)
+    return time.perf_counter() - begin
 
 
 def p99(values: list[float]) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.cli.app.command_registry import MODULES, format_argument, load_command_line
+from holdfast.cli.app.command_registry import MODULES, build_command_line, format_argument
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class Described:
 
 def every_command() -> list[Described]:
     """In the order that help lists them, whichever module was imported first."""
-    program: Any = load_command_line([])
+    program: Any = build_command_line(tuple(MODULES))
     words = [word for names in MODULES.values() for word in names]
 
     def place(each: Described) -> tuple[bool, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import secrets
 from typing import Protocol
 
 
@@ -22,7 +21,7 @@ class SystemRandomness:
         return self._source.random()
 
     def token_bytes(self, length: int, /) -> bytes:
-        return secrets.token_bytes(length)
+        return self._source.randbytes(length)
 
 
 class SeededRandomness:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -13,6 +15,10 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:
+        # At its exit the interpreter collects once more, and would walk past every module that a
+        # command has loaded: a tenth of what `holdfast runs` takes.
+        atexit.register(gc.freeze)
     try:
         try:
             return _run(given)

@@ -18,7 +18,7 @@ from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.operation import Claim, ClaimById, Lose, Operation, Pull, Renew, Report
 from holdfast.engine.core.sync_async import gather_futures, operation, reading, submit_each
 from holdfast.engine.input import validation
-from holdfast.engine.read.records import read_child, read_needed_outputs
+from holdfast.engine.read.records import read_needed_outputs, read_value
 from holdfast.engine.read.report_refusals import answer_guard, answer_write
 from holdfast.engine.state.durable import Spawn, TakeSignal
 from holdfast.engine.state.effects import EffectOperations
@@ -340,7 +340,7 @@ class Work(EffectOperations):
         """The status of some children of a task, in the order of `ids`."""
         identifier = validation.task_id(task_id)
         rows = self._context.view(lambda tx: tx.read("children_by_id", task_id=identifier, ids=ids))
-        found = {row["id"]: read_child(row) for row in rows}
+        found = {row["id"]: _read_child(row) for row in rows}
         gone = {
             each: Child(id=each, status=Status.CANCELLED, error="it was deleted") for each in ids
         }
@@ -403,3 +403,12 @@ class Work(EffectOperations):
         """The length of a lease in microseconds; without `seconds`, that of the settings."""
         chosen = self._context.settings.lease if seconds is None else seconds
         return positive_microseconds("lease", chosen)
+
+
+def _read_child(row: Row) -> Child:
+    return Child(
+        id=row["id"],
+        status=Status(row["status"]),
+        output=read_value(row["output"]),
+        error=read_value(row["error"]),
+    )

@@ -10,7 +10,7 @@ from holdfast.errors import InvalidInput
 from holdfast.model.event import Event
 from holdfast.model.frozen_record import ReadableRecord
 from holdfast.model.retry import RetryPolicy
-from holdfast.model.workflow.graph import Concurrency
+from holdfast.model.workflow.step import Concurrency
 
 RUN_ENDS = ("run.completed", "run.failed", "run.cancelled")
 TASK_ENDS = ("task.done", "task.failed", "task.cancelled")

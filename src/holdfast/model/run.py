@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.model.budget import Budget
 from holdfast.model.event import Event, read_attempts
 from holdfast.model.frozen_record import ReadableRecord
 from holdfast.model.status import RUN_TERMINAL, Hold, RunStatus
 from holdfast.model.task import Task
-from holdfast.model.trace import Trace
-from holdfast.model.workflow.graph import Workflow
+
+if TYPE_CHECKING:
+    # The parts of a new run are slow to load, and reading a run needs none.
+    from holdfast.model.trace import Trace
+    from holdfast.model.workflow.graph import Workflow
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from holdfast.model.frozen_record import ReadableRecord
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import TERMINAL, Hold, PlanningPhase, Status, TaskKind
-from holdfast.model.trace import Trace
-from holdfast.model.units import Moment
-from holdfast.model.workflow.declarations import StepWork
-from holdfast.model.workflow.graph import Concurrency
+
+if TYPE_CHECKING:
+    # The parts of a new task and of an assignment are slow to load, and reading a task needs none.
+    from holdfast.model.trace import Trace
+    from holdfast.model.units import Moment
+    from holdfast.model.workflow.declarations import StepWork
+    from holdfast.model.workflow.step import Concurrency
 
 VERIFYING = "verifying"
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from holdfast.cli.commands import report
+from holdfast.cli.render import report
 from holdfast.engine.engine import Engine
 from holdfast.model.workflow.graph import Step
 from tests.contract.cli.command_line import Typed

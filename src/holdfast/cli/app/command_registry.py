@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any
@@ -21,6 +23,7 @@ from holdfast.cli.app.session import called_command, chosen_store
 Command = Callable[..., int | None]
 CommandLine = Callable[..., object]
 
+NAME = "holdfast"
 HELP = {"help_option_names": ["-h", "--help"]}
 EPILOG = (
     "Exit codes: 0 completed, 1 failed, 2 bad input, 3 cancelled, 4 needs a person, 5 no store."
@@ -61,6 +64,10 @@ MODULES = {
     "schedules": ("schedule", "lease"),
     "bus": ("bus",),
 }
+# Command lines that name no command, and need none.
+WITHOUT_COMMAND: tuple[list[str], ...] = ([], ["--json"], ["--version"])
+# The variable by which a shell asks for completions, which may be of any command.
+COMPLETION = f"_{NAME.upper()}_COMPLETE"
 
 
 class PlainCommand(TyperCommand):
@@ -120,7 +127,7 @@ def needs_no_conversion(parameter: Any, value: Any) -> bool:  # noqa: ANN401 - T
 
 
 app = typer.Typer(
-    name="holdfast",
+    name=NAME,
     cls=PlainGroup,
     help="Run pipelines so that no step runs out of order, runs twice or slips backwards.",
     epilog=EPILOG,
@@ -177,14 +184,29 @@ def _with_store_option(function: Command, name: str) -> Command:
 
 def load_command_line(arguments: Sequence[str]) -> CommandLine:
     """The program with the called command alone, or with all commands for help and completion."""
-    called = arguments[0] if arguments else ""
+    if COMPLETION in os.environ:
+        return build_command_line(tuple(MODULES))
+    if [*arguments] in WITHOUT_COMMAND:
+        return build_command_line(("report",))
+    called = arguments[0]
     owner = next((module for module, names in MODULES.items() if called in names), None)
-    return build_command_line(tuple(MODULES) if owner is None else ("report", owner))
+    if owner is None:
+        return build_command_line(tuple(MODULES))
+    return build_command_line(("report", owner), called)
 
 
 @cache
-def build_command_line(modules: Sequence[str]) -> CommandLine:
-    """The program with the commands of some modules, built once for repeated calls of `main`."""
+def build_command_line(modules: Sequence[str], called: str | None = None) -> CommandLine:
+    """The program with the commands of some modules, or with one of them alone.
+
+    It is built once for repeated calls of `main`.
+    """
     for module in modules:
         import_module(f"holdfast.cli.commands.{module}")
-    return get_command(app)
+    if called is None:
+        return get_command(app)
+    program = copy(app)
+    commands, groups = app.registered_commands, app.registered_groups
+    program.registered_commands = [each for each in commands if each.name == called]
+    program.registered_groups = [each for each in groups if each.name == called]
+    return get_command(program)

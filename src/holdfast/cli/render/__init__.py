@@ -1,13 +1,14 @@
 """Runs, tasks, events and previews as text for a person.
 
-Import order: live_view → attention, event_lines, preview, side_effects, tree → step_status →
-formats.
+Import order: live_view → attention, event_lines, preview, report, side_effects, tree →
+step_status → formats.
 
 - `attention`  the needs of a run that only a person can satisfy
 - `event_lines`  events as lines
 - `formats`  times, costs, states and errors in a few characters
 - `live_view`  a run watched until it ends
 - `preview`  the changes that a command would make
+- `report`  recent runs, their cost, and what needs a person
 - `side_effects`  the changes that a command made to other runs and tasks than it named
 - `step_status`  the status of one step, and the command that lets the step go on
 - `tree`  runs and tasks drawn as trees

@@ -1,12 +1,14 @@
 """Read: rows of the store as records, pages, addresses and texts, for readers and for the writer.
 
-Import order: addresses → task_state → step_texts → records; spending → records.
+Import order: addresses → task_state → step_texts → records; schedule_records, spending →
+records.
 
 - `addresses`  addresses of tasks in a run, followed, or described where they lead to no task
 - `missing_functions`  functions that tasks on hold `version` wait for
 - `pages`  the queries for pages of runs and tasks, and the checks of their parameters
 - `records`  rows of the store as records of the model
 - `report_refusals`  reports of attempts that changed nothing, and the reasons
+- `schedule_records`  rows of schedules as records of the model
 - `spending`  what runs have used of their budgets
 - `step_texts`  texts of steps in workflow files, rendered from what is known of the run
 - `task_state`  the state of tasks that their own rows do not show, and the names of tasks

@@ -9,13 +9,10 @@ from typing import Any
 
 from holdfast.errors import HoldfastError
 from holdfast.model.budget import Budget, to_dollars
-from holdfast.model.cron_ticks import MissedTicks
-from holdfast.model.effect import Child
 from holdfast.model.event import Event, read_event_data
 from holdfast.model.frozen_record import make_record
 from holdfast.model.retry import MICROSECONDS, RetryPolicy
 from holdfast.model.run import Run
-from holdfast.model.schedule import Schedule
 from holdfast.model.status import Hold, PlanningPhase, RunStatus, Status, TaskKind
 from holdfast.model.task import Lease, Task
 from holdfast.store.database import Row
@@ -116,49 +113,6 @@ def read_budget(row: Row) -> Budget | None:
         attempts=row["budget_attempts"],
     )
     return None if budget == Budget() else budget
-
-
-def read_schedule(row: Row) -> Schedule:
-    return Schedule(
-        name=row["name"],
-        cron=row["cron"],
-        zone=row["zone"],
-        missed=_read_missed(row["missed"]),
-        workflow=row["workflow"],
-        task=_read_function(row["template"]) if row["workflow"] is None else None,
-        input=read_value(row["input"]),
-        run_id=row["run_id"],
-        next_at=row["next_at"],
-        last_at=row["last_at"],
-        last_error=row["last_error"],
-        version=row["version"],
-        created_at=row["created_at"],
-    )
-
-
-def _read_missed(policy: str) -> MissedTicks | str:
-    try:
-        return MissedTicks(policy)
-    except ValueError:
-        return policy
-
-
-def _read_function(template: str) -> str | None:
-    """Read what a schedule calls; an unreadable schedule reports its problem at its next tick."""
-    try:
-        fields = json.loads(template)
-        return str(fields["step"] or fields["title"])
-    except UNREADABLE_ERRORS:
-        return None
-
-
-def read_child(row: Row) -> Child:
-    return Child(
-        id=row["id"],
-        status=Status(row["status"]),
-        output=read_value(row["output"]),
-        error=read_value(row["error"]),
-    )
 
 
 def read_event(row: Row) -> Event:

@@ -16,8 +16,6 @@ from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.core.workflow_cache import FileStep, WorkflowCache
 from holdfast.engine.read.records import read_value
 from holdfast.model import json_schema, verdict
-from holdfast.model.status import TaskKind
-from holdfast.model.task import Task
 from holdfast.model.verdict import describe_feedback, first_feedback
 from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.reference import Reference, Unresolved
@@ -199,16 +197,3 @@ def _render_current_title(script: StepTexts) -> str | None:
     except Unresolved:
         step = script.scripted.step
         return step.title or step.approval
-
-
-def add_current_titles(tx: Transaction, tasks: list[Task]) -> list[Task]:
-    """Replace the titles of tasks that wait anew, which were made from outputs that are gone."""
-    again = [task.id for task in tasks if _may_have_stale_title(task)]
-    told = render_current_titles(tx, tx.read("tasks_by_id", ids=again)) if again else {}
-    return [replace(task, title=told.get(task.id, task.title)) for task in tasks] if told else tasks
-
-
-def _may_have_stale_title(task: Task) -> bool:
-    # The title of a loop is that of its items.
-    loop = task.kind is TaskKind.GROUP and task.calls is None
-    return task.blocked and task.generation > 1 and task.step is not None and not loop

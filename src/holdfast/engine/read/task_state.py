@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.engine.read.records import read_task
-from holdfast.engine.read.step_texts import add_current_titles
 from holdfast.model.status import Hold, Status, TaskKind
 from holdfast.model.task import Task
 from holdfast.store.database import Row, Transaction
@@ -30,9 +29,27 @@ def read_tasks_with_state(tx: Transaction, rows: Sequence[Row]) -> list[Task]:
 
 def add_derived_states(tx: Transaction, tasks: list[Task]) -> list[Task]:
     """Add to tasks the states that their own rows do not show."""
-    return add_current_titles(
+    return _add_current_titles(
         tx, _add_usage_limits(tx, _add_need_lost(tx, _add_verifying(tx, tasks)))
     )
+
+
+def _add_current_titles(tx: Transaction, tasks: list[Task]) -> list[Task]:
+    """Replace the titles of tasks that wait anew, which were made from outputs that are gone."""
+    again = [task.id for task in tasks if _may_have_stale_title(task)]
+    if not again:
+        return tasks
+    # The texts of steps, and the graphs that have them, are slow to load, and seldom needed.
+    from holdfast.engine.read.step_texts import render_current_titles  # noqa: PLC0415
+
+    told = render_current_titles(tx, tx.read("tasks_by_id", ids=again))
+    return [replace(task, title=told.get(task.id, task.title)) for task in tasks]
+
+
+def _may_have_stale_title(task: Task) -> bool:
+    # The title of a loop is that of its items.
+    loop = task.kind is TaskKind.GROUP and task.calls is None
+    return task.blocked and task.generation > 1 and task.step is not None and not loop
 
 
 def count_done_in_called_runs(tx: Transaction, tasks: Iterable[Task]) -> dict[str, tuple[int, int]]:

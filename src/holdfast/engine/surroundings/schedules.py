@@ -18,8 +18,9 @@ from holdfast.engine.core.task_rows import BASE_SIZE, TaskRow
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
 from holdfast.engine.read.pages import PAGE_SIZE, Page, read_limit
-from holdfast.engine.read.records import UNREADABLE_ERRORS, describe_problem, read_schedule
+from holdfast.engine.read.records import UNREADABLE_ERRORS, describe_problem
 from holdfast.engine.read.report_refusals import refuse
+from holdfast.engine.read.schedule_records import read_schedule
 from holdfast.engine.state import creation
 from holdfast.errors import (
     HoldfastError,

@@ -7,6 +7,7 @@ also be carried out in a dry run.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -23,15 +24,17 @@ from holdfast.model.run import CreateResult, NewRun
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
-from holdfast.model.workflow.graph import Workflow, read_workflow
+from holdfast.model.workflow.graph import MAX_CALL_DEPTH, Workflow, read_workflow
 from holdfast.model.workflow.run_input import make_paths_absolute
+from holdfast.model.workflow.step import all_steps
 from holdfast.service.commands.request_errors import rename_fields, require_accepted
-from holdfast.service.queries.child_runs import attach_called_workflows, read_runs_below
+from holdfast.service.queries.child_runs import read_runs_below
 from holdfast.service.queries.queries import Queries
 from holdfast.service.queries.views import View, view_lease, view_schedule
 from holdfast.store.database import Row, Transaction
 
 Change = Callable[..., TransitionResult]
+FindVersion = Callable[[str, str | None], Row | None]
 # The holds that `resume` lifts from a task, one at a time, in this order.
 HOLDS_TO_RESUME = ("paused", "limit", "version")
 VERSION_RETRY = RetryPolicy(max_attempts=5, backoff=0.02, backoff_max=0.2)
@@ -332,7 +335,7 @@ class Commands(ControlCommands):
             return next((row for row in rows if version in {None, row["version"]}), None)
 
         return self._engine.database.view(
-            lambda tx: attach_called_workflows(workflow, partial(look, tx))
+            lambda tx: _attach_called_workflows(workflow, partial(look, tx))
         )
 
     def find_task_for_person(self, identifier: str) -> str:
@@ -347,6 +350,23 @@ class Commands(ControlCommands):
             raise InvalidInput("task", f"{reason} tells what it waits for")
         names = ", ".join(f"{each['id']} ({each['address']})" for each in waiting)
         raise InvalidInput("task", f"several tasks of {identifier} wait: {names}; name one")
+
+
+def _attach_called_workflows(
+    workflow: Workflow, find_version: FindVersion, callers: tuple[str, ...] = ()
+) -> Workflow:
+    """A workflow with the workflows that its steps call, as far as the store knows them."""
+    here = (*callers, workflow.name)
+    found = {flow.name: flow for flow in workflow.called}
+    for step in all_steps(workflow.steps):
+        name = step.calls
+        if name is None or name in found or name in here or len(here) > MAX_CALL_DEPTH:
+            continue
+        row = find_version(name, None if step.work is None else step.work.version)
+        if row is not None:
+            found[name] = read_workflow(row["definition"])
+    called = tuple(_attach_called_workflows(flow, find_version, here) for flow in found.values())
+    return replace(workflow, called=called) if called else workflow
 
 
 def _suggest_name(name: str, known: list[str]) -> str:

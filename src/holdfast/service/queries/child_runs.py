@@ -1,20 +1,15 @@
-"""Child runs: the runs that steps call, their callers, usage and holds, and their workflows."""
+"""Child runs: the runs that steps call, their callers, usage and holds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from holdfast.engine.explain.why_slot import explain_slot
 from holdfast.engine.read.task_state import name_tasks
 from holdfast.model.run import Run
 from holdfast.model.status import Hold, RunStatus
-from holdfast.model.workflow.graph import MAX_CALL_DEPTH, Workflow, read_workflow
-from holdfast.model.workflow.step import all_steps
 from holdfast.service.queries.views import Usage, View, add_usage, without_nulls
 from holdfast.store.database import Row, Transaction
-
-FindVersion = Callable[[str, str | None], Row | None]
 
 
 def read_callers(tx: Transaction, runs: Sequence[Run]) -> dict[str, View]:
@@ -72,8 +67,15 @@ def add_usage_below(
 def view_called_runs(tx: Transaction, rows: Sequence[Row]) -> dict[str, View]:
     """Short views of called runs with their holds, and who has the slots of a full key."""
     keys = {row["concurrency_key"] for row in rows if _read_holds(row) & Hold.SLOT} - {None}
-    slots = {key: explain_slot(tx, key)[0] for key in keys}
+    slots = _describe_slots(tx, keys) if keys else {}
     return {row["id"]: _view_called_run(row, slots) for row in rows}
+
+
+def _describe_slots(tx: Transaction, keys: Iterable[str]) -> dict[str, str]:
+    # The explanation of keys is slow to load, and most runs have none.
+    from holdfast.engine.explain.why_slot import explain_slot  # noqa: PLC0415
+
+    return {key: explain_slot(tx, key)[0] for key in keys}
 
 
 def _view_called_run(row: Row, slots: Mapping[str, str]) -> View:
@@ -106,20 +108,3 @@ def _nest_called_run(task: View, called: CalledRuns) -> View:
     if run is None or "calls" not in task:
         return task
     return task | {"child": run | {"tasks": nest_called_runs(run["tasks"], called)}}
-
-
-def attach_called_workflows(
-    workflow: Workflow, find_version: FindVersion, callers: tuple[str, ...] = ()
-) -> Workflow:
-    """A workflow with the workflows that its steps call, as far as the store knows them."""
-    here = (*callers, workflow.name)
-    found = {flow.name: flow for flow in workflow.called}
-    for step in all_steps(workflow.steps):
-        name = step.calls
-        if name is None or name in found or name in here or len(here) > MAX_CALL_DEPTH:
-            continue
-        row = find_version(name, None if step.work is None else step.work.version)
-        if row is not None:
-            found[name] = read_workflow(row["definition"])
-    called = tuple(attach_called_workflows(flow, find_version, here) for flow in found.values())
-    return replace(workflow, called=called) if called else workflow

@@ -11,16 +11,17 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from holdfast.model.budget import Budget, BudgetUsage, is_amount
-from holdfast.model.event import Event, read_event_data
-from holdfast.model.run import Run
-from holdfast.model.schedule import Schedule
+from holdfast.model.event import read_event_data
 from holdfast.model.status import TaskKind
-from holdfast.model.task import Attempt, NamedLease, Task
-from holdfast.model.worker import LiveWorker
 from holdfast.service.queries.shapes import ExampleOf, Field, Shape, field, given
 
 if TYPE_CHECKING:
-    # The store is slow to load, and a command that only prints needs none.
+    # The records and the store are slow to load, and a command that only prints needs none.
+    from holdfast.model.event import Event
+    from holdfast.model.run import Run
+    from holdfast.model.schedule import Schedule
+    from holdfast.model.task import Attempt, NamedLease, Task
+    from holdfast.model.worker import LiveWorker
     from holdfast.store.database import Row, Transaction
 
 View = dict[str, Any]

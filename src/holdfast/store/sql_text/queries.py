@@ -55,13 +55,15 @@ def compose_clause_query(body: Sequence[str], table: str) -> str | None:
 
 def insert_clauses(line: str, body_of: Callable[[str], Sequence[str]]) -> str:
     """Write out `{clauses query}`: all the marked clauses of another query."""
+    if "{clauses " not in line:
+        return line
     return _CLAUSES_MACRO.sub(
         lambda found: "\n  AND ".join(_find_clauses(body_of(found["query"])).values()), line
     )
 
 
 def _find_clauses(body: Sequence[str]) -> dict[str, str]:
-    found = [match for line in body if (match := _CLAUSE.fullmatch(line))]
+    found = [match for line in body if "-- clause:" in line and (match := _CLAUSE.fullmatch(line))]
     return {clause["name"]: clause["text"] for clause in found}
 
 
@@ -182,16 +184,18 @@ def _split_file(path: Path) -> Iterator[QuerySource]:
     last = ""
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         text = line.strip()
+        if not text.startswith("--"):
+            if text and source is not None:
+                source.body.append(line.rstrip())
+            continue
         header = _HEADER.fullmatch(text)
         if header and header[1] == "name":
             if source:
                 yield source
             source = QuerySource(location=f"{path.parent.name}/{path.name}:{number}")
-        if source is None or not text:
+        if source is None:
             continue
-        if not text.startswith("--"):
-            source.body.append(line.rstrip())
-        elif not source.body and header:
+        if not source.body and header:
             last = _add_header(source, header[1], header[2].strip())
         elif not source.body and last and (more := _CONTINUATION.fullmatch(text)):
             source.headers[last] = f"{source.headers[last]} {more[1]}".strip()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -74,6 +74,12 @@ _LONG_TRANSACTION = (
     "a transaction on %s was open for %.1f s: nobody could renew a lease meanwhile, and what runs "
     "under one is lost, and runs again, after %g s; end such transactions sooner"
 )
+
+
+def _is_of_second_library(connection: object) -> bool:
+    # A connection of this library comes from a program that has imported it.
+    library = sys.modules.get("sqlite3")
+    return library is not None and isinstance(connection, library.Connection)
 
 
 class SqliteMigrator:
@@ -159,7 +165,7 @@ class SqliteDatabase:
         return self._retry_while_locked(lambda: self._view(work))
 
     def join(self, connection: object) -> Transaction:
-        if isinstance(unwrap_connection(connection), sqlite3.Connection):
+        if _is_of_second_library(unwrap_connection(connection)):
             raise InvalidInput("connection", _SECOND_LIBRARY)
         if not isinstance(connection, apsw.Connection) or connection not in self._lent_connections:
             raise InvalidInput("connection", "must come from hf.transaction() of this Holdfast")
