@@ -20,6 +20,7 @@ from holdfast.server.connection import Connection
 from holdfast.server.connection_limits import Connections
 from holdfast.server.listen_address import ListenAddress
 from holdfast.server.listener import Listener
+from holdfast.stop_signals import stop_between_transactions
 
 log = logging.getLogger("holdfast.server")
 
@@ -161,7 +162,8 @@ def serve_until_signalled(server: HttpServer, also: Callable[[], None] = lambda:
     heard = [each for each in STOP_SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
     before = {each: signal.signal(each, hear) for each in heard}
     try:
-        server.run()
+        with stop_between_transactions():
+            server.run()
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)

@@ -92,6 +92,9 @@ class Database(Protocol):
     def upgrade(self) -> None:
         """Apply the migrations that the store lacks; an error says why that cannot be done."""
 
+    def find_stopped_holder(self) -> str | None:
+        """The warning about a stopped process that keeps the SQLite file locked; None without."""
+
     def on_gone(self, callback: Callable[[StoreGone], None]) -> Callable[[], None]:
         """Call `callback` once when the store's file is gone and its content is saved.
 

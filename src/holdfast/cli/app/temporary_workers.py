@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from holdfast.cli.app.log_output import show_logs
 from holdfast.cli.app.session import project_settings, with_store
 from holdfast.cli.app.terminal import escape, print_note
+from holdfast.stop_signals import stop_between_transactions
 
 if TYPE_CHECKING:
     from holdfast.api.holdfast import Holdfast
@@ -77,6 +78,7 @@ class TemporaryWorkers:
             each for each in ENDING_SIGNALS if signal.getsignal(each) is signal.SIG_DFL
         ]
         self._handle_signals(self._ending_signals, signal.default_int_handler)
+        self._exit_stack.enter_context(stop_between_transactions())
         return self
 
     def _handle_signals(self, numbers: Iterable[int], handler: SignalHandler) -> None:

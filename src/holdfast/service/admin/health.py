@@ -37,7 +37,9 @@ def examine_store(
 ) -> View:
     """`{ok, checks, warnings, agents, versions}`: only a violated invariant is not ok."""
     diagnosis = engine.doctor()
-    warnings = [*_warn_of_workers(engine), *_warn_of_disk(location, project)]
+    stopped = engine.database.find_stopped_holder()
+    warnings = [] if stopped is None else [stopped]
+    warnings += [*_warn_of_workers(engine), *_warn_of_disk(location, project)]
     return {
         "ok": diagnosis.ok,
         "checks": [

@@ -8,7 +8,7 @@ from holdfast.settings import Settings
 from holdfast.store.fork_guard import OwningProcess
 from holdfast.store.notifiers.file_watch import FileWatch, open_watch
 from holdfast.store.notifiers.memory import MemoryNotifier
-from holdfast.store.notifiers.poll_pace import PollPace
+from holdfast.store.notifiers.poll_pace import LONGEST_REST, PollPace
 from holdfast.store.sqlite.database import SqliteDatabase
 from holdfast.threads import RunningThread, Threads
 
@@ -67,6 +67,8 @@ class SqliteNotifier:
             if seen.others:
                 self._memory.notify(own=False)
             pause = pace.pause_after(seen, written=written)
-            if pause.rest:
-                self._stop.wait(pause.rest)
+            # In a crowd there is always a commit to be seen, and each look delays the writer.
+            rest = max(pause.rest, LONGEST_REST if self._database.lock_waits.crowded else 0.0)
+            if rest:
+                self._stop.wait(rest)
             written = watch.wait(pause.wait)

@@ -150,6 +150,9 @@ class PostgresqlDatabase:
         # Safe to begin again wherever it broke off: each step first reads the applied migrations.
         self._retry_after_loss(lambda: self._upgrade(known))
 
+    def find_stopped_holder(self) -> None:
+        """A server lets its clients stop; none of them has a file locked."""
+
     def on_gone(self, callback: Callable[[StoreGone], None]) -> Callable[[], None]:
         # There is no file that could be gone; if the server is away, each call fails by itself.
         del callback

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -21,11 +23,12 @@ from holdfast.errors import (
     StoreUnwritable,
     UnknownOutcome,
 )
-from holdfast.model.advice import Action, advise
+from holdfast.model.advice import Action, AdviceText, advise
+from holdfast.stop_signals import write_transactions
 from holdfast.store import migrations
 from holdfast.store.application_connections import KeptConnection, unwrap_connection
 from holdfast.store.connection_pool import ConnectionPool
-from holdfast.store.database import Backoff, Contended, DriverPorts, Patience, Transaction
+from holdfast.store.database import Contended, DriverPorts, Transaction
 from holdfast.store.deadlocks import note_open_transaction, refuse_second_transaction
 from holdfast.store.fork_guard import (
     OwningProcess,
@@ -46,6 +49,8 @@ from holdfast.store.sqlite.connection import (
 )
 from holdfast.store.sqlite.file_identity import FileIdentity
 from holdfast.store.sqlite.foreign_commits import ForeignCommits
+from holdfast.store.sqlite.lock_holder import find_lock_holder
+from holdfast.store.sqlite.lock_waits import LockWait, LockWaits
 from holdfast.store.sqlite.saved_copy import refuse_lost_store
 from holdfast.store.sqlite.transaction import Catalogue, SqliteTransaction
 
@@ -125,7 +130,7 @@ class SqliteDatabase:
         refuse_inherited_file(self._path)
         known = queries.load(self.dialect, ports.sql_directories.queries)
         self._catalogue = Catalogue(queries=known, columns={}, clock=ports.clock)
-        self._backoff = Backoff(first=0.0005, longest=0.002, total=ports.settings.patience)
+        self.lock_waits = LockWaits(ports, self._describe_lock)
         self._checkpoints = Checkpoints()
         self._changed_rows = ChangedRowNotes()
         self.foreign_commits = ForeignCommits(ports.threads.lock())
@@ -192,6 +197,10 @@ class SqliteDatabase:
     @contextmanager
     def _lend_connection(self, connection: apsw.Connection) -> Iterator[None]:
         refuse_second_transaction(self.file)
+        with write_transactions.note():
+            yield from self._lend(connection)
+
+    def _lend(self, connection: apsw.Connection) -> Iterator[None]:
         self._retry_while_locked(lambda: connection.execute("BEGIN IMMEDIATE"))
         self._lent_connections.add(connection)
         begun = self._ports.clock.monotonic()
@@ -220,6 +229,12 @@ class SqliteDatabase:
             )
         )
 
+    def find_stopped_holder(self) -> str | None:
+        holder = find_lock_holder(*self._identity.locked_files)
+        if holder is None or not (holder.stopped or holder.traced):
+            return None
+        return f"{holder} keeps {self._path} locked: nobody else can write; {holder.remedy}"
+
     def on_gone(self, callback: Callable[[StoreGone], None]) -> Callable[[], None]:
         return self._identity.on_gone(callback)
 
@@ -234,15 +249,16 @@ class SqliteDatabase:
     def _retry_while_locked(self, work: Callable[[], T]) -> T:
         """Run `work`, and again for as long as another process has the file locked."""
         self._owner.check()
-        patience: Patience | None = None
+        wait: LockWait | None = None
         while True:
             try:
                 return work()
             except (apsw.BusyError, Contended) as error:
-                ports = self._ports
-                patience = patience or Patience(self._backoff, ports.clock, ports.randomness)
-                if not patience.wait():
-                    raise StoreUnreachable(self._describe_lock()) from error
+                wait = wait or self.lock_waits.begin()
+                if not wait.pause():
+                    described = self._describe_lock(self._ports.settings.patience)
+                    later = advise(Action.WAIT_LONGER)
+                    raise StoreUnreachable(described + ", or " + later) from error
             except apsw.ReadOnlyError as error:
                 self._identity.check()
                 whose = "may you write it, and the folder that it is in?"
@@ -253,12 +269,18 @@ class SqliteDatabase:
                     raise StoreUnwritable(self._path, error) from error
                 raise StoreError(f"SQLite: {error}") from error
 
-    def _describe_lock(self) -> str:
-        kept = f"has kept {self._path} locked for {self._backoff.total:g} seconds"
-        later = advise(Action.WAIT_LONGER)
+    def _describe_lock(self, seconds: float) -> AdviceText:
+        """Who has kept the file locked for so long, and what gives the lock back."""
+        since = time.strftime("%H:%M:%S", time.localtime(self._ports.clock.now() / 1e6 - seconds))
+        kept = f"has kept {self._path} locked for {seconds:.3g} seconds, since {since}"
         if self._lent_connections:
-            return f"a transaction of this program {kept}; end it, or " + later
-        return f"another process {kept}; stop it, or " + later
+            return AdviceText(f"a transaction of this program {kept}; end it")
+        holder = find_lock_holder(*self._identity.locked_files)
+        if holder is None:
+            return AdviceText(f"another process {kept}; stop it")
+        if holder.pid == os.getpid():
+            return AdviceText(f"another connection of this program {kept}; end its transaction")
+        return AdviceText(f"{holder} {kept}; {holder.remedy}")
 
     def _open(self, *, read_only: bool = False) -> apsw.Connection:
         self._identity.check()
@@ -299,6 +321,10 @@ class SqliteDatabase:
         # The checkpoint comes before the transaction, so that no reply has to wait for it.
         self._checkpoints.step(connection)
         self._changed_rows.begin(connection)
+        with write_transactions.note():
+            return self._write(connection, work)
+
+    def _write(self, connection: apsw.Connection, work: Callable[[Transaction], T]) -> T:
         connection.execute("BEGIN IMMEDIATE")
         self.foreign_commits.begin_transaction(connection)
         transaction = SqliteTransaction(connection, self._catalogue, self._changed_rows)

@@ -77,6 +77,12 @@ class FileIdentity:
         self._connection = connection
         self.verify_connection(connection)
 
+    @property
+    def locked_files(self) -> tuple[Path, Path]:
+        """The file and the index of its log: what connections lock."""
+        file, _, index = self._files
+        return Path(file or self._path), Path(index)
+
     def check(self) -> None:
         """Refuse to go on where the file at the path is not the one that is open."""
         self._checked_at = self._clock.monotonic()

@@ -14,6 +14,7 @@ from holdfast.engine.claims.standing_claims import MOST_AT_ONCE
 from holdfast.errors import HoldfastError, InvalidInput, ShuttingDown, StoreError, StoreGone
 from holdfast.model.task import Assignment
 from holdfast.model.worker import DRAIN
+from holdfast.stop_signals import stop_between_transactions
 from holdfast.store.deadlocks import is_writer_thread, refuse_deadlock, writes_own_operation
 from holdfast.threads import is_program_ending, shorten_switch_interval
 from holdfast.worker.attempt.execution import Execution, Functions, Invocation, UnknownFunction
@@ -163,7 +164,7 @@ class Worker(Lifecycle):
         A second signal ends the process: commands and coroutines are stopped and given back, the
         leases of functions run out, and another worker tries them again.
         """
-        with record_signals() as heard:
+        with stop_between_transactions(), record_signals() as heard:
             self._signals = heard
             self.start()
             while not (heard or self._stopping.wait(SIGNAL_CHECK_EVERY)):

@@ -1,0 +1,32 @@
+"""A worker process: it runs a worker from the first line it is sent until its input ends.
+
+python -m benchmarks.worker_process URL PREFIX CONCURRENCY
+
+It prints a line when it is ready, and then, for each of its commits, how many tasks (`t_`) or runs
+(`r_`) that commit ended.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from benchmarks.program import program
+
+
+def main(url: str, prefix: str, concurrency: str) -> None:
+    def tell(identifiers: Sequence[str]) -> None:
+        ended = sum(each.startswith(prefix) for each in identifiers)
+        if ended:
+            print(ended, flush=True)
+
+    with program(url) as made:
+        made.hf.engine.on_end(tell)
+        print("ready", flush=True)
+        sys.stdin.readline()
+        with made.hf.worker(concurrency=int(concurrency)):
+            sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

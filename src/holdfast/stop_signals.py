@@ -1,0 +1,107 @@
+"""Stop signals: Ctrl-Z stops a process between its write transactions, and not inside of one.
+
+A process that is stopped inside a write transaction keeps a SQLite file locked for all others.
+SIGSTOP cannot be put off.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+# Ctrl-Z, and what the system sends to a background job that uses the terminal.
+STOP_SIGNALS = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
+# A stop is put off for so many seconds at most; a transaction of the application may last longer.
+LONGEST_DELAY = 5.0
+LOOK_EVERY = 0.001
+
+
+class WriteTransactions:
+    """The write transactions that are under way in this process, and the stop that waits for them.
+
+    A signal handler breaks into whatever the main thread does, so it may wait for no lock: what it
+    shares with the threads that write are single values and a dictionary.
+    """
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew in a forked child, which has none of its parent's threads."""
+        self._begun: dict[object, int] = {}
+        self._stopping = False
+        self._put_off: int | None = None
+        self._resumed = threading.Event()
+
+    @contextmanager
+    def note(self) -> Iterator[None]:
+        """Note a write transaction for the length of a block, which begins when no stop waits."""
+        mine = object()
+        # Noted before the look: either the handler sees this block, or the block sees the stop.
+        self._begun[mine] = threading.get_ident()
+        while self._stopping:
+            del self._begun[mine]
+            self._resumed.wait()
+            self._begun[mine] = threading.get_ident()
+        try:
+            yield
+        finally:
+            del self._begun[mine]
+            number = self._put_off
+            if number is not None and threading.current_thread() is threading.main_thread():
+                self._put_off = None
+                self._stop(number)
+
+    def on_signal(self, number: int, _: FrameType | None) -> None:
+        """Stop the process once nothing is written, or at once if it is asked to a second time."""
+        if threading.get_ident() in self._begun.values() and self._put_off is None:
+            # The main thread is inside a transaction itself, and stops when that has ended.
+            self._put_off = number
+            return
+        self._put_off = None
+        self._stop(number)
+
+    def _stop(self, number: int) -> None:
+        """Keep transactions from beginning, let those end that have begun, and stop for real."""
+        self._resumed.clear()
+        self._stopping = True
+        own = threading.get_ident()
+        until = time.monotonic() + LONGEST_DELAY
+        while any(each != own for each in list(self._begun.values())) and time.monotonic() < until:
+            time.sleep(LOOK_EVERY)
+        handler = signal.signal(number, signal.SIG_DFL)
+        try:
+            # The process stands still in this line until SIGCONT.
+            signal.raise_signal(number)
+        finally:
+            signal.signal(number, handler)
+            self._stopping = False
+            self._resumed.set()
+
+
+write_transactions = WriteTransactions()
+os.register_at_fork(after_in_child=write_transactions.forget)
+
+
+@contextmanager
+def stop_between_transactions() -> Iterator[None]:
+    """Put off stop signals until nothing is written, in the main thread only.
+
+    A signal that the program handles itself, or ignores, stays as it is.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    chosen = [each for each in STOP_SIGNALS if signal.getsignal(each) is signal.SIG_DFL]
+    for each in chosen:
+        signal.signal(each, write_transactions.on_signal)
+    try:
+        yield
+    finally:
+        for each in chosen:
+            signal.signal(each, signal.SIG_DFL)
