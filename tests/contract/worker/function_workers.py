@@ -57,9 +57,11 @@ def started(url: str, **ports: Any) -> Iterator[Engine]:
 def execution_of(engine: Engine, timeout: float | None = None) -> Execution:
     """A task that was just claimed, as a worker holds it."""
     now = engine.clock.monotonic()
-    return Execution(
+    execution = Execution(
         engine,
         take(engine, create(engine, timeout=timeout)),
         deadline=now + engine.settings.lease,
-        timeout_at=None if timeout is None else now + timeout,
+        timeout=timeout,
     )
+    assert execution.begin()
+    return execution

@@ -111,15 +111,18 @@ def _do_nothing(*_: object) -> None:
 class Execution:
     """One attempt under way: it runs its function, and reports how that ended.
 
-    `on_vacated` is called with the report of a function that has returned: its worker has room for
-    one more task then. `on_finished` is called when the answer to that report is there.
-    `is_only_one` tells whether the worker runs nothing else, so that the step's own thread may
-    write the report.
+    `on_begun` is called right before the function is. `on_vacated` is called with the report of a
+    function that has returned: its worker has room for one more task then. `on_finished` is called
+    when the answer to that report is there. `is_only_one` tells whether the worker runs nothing
+    else, so that the step's own thread may write the report.
     """
 
     reported = False
     abandoned = False
     returned = False
+    claimed_at = 0.0
+    began_at: float | None = None
+    timeout_at: float | None = None
     unreported = False
     in_thread = False
     raised: str | None = None
@@ -132,14 +135,16 @@ class Execution:
         assignment: Assignment,
         *,
         deadline: float,
-        timeout_at: float | None,
-        on_vacated: Callable[[], object] = _do_nothing,
+        timeout: float | None = None,
+        on_begun: Callable[[Execution], object] = _do_nothing,
+        on_vacated: Callable[[Execution], object] = _do_nothing,
         on_finished: Callable[[Execution], object] = _do_nothing,
         is_only_one: Callable[[], bool] = lambda: False,
     ) -> None:
         self.store = store
         self.assignment = assignment
-        self.timeout_at = timeout_at
+        self.timeout = timeout
+        self.on_begun = on_begun
         self.on_vacated = on_vacated
         self.on_finished = on_finished
         self.is_only_one = is_only_one
@@ -164,6 +169,22 @@ class Execution:
             "task": self.task_id,
             "attempt": self.assignment.attempt,
         }
+
+    def begin(self) -> bool:
+        """Count the timeout from now on; gives whether the function is to be called.
+
+        An attempt that ended before, mostly by a cancel, never begins.
+        """
+        now = self.store.clock.monotonic()
+        if self.ended.is_set() or now >= self.deadline:
+            self.ended.set()
+            self.finish_with(self.fail, AttemptEnded("it was over before it began"))
+            return False
+        self.began_at = now
+        if self.timeout is not None:
+            self.timeout_at = now + self.timeout
+        self.on_begun(self)
+        return True
 
     def end(self) -> None:
         """Tell the step that its attempt is over; a coroutine is cancelled, once."""
@@ -246,7 +267,7 @@ class Execution:
     def _free_capacity(self) -> None:
         """Let the worker take one more task; the commit of the report already hands it over."""
         vacated, self.on_vacated = self.on_vacated, _do_nothing
-        vacated()
+        vacated(self)
 
     def complete(self, invocation: Invocation, result: object) -> bool:
         try:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from math import inf
 
 from holdfast.errors import HoldfastError, StoreBusy
 from holdfast.model.result import TransitionResult
@@ -38,15 +39,21 @@ class Heartbeat:
         # One request for each attempt, because another transaction may have locked one's row.
         self._renewals: dict[Execution, RenewalRequest] = {}
         self._resting = False
+        # The time of the next look; infinite while there is one.
+        self._looks_at = inf
         loop = PollingLoop(store.threads, "holdfast-heartbeat", self._run_step)
         self.start, self.close = loop.start, loop.close
-        # Called when an attempt may have to end sooner than the next renewal.
-        self.kick = loop.kick
+        self._kick = loop.kick
 
-    def note_begun(self) -> None:
-        """Note that an execution has begun; a heartbeat that is not resting finds it by itself."""
+    def note_claimed(self) -> None:
+        """Note that tasks were claimed; a heartbeat that is not resting finds them by itself."""
         if self._resting:
-            self.kick()
+            self._kick()
+
+    def note_begun(self, execution: Execution) -> None:
+        """Note that an execution has begun, whose timeout may come before the next look."""
+        if execution.timeout_at is not None and execution.timeout_at < self._looks_at:
+            self._kick()
 
     def step(self) -> float:
         """Do what is due now; gives for how many seconds nothing will be due."""
@@ -91,7 +98,7 @@ class Heartbeat:
             return
         for execution, reply in zip(live, replies, strict=True):
             self._renewals[execution] = RenewalRequest(at=now, reply=reply)
-            reply.add_done_callback(lambda _: self.kick())
+            reply.add_done_callback(lambda _: self._kick())
 
     def _take_replies(self) -> None:
         errors: list[BaseException] = []
@@ -120,6 +127,8 @@ class Heartbeat:
 
     def _run_step(self) -> float:
         pause = self._store.settings.recovery
+        # Before the list is read: an execution that begins after that kicks.
+        self._looks_at = inf
         try:
             pause = self.step()
         except Exception:
@@ -128,7 +137,8 @@ class Heartbeat:
         self._resting = True
         if self._list_live():
             self._resting = False
-            return min(pause, LOOK_EVERY)
+            pause = min(pause, LOOK_EVERY)
+        self._looks_at = self._store.clock.monotonic() + pause
         return pause
 
 

@@ -101,7 +101,7 @@ class Presence:
             options.named,
             agents=options.agents,
             tags=options.tags,
-            concurrency=options.concurrency,
+            concurrency=options.limit,
             process=str(ProcessIdentity.own()),
         )
 

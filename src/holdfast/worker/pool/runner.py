@@ -28,9 +28,10 @@ class Arrival(NamedTuple):
 
 
 class Runner:
-    """The threads and the loop of a worker.
+    """The threads and the loop of a worker, in which at most `limit` steps run at one instant.
 
-    `make_steps` makes steps of claimed tasks, and `return_step` gives back those that cannot run.
+    `make_steps` makes steps of claimed tasks, `return_step` gives back those that cannot run, and
+    `on_full` is called when more steps wait than may begin.
     """
 
     def __init__(
@@ -38,12 +39,21 @@ class Runner:
         threads: Threads,
         make_steps: Callable[[Arrival], list[BoundStep]],
         return_step: Callable[[Execution, Exception], None],
+        *,
+        limit: int,
+        on_full: Callable[[], None],
     ) -> None:
         self._threads = threads
         self._make_steps = make_steps
         self._return_step = return_step
+        self._on_full = on_full
         self._step_threads: StepThreads[BoundStep | Arrival] = StepThreads(
-            threads, "holdfast-step", self._run_job
+            threads,
+            "holdfast-step",
+            self._run_job,
+            limit=limit,
+            is_coroutine=_is_coroutine,
+            begin_coroutines=self._begin_coroutines,
         )
 
     def start(self) -> None:
@@ -75,42 +85,76 @@ class Runner:
         self._loop_thread.join()
         self._loop.close()
 
-    def run(self, steps: Sequence[BoundStep]) -> None:
-        coroutines = [step for step in steps if step[1].asynchronous]
-        if coroutines:
-            self._loop.call_soon_threadsafe(self._run_on_loop, coroutines)
-        functions = [step for step in steps if not step[1].asynchronous]
-        if functions:
-            self._run_in_threads(functions)
-
-    def _run_in_threads(self, functions: list[BoundStep]) -> None:
+    def run(self, steps: Sequence[BoundStep], *, free: bool = False) -> None:
+        """Have steps begin in their turn; `free` is as for `try_begin`."""
         try:
-            self._step_threads.run(functions)
+            self._step_threads.run(steps, free=free)
         except Exception as error:  # noqa: BLE001 - it is the worker's, not the task's
-            for execution, _ in self._step_threads.take_unbegun(functions):
+            left = set(map(id, steps))
+            for execution, _ in self.take_unbegun(lambda each: id(each) in left):
                 self._return_step(execution, error)
+        if self.is_full:
+            self._on_full()
+
+    def run_first(self, step: BoundStep) -> None:
+        """Have a step begin at once, also if as many run as may."""
+        if _is_coroutine(step):
+            self._loop.call_soon_threadsafe(self._run_on_loop, [step], _do_nothing)
+            return
+        try:
+            self._step_threads.run_first(step)
+        except Exception as error:  # noqa: BLE001 - as above
+            for execution, _ in self.take_unbegun(lambda each: each is step):
+                self._return_step(execution, error)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether more steps wait than may begin now."""
+        return self._step_threads.is_full
+
+    def take_unbegun(self, chosen: Callable[[BoundStep], bool]) -> list[BoundStep]:
+        """Remove the chosen ones of the steps that have not begun, and return them."""
+        taken = self._step_threads.take_unbegun(
+            lambda job: not isinstance(job, Arrival) and chosen(job)
+        )
+        return [step for step in taken if not isinstance(step, Arrival)]
 
     def _run_job(self, job: BoundStep | Arrival) -> None:
         _current_runner.set(self)
         if isinstance(job, Arrival):
-            steps = self._make_steps(job)
-            # The first function runs in this thread, and the rest wherever there is room.
-            mine = next((step for step in steps if not step[1].asynchronous), None)
-            self.run([step for step in steps if step is not mine])
-            if mine is None:
-                return
-            job = mine
+            # This thread takes the first of the functions next.
+            self.run(self._make_steps(job), free=True)
+            return
         execution, invocation = job
-        execution.run_function(invocation)
+        if execution.begin():
+            execution.run_function(invocation)
 
-    def _run_on_loop(self, coroutines: Sequence[BoundStep]) -> None:
-        for execution, invocation in coroutines:
+    def _begin_coroutines(self, jobs: Sequence[BoundStep | Arrival]) -> None:
+        steps = [each for each in jobs if not isinstance(each, Arrival)]
+        self._loop.call_soon_threadsafe(
+            self._run_on_loop, steps, self._step_threads.end_coroutine_turn
+        )
+
+    def _run_on_loop(self, steps: Sequence[BoundStep], on_end: Callable[[], None]) -> None:
+        for execution, invocation in steps:
+            if not execution.begin():
+                on_end()
+                continue
             context = copy_context()
             context.run(_current_runner.set, self)
             task = self._loop.create_task(execution.run_coroutine(invocation), context=context)
+            task.add_done_callback(lambda _: on_end())
             execution.stop = partial(self._loop.call_soon_threadsafe, task.cancel)
             if execution.ended.is_set():
                 execution.end()
+
+
+def _is_coroutine(job: BoundStep | Arrival) -> bool:
+    return not isinstance(job, Arrival) and job[1].asynchronous
+
+
+def _do_nothing() -> None:
+    pass
 
 
 def _on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

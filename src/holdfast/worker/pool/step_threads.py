@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -12,7 +13,6 @@ from typing import Generic, TypeVar
 from holdfast.threads import RunningThread, Threads
 
 T = TypeVar("T")
-U = TypeVar("U")
 IDLE_SECONDS = 10.0
 # A job that takes longer than this delays those behind it, and another thread takes the next one.
 # The time halves with each such job in a row.
@@ -22,19 +22,47 @@ HALVINGS = 6
 log = logging.getLogger("holdfast.worker")
 
 
+def _is_function(_: object) -> bool:
+    return False
+
+
+def _do_nothing(_: object) -> None:
+    pass
+
+
 class StepThreads(Generic[T]):
     """A thread that takes a job while others wait has another thread stand by for them.
 
     The thread that stands by takes a job when no job has begun for a moment. So a step that blocks
     delays no other step for long, and a thousand steps that do not block run in one thread.
+
+    At most `limit` jobs have a turn at one instant, in the order in which they came. A job for
+    which `is_coroutine` is true is given to `begin_coroutines` when its turn comes, and
+    `end_coroutine_turn` is called when it has ended. What `run_first` and `try_next` are given
+    needs no turn.
     """
 
-    def __init__(self, threads: Threads, name: str, do_job: Callable[[T], None]) -> None:
+    def __init__(  # noqa: PLR0913 - its threads, what they do, and what is done on a loop
+        self,
+        threads: Threads,
+        name: str,
+        do_job: Callable[[T], None],
+        *,
+        limit: int = sys.maxsize,
+        is_coroutine: Callable[[T], bool] = _is_function,
+        begin_coroutines: Callable[[list[T]], None] = _do_nothing,
+    ) -> None:
         self._threads = threads
         self._name = name
         self._do_job = do_job
+        self._limit = limit
+        self._is_coroutine = is_coroutine
+        self._begin_coroutines = begin_coroutines
         self._changed = threads.condition()
+        # The jobs that need no turn, and those that wait for one.
+        self._first: deque[T] = deque()
         self._jobs: deque[T] = deque()
+        self._turns = 0
         self._busy = 0
         self._idle = 0
         self._begun = 0
@@ -46,35 +74,65 @@ class StepThreads(Generic[T]):
         self._members: list[RunningThread] = []
         self._local = threading.local()
 
-    def run(self, jobs: Sequence[T]) -> None:
-        """Have jobs done; raises if a thread is needed for them and cannot be started."""
+    def run(self, jobs: Sequence[T], *, free: bool = False) -> None:
+        """Have jobs done in their turn; raises if a thread is needed and cannot be started.
+
+        `free` says that the calling step thread is about to take a job, so that none is woken.
+        """
         with self._changed:
             self._jobs.extend(jobs)
+            self._give_turns_to_coroutines()
+            start = not free and self._wake_or_start()
+        if start:
+            self._start_thread()
+
+    def run_first(self, job: T) -> None:
+        """Have a job done before all others, also if as many run as may."""
+        with self._changed:
+            self._first.append(job)
             start = self._wake_or_start()
         if start:
             self._start_thread()
 
     def try_next(self, job: T, *, free: bool = False) -> bool:
-        """Have a job done next by one of the threads; false if none of them is ready for it.
+        """Have a job done before all others by a thread that is ready; false if there is none.
 
         `free` says that the calling step thread is about to take a job, so that none is woken.
         """
         with self._changed:
             if self._closed or not (free or self._idle or self._standing_by):
                 return False
-            self._jobs.appendleft(job)
+            self._first.appendleft(job)
             if not free:
                 self._wake_or_start()
         return True
 
+    def end_coroutine_turn(self) -> None:
+        """Let the next job begin, because a coroutine has ended."""
+        with self._changed:
+            self._turns -= 1
+            self._give_turns_to_coroutines()
+            start = self._wake_or_start()
+        if start:
+            self._try_to_start_thread()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether more jobs wait than may begin now."""
+        return len(self._jobs) > self._limit - self._turns
+
     def is_own_thread(self) -> bool:
         return getattr(self._local, "is_step_thread", False)
 
-    def take_unbegun(self, jobs: Sequence[U]) -> list[U]:
-        """Remove the given jobs that have not begun, and return them."""
+    def take_unbegun(self, chosen: Callable[[T], bool]) -> list[T]:
+        """Remove the chosen ones of the jobs that have not begun, and return them."""
+        found: list[T] = []
         with self._changed:
-            found = [job for job in jobs if job in self._jobs]
-            self._jobs = deque(job for job in self._jobs if job not in found)
+            for jobs in (self._first, self._jobs):
+                for _ in range(len(jobs)):
+                    job = jobs.popleft()
+                    (found if chosen(job) else jobs).append(job)
+            self._give_turns_to_coroutines()
         return found
 
     def close(self) -> None:
@@ -87,9 +145,23 @@ class StepThreads(Generic[T]):
             for member in left:
                 member.join()
 
+    def _give_turns_to_coroutines(self) -> None:
+        """Begin the coroutines that come before the next function, while there are turns."""
+        begun: list[T] = []
+        while self._jobs and self._turns < self._limit and self._is_coroutine(self._jobs[0]):
+            begun.append(self._jobs.popleft())
+            self._turns += 1
+        if begun:
+            self._begun += len(begun)
+            self._begin_coroutines(begun)
+
+    def _is_next(self) -> bool:
+        """Whether a thread may take a job now."""
+        return bool(self._first or (self._jobs and self._turns < self._limit))
+
     def _wake_or_start(self) -> bool:
         """Wake a thread for the next job; gives whether one has to be started instead."""
-        if not self._jobs or self._starting or self._woken or self._standing_by:
+        if not self._is_next() or self._starting or self._woken or self._standing_by:
             return False
         if self._idle:
             # Noted, because a thread whose wait times out just now misses the notification.
@@ -114,21 +186,23 @@ class StepThreads(Generic[T]):
         self._local.is_step_thread = True
         taken = self._take_job()
         while taken is not None:
-            job, start = taken
+            job, turn, start = taken
             if start:
                 self._try_to_start_thread()
             try:
                 # A new context, so that no context variable of a step reaches the next one.
                 Context().run(self._do_job, job)
             except BaseException:
-                self._leave_next_job()
+                self._leave_next_job(turn)
                 raise
-            taken = self._take_job(after=1)
+            taken = self._take_job(after=1, turn=turn)
 
-    def _leave_next_job(self) -> None:
+    def _leave_next_job(self, turn: int) -> None:
         """Have another thread take the next job, because this thread ends by an exception."""
         with self._changed:
             self._busy -= 1
+            self._turns -= turn
+            self._give_turns_to_coroutines()
             start = self._wake_or_start()
         if start:
             self._try_to_start_thread()
@@ -139,25 +213,35 @@ class StepThreads(Generic[T]):
         except RuntimeError as error:
             log.warning("no thread for the next step, which waits for one that is busy: %s", error)
 
-    def _take_job(self, after: int = 0) -> tuple[T, bool] | None:
-        """The next job, and whether a thread has to be started; None when none came for long.
+    def _take_job(self, *, after: int = 0, turn: int = 0) -> tuple[T, int, bool] | None:
+        """The next job, its turn, and whether a thread has to be started; None after a long wait.
 
         A thread that has done a job takes the next one. Any other thread takes a job only when all
         busy threads are stuck.
         """
         with self._changed:
             self._busy -= after
+            self._turns -= turn
+            self._give_turns_to_coroutines()
             mine = bool(after)
-            while not (mine and self._jobs):
-                if self._jobs and not self._standing_by:
+            while not (mine and self._is_next()):
+                if self._is_next() and not self._standing_by:
                     mine = self._stand_by()
-                elif (self._closed and not self._jobs) or not self._wait_for_job():
+                elif self._has_nothing_left() or not self._wait_for_job():
                     return None
                 else:
                     mine = False
             self._busy += 1
             self._begun += 1
-            return self._jobs.popleft(), self._wake_or_start()
+            if self._first:
+                return self._first.popleft(), 0, self._wake_or_start()
+            job = self._jobs.popleft()
+            self._turns += 1
+            self._give_turns_to_coroutines()
+            return job, 1, self._wake_or_start()
+
+    def _has_nothing_left(self) -> bool:
+        return self._closed and not (self._first or self._jobs)
 
     def _stand_by(self) -> bool:
         """Wait a moment; gives whether no job has begun meanwhile, though there are some."""
@@ -177,4 +261,4 @@ class StepThreads(Generic[T]):
         self._changed.wait(IDLE_SECONDS)
         self._idle -= 1
         called, self._woken = self._woken, False
-        return called or bool(self._jobs)
+        return called or self._is_next()

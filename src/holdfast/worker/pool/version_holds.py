@@ -113,7 +113,7 @@ class VersionHolds:
         self.draw_task_ids = {
             each: at for each, at in self.draw_task_ids.items() if now < at + AHEAD_SECONDS
         }
-        return self._options.concurrency - len(self.draw_task_ids)
+        return self._options.limit - len(self.draw_task_ids)
 
     def _forget_lifted_tasks(self) -> bool:
         passed = dict(self._left_to_others)

@@ -18,6 +18,7 @@ from holdfast.stop_signals import stop_between_transactions
 from holdfast.store.deadlocks import is_writer_thread, refuse_deadlock, writes_own_operation
 from holdfast.threads import is_program_ending, shorten_switch_interval
 from holdfast.worker.attempt.execution import Execution, Functions, Invocation, UnknownFunction
+from holdfast.worker.pool.claims_ahead import LONGEST_WAIT, ClaimsAhead
 from holdfast.worker.pool.disk import find_worker_disk
 from holdfast.worker.pool.lease_renewal import Heartbeat
 from holdfast.worker.pool.presence import Presence
@@ -31,10 +32,11 @@ from holdfast.worker.pool.shutdown import (
     record_signals,
 )
 from holdfast.worker.pool.version_holds import VersionHolds
-from holdfast.worker.pool.worker_options import WorkerOptions
+from holdfast.worker.pool.worker_options import WorkerOptions, claimed_at_once
 from holdfast.worker.store_port import StorePort
 
 LOOK_EVERY = 0.1
+LOOK_SOON = 0.02
 SIGNAL_CHECK_EVERY = 0.2
 
 log = logging.getLogger("holdfast.worker")
@@ -87,9 +89,15 @@ class Worker(Lifecycle):
         self._lock = store.threads.lock()
         self._running: dict[tuple[str, int], Execution] = {}
         self._arrived: list[Arrival] = []
+        # How many claims have tasks that are no executions yet, and which of these have ended.
+        self._unmade = 0
+        self._ended_unmade: set[tuple[str, int]] = set()
         self._busy = 0
-        self._claim_sent_at = self._looked_at = store.clock.monotonic()
-        self._started = self._has_left = False
+        self._ahead = ClaimsAhead(store.clock) if options.claims_ahead else None
+        self._claim_sent_at = self._looked_at = self._looked_at_waiting = store.clock.monotonic()
+        self._started = self._has_left = self._heard = False
+        # Whether the worker's own thread sleeps for longer than it may while steps wait.
+        self._rests = False
         self._seen_running: set[tuple[str, int]] = set()
         self._puller = Puller(
             store, may_pull=self._may_pull, pull_again=self._wake.set, on_shutdown=self.drain
@@ -97,8 +105,15 @@ class Worker(Lifecycle):
         # Bound once, instead of for each step.
         self._on_vacated, self._on_finished = self._free_capacity, self._forget_execution
         self._runs_only_one = lambda: self._busy == 1
-        self._runner = Runner(store.threads, self._make_steps, self._return_without_thread)
+        self._runner = Runner(
+            store.threads,
+            self._make_steps,
+            self._return_without_thread,
+            limit=options.limit,
+            on_full=self._wake_from_rest,
+        )
         self._heartbeat = Heartbeat(store, self._executions)
+        self._on_begun = self._heartbeat.note_begun
         self._version_holds = VersionHolds(store, functions, options)
         self._presence = Presence(store, options)
         self._run_now = RunNowClaims(store, options, bare=self._version_holds.bare)
@@ -130,7 +145,6 @@ class Worker(Lifecycle):
             passing=self._version_holds.list_tasks_left,
             deliver=self._deliver,
         )
-        self._standing_claim.most = min(MOST_AT_ONCE, self._options.claimed_at_once)
         self._standing_claim.bare = self._version_holds.bare
         self._unsubscribe: Sequence[Callable[[], None]] = (
             self._store.work.add_standing_claim(self._standing_claim),
@@ -170,7 +184,10 @@ class Worker(Lifecycle):
             while not (heard or self._stopping.wait(SIGNAL_CHECK_EVERY)):
                 pass
             if heard:
-                log.warning("interrupted; %s", describe_waiting(self._executions()))
+                log.warning(
+                    "interrupted; %s",
+                    describe_waiting([each for each in self._executions() if each.began_at]),
+                )
             self.drain()
             while not self._stopped.wait(SIGNAL_CHECK_EVERY):
                 if len(heard) > 1:
@@ -198,6 +215,7 @@ class Worker(Lifecycle):
         self._told_to_go = told
         self.drain()
         if told != DRAIN:
+            self._return_waiting(lambda _: True)
             evict_executions(self._executions())
 
     def __str__(self) -> str:
@@ -212,8 +230,18 @@ class Worker(Lifecycle):
         # Leases count from before the request, on a clock that counts suspend.
         self._claim_sent_at = self._store.clock.monotonic()
         # After a signal no step may be claimed, also before `run` has reacted to the signal.
-        stopping = self._signals or self._stopping.is_set() or is_program_ending()
-        return 0 if stopping or self._disk.low else self._options.concurrency - self._busy
+        if self._signals or self._stopping.is_set() or is_program_ending() or self._disk.low:
+            return 0
+        most = self._most_claimed()
+        self._standing_claim.most = min(MOST_AT_ONCE, claimed_at_once(most))
+        return most - self._busy
+
+    def _most_claimed(self) -> int:
+        """How many tasks the worker has at most, those included that wait for their turn."""
+        if self._ahead is None:
+            return self._options.limit
+        with self._lock:
+            return self._options.limit + self._ahead.count()
 
     def _deliver(self, claimed: Claimed) -> None:
         if not claimed:
@@ -221,6 +249,7 @@ class Worker(Lifecycle):
         arrival = Arrival(claimed, self._claim_sent_at)
         with self._lock:
             self._busy += len(claimed)
+            self._unmade += 1
         # There may be more work; a worker without room gets it with the report that makes room.
         self._puller.hinted |= self._standing_claim.may_have_more and self._standing_claim.free > 0
         # An idle step thread begins at once; waking the worker's own thread would take longer.
@@ -235,7 +264,7 @@ class Worker(Lifecycle):
 
     def _on_hint(self) -> None:
         """React to a hint that there may be work which this process did not make ready."""
-        self._puller.hinted = True
+        self._puller.hinted = self._heard = True
         # This thread sends the pull; waking the worker's own thread would take longer.
         asked = False
         with suppress(HoldfastError):
@@ -244,9 +273,11 @@ class Worker(Lifecycle):
         if not asked or self._running:
             self._wake.set()
 
-    def _free_capacity(self) -> None:
+    def _free_capacity(self, execution: Execution) -> None:
         with self._lock:
             self._busy -= 1
+            if self._ahead is not None and execution.began_at is not None:
+                self._ahead.note_end(execution.began_at)
 
     def _run_loop(self) -> None:
         try:
@@ -254,8 +285,10 @@ class Worker(Lifecycle):
                 self._wake.clear()
                 if is_program_ending():
                     self._stopping.set()
-                if self._stopping.is_set() and self._leave() and not self._executions():
-                    return
+                if self._stopping.is_set():
+                    self._return_waiting(lambda _: True)
+                    if self._leave() and not self._executions():
+                        return
                 self._run_once()
         finally:
             self._close()
@@ -283,15 +316,25 @@ class Worker(Lifecycle):
                 self._puller.pull(
                     self._standing_claim, hinted=self._version_holds.lift_holds(full=full)
                 )
+            self._return_stuck()
             pause = self._end_what_others_ended()
         except ShuttingDown:
             self._stopping.set()
         except Exception:
             log.exception("could not look for work; trying again in %s s", pause)
+        # Set before the runner is asked: steps that come to wait after that see it and wake.
+        self._rests = pause > LOOK_EVERY
+        if self._runner.is_full:
+            pause = min(pause, LOOK_SOON if self._heard else LOOK_EVERY)
         self._wake.wait(pause)
+        self._rests = False
+
+    def _wake_from_rest(self) -> None:
+        if self._rests:
+            self._wake.set()
 
     def _may_pull(self) -> bool:
-        room = self._busy < self._options.concurrency
+        room = self._busy < self._most_claimed()
         return room and not self._disk.low and not self._stopping.is_set()
 
     def _close(self) -> None:
@@ -307,6 +350,7 @@ class Worker(Lifecycle):
         if not self._running:
             return self._store.settings.poll
         now = self._store.clock.monotonic()
+        self._end_waiting_ended(now)
         if now < self._looked_at + LOOK_EVERY:
             return LOOK_EVERY
         self._looked_at = now
@@ -316,6 +360,28 @@ class Worker(Lifecycle):
         if lasting:
             self._end_ended_elsewhere(self._store.work.attempts_over(lasting))
         return LOOK_EVERY if live - lasting else self._store.settings.poll
+
+    def _end_waiting_ended(self, now: float) -> None:
+        """After a hint, end what was cancelled elsewhere while it waits for its turn."""
+        if self._heard and self._runner.is_full and now >= self._looked_at_waiting + LOOK_SOON:
+            self._heard, self._looked_at_waiting = False, now
+            waiting = [each.key for each in self._executions() if each.began_at is None]
+            self._end_ended_elsewhere(self._store.work.attempts_over(waiting))
+
+    def _return_stuck(self) -> None:
+        """Give back what was claimed ahead and cannot begin, because all that runs takes long."""
+        if self._ahead is None or not self._runner.is_full:
+            return
+        claimed_before = self._store.clock.monotonic() - LONGEST_WAIT
+        self._return_waiting(lambda each: each.claimed_at < claimed_before)
+
+    def _return_waiting(self, chosen: Callable[[Execution], bool]) -> None:
+        """Give back the chosen ones of the steps that wait for their turn."""
+        for execution, _ in self._runner.take_unbegun(lambda step: chosen(step[0])):
+            if execution.ended.is_set():
+                execution.begin()
+            else:
+                self._return_unbegun(execution, execution.release)
 
     def _begin_arrived(self) -> None:
         with self._lock:
@@ -332,21 +398,22 @@ class Worker(Lifecycle):
             log.exception("%d tasks cannot be read; their leases will run out", len(claimed))
         with self._lock:
             self._busy -= len(claimed) - len(executions)
-        return self._begin_executions(executions)
+        return self._begin_executions(executions, unmade=1)
 
     def _begin_run_now(self) -> None:
         """Claim a task that is to run now although the worker has no room: one at a time."""
-        full = self._busy >= self._options.concurrency and not self._stopping.is_set()
+        full = self._busy >= self._most_claimed() and not self._stopping.is_set()
         full = full and self._disk.low is None
         asked_for = self._run_now.claim_next(self._running) if full else 0
         with self._lock:
             self._busy += asked_for
+            self._unmade += asked_for
         for assignments, asked in self._run_now.take_claimed():
             with self._lock:
                 self._busy += len(assignments) - 1
-            self._runner.run(
-                self._begin_executions([self._make_execution(each, asked) for each in assignments])
-            )
+            executions = [self._make_execution(each, asked) for each in assignments]
+            for step in self._begin_executions(executions, unmade=1):
+                self._runner.run_first(step)
 
     def _make_execution(self, assignment: Assignment, asked: float) -> Execution:
         self._version_holds.draw_task_ids.pop(assignment.task_id, None)
@@ -358,23 +425,30 @@ class Worker(Lifecycle):
             self._store,
             assignment,
             deadline=asked + self._store.settings.lease,
-            timeout_at=None if timeout is None else self._store.clock.monotonic() + timeout,
+            timeout=timeout,
+            on_begun=self._on_begun,
             on_vacated=self._on_vacated,
             on_finished=self._on_finished,
             is_only_one=self._runs_only_one,
         )
+        execution.claimed_at = asked
         if self._clean is not None:
             execution.context.clean = self._clean
         return execution
 
-    def _begin_executions(self, executions: Sequence[Execution]) -> list[BoundStep]:
+    def _begin_executions(
+        self, executions: Sequence[Execution], *, unmade: int = 0
+    ) -> list[BoundStep]:
         """Keep the leases of executions from now on; gives the steps to run."""
         with self._lock:
             self._running.update({each.key: each for each in executions})
-        if any(each.timeout_at is not None for each in executions):
-            self._heartbeat.kick()
-        else:
-            self._heartbeat.note_begun()
+            ended = [each for each in executions if each.key in self._ended_unmade]
+            self._unmade -= unmade
+            if not self._unmade:
+                self._ended_unmade.clear()
+        for each in ended:
+            each.end()
+        self._heartbeat.note_claimed()
         steps: list[BoundStep] = []
         stopping = self._stopping.is_set() or is_program_ending()
         for each in executions:
@@ -426,6 +500,8 @@ class Worker(Lifecycle):
         """Stop the attempts that ended elsewhere, mostly by a cancel, at once."""
         with self._lock:
             ended = [self._running[key] for key in left if key in self._running]
+            if self._unmade:
+                self._ended_unmade.update(key for key in left if key not in self._running)
         for execution in ended:
             if not execution.reported:
                 execution.end()

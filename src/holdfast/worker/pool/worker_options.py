@@ -6,7 +6,7 @@ import os
 import re
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from holdfast.engine.input import validation
 from holdfast.model.text import MAX_NAME, clean_name
@@ -14,6 +14,7 @@ from holdfast.model.units import parse_size
 from holdfast.settings import LEAST_DISK
 
 MAX_CONCURRENCY = 10_000
+DEFAULT_CONCURRENCY = 32
 LARGE_CONCURRENCY = 16
 
 
@@ -23,13 +24,15 @@ class WorkerOptions:
 
     Without a `name`, a worker takes the first free name made of its service and its host. With a
     name that another live worker has, it takes that name with a number.
+
+    A worker that is told no `concurrency` runs up to 32 steps at once, and claims short ones ahead.
     """
 
     name: str | None = None
     service: str = "worker"
     agents: Sequence[str] = ("default",)
     tags: Sequence[str] = ()
-    concurrency: int = field(default_factory=lambda: os.cpu_count() or 1)
+    concurrency: int | None = None
     least_disk: int | str = LEAST_DISK
 
     def __post_init__(self) -> None:
@@ -38,7 +41,7 @@ class WorkerOptions:
         parse_size("least_disk", self.least_disk)
         validation.agents(self.agents)
         validation.tags(self.tags)
-        validation.number("concurrency", self.concurrency, least=1, most=MAX_CONCURRENCY)
+        validation.number("concurrency", self.limit, least=1, most=MAX_CONCURRENCY)
 
     @property
     def named(self) -> str:
@@ -57,19 +60,30 @@ class WorkerOptions:
         return whole[: MAX_NAME - len(end)] + end
 
     @property
-    def claimed_at_once(self) -> int:
-        """How many tasks the worker takes with one commit.
+    def limit(self) -> int:
+        """How many steps the worker runs at one instant."""
+        return DEFAULT_CONCURRENCY if self.concurrency is None else self.concurrency
 
-        With many tasks, one half runs while the reports of the other half are written.
-        """
-        many = self.concurrency
-        return many if many < LARGE_CONCURRENCY else (many + 1) // 2
+    @property
+    def claims_ahead(self) -> bool:
+        """Whether the worker claims short steps before they can begin."""
+        return self.concurrency is None
 
     def __str__(self) -> str:
         agents, tags = (", ".join(each) for each in (self.agents, self.tags))
         offer = f"agents {agents}" + (f", tags {tags}" if tags else "")
-        many = f"up to {self.concurrency} steps at once"
+        many = f"up to {self.limit} steps at once"
+        if self.claims_ahead:
+            many += " and short ones claimed ahead"
         return f"worker {self.named} (process {os.getpid()}, {offer}, {many})"
+
+
+def claimed_at_once(many: int) -> int:
+    """How many of `many` tasks a worker takes with one commit.
+
+    With many tasks, one half runs while the reports of the other half are written.
+    """
+    return many if many < LARGE_CONCURRENCY else (many + 1) // 2
 
 
 def _host_name() -> str:

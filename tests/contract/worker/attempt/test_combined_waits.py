@@ -57,7 +57,6 @@ class Story:
             self.engine,
             assignment,
             deadline=float("inf"),
-            timeout_at=None,
             on_finished=lambda _: heard.set(),
         )
         invocation = Invocation(
