@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from benchmarks.scenarios import (
+    BEST_OF_NOTHING,
+    BEST_OF_SHORT,
     COMMITS_OF_A_PIPELINE,
     SLOWER,
     SMALL_LOOP,
@@ -31,11 +33,15 @@ SIZES = Sizes(
     claims=2_000,
     batch=400,
     loop=100_000,
+    short=400,
     dispatches=300,
     idle=10,
     starts=10,
 )
 ALONE = f"a pipeline alone, beside {COMMITS_OF_A_PIPELINE} bare commits"
+AS_IT_COMES = "as it comes"
+OF_NOTHING = f"beside the best of {', '.join(map(str, BEST_OF_NOTHING))}"
+OF_SHORT = f"beside the best of {', '.join(map(str, BEST_OF_SHORT))}"
 SLOWLY = f"{ALONE}, each {SLOWER * MILLISECONDS:g} ms longer"
 Rate = Callable[[Scenarios, str, int], Pair]
 Rates = Mapping[str, Rate]
@@ -47,8 +53,18 @@ def steady_rates(sizes: Sizes) -> Rates:
     among = f"among {sizes.finished:,} finished tasks, beside none"
     return {
         "tasks made and drained, beside the same by hand": Scenarios.tasks,
+        f"tasks made and drained, {AS_IT_COMES}, beside by hand": Scenarios.tasks_as_it_comes,
         "waiting tasks drained, beside the same by hand": Scenarios.waiting_tasks,
+        f"waiting tasks drained, {AS_IT_COMES}, beside by hand": (
+            Scenarios.waiting_tasks_as_it_comes
+        ),
         "five-step pipelines, beside the same by hand": Scenarios.pipelines,
+        f"five-step pipelines, {AS_IT_COMES}, beside by hand": Scenarios.pipelines_as_it_comes,
+        f"waiting tasks drained, {AS_IT_COMES}, {OF_NOTHING}": Scenarios.tasks_beside_best,
+        f"five-step pipelines, {AS_IT_COMES}, {OF_NOTHING}": Scenarios.pipelines_beside_best,
+        f"steps that sleep for 5 ms, {AS_IT_COMES}, {OF_SHORT}": Scenarios.sleeps_beside_best,
+        f"steps of 5 ms of Python, {AS_IT_COMES}, {OF_SHORT}": Scenarios.computations_beside_best,
+        f"both in turns, {AS_IT_COMES}, {OF_SHORT}": Scenarios.both_beside_best,
         ALONE: Scenarios.alone,
         SLOWLY: Scenarios.alone_on_a_slow_disk,
         "a pipeline alone, beside the same by hand": Scenarios.alone_by_hand,

@@ -14,7 +14,10 @@ from holdfast import Holdfast, Loop, needs
 
 
 class Program:
-    """One task, one pipeline of five steps, one loop of one step; none of them does anything."""
+    """One task, one pipeline of five steps, one loop of one step; none of them does anything.
+
+    And two tasks of five milliseconds: one sleeps, the other one computes.
+    """
 
     def __init__(self, url: str) -> None:
         self.hf = Holdfast(url)
@@ -28,7 +31,18 @@ class Program:
         def note_time() -> None:
             self.began.append(time.perf_counter())
 
+        @self.hf.task
+        def nap() -> None:
+            time.sleep(SHORT)
+
+        @self.hf.task
+        def compute() -> None:
+            until = time.thread_time() + SHORT
+            while time.thread_time() < until:
+                pass
+
         self.job = job
+        self.nap, self.compute = nap, compute
         self.note_time = note_time
         self.pipeline = self.hf.workflow("pipeline")
         before: Callable[..., Any] | None = None
@@ -44,6 +58,10 @@ class Program:
 
     def enqueue(self, count: int) -> None:
         _all([self.job.enqueue.submit() for _ in range(count)])
+
+    def enqueue_short(self, count: int, *, naps: bool, computes: bool) -> None:
+        kinds = [*([self.nap] * naps), *([self.compute] * computes)]
+        _all([kinds[each % len(kinds)].enqueue.submit() for each in range(count)])
 
     def start(self, count: int) -> None:
         _all([self.pipeline.start.submit() for _ in range(count)])
@@ -66,12 +84,14 @@ class Program:
         finally:
             leave()
 
-    def drain(self, prefix: str, count: int, concurrency: int) -> None:
+    def drain(self, prefix: str, count: int, concurrency: int | None) -> None:
+        """Run a worker until so many have ended; without a concurrency it is told nothing."""
         with self.draining(prefix, count) as wait, self.hf.worker(concurrency=concurrency):
             wait()
 
 
 PATIENCE = 1_800.0
+SHORT = 0.005
 
 
 @contextmanager

@@ -23,6 +23,11 @@ from holdfast.model.task import Assignment, NewTask
 # The start, and each step's report; both bring the next step's start with them.
 COMMITS_OF_A_PIPELINE = 1 + len(STEPS)
 SMALL_LOOP = 2_000
+# Concurrencies among which the best is for steps that do nothing, and for steps of five
+# milliseconds, of which fewer are done where they are done one by one.
+BEST_OF_NOTHING = (100, 500)
+BEST_OF_SHORT = (1, 2, 8, 32)
+SHORT_PER_CONCURRENCY = 75
 # How much longer a commit takes on a slow disk, in seconds.
 SLOWER = 0.004
 
@@ -36,6 +41,7 @@ class Sizes:
     claims: int
     batch: int
     loop: int
+    short: int
     dispatches: int
     idle: int
     starts: int
@@ -75,7 +81,8 @@ class Scenarios:
     def tasks(self, database: str, number: int) -> Pair:
         """Lone tasks: created, claimed, completed."""
         with self._places.new(database) as ours, self._places.new(database) as theirs:
-            pair = take(number, partial(self._drain_tasks, ours), partial(self._tasks, theirs))
+            drain = partial(self._drain_tasks, concurrency=self._sizes.batch)
+            pair = take(number, partial(drain, ours), partial(self._tasks, theirs))
             if number == 1:
                 check_same(ours, theirs)
         return pair
@@ -83,17 +90,54 @@ class Scenarios:
     def waiting_tasks(self, database: str, number: int) -> Pair:
         """Lone tasks that are there already: claimed, completed."""
         with self._places.new(database) as ours, self._places.new(database) as theirs:
-            return take(number, partial(self._drain_waiting, ours), partial(self._waiting, theirs))
+            drain = partial(self._drain_waiting, ours, self._sizes.batch)
+            return take(number, drain, partial(self._waiting, theirs))
 
     def pipelines(self, database: str, number: int) -> Pair:
         """Runs of five steps, each needing the one before."""
         with self._places.new(database) as ours, self._places.new(database) as theirs:
-            pair = take(
-                number, partial(self._drain_pipelines, ours), partial(self._pipelines, theirs)
-            )
+            drain = partial(self._drain_pipelines, ours, self._sizes.batch)
+            pair = take(number, drain, partial(self._pipelines, theirs))
             if number == 1:
                 check_same(ours, theirs)
         return pair
+
+    def tasks_as_it_comes(self, database: str, number: int) -> Pair:
+        """Lone tasks, done by a worker that is told nothing."""
+        with self._places.new(database) as ours, self._places.new(database) as theirs:
+            drain = partial(self._drain_tasks, ours, None)
+            return take(number, drain, partial(self._tasks, theirs))
+
+    def waiting_tasks_as_it_comes(self, database: str, number: int) -> Pair:
+        """Lone tasks that are there already, done by a worker that is told nothing."""
+        with self._places.new(database) as ours, self._places.new(database) as theirs:
+            drain = partial(self._drain_waiting, ours, None)
+            return take(number, drain, partial(self._waiting, theirs))
+
+    def pipelines_as_it_comes(self, database: str, number: int) -> Pair:
+        """Runs of five steps, done by a worker that is told nothing."""
+        with self._places.new(database) as ours, self._places.new(database) as theirs:
+            drain = partial(self._drain_pipelines, ours, None)
+            return take(number, drain, partial(self._pipelines, theirs))
+
+    def tasks_beside_best(self, database: str, number: int) -> Pair:
+        """Lone tasks, beside a worker that is told the best concurrency."""
+        return self._beside_best(database, number, self._drain_waiting, BEST_OF_NOTHING)
+
+    def pipelines_beside_best(self, database: str, number: int) -> Pair:
+        return self._beside_best(database, number, self._drain_pipelines, BEST_OF_NOTHING)
+
+    def sleeps_beside_best(self, database: str, number: int) -> Pair:
+        rate = partial(self._drain_short, naps=True)
+        return self._beside_best(database, number, rate, BEST_OF_SHORT)
+
+    def computations_beside_best(self, database: str, number: int) -> Pair:
+        rate = partial(self._drain_short, computes=True)
+        return self._beside_best(database, number, rate, BEST_OF_SHORT)
+
+    def both_beside_best(self, database: str, number: int) -> Pair:
+        rate = partial(self._drain_short, naps=True, computes=True)
+        return self._beside_best(database, number, rate, BEST_OF_SHORT)
 
     def alone(self, database: str, number: int) -> Pair:
         """One pipeline at a time, nothing to share a commit with, beside as many bare commits."""
@@ -122,7 +166,8 @@ class Scenarios:
 
     def drained(self, database: str, number: int) -> Pair:
         """Tasks created and drained among many finished ones, beside an empty store."""
-        return self._among_finished(database, number, self._drain_tasks)
+        drain = partial(self._drain_tasks, concurrency=self._sizes.batch)
+        return self._among_finished(database, number, drain)
 
     def loops(self, database: str, number: int) -> Pair:
         """Items a second of one long loop, beside those of a short one."""
@@ -137,24 +182,49 @@ class Scenarios:
         with self._places.new(database) as empty:
             return take(number, partial(rate, self._full[database]), partial(rate, empty))
 
-    def _drain_tasks(self, url: str) -> float:
+    def _beside_best(
+        self,
+        database: str,
+        number: int,
+        rate: Callable[[str, int | None], float],
+        concurrencies: Sequence[int],
+    ) -> Pair:
+        """A worker that is told nothing, beside the best of those that are told a concurrency."""
+
+        def measure(concurrency: int | None) -> float:
+            with self._places.new(database) as url:
+                return rate(url, concurrency)
+
+        return take(number, partial(measure, None), lambda: max(map(measure, concurrencies)))
+
+    def _drain_short(
+        self, url: str, concurrency: int | None, *, naps: bool = False, computes: bool = False
+    ) -> float:
+        size = self._sizes.short
+        if concurrency is not None:
+            size = min(size, SHORT_PER_CONCURRENCY * concurrency)
+        with program(url) as made:
+            made.enqueue_short(size, naps=naps, computes=computes)
+            return size / timed(lambda: made.drain("t_", size, concurrency))
+
+    def _drain_tasks(self, url: str, concurrency: int | None) -> float:
         size = self._sizes.tasks
         with program(url) as made:
             seconds = timed(lambda: made.enqueue(size))
-            seconds += timed(lambda: made.drain("t_", size, self._sizes.batch))
+            seconds += timed(lambda: made.drain("t_", size, concurrency))
         return size / seconds
 
-    def _drain_waiting(self, url: str) -> float:
+    def _drain_waiting(self, url: str, concurrency: int | None) -> float:
         size = self._sizes.tasks
         with program(url) as made:
             made.enqueue(size)
-            return size / timed(lambda: made.drain("t_", size, self._sizes.batch))
+            return size / timed(lambda: made.drain("t_", size, concurrency))
 
-    def _drain_pipelines(self, url: str) -> float:
+    def _drain_pipelines(self, url: str, concurrency: int | None) -> float:
         size = self._sizes.pipelines
         with program(url) as made:
             seconds = timed(lambda: made.start(size))
-            seconds += timed(lambda: made.drain("r_", size, self._sizes.batch))
+            seconds += timed(lambda: made.drain("r_", size, concurrency))
         return size / seconds
 
     def _run_alone(self, url: str) -> float:

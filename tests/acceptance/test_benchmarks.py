@@ -23,11 +23,11 @@ from tests.contract.raw_store import raw
 ROOT = Path(__file__).parents[2]
 SMALL = (
     "--pairs 1 --tasks 60 --pipelines 12 --alone 2 --finished 200 --claims 40 --batch 25 "
-    "--loop 40 --dispatches 5 --idle 1 --starts 1"
+    "--loop 40 --short 8 --dispatches 5 --idle 1 --starts 1"
 )
 IN_NO_TIME = (
     "--pairs 1 --tasks 20 --pipelines 2 --alone 1 --finished 50 --claims 20 --batch 25 --loop 10 "
-    "--dispatches 5 --idle 0 --starts 1"
+    "--short 4 --dispatches 5 --idle 0 --starts 1"
 )
 ROW = re.compile(r"^\| (.+?) +\| (sqlite|postgresql) +\| .*\d.* \|$", re.MULTILINE)
 
@@ -103,8 +103,8 @@ def test_the_benchmarks_print_a_table_of_both_databases_and_write_their_page(
     shown = measured("benchmarks", *SMALL.split(), "--write", page)
     assert "pair 1 of 1" in shown
     rows = ROW.findall(shown)
-    assert len({what for what, _ in rows}) == 20
-    assert Counter(database for _, database in rows) == {"sqlite": 20, "postgresql": 20}
+    assert len({what for what, _ in rows}) == 28
+    assert Counter(database for _, database in rows) == {"sqlite": 28, "postgresql": 28}
     written = page.read_text(encoding="utf-8")
     assert ROW.findall(written) == rows
     assert SMALL in written
@@ -116,7 +116,7 @@ def test_a_second_checkout_is_measured_in_turns_with_this_one(git_copy: Path) ->
     assert ended.returncode == 0, ended.stdout + ended.stderr
     shown = ended.stdout
     rows = ROW.findall(shown)
-    assert Counter(database for _, database in rows) == {"sqlite": 14, "postgresql": 14}
+    assert Counter(database for _, database in rows) == {"sqlite": 22, "postgresql": 22}
     assert "| this tree " in shown
     assert "| HEAD " in shown
     for lacking in ("dispatch_across", "completions"):
