@@ -184,10 +184,8 @@ class Worker(Lifecycle):
             while not (heard or self._stopping.wait(SIGNAL_CHECK_EVERY)):
                 pass
             if heard:
-                log.warning(
-                    "interrupted; %s",
-                    describe_waiting([each for each in self._executions() if each.began_at]),
-                )
+                begun = [each for each in self._executions() if each.began_at is not None]
+                log.warning("interrupted; %s", describe_waiting(begun))
             self.drain()
             while not self._stopped.wait(SIGNAL_CHECK_EVERY):
                 if len(heard) > 1:
@@ -318,14 +316,14 @@ class Worker(Lifecycle):
                 )
             self._return_stuck()
             pause = self._end_what_others_ended()
+            # Set before the runner is asked: steps that come to wait after that see it and wake.
+            self._rests = pause > LOOK_EVERY
+            if self._runner.is_full:
+                pause = min(pause, LOOK_SOON if self._heard else LOOK_EVERY)
         except ShuttingDown:
             self._stopping.set()
         except Exception:
             log.exception("could not look for work; trying again in %s s", pause)
-        # Set before the runner is asked: steps that come to wait after that see it and wake.
-        self._rests = pause > LOOK_EVERY
-        if self._runner.is_full:
-            pause = min(pause, LOOK_SOON if self._heard else LOOK_EVERY)
         self._wake.wait(pause)
         self._rests = False
 
@@ -378,10 +376,7 @@ class Worker(Lifecycle):
     def _return_waiting(self, chosen: Callable[[Execution], bool]) -> None:
         """Give back the chosen ones of the steps that wait for their turn."""
         for execution, _ in self._runner.take_unbegun(lambda step: chosen(step[0])):
-            if execution.ended.is_set():
-                execution.begin()
-            else:
-                self._return_unbegun(execution, execution.release)
+            self._release_unbegun(execution)
 
     def _begin_arrived(self) -> None:
         with self._lock:
@@ -421,6 +416,8 @@ class Worker(Lifecycle):
         if work is not None and work.command is not None:
             # A command step watches its own timeout, and ends its processes before it reports.
             timeout = None
+            if self._ahead is not None:
+                self._ahead.note_command()
         execution = Execution(
             self._store,
             assignment,
@@ -454,7 +451,7 @@ class Worker(Lifecycle):
         for each in executions:
             if stopping:
                 # The task was on its way when the worker was stopped.
-                self._return_unbegun(each, each.release)
+                self._release_unbegun(each)
             elif (invocation := self._bind(each)) is not None:
                 steps.append((each, invocation))
         return steps
@@ -465,6 +462,13 @@ class Worker(Lifecycle):
         except Exception as error:  # noqa: BLE001 - it is the task's, not the worker's
             self._return_unbegun(execution, self._report_unbound, execution, error)
             return None
+
+    def _release_unbegun(self, execution: Execution) -> None:
+        """Release a task whose attempt never began, unless the attempt is over."""
+        if execution.ended.is_set():
+            execution.begin()
+        else:
+            self._return_unbegun(execution, execution.release)
 
     def _return_unbegun(
         self, execution: Execution, report: Callable[..., bool], *said: object

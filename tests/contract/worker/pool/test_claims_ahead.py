@@ -78,7 +78,7 @@ class Steps:
     def enqueue(self, count: int) -> list[Handle[Any]]:
         """Tasks of both functions in turns, all ready in one commit."""
         with_one_commit = [
-            (self.wait if each % 2 else self.block).enqueue.submit(each) for each in range(count)
+            (self.wait if each % 3 else self.block).enqueue.submit(each) for each in range(count)
         ]
         return [each.result() for each in with_one_commit]
 
@@ -88,6 +88,16 @@ def steps(hf: Holdfast) -> Iterator[Steps]:
     made = Steps(hf)
     yield made
     made.go_on.set()
+
+
+@contextmanager
+def opened(url: str, **settings: float) -> Iterator[tuple[Holdfast, Steps]]:
+    with Holdfast(url, **settings) as hf:
+        made = Steps(hf)
+        try:
+            yield hf, made
+        finally:
+            made.go_on.set()
 
 
 def states(hf: Holdfast, handles: list[Handle[Any]]) -> list[str]:
@@ -147,23 +157,27 @@ def test_steps_begin_in_the_order_in_which_they_were_claimed(hf: Holdfast, steps
 
 @pytest.mark.usefixtures("few", "patient")
 def test_a_task_that_is_cancelled_before_its_turn_never_begins(
-    hf: Holdfast, steps: Steps, store_url: str, monkeypatch: pytest.MonkeyPatch
+    store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The hint of the other process has to be enough.
     monkeypatch.setattr(worker_module, "LOOK_EVERY", 1_000.0)
-    worker, handles = blocked_worker(hf, steps)
-    *_, here_function, here_coroutine, there_function, there_coroutine = handles
-    for each in (here_function, here_coroutine):
-        assert hf.tasks.cancel(each.id).ok
-    with Holdfast(store_url) as other:
-        for each in (there_function, there_coroutine):
-            assert other.tasks.cancel(each.id).ok
-    assert eventually(lambda: sum(each.ended.is_set() for each in worker._executions()) == 4)  # noqa: SLF001
-    steps.go_on.set()
-    assert [each.result(PATIENCE) for each in handles[:-4]] == list(range(LIMIT + AHEAD - 4))
-    worker.stop()
-    assert sorted(steps.began) == list(range(LIMIT + AHEAD - 4))
-    assert states(hf, handles[-4:]) == ["cancelled"] * 4
+    with opened(store_url, lease=3_000, renewal=1_000) as (hf, steps):
+        worker, handles = blocked_worker(hf, steps)
+        *others, here_function, here_coroutine, there_function, there_coroutine = handles
+        for each in (here_function, here_coroutine):
+            assert hf.tasks.cancel(each.id).ok
+        with Holdfast(store_url) as other:
+            for each in (there_function, there_coroutine):
+                assert other.tasks.cancel(each.id).ok
+        cancelled = handles[len(others) :]
+        assert eventually(
+            lambda: sum(each.ended.is_set() for each in worker._executions()) == len(cancelled)  # noqa: SLF001
+        )
+        steps.go_on.set()
+        assert [each.result(PATIENCE) for each in others] == list(range(len(others)))
+        worker.stop()
+        assert sorted(steps.began) == list(range(len(others)))
+        assert states(hf, cancelled) == ["cancelled"] * 4
 
 
 def test_a_task_that_is_cancelled_while_it_is_handed_over_never_begins(
@@ -228,8 +242,7 @@ def test_what_cannot_begin_is_given_back_soon_and_another_worker_does_it(
 
 @pytest.mark.usefixtures("few", "patient")
 def test_the_lease_of_a_task_that_waits_for_its_turn_is_renewed(store_url: str) -> None:
-    with Holdfast(store_url, lease=0.6, renewal=0.1, recovery=0.1) as hf:
-        steps = Steps(hf)
+    with opened(store_url, lease=0.6, renewal=0.1, recovery=0.1) as (hf, steps):
         worker, handles = blocked_worker(hf, steps)
         time.sleep(1.5)
         steps.go_on.set()

@@ -29,11 +29,12 @@ class Counted(SystemThreads):
         return super().start(name, target)
 
 
-def step_threads_of(threads: Counted) -> StepThreads[Job]:
-    def work(job: Job) -> None:
-        job()
+def step_threads_of(threads: Counted, limit: int = 1_000) -> StepThreads[Job]:
+    return StepThreads(threads, "step_threads", do, limit=limit)
 
-    return StepThreads(threads, "step_threads", work)
+
+def do(job: Job) -> None:
+    job()
 
 
 def test_jobs_that_wait_for_one_another_all_begin() -> None:
@@ -218,3 +219,73 @@ def test_a_job_that_was_left_to_a_thread_that_dies_is_done_by_another() -> None:
 
         step_threads.run([die])
         assert done.wait(PATIENCE)
+
+
+def test_functions_and_coroutines_take_turns_in_the_order_in_which_they_came() -> None:
+    begun: list[Job] = []
+
+    def coroutine() -> None:
+        raise AssertionError("it runs on a loop, and in no thread")
+
+    threads: StepThreads[Job] = StepThreads(
+        Counted(),
+        "step_threads",
+        do,
+        limit=2,
+        is_coroutine=lambda job: job is coroutine,
+        begin_coroutines=begun.extend,
+    )
+    began, go_on, last = threading.Event(), threading.Event(), threading.Event()
+
+    def block() -> None:
+        began.set()
+        assert go_on.wait(PATIENCE)
+
+    with closing(threads) as step_threads:
+        step_threads.run([coroutine, block, coroutine, last.set])
+        assert began.wait(PATIENCE)
+        assert len(begun) == 1
+        assert step_threads.is_full
+        step_threads.end_coroutine_turn()
+        assert len(begun) == 2
+        assert not last.is_set()
+        step_threads.end_coroutine_turn()
+        assert last.wait(PATIENCE)
+        assert not step_threads.is_full
+        go_on.set()
+
+
+def test_what_needs_no_turn_begins_although_as_many_run_as_may() -> None:
+    go_on, first, waits = threading.Event(), threading.Event(), threading.Event()
+    began = threading.Event()
+
+    def block() -> None:
+        began.set()
+        assert go_on.wait(PATIENCE)
+
+    with closing(step_threads_of(Counted(), limit=1)) as step_threads:
+        step_threads.run([block, waits.set])
+        assert began.wait(PATIENCE)
+        step_threads.run_first(first.set)
+        assert first.wait(PATIENCE)
+        assert not waits.is_set()
+        go_on.set()
+        assert waits.wait(PATIENCE)
+
+
+def test_no_more_jobs_run_at_one_instant_than_may() -> None:
+    lock, running, most = threading.Lock(), 0, 0
+    meeting = threading.Barrier(3, timeout=PATIENCE)
+
+    def meet() -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        meeting.wait()
+        with lock:
+            running -= 1
+
+    with closing(step_threads_of(Counted(), limit=3)) as step_threads:
+        step_threads.run([meet] * 30)
+    assert most == 3
