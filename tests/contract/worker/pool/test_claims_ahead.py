@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,9 +19,24 @@ from holdfast.worker.pool import worker as worker_module
 from holdfast.worker.pool import worker_options
 from holdfast.worker.pool.claims_ahead import ClaimsAhead
 from holdfast.worker.pool.worker import Worker
+from tests.programs import running
 from tests.race.racers import eventually
 
 PATIENCE = 30
+NAPPER = """
+import sys, time
+from holdfast import Holdfast
+
+hf = Holdfast(sys.argv[1])
+
+@hf.task
+def nap() -> None:
+    time.sleep(0.005)
+
+with hf.worker():
+    print("works", flush=True)
+    sys.stdin.readline()
+"""
 LIMIT = 4
 AHEAD = 8
 
@@ -332,23 +349,26 @@ def test_short_steps_are_claimed_ahead(hf: Holdfast, monkeypatch: pytest.MonkeyP
     assert max(rooms) > 64
 
 
-def test_two_workers_share_what_there_is(hf: Holdfast, store_url: str) -> None:
-    did: dict[str, int] = {"first": 0, "second": 0}
-    lock = threading.Lock()
+def test_workers_of_two_processes_share_what_there_is(
+    hf: Holdfast, store_url: str, tmp_path: Path
+) -> None:
+    @hf.task
+    def nap() -> None: ...
 
-    def add_task(program: Holdfast, name: str) -> Any:  # noqa: ANN401 - a function with its task
-        @program.task
-        def nap() -> None:
-            with lock:
-                did[name] += 1
-            time.sleep(0.005)
-
-        return nap
-
-    nap = add_task(hf, "first")
-    with Holdfast(store_url) as other:
-        add_task(other, "second")
-        with hf.worker(name="first"), other.worker(name="second"):
-            handles = [each.result() for each in [nap.enqueue.submit() for _ in range(3_000)]]
-            assert eventually(lambda: sum(did.values()) == len(handles))
-    assert min(did.values()) > 600, did
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    with (
+        running(NAPPER, store_url, tmp_path / "first") as first,
+        running(NAPPER, store_url, tmp_path / "second") as second,
+    ):
+        for each in (first, second):
+            assert each.stdout is not None
+            assert each.stdout.readline() == "works\n"
+        handles = [each.result() for each in [nap.enqueue.submit() for _ in range(2_000)]]
+        for each in handles:
+            each.result(PATIENCE)
+        for child in (first, second):
+            child.communicate("\n", timeout=PATIENCE)
+    did = Counter(hf.tasks.attempts(each.id)[-1].owner for each in handles[::10])
+    assert len(did) == 2
+    assert min(did.values()) > 200 / 5, did
