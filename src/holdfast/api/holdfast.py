@@ -410,9 +410,10 @@ class Holdfast(PeopleOperations):
     def worker(self, **options: Any) -> Worker:
         """A worker for this program's functions: `with hf.worker(): …` or `hf.worker().run()`.
 
-        Options: `concurrency`, how many steps at once (the number of cores); `agents` it serves
-        (["default"]) and `tags` it offers; its `name`, or the `service` it is of, which names it
-        with its host and a number; `least_disk`, below which it claims nothing ("2GB").
+        Options: `concurrency`, how many steps at once (32; unless said, it claims short ones
+        ahead); `agents` it serves (["default"]) and `tags` it offers; its `name`, or the `service`
+        it is of, which names it with its host and a number; `least_disk`, below which it claims
+        nothing ("2GB").
         """
         refuse_unknown("option", options, [each.name for each in fields(WorkerOptions)])
         executors = make_executors(self.engine, self._functions)

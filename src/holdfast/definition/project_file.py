@@ -65,8 +65,9 @@ SETTINGS = (
     ),
     Setting(
         name="concurrency.functions",
-        about="how many steps a worker of a Python program runs at once",
-        default="the number of cores",
+        about="how many steps a worker of a Python program runs at once; unless said, it claims "
+        "short ones ahead",
+        default="32",
         variable="HOLDFAST_CONCURRENCY",
     ),
     Setting(

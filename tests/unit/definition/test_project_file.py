@@ -71,11 +71,11 @@ def test_all_mistakes_are_told_at_once() -> None:
 
 
 def test_the_file_that_init_writes_says_what_holds_without_it_too() -> None:
-    text = SETTINGS.format(cores=7, agents="")
+    text = SETTINGS.format(agents="")
     assert read(text) == read("")
     said = "\n".join(line.removeprefix("# ") for line in text.splitlines()[3:])
     assert read(said) == ProjectSettings(
-        folder=Path("/p"), database="postgresql://localhost/jobs", functions=7
+        folder=Path("/p"), database="postgresql://localhost/jobs", functions=32
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,7 +23,7 @@ SETTINGS = """\
 # database: postgresql://localhost/jobs   # HOLDFAST_DB; unless said, .holdfast/holdfast.db
 
 # concurrency:          # HOLDFAST_CONCURRENCY; how many steps a worker runs at once
-#   functions: {cores}        # of a Python program: the number of cores
+#   functions: 32       # of a Python program; without this line it claims short ones ahead
 #   agents: 2           # commands and agents{agents}
 
 # least_disk: 2GB       # HOLDFAST_LEAST_DISK; below it a worker claims nothing
@@ -93,7 +92,7 @@ def init(
     if bare:
         return
     listed = f"; installed here: {', '.join(found)}" if found else ""
-    settings = SETTINGS.format(cores=os.cpu_count() or 1, agents=listed)
+    settings = SETTINGS.format(agents=listed)
     _write_new_file(
         here / SETTINGS_FILE, settings, "the settings of the project, all as they are by default"
     )

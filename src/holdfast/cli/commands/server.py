@@ -133,7 +133,7 @@ def up(
     ] = None,
     concurrency: Annotated[
         int | None,
-        typer.Option(help="Steps at once (default: the number of cores with APP, else 2)."),
+        typer.Option(help="Steps at once (default: 32 with APP, else 2)."),
     ] = None,
     allow_host: AllowedHosts = None,
     allow_origin: AllowedOrigins = None,

@@ -54,7 +54,7 @@ def worker(
     tag: Tags = None,
     concurrency: Annotated[
         int | None,
-        typer.Option(help="Steps at once (default: the number of cores with APP, else 2)."),
+        typer.Option(help="Steps at once (default: 32 with APP, else 2)."),
     ] = None,
     least_disk: Annotated[
         str | None, typer.Option(help="Claim nothing with less free disk (default: 2GB).")

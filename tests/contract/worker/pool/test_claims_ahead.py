@@ -361,9 +361,9 @@ def test_workers_of_two_processes_share_what_there_is(
         running(NAPPER, store_url, tmp_path / "first") as first,
         running(NAPPER, store_url, tmp_path / "second") as second,
     ):
-        for each in (first, second):
-            assert each.stdout is not None
-            assert each.stdout.readline() == "works\n"
+        for child in (first, second):
+            assert child.stdout is not None
+            assert child.stdout.readline() == "works\n"
         handles = [each.result() for each in [nap.enqueue.submit() for _ in range(2_000)]]
         for each in handles:
             each.result(PATIENCE)
