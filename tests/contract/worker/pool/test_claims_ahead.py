@@ -257,6 +257,28 @@ def test_what_cannot_begin_is_given_back_soon_and_another_worker_does_it(
     assert sorted(steps.began) == list(range(LIMIT))
 
 
+@pytest.mark.usefixtures("few")
+def test_a_worker_that_was_idle_gives_back_what_cannot_begin_too(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(store_url, poll=1_000) as (hf, steps):
+
+        @hf.task
+        def warm() -> None: ...
+
+        with hf.worker() as worker:
+            warm.enqueue().result(PATIENCE)
+            assert eventually(lambda: worker._rests)  # noqa: SLF001 - until nothing wakes it
+            many = LIMIT + AHEAD - 1
+            handles = steps.block.enqueue_many([{"number": each} for each in range(many)])
+            assert eventually(lambda: len(steps.began) == LIMIT)
+            claim_ahead(monkeypatch, 0)
+            waiting = handles[LIMIT:]
+            assert eventually(lambda: states(hf, waiting) == ["queued"] * len(waiting))
+            steps.go_on.set()
+            assert [each.result(PATIENCE) for each in handles] == list(range(many))
+
+
 @pytest.mark.usefixtures("few", "patient")
 def test_the_lease_of_a_task_that_waits_for_its_turn_is_renewed(store_url: str) -> None:
     with opened(store_url, lease=0.6, renewal=0.1, recovery=0.1) as (hf, steps):
@@ -272,6 +294,8 @@ def test_the_lease_of_a_task_that_waits_for_its_turn_is_renewed(store_url: str) 
 def test_a_timeout_counts_from_the_begin_of_its_function(hf: Holdfast, steps: Steps) -> None:
     @hf.task(timeout=0.3, max_attempts=1)
     def quick() -> str:
+        # Long enough for a timeout that has passed to end it.
+        time.sleep(0.1)
         return "in time"
 
     @hf.task(timeout=0.3, max_attempts=1)
