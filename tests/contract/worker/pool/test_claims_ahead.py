@@ -15,8 +15,8 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.api.handle import Handle
+from holdfast.worker.pool import lease_renewal, worker_options
 from holdfast.worker.pool import worker as worker_module
-from holdfast.worker.pool import worker_options
 from holdfast.worker.pool.claims_ahead import ClaimsAhead
 from holdfast.worker.pool.worker import Worker
 from tests.programs import running
@@ -291,28 +291,34 @@ def test_the_lease_of_a_task_that_waits_for_its_turn_is_renewed(store_url: str) 
 
 
 @pytest.mark.usefixtures("few", "patient")
-def test_a_timeout_counts_from_the_begin_of_its_function(hf: Holdfast, steps: Steps) -> None:
-    @hf.task(timeout=0.3, max_attempts=1)
-    def quick() -> str:
-        # Long enough for a timeout that has passed to end it.
-        time.sleep(0.1)
-        return "in time"
+def test_a_timeout_counts_from_the_begin_of_its_function(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The heartbeat must be told of a timeout that comes before its next look.
+    monkeypatch.setattr(lease_renewal, "LOOK_EVERY", 1_000.0)
+    with opened(store_url, lease=3_000, renewal=1_000) as (hf, steps):
 
-    @hf.task(timeout=0.3, max_attempts=1)
-    async def slow() -> None:
-        await asyncio.sleep(PATIENCE)
+        @hf.task(timeout=0.3, max_attempts=1)
+        def quick() -> str:
+            # Long enough for a timeout that has passed to end it.
+            time.sleep(0.1)
+            return "in time"
 
-    blocking = steps.enqueue(LIMIT)
-    with hf.worker():
-        assert eventually(lambda: len(steps.began) == LIMIT)
-        ahead_of_turn, late = quick.enqueue(), slow.enqueue()
-        assert eventually(lambda: states(hf, [ahead_of_turn, late]) == ["running"] * 2)
-        time.sleep(0.6)
-        assert states(hf, [ahead_of_turn, late]) == ["running"] * 2
-        steps.go_on.set()
-        assert ahead_of_turn.result(PATIENCE) == "in time"
-        assert eventually(lambda: states(hf, [late]) == ["failed"])
-        assert [each.result(PATIENCE) for each in blocking] == list(range(LIMIT))
+        @hf.task(timeout=0.3, max_attempts=1)
+        async def slow() -> None:
+            await asyncio.sleep(1_000)
+
+        blocking = steps.enqueue(LIMIT)
+        with hf.worker():
+            assert eventually(lambda: len(steps.began) == LIMIT)
+            waiting: list[Handle[Any]] = [quick.enqueue(), slow.enqueue()]
+            assert eventually(lambda: states(hf, waiting) == ["running"] * 2)
+            time.sleep(0.6)
+            assert states(hf, waiting) == ["running"] * 2
+            steps.go_on.set()
+            assert waiting[0].result(PATIENCE) == "in time"
+            assert eventually(lambda: states(hf, waiting) == ["done", "failed"])
+            assert [each.result(PATIENCE) for each in blocking] == list(range(LIMIT))
 
 
 @pytest.mark.usefixtures("few")
