@@ -34,7 +34,7 @@ class BusyWorker(Worker):
     @property
     def idle(self) -> bool:
         """Whether it has nothing to do any more."""
-        return not self._executions()
+        return not self._held
 
 
 class FileSteps:

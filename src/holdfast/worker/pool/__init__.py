@@ -5,6 +5,7 @@ Imports go down: `worker`, then `runner` and the rest, `step_threads`, `worker_o
 - `worker`  the pool of one process
 - `worker_options`  the name of a worker, the agents it serves, and how much it does at once
 - `claims_ahead`  how many tasks are claimed before they can begin, so that commits are shared
+- `worker_attempts`  the attempts of a worker, and how it hears that one has ended elsewhere
 - `pull`  requests for ready work after hints, and claims of tasks that are to run now
 - `runner`  step threads and an event loop, in which steps run
 - `step_threads`  threads for plain functions, kept between steps

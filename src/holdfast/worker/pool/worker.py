@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Self
 
@@ -32,11 +32,10 @@ from holdfast.worker.pool.shutdown import (
     record_signals,
 )
 from holdfast.worker.pool.version_holds import VersionHolds
+from holdfast.worker.pool.worker_attempts import LOOK_EVERY, WorkerAttempts
 from holdfast.worker.pool.worker_options import WorkerOptions, claimed_at_once
 from holdfast.worker.store_port import StorePort
 
-LOOK_EVERY = 0.1
-LOOK_SOON = 0.02
 SIGNAL_CHECK_EVERY = 0.2
 
 log = logging.getLogger("holdfast.worker")
@@ -87,18 +86,14 @@ class Worker(Lifecycle):
         self._stopped = store.threads.event()
         self._wake = store.threads.event()
         self._lock = store.threads.lock()
-        self._running: dict[tuple[str, int], Execution] = {}
+        self._held = WorkerAttempts(store)
         self._arrived: list[Arrival] = []
-        # How many claims have tasks that are no executions yet, and which of these have ended.
-        self._unmade = 0
-        self._ended_unmade: set[tuple[str, int]] = set()
         self._busy = 0
         self._ahead = ClaimsAhead(store.clock) if options.claims_ahead else None
-        self._claim_sent_at = self._looked_at = self._looked_at_waiting = store.clock.monotonic()
-        self._started = self._has_left = self._heard = False
+        self._claim_sent_at = store.clock.monotonic()
+        self._started = self._has_left = False
         # Whether the worker's own thread sleeps for longer than it may while steps wait.
         self._rests = False
-        self._seen_running: set[tuple[str, int]] = set()
         self._puller = Puller(
             store, may_pull=self._may_pull, pull_again=self._wake.set, on_shutdown=self.drain
         )
@@ -112,7 +107,7 @@ class Worker(Lifecycle):
             limit=options.limit,
             on_full=self._wake_from_rest,
         )
-        self._heartbeat = Heartbeat(store, self._executions)
+        self._heartbeat = Heartbeat(store, self._held.list)
         self._on_begun = self._heartbeat.note_begun
         self._version_holds = VersionHolds(store, functions, options)
         self._presence = Presence(store, options)
@@ -149,7 +144,7 @@ class Worker(Lifecycle):
         self._unsubscribe: Sequence[Callable[[], None]] = (
             self._store.work.add_standing_claim(self._standing_claim),
             self._store.on_hint(self._on_hint, served=False),
-            self._store.on_attempts_ended(self._end_ended_elsewhere),
+            self._store.on_attempts_ended(self._held.end),
             self._store.on_gone(self._stop_as_told),
         )
         shorten_switch_interval()
@@ -184,8 +179,7 @@ class Worker(Lifecycle):
             while not (heard or self._stopping.wait(SIGNAL_CHECK_EVERY)):
                 pass
             if heard:
-                begun = [each for each in self._executions() if each.began_at is not None]
-                log.warning("interrupted; %s", describe_waiting(begun))
+                log.warning("interrupted; %s", describe_waiting(self._held.list_begun()))
             self.drain()
             while not self._stopped.wait(SIGNAL_CHECK_EVERY):
                 if len(heard) > 1:
@@ -197,7 +191,7 @@ class Worker(Lifecycle):
     def give_back(self) -> None:
         """Claim nothing more, stop the commands and coroutines that run, and give them back."""
         self.drain()
-        give_back_executions(self._executions, self._store.clock, self._stopped.wait)
+        give_back_executions(self._held.list, self._store.clock, self._stopped.wait)
 
     def drain(self) -> None:
         """Claim nothing more; who wants it to have ended calls `stop` besides."""
@@ -214,14 +208,10 @@ class Worker(Lifecycle):
         self.drain()
         if told != DRAIN:
             self._return_waiting(lambda _: True)
-            evict_executions(self._executions())
+            evict_executions(self._held.list())
 
     def __str__(self) -> str:
         return str(self._options)
-
-    def _executions(self) -> list[Execution]:
-        with self._lock:
-            return list(self._running.values())
 
     def _room(self) -> int:
         """How many more tasks the worker takes; called by the writer right before its claim."""
@@ -245,9 +235,9 @@ class Worker(Lifecycle):
         if not claimed:
             return
         arrival = Arrival(claimed, self._claim_sent_at)
+        self._held.note_claim()
         with self._lock:
             self._busy += len(claimed)
-            self._unmade += 1
         # There may be more work; a worker without room gets it with the report that makes room.
         self._puller.hinted |= self._standing_claim.may_have_more and self._standing_claim.free > 0
         # An idle step thread begins at once; waking the worker's own thread would take longer.
@@ -262,13 +252,14 @@ class Worker(Lifecycle):
 
     def _on_hint(self) -> None:
         """React to a hint that there may be work which this process did not make ready."""
-        self._puller.hinted = self._heard = True
+        self._puller.hinted = True
+        self._held.note_hint()
         # This thread sends the pull; waking the worker's own thread would take longer.
         asked = False
         with suppress(HoldfastError):
             asked = self._puller.pull(self._standing_claim)
         # The hint may also be about a task that runs here.
-        if not asked or self._running:
+        if not asked or self._held:
             self._wake.set()
 
     def _free_capacity(self, execution: Execution) -> None:
@@ -285,7 +276,7 @@ class Worker(Lifecycle):
                     self._stopping.set()
                 if self._stopping.is_set():
                     self._return_waiting(lambda _: True)
-                    if self._leave() and not self._executions():
+                    if self._leave() and not self._held:
                         return
                 self._run_once()
         finally:
@@ -315,11 +306,10 @@ class Worker(Lifecycle):
                     self._standing_claim, hinted=self._version_holds.lift_holds(full=full)
                 )
             self._return_stuck()
-            pause = self._end_what_others_ended()
             # Set before the runner is asked: steps that come to wait after that see it and wake.
+            self._rests = True
+            pause = self._held.end_those_ended_elsewhere(waiting=self._runner.is_full)
             self._rests = pause > LOOK_EVERY
-            if self._runner.is_full:
-                pause = min(pause, LOOK_SOON if self._heard else LOOK_EVERY)
         except ShuttingDown:
             self._stopping.set()
         except Exception:
@@ -342,29 +332,6 @@ class Worker(Lifecycle):
         self._runner.close()
         self._presence.leave()
         self._stopped.set()
-
-    def _end_what_others_ended(self) -> float:
-        """End attempts that another process has ended; gives when to look again at the latest."""
-        if not self._running:
-            return self._store.settings.poll
-        now = self._store.clock.monotonic()
-        self._end_waiting_ended(now)
-        if now < self._looked_at + LOOK_EVERY:
-            return LOOK_EVERY
-        self._looked_at = now
-        live = {each.key for each in self._executions() if not each.ended.is_set()}
-        # Most steps end before a second look, so the store is asked only about those that last.
-        lasting, self._seen_running = live & self._seen_running, live
-        if lasting:
-            self._end_ended_elsewhere(self._store.work.attempts_over(lasting))
-        return LOOK_EVERY if live - lasting else self._store.settings.poll
-
-    def _end_waiting_ended(self, now: float) -> None:
-        """After a hint, end what was cancelled elsewhere while it waits for its turn."""
-        if self._heard and self._runner.is_full and now >= self._looked_at_waiting + LOOK_SOON:
-            self._heard, self._looked_at_waiting = False, now
-            waiting = [each.key for each in self._executions() if each.began_at is None]
-            self._end_ended_elsewhere(self._store.work.attempts_over(waiting))
 
     def _return_stuck(self) -> None:
         """Give back what was claimed ahead and cannot begin, because all that runs takes long."""
@@ -393,21 +360,22 @@ class Worker(Lifecycle):
             log.exception("%d tasks cannot be read; their leases will run out", len(claimed))
         with self._lock:
             self._busy -= len(claimed) - len(executions)
-        return self._begin_executions(executions, unmade=1)
+        return self._begin_executions(executions)
 
     def _begin_run_now(self) -> None:
         """Claim a task that is to run now although the worker has no room: one at a time."""
         full = self._busy >= self._most_claimed() and not self._stopping.is_set()
         full = full and self._disk.low is None
-        asked_for = self._run_now.claim_next(self._running) if full else 0
+        asked_for = self._run_now.claim_next(self._held) if full else 0
         with self._lock:
             self._busy += asked_for
-            self._unmade += asked_for
+        if asked_for:
+            self._held.note_claim()
         for assignments, asked in self._run_now.take_claimed():
             with self._lock:
                 self._busy += len(assignments) - 1
             executions = [self._make_execution(each, asked) for each in assignments]
-            for step in self._begin_executions(executions, unmade=1):
+            for step in self._begin_executions(executions):
                 self._runner.run_first(step)
 
     def _make_execution(self, assignment: Assignment, asked: float) -> Execution:
@@ -433,18 +401,9 @@ class Worker(Lifecycle):
             execution.context.clean = self._clean
         return execution
 
-    def _begin_executions(
-        self, executions: Sequence[Execution], *, unmade: int = 0
-    ) -> list[BoundStep]:
-        """Keep the leases of executions from now on; gives the steps to run."""
-        with self._lock:
-            self._running.update({each.key: each for each in executions})
-            ended = [each for each in executions if each.key in self._ended_unmade]
-            self._unmade -= unmade
-            if not self._unmade:
-                self._ended_unmade.clear()
-        for each in ended:
-            each.end()
+    def _begin_executions(self, executions: Sequence[Execution]) -> list[BoundStep]:
+        """Keep the leases of the executions of one claim from now on; gives the steps to run."""
+        self._held.add(executions)
         self._heartbeat.note_claimed()
         steps: list[BoundStep] = []
         stopping = self._stopping.is_set() or is_program_ending()
@@ -500,19 +459,8 @@ class Worker(Lifecycle):
             return execution.release()
         return execution.fail(error, retryable=not isinstance(error, InvalidInput))
 
-    def _end_ended_elsewhere(self, left: Collection[tuple[str, int]]) -> None:
-        """Stop the attempts that ended elsewhere, mostly by a cancel, at once."""
-        with self._lock:
-            ended = [self._running[key] for key in left if key in self._running]
-            if self._unmade:
-                self._ended_unmade.update(key for key in left if key not in self._running)
-        for execution in ended:
-            if not execution.reported:
-                execution.end()
-
     def _forget_execution(self, execution: Execution) -> None:
-        with self._lock:
-            self._running.pop(execution.key, None)
+        self._held.forget(execution)
         # A written report has brought the next task with it; without one, the worker has to ask.
         if execution.unreported:
             self._on_hint()

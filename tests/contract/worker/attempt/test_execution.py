@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast import AttemptEnded, Context, Holdfast, InvalidInput, TaskFailed
-from holdfast.worker.pool.worker import LOOK_EVERY
+from holdfast.worker.pool.worker_attempts import LOOK_EVERY
 from tests.race.racers import eventually
 
 PATIENCE = 30
@@ -181,7 +181,7 @@ def test_a_cancel_by_another_process_stops_a_step_long_before_its_next_renewal(
             assert began.wait(PATIENCE)
             # Once it looks no more by itself.
             now = hf.engine.clock.monotonic
-            assert eventually(lambda: now() > worker._looked_at + 3 * LOOK_EVERY)  # noqa: SLF001
+            assert eventually(lambda: now() > worker._held._looked_at + 3 * LOOK_EVERY)  # noqa: SLF001
             assert other.tasks.cancel(handle.id).ok
             assert ended.wait(PATIENCE)
         assert [each.outcome for each in hf.tasks.attempts(handle.id)] == ["cancelled"]

@@ -15,7 +15,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.api.handle import Handle
-from holdfast.worker.pool import lease_renewal, worker_options
+from holdfast.worker.pool import lease_renewal, worker_attempts, worker_options
 from holdfast.worker.pool import worker as worker_module
 from holdfast.worker.pool.claims_ahead import ClaimsAhead
 from holdfast.worker.pool.worker import Worker
@@ -177,7 +177,7 @@ def test_a_task_that_is_cancelled_before_its_turn_never_begins(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The hint of the other process has to be enough.
-    monkeypatch.setattr(worker_module, "LOOK_EVERY", 1_000.0)
+    monkeypatch.setattr(worker_attempts, "LOOK_EVERY", 1_000.0)
     with opened(store_url, lease=3_000, renewal=1_000) as (hf, steps):
         worker, handles = blocked_worker(hf, steps)
         *others, here_function, here_coroutine, there_function, there_coroutine = handles
@@ -188,7 +188,7 @@ def test_a_task_that_is_cancelled_before_its_turn_never_begins(
                 assert other.tasks.cancel(each.id).ok
         cancelled = handles[len(others) :]
         assert eventually(
-            lambda: sum(each.ended.is_set() for each in worker._executions()) == len(cancelled)  # noqa: SLF001
+            lambda: sum(each.ended.is_set() for each in worker._held.list()) == len(cancelled)  # noqa: SLF001
         )
         steps.go_on.set()
         assert [each.result(PATIENCE) for each in others] == list(range(len(others)))
@@ -306,7 +306,7 @@ def test_a_timeout_counts_from_the_begin_of_its_function(
 
         @hf.task(timeout=0.3, max_attempts=1)
         async def slow() -> None:
-            await asyncio.sleep(1_000)
+            await asyncio.sleep(PATIENCE)
 
         blocking = steps.enqueue(LIMIT)
         with hf.worker():
