@@ -1,4 +1,4 @@
-"""Worker attempts: those that run or wait for their turn, and how their ends elsewhere are heard."""
+"""Worker attempts: those that run or wait for their turn, and how ends elsewhere are heard."""
 
 from __future__ import annotations
 
