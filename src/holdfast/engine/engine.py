@@ -14,6 +14,7 @@ from holdfast.engine.background.run_outcomes import Outcomes
 from holdfast.engine.claims.standing_claims import StandingClaims, hand_over_claimed_tasks
 from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.effect_limits import Bounds
+from holdfast.engine.core.shared_reads import SharedReads
 from holdfast.engine.core.sync_async import reading
 from holdfast.engine.explain.doctor import Diagnosis, examine_store
 from holdfast.engine.explain.explanation import Explanation
@@ -139,6 +140,7 @@ class Engine:
         self.database.on_gone(self.outcomes.fail_all)
         self._context = EngineContext(
             database=self.database,
+            reads=SharedReads(self.database, self.threads),
             commits=self.commits,
             ids=ids,
             randomness=self.randomness,

@@ -35,7 +35,7 @@ from holdfast.model.units import Moment
 from holdfast.model.workflow.graph_text import read_steps
 from holdfast.model.workflow.step import all_steps
 from holdfast.model.workflow.step_template import secrets_in_texts
-from holdfast.store.database import Row
+from holdfast.store.database import Row, Transaction
 from holdfast.store.group_commit.entries import Entry
 
 EXPIRED_AT_ONCE = 1_000
@@ -60,6 +60,12 @@ def recover_expired_attempts(
     expired = sorted({(row["id"], row["attempt"]) for row in rows}.difference(under_way))
     lost = [Lose(task_id=task, fence=fence) for task, fence in expired]
     return dict(zip(expired, context.submit_many(lost), strict=True))
+
+
+def _read_attempts(tx: Transaction, asked: Sequence[tuple[str, int]]) -> list[Row]:
+    rows = tx.read("attempt_records", rows=sorted(set(asked)))
+    found = {(row["task_id"], row["fence"]): row for row in rows}
+    return [found[each] for each in asked]
 
 
 class Work(EffectOperations):
@@ -339,7 +345,9 @@ class Work(EffectOperations):
     def children(self, task_id: str, ids: Sequence[str]) -> list[Child]:
         """The status of some children of a task, in the order of `ids`."""
         identifier = validation.task_id(task_id)
-        rows = self._context.view(lambda tx: tx.read("children_by_id", task_id=identifier, ids=ids))
+        rows = self._context.reads.share(
+            lambda tx: tx.read("children_by_id", task_id=identifier, ids=ids)
+        )
         found = {row["id"]: _read_child(row) for row in rows}
         gone = {
             each: Child(id=each, status=Status.CANCELLED, error="it was deleted") for each in ids
@@ -392,7 +400,7 @@ class Work(EffectOperations):
     def _record(self, task_id: str, token: str) -> tuple[Report, Row]:
         report = Report(**self._held(task_id, token))
         row = (report.task_id, report.fence)
-        return report, self._context.view(lambda tx: tx.read("attempt_records", rows=[row]))[0]
+        return report, self._context.reads.ask(_read_attempts, row)
 
     @operation
     def recover(self) -> Future[list[TransitionResult]]:

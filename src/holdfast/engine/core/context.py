@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from holdfast.engine.core.operation import Operation
+from holdfast.engine.core.shared_reads import SharedReads
 from holdfast.engine.core.sync_async import map_future
 from holdfast.ids import Ids
 from holdfast.randomness import Randomness
@@ -58,6 +59,7 @@ class EngineContext:
     """The parts of the engine that every facade uses."""
 
     database: Database
+    reads: SharedReads
     commits: CommitPort
     ids: Ids
     randomness: Randomness
@@ -94,4 +96,8 @@ class EngineContext:
 
     def now(self) -> int:
         """The time of the database in microseconds, which decides what is due."""
-        return int(self.view(lambda tx: tx.read("now"))[0]["now"])
+        return self.reads.ask(_read_now, None)
+
+
+def _read_now(tx: Transaction, asked: Sequence[None]) -> list[int]:
+    return [int(tx.read("now")[0]["now"])] * len(asked)

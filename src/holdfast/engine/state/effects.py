@@ -72,7 +72,7 @@ class EffectOperations:
                 start = {each: found[0][each] for each in start}
             return tx.read("effects_behind", task_id=identifier, count=limit, **start)
 
-        return {row["name"]: json.loads(row["value"]) for row in self._context.view(read)}
+        return {row["name"]: json.loads(row["value"]) for row in self._context.reads.share(read)}
 
     @reading
     def check_room(self, task_id: str, token: str, name: str, size: int) -> None:
@@ -80,5 +80,7 @@ class EffectOperations:
         held = self._held(task_id, token)
         effect = (held["task_id"], held["fence"], clean_key("name", name))
         bounds = Bounds.of(self._context.settings)
-        if no_room := self._context.view(lambda tx: find_refusal(tx, bounds, effect, size)):
+        if no_room := self._context.reads.share(
+            lambda tx: find_refusal(tx, bounds, effect, size)
+        ):
             raise no_room

@@ -28,14 +28,14 @@ class ReplyFuture(Future[T]):
         self.file = file
 
     def result(self, timeout: float | None = None) -> T:
-        self._refuse_to_wait(timeout)
+        self.refuse_to_wait(timeout)
         return super().result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        self._refuse_to_wait(timeout)
+        self.refuse_to_wait(timeout)
         return super().exception(timeout)
 
-    def _refuse_to_wait(self, timeout: float | None) -> None:
+    def refuse_to_wait(self, timeout: float | None = None) -> None:
         if self.file is not None and timeout != 0 and not self.done():
             refuse_deadlock("result(…) of what was submitted", self.file)
 

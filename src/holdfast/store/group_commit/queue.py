@@ -324,8 +324,8 @@ class GroupCommit(Generic[O]):
                 entry.deliver(reply)
         finally:
             writer_thread.callbacks = None
-        for wake in waiting:
-            wake()
+            for wake in waiting:
+                wake()
 
     def _fail_all(self) -> None:
         with self._inbox_changed:

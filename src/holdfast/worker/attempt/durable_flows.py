@@ -7,6 +7,7 @@ import inspect
 from concurrent.futures import Future
 from typing import NoReturn, TypeVar
 
+from holdfast.engine.core.thread_wakeups import wait_in_thread
 from holdfast.worker.attempt.durable import Flow, InvalidCall, Pending, TaskMemory
 from holdfast.worker.attempt.waits import Suspended
 
@@ -36,6 +37,7 @@ def run_in_thread(flow: Flow[T], memory: TaskMemory) -> T:
 
 def _wait_for(asked: Pending) -> object:
     if isinstance(asked, Future):
+        wait_in_thread(asked)
         return asked.result()
     if callable(asked):
         return asked()

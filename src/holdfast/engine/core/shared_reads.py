@@ -1,0 +1,129 @@
+"""Shared reads: what many threads want to read at once is read by one of them, on one snapshot.
+
+So hundreds of threads need one connection, and their questions are asked together.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextvars import Context
+from typing import Any, TypeVar, cast
+
+from holdfast.engine.core.thread_wakeups import WAKEUPS, ThreadWaiter
+from holdfast.errors import StoreGone, StoreUnreachable
+from holdfast.store.database import Database, Transaction
+from holdfast.threads import Threads
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+# Reads the answers to many questions, in their order.
+ReadAll = Callable[[Transaction, list[Any]], Sequence[Any]]
+
+
+class _Question:
+    __slots__ = ("answer", "error", "leads", "read_all", "waiter", "what")
+
+    def __init__(self, read_all: ReadAll, what: object) -> None:
+        self.read_all = read_all
+        self.what = what
+        self.answer: Any = None
+        self.error: Exception | None = None
+        self.leads = False
+        self.waiter: ThreadWaiter | None = None
+
+
+class SharedReads:
+    """A thread that asks while another one reads is answered by the next read.
+
+    The first of those who wait reads for all of them, so a thread alone reads what it asks for
+    without another thread.
+    """
+
+    def __init__(self, database: Database, threads: Threads) -> None:
+        self._database = database
+        self._lock = threads.lock()
+        self._waiting: deque[_Question] = deque()
+        self._somebody_reads = False
+
+    def ask(self, read_all: Callable[[Transaction, list[Q]], Sequence[A]], what: Q) -> A:
+        """The answer of `read_all` to `what`, read after this call began."""
+        question = _Question(read_all, what)
+        with self._lock:
+            question.leads = not self._somebody_reads
+            self._somebody_reads = True
+            if not question.leads:
+                question.waiter = ThreadWaiter()
+                self._waiting.append(question)
+        if question.waiter is not None:
+            self._wait(question, question.waiter)
+        if question.leads:
+            self._read_with_others(question)
+        if question.error is not None:
+            raise question.error
+        return cast("A", question.answer)
+
+    def share(self, read: Callable[[Transaction], A]) -> A:
+        """What `read` gives, on a snapshot that others may read as well."""
+        return cast("A", self.ask(_read_each, read))
+
+    def _wait(self, question: _Question, waiter: ThreadWaiter) -> None:
+        try:
+            waiter.wait()
+        except BaseException:
+            with self._lock:
+                if question in self._waiting:
+                    self._waiting.remove(question)
+            if question.leads:
+                self._hand_over()
+            raise
+
+    def _read_with_others(self, leader: _Question) -> None:
+        with self._lock:
+            group = [leader, *self._waiting]
+            self._waiting.clear()
+        try:
+            # An empty context: log lines about the read do not belong to the step of this thread.
+            Context().run(self._answer, group)
+        except BaseException:
+            with self._lock:
+                self._waiting.extendleft(reversed(group[1:]))
+            raise
+        finally:
+            self._hand_over()
+        for each in group[1:]:
+            if each.waiter is not None:
+                WAKEUPS.add(each.waiter)
+
+    def _hand_over(self) -> None:
+        with self._lock:
+            self._somebody_reads = bool(self._waiting)
+            following = self._waiting.popleft() if self._waiting else None
+            if following is not None:
+                following.leads = True
+        if following is not None and following.waiter is not None:
+            following.waiter.wake()
+
+    def _answer(self, group: Sequence[_Question]) -> None:
+        try:
+            self._database.view(lambda tx: _read_answers(tx, group))
+        except Exception as error:
+            concerns_all = isinstance(error, StoreGone | StoreUnreachable)
+            for each in group:
+                if concerns_all or len(group) == 1:
+                    each.error = error
+                else:
+                    self._answer([each])
+
+
+def _read_answers(tx: Transaction, group: Sequence[_Question]) -> None:
+    kinds: dict[ReadAll, list[_Question]] = {}
+    for each in group:
+        kinds.setdefault(each.read_all, []).append(each)
+    for read_all, asked in kinds.items():
+        for each, answer in zip(asked, read_all(tx, [e.what for e in asked]), strict=True):
+            each.answer = answer
+
+
+def _read_each(tx: Transaction, reads: Sequence[Callable[[Transaction], Any]]) -> list[Any]:
+    return [read(tx) for read in reads]
