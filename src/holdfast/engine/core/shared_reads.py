@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 from holdfast.engine.core.thread_wakeups import WAKEUPS, ThreadWaiter
 from holdfast.errors import StoreGone, StoreUnreachable
 from holdfast.store.database import Database, Transaction
+from holdfast.store.deadlocks import is_writer_thread
 from holdfast.threads import Threads
 
 Q = TypeVar("Q")
@@ -48,6 +49,9 @@ class SharedReads:
 
     def ask(self, read_all: Callable[[Transaction, list[Q]], Sequence[A]], what: Q) -> A:
         """The answer of `read_all` to `what`, read after this call began."""
+        if is_writer_thread():
+            # Whoever reads may wait for threads that this one has yet to wake.
+            return self._database.view(lambda tx: read_all(tx, [what]))[0]
         question = _Question(read_all, what)
         with self._lock:
             question.leads = not self._somebody_reads
@@ -79,6 +83,8 @@ class SharedReads:
             raise
 
     def _read_with_others(self, leader: _Question) -> None:
+        # Threads that have just been told of a commit mostly ask too, and are read for together.
+        WAKEUPS.wait_behind_others()
         with self._lock:
             group = [leader, *self._waiting]
             self._waiting.clear()
@@ -91,9 +97,7 @@ class SharedReads:
             raise
         finally:
             self._hand_over()
-        for each in group[1:]:
-            if each.waiter is not None:
-                WAKEUPS.add(each.waiter)
+        WAKEUPS.add(*[each.waiter for each in group[1:] if each.waiter is not None])
 
     def _hand_over(self) -> None:
         with self._lock:

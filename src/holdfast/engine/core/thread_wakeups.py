@@ -1,7 +1,7 @@
 """Wakeups of threads: of all threads whose replies have come, each wakes the next one.
 
 Threads that are woken together all ask for the interpreter, again and again while one of them has
-it: a hundred of them took twice as long for their work as twenty.
+it: with five hundred, that took six times as long as the chain.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 from holdfast.store.deadlocks import call_after_replies
@@ -16,34 +17,52 @@ from holdfast.store.group_commit.entries import ReplyFuture
 
 
 class ThreadWakeups:
-    """Waiters that are to be woken; whoever is woken wakes the one behind it."""
+    """Waiters that are to be woken, by one chain: whoever it wakes wakes the one behind it."""
 
     def __init__(self) -> None:
         self._waiters: deque[ThreadWaiter] = deque()
+        # Holds one token while no chain is under way; taking it out is atomic.
+        self._token: deque[None] = deque([None])
         self._is_called = False
 
-    def add(self, waiter: ThreadWaiter) -> None:
-        """Wake a waiter after those that were added before it; may be called from any thread."""
-        self._waiters.append(waiter)
+    def add(self, *waiters: ThreadWaiter) -> None:
+        """Wake waiters one after the other, behind those that were added before them."""
+        self._waiters.extend(waiters)
         if not self._is_called:
             self._is_called = True
-            call_after_replies(self._wake_first)
+            call_after_replies(self._begin_chain)
 
-    def _wake_first(self) -> None:
-        # Before a waiter is taken: one that is added later calls this again.
+    def wait_behind_others(self) -> None:
+        """Wait until all that are to be woken now have been woken."""
+        if self._waiters:
+            waiter = ThreadWaiter()
+            self.add(waiter)
+            waiter.wait()
+
+    def _begin_chain(self) -> None:
+        # Before the waiters are looked at: one that is added later calls this again.
         self._is_called = False
-        self.wake_next()
-
-    def wake_next(self) -> None:
-        waiting = True
-        while waiting:
+        while self._waiters:
             try:
-                waiter = self._waiters.popleft()
+                self._token.pop()
             except IndexError:
+                # The chain that is under way comes to them.
                 return
-            waiter.wake()
-            # A thread that was interrupted wakes nobody.
-            waiting = waiter.left
+            self.continue_chain()
+
+    def continue_chain(self) -> None:
+        """Wake the next waiter, which goes on with the chain, or end the chain."""
+        with suppress(IndexError):
+            while True:
+                waiter = self._waiters.popleft()
+                waiter.continues_chain = True
+                waiter.wake()
+                if not waiter.left:
+                    return
+        self._token.append(None)
+        if self._waiters:
+            # They were added after the last look, and saw that a chain was under way.
+            self._begin_chain()
 
 
 WAKEUPS = ThreadWakeups()
@@ -52,22 +71,25 @@ WAKEUPS = ThreadWakeups()
 class ThreadWaiter:
     """One wait of one thread."""
 
-    __slots__ = ("_lock", "left")
+    __slots__ = ("_lock", "continues_chain", "left")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._lock.acquire()
+        self.continues_chain = False
+        # Whether the thread was interrupted, so that it may not go on with the chain.
         self.left = False
 
     def wait(self) -> None:
-        """Block until this waiter is woken, and wake the next one then."""
+        """Block until this waiter is woken."""
         try:
             self._lock.acquire()
         except BaseException:
             self.left = True
             raise
         finally:
-            WAKEUPS.wake_next()
+            if self.continues_chain:
+                WAKEUPS.continue_chain()
 
     def wake(self) -> None:
         self._lock.release()
