@@ -14,6 +14,8 @@ COUNTS = ((1, 2**31 - 1), f"1 and {2**31 - 1}")
 SECONDS = ((0.000_001, 10 * 366 * 86_400.0), "a microsecond and ten years")
 # A busy store hardly answers sooner, and every lease would run out.
 LEAST_RENEWAL = 0.02
+# The writer's, the one that listens, one for views and one for transactions.
+LEAST_CONNECTIONS = 4
 # Renewals in the time of one lease, so that it holds when some renewals come late.
 RENEWALS = 5
 
@@ -34,7 +36,7 @@ class Settings:
     - `group_size`: how many operations are written in one transaction at most
     - `patience`: how long to wait for a database that is locked or does not answer
     - `watch`: how often a SQLite file is looked at for what others wrote, where no system tells
-    - `view_connections`: how many connections that only read are kept open
+    - `connections`: how many connections to its database a process has at most
     """
 
     url: str = field(repr=False)
@@ -55,7 +57,7 @@ class Settings:
     group_size: int = 500
     patience: float = 30.0
     watch: float = 0.02
-    view_connections: int = 8
+    connections: int = 8
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -70,6 +72,9 @@ class Settings:
             # `not least <= value` is true of NaN too, so NaN is refused.
             if not least <= value <= most:
                 raise InvalidInput(each.name, f"must be between {words}, not {value}")
+        if self.connections < LEAST_CONNECTIONS:
+            reason = f"must be at least {LEAST_CONNECTIONS}, not {self.connections}"
+            raise InvalidInput("connections", reason)
         if self.renewal < LEAST_RENEWAL:
             reason = f"must be at least {LEAST_RENEWAL} s, not {self.renewal} s"
             raise InvalidInput("renewal", reason)

@@ -76,7 +76,6 @@ class Consumer(PeriodicLoop):
         )
         super().__init__(engine, self.name)
         self._settled_partitions: frozenset[int] = frozenset()
-        self._closing.callback(self._inbox.close)
         self._closing.callback(self._partition_leases.close)
         subscribe(engine, bus, subscription)
 

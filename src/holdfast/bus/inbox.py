@@ -234,9 +234,6 @@ class Inbox:
     def _retry_delay(self, failures: int) -> int:
         return round(self._retry.delay(failures, self._engine.randomness.random()) * MICROSECONDS)
 
-    def close(self) -> None:
-        self._kept_connection.close()
-
 
 def _refuse_ended_transaction(delivery: Delivery) -> None:
     message = f"{delivery.name} ended the transaction that its message is part of, or broke it"

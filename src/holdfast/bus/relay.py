@@ -76,9 +76,6 @@ class Outbox:
             self._known[place] = position, version + 1
         return bool(moved)
 
-    def close(self) -> None:
-        self._kept_connection.close()
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RelayOptions:
@@ -115,7 +112,6 @@ class Relay(PeriodicLoop):
             engine, f"bus/relay/{name}", ttl=self._options.ttl, on_begin=self._read_outbox
         )
         super().__init__(engine, "relay", self._leader_lease)
-        self._closing.callback(self._outbox.close)
         # Commits of this process are watched too: not every event has a hint.
         self._closing.callback(engine.on_commit(self._hinted.set))
         self._closing.callback(self._note_sent)

@@ -55,7 +55,6 @@ class Retention(PeriodicLoop):
         )
         super().__init__(engine, "retention", self._leader_lease)
         self._kept_connection = engine.database.connect()
-        self._closing.callback(self._kept_connection.close)
         self._finished_at: float | None = None
         self._removed_pages: Iterator[RemovedPage] | None = None
 

@@ -1,4 +1,4 @@
-"""Kept connections, open from one transaction to the next, and connections of applications."""
+"""Kept connections, for one transaction after another, and connections of applications."""
 
 from __future__ import annotations
 
@@ -7,38 +7,51 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Generic, TypeVar
 
 from holdfast.errors import InvalidInput
+from holdfast.store.connection_pool import ConnectionPool
 
 C = TypeVar("C")
 T = TypeVar("T")
 
 
 class KeptConnection(Generic[C]):
-    """A connection for one thread; after a loss the next transaction opens another connection."""
+    """Connections of a pool for the transactions of one thread, which has one at a time.
+
+    Between its transactions the connection is in the pool, so that others may use it.
+    """
 
     def __init__(
         self,
-        connect: Callable[[], C],
+        pool: ConnectionPool[C],
         *,
         transaction: Callable[[C], AbstractContextManager[object]],
         usable: Callable[[C], bool],
         can_commit: Callable[[C], bool],
-        close: Callable[[C], None],
+        refuse: Callable[[], None] = lambda: None,
     ) -> None:
-        self._connect = connect
+        self._pool = pool
         self._transaction = transaction
         self._usable = usable
         self._can_commit = can_commit
-        self._close = close
+        # Raises where a transaction would wait for one that its own thread has open.
+        self._refuse = refuse
         self._connection: C | None = None
+        self._was_lost = False
 
     @contextmanager
-    def begin(self) -> Iterator[C]:
+    def begin(self, *, fresh: bool = False) -> Iterator[C]:
         """A write transaction: leaving the block commits it, an error rolls it back."""
-        if self._connection is None or not self._usable(self._connection):
-            self.close()
-            self._connection = self._connect()
-        with self._transaction(self._connection):
-            yield self._connection
+        self._refuse()
+        connection = self._pool.take(fresh=fresh)
+        self._connection, self._was_lost = connection, False
+        try:
+            with self._transaction(connection):
+                yield connection
+        finally:
+            self._connection = None
+            self._was_lost = not self._usable(connection)
+            if self._was_lost:
+                self._pool.discard()
+            self._pool.give_back(connection, keep=not fresh)
 
     def run(self, work: Callable[[C], T]) -> T:
         """Run `work` in a transaction, and once more from its start if the connection was lost.
@@ -49,29 +62,15 @@ class KeptConnection(Generic[C]):
             with self.begin() as connection:
                 return work(connection)
         except Exception:
-            if self._connection is None or self._usable(self._connection):
+            if not self._was_lost:
                 raise
         with self.begin() as connection:
             return work(connection)
-
-    @contextmanager
-    def begin_once(self) -> Iterator[C]:
-        """One write transaction, after which the connection is closed."""
-        try:
-            with self.begin() as connection:
-                yield connection
-        finally:
-            self.close()
 
     @property
     def can_commit(self) -> bool:
         """Whether the current transaction is open and has not failed."""
         return self._connection is not None and self._can_commit(self._connection)
-
-    def close(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            self._close(connection)
 
 
 def unwrap_connection(connection: object) -> object:

@@ -1,65 +1,202 @@
-"""A connection pool: threads borrow connections and return them."""
+"""A connection pool: so many connections and no more; threads that want one get it in turn."""
 
 from __future__ import annotations
 
+import logging
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from math import inf
 from typing import Generic, TypeVar
 
-from holdfast.threads import Lock
+from holdfast.clock import Clock
+from holdfast.errors import StoreUnreachable
+from holdfast.threads import ThreadEvent, Threads
 
 C = TypeVar("C")
+logger = logging.getLogger(__name__)
+
+# The seconds after which a wait is told, and between two lines about such waits.
+LONG_WAIT = 1.0
+TELL_EVERY = 60.0
+# The connections of a process that are no part of a pool: that of the writer, and the one that
+# listens on PostgreSQL.
+OUTSIDE_POOLS = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolSizes:
+    """How many connections views, and transactions beside the writer's, may have each.
+
+    They are apart, because whoever has a transaction open may look at the store as well.
+    """
+
+    views: int
+    transactions: int
+
+    @classmethod
+    def of(cls, connections: int) -> PoolSizes:
+        left = connections - OUTSIDE_POOLS
+        return cls(views=left - left // 2, transactions=left // 2)
+
+
+class _Turn(Generic[C]):
+    """A thread that waits; it is given a connection, or leave to open one."""
+
+    __slots__ = ("came", "connection", "given")
+
+    def __init__(self, came: ThreadEvent) -> None:
+        self.came = came
+        self.given = False
+        self.connection: C | None = None
 
 
 class ConnectionPool(Generic[C]):
-    """Opens as many connections as are in use at once, and keeps up to `spare` idle ones."""
+    """Opens up to `most` connections, and keeps those that are at rest."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - how a connection is opened, judged and closed, and how many
         self,
         connect: Callable[[], C],
         *,
         close: Callable[[C], None],
         usable: Callable[[C], bool],
-        lock: Lock,
-        spare: int,
+        threads: Threads,
+        clock: Clock,
+        most: int,
+        patience: float,
+        what: str,
     ) -> None:
         self._connect = connect
         self._close = close
         self._usable = usable
-        self._lock = lock
-        self._spare = spare
+        self._threads = threads
+        self._clock = clock
+        self._most = most
+        self._patience = patience
+        self._what = what
+        self._lock = threads.lock()
         self._idle: list[C] = []
+        self._turns: deque[_Turn[C]] = deque()
+        # How many are open or being opened.
+        self._open = 0
+        self._told_at = -inf
+        self._closed = False
 
     @contextmanager
     def borrow(self) -> Iterator[C]:
-        connection = self._take_connection()
+        connection = self.take()
         try:
             yield connection
         finally:
-            self._return_connection(connection)
+            self.give_back(connection)
+
+    def take(self, *, fresh: bool = False) -> C:
+        """A connection for the caller alone, until `give_back`; with `fresh`, one just opened."""
+        connection = self._take_turn()
+        if connection is not None and not fresh:
+            return connection
+        try:
+            if connection is not None:
+                self._close(connection)
+            return self._connect()
+        except BaseException:
+            self._pass_on(None)
+            raise
+
+    def give_back(self, connection: C, *, keep: bool = True) -> None:
+        if keep and not self._closed and self._usable(connection):
+            self._pass_on(connection)
+            return
+        try:
+            self._close(connection)
+        finally:
+            self._pass_on(None)
 
     def discard(self) -> None:
         """Close the idle connections: where one connection broke, the others are likely broken."""
         with self._lock:
             idle, self._idle = self._idle, []
+            self._open -= len(idle)
         for connection in idle:
             self._close(connection)
 
     def close(self) -> None:
-        self._spare = 0
+        self._closed = True
         self.discard()
 
-    def _take_connection(self) -> C:
-        with self._lock:
-            # The connection used last is taken first, so that few connections go stale.
-            if self._idle:
-                return self._idle.pop()
-        return self._connect()
+    def _take_turn(self) -> C | None:
+        """Wait until it is this thread's turn; an open connection, or None where one may be opened.
 
-    def _return_connection(self, connection: C) -> None:
-        if self._usable(connection):
-            with self._lock:
-                if len(self._idle) < self._spare:
-                    self._idle.append(connection)
-                    return
+        Of the idle connections the one used last is taken, so that few go stale.
+        """
+        with self._lock:
+            if not self._turns:
+                if self._idle:
+                    return self._idle.pop()
+                if self._open < self._most:
+                    self._open += 1
+                    return None
+            turn = _Turn[C](self._threads.event())
+            self._turns.append(turn)
+        try:
+            came = turn.came.wait(min(LONG_WAIT, self._patience))
+            if not came and self._patience > LONG_WAIT:
+                self._tell_of_wait()
+                turn.came.wait(self._patience - LONG_WAIT)
+        except BaseException:
+            self._give_up(turn)
+            if turn.given:
+                self._pass_on(turn.connection)
+            raise
+        self._give_up(turn)
+        if not turn.given:
+            raise StoreUnreachable(
+                f"{self._describe()} are in use, and none was given back within "
+                f"{self._patience:g} s; {_ADVICE}"
+            )
+        return turn.connection
+
+    def _give_up(self, turn: _Turn[C]) -> None:
+        with self._lock:
+            if not turn.given:
+                self._turns.remove(turn)
+
+    def _pass_on(self, connection: C | None) -> None:
+        """Give a connection, or leave to open one, to the thread that has waited longest."""
+        with self._lock:
+            if self._turns:
+                turn = self._turns.popleft()
+                turn.given, turn.connection = True, connection
+                turn.came.set()
+                return
+            if connection is None:
+                self._open -= 1
+                return
+            if not self._closed:
+                self._idle.append(connection)
+                return
+            self._open -= 1
         self._close(connection)
+
+    def _tell_of_wait(self) -> None:
+        now = self._clock.monotonic()
+        with self._lock:
+            waiting = len(self._turns)
+            told, self._told_at = self._told_at, max(self._told_at, now)
+            if now < told + TELL_EVERY:
+                self._told_at = told
+                return
+        logger.warning(
+            "%s are in use: %d threads wait in turn, one of them for %g s by now; %s",
+            self._describe(),
+            waiting,
+            LONG_WAIT,
+            _ADVICE,
+        )
+
+    def _describe(self) -> str:
+        return f"all {self._most} connections for {self._what} of this process"
+
+
+_ADVICE = "give them back sooner, or have more: the setting `connections` says how many"

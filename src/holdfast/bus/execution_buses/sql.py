@@ -221,8 +221,6 @@ class SqlBus(ExecutionBus):
     def close(self) -> None:
         self._unsubscribe()
         self._hinted.set()
-        with self._lock:
-            self._kept_connection.close()
 
     def _positions(self, subscription: Subscription) -> dict[int, tuple[Position, int]]:
         rows = self._database.view(

@@ -51,8 +51,6 @@ class PostgresqlNotificationBus(NotificationBus):
 
     def close(self) -> None:
         self._listener.close()
-        with self._sending:
-            self._kept_connection.close()
 
     def _receive_all(self, texts: Sequence[str]) -> None:
         for text in texts:

@@ -111,7 +111,7 @@ class SharedReads:
     def _answer(self, group: Sequence[_Question]) -> None:
         try:
             self._database.view(lambda tx: _read_answers(tx, group))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - any error may belong to one caller
             concerns_all = isinstance(error, StoreGone | StoreUnreachable)
             for each in group:
                 if concerns_all or len(group) == 1:

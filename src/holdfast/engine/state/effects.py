@@ -80,7 +80,5 @@ class EffectOperations:
         held = self._held(task_id, token)
         effect = (held["task_id"], held["fence"], clean_key("name", name))
         bounds = Bounds.of(self._context.settings)
-        if no_room := self._context.reads.share(
-            lambda tx: find_refusal(tx, bounds, effect, size)
-        ):
+        if no_room := self._context.reads.share(lambda tx: find_refusal(tx, bounds, effect, size)):
             raise no_room

@@ -46,6 +46,28 @@ _BUSY = "55P03"
 _RETRYABLE = frozenset({"40001", "40P01"})
 
 
+# What servers and poolers say when they take no more connections. The server gives no code for it
+# where a connection fails, and other languages have other words.
+_FULL = (
+    "too many clients",
+    "too many connections",
+    "remaining connection slots are reserved",
+    "no more connections allowed",
+)
+_FULL_ADVICE = (
+    "the server takes no more connections; raise its max_connections, or have each process of "
+    "Holdfast open fewer: the setting `connections`, 8 unless it is set"
+)
+_READ_PID = "SELECT pg_backend_pid() AS pid"
+_TRANSACTION_POOLING = (
+    "leads to a pooler in transaction mode (pool_mode = transaction of PgBouncer), in which the "
+    "settings and prepared statements of a session are lost, and LISTEN hears nothing; lead it to "
+    "the server itself, or to the pooler in session mode (pool_mode = session)"
+)
+# How often two connections are compared; one comparison may find a busy pooler just changing.
+_COMPARISONS = 5
+
+
 class ConnectionLost(Exception):
     """The server cannot be reached or went away, and nothing of the transaction remains."""
 
@@ -65,22 +87,48 @@ class ServerAddress:
         try:
             return self._connect()
         except psycopg.OperationalError as error:
-            raise ConnectionLost(self.redact(error)) from None
+            told = self.redact(error)
+            full = any(words in told for words in _FULL)
+            raise ConnectionLost(f"{told}: {_FULL_ADVICE}" if full else told) from None
 
     def connect_writer(self, lock_timeout: float) -> Connection:
+        connection = self.connect()
+        try:
+            if self._is_pooled_by_transaction(connection):
+                raise InvalidInput("url", _TRANSACTION_POOLING)
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, psycopg.OperationalError):
+                raise ConnectionLost(self.redact(error)) from None
+            raise
+        return self.set_up_writer(connection, lock_timeout)
+
+    def _is_pooled_by_transaction(self, connection: Connection) -> bool:
+        """Whether transactions of one connection are carried out by changing sessions."""
+        if _read_pid(connection) == connection.info.backend_pid:
+            # A pooler tells each of its clients a number of its own.
+            return False
+        with self.connect() as other:
+            for _ in range(_COMPARISONS):
+                mine = _read_pid(connection)
+                with other.transaction():
+                    # While the session that served the one serves the other, it is free for both.
+                    if _read_pid(other) == mine or _read_pid(connection) != mine:
+                        return True
+        return False
+
+    def set_up_writer(self, connection: Connection, lock_timeout: float) -> Connection:
         # An operation whose key or counter is held by an application's transaction must not keep
         # all other operations of the process waiting, renewals above all.
-        return self._connect_with(
-            {**_WRITER_SETTINGS, "lock_timeout": f"{round(lock_timeout * 1000)}ms"}
-        )
+        settings = {**_WRITER_SETTINGS, "lock_timeout": f"{round(lock_timeout * 1000)}ms"}
+        return self._set_up(connection, settings)
 
     def connect_view(self) -> Connection:
         # Without the writer's other settings: a list needs a plan for each filter, and the doctor
         # joins many tables.
-        return self._connect_with(_INDEX_SETTINGS)
+        return self._set_up(self.connect(), _INDEX_SETTINGS)
 
-    def _connect_with(self, settings: Mapping[str, str]) -> Connection:
-        connection = self.connect()
+    def _set_up(self, connection: Connection, settings: Mapping[str, str]) -> Connection:
         try:
             with connection.pipeline():
                 for setting in settings.items():
@@ -116,6 +164,12 @@ class ServerAddress:
     def redact(self, error: psycopg.Error) -> str:
         text = " ".join(str(error).split())
         return text.replace(self.password, "***") if self.password else text
+
+
+def _read_pid(connection: Connection) -> int:
+    """The number of the server process that carries out a statement of this connection."""
+    # Unprepared, because the next statement may be carried out by another session.
+    return int(next(connection.execute(_READ_PID, prepare=False))["pid"])
 
 
 def is_retryable(error: psycopg.Error | Contended) -> bool:

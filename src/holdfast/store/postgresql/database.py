@@ -23,7 +23,7 @@ from holdfast.errors import (
 )
 from holdfast.store import migrations
 from holdfast.store.application_connections import KeptConnection
-from holdfast.store.connection_pool import ConnectionPool
+from holdfast.store.connection_pool import ConnectionPool, PoolSizes
 from holdfast.store.database import Backoff, Contended, DriverPorts, Patience, Transaction
 from holdfast.store.fork_guard import OwningProcess
 from holdfast.store.group_commit.deferred_entries import longest_deferral
@@ -98,12 +98,27 @@ class PostgresqlDatabase:
         )
         self._away_backoff = Backoff(first=0.05, longest=2.0, total=settings.patience)
         self._contended_backoff = Backoff(first=0.002, longest=0.25, total=settings.patience)
+        sizes = PoolSizes.of(settings.connections)
+        pooled: dict[str, Any] = {
+            "threads": ports.threads,
+            "clock": ports.clock,
+            "patience": settings.patience,
+        }
         self._views = ConnectionPool(
             lambda: PostgresqlSession(self._address.connect_view()),
             close=PostgresqlSession.close,
             usable=lambda session: session.at_rest,
-            lock=ports.threads.lock(),
-            spare=settings.view_connections,
+            most=sizes.views,
+            what="views",
+            **pooled,
+        )
+        self._transactions = ConnectionPool(
+            lambda: self._retry_after_loss(self._address.connect),
+            close=psycopg.Connection.close,
+            usable=lambda connection: connection.info.transaction_status == TransactionStatus.IDLE,
+            most=sizes.transactions,
+            what="transactions",
+            **pooled,
         )
         try:
             self._writer = self._connect_writer()
@@ -125,25 +140,18 @@ class PostgresqlDatabase:
         return PostgresqlTransaction(check_connection(connection), self._queries, self._ports.clock)
 
     def begin(self) -> AbstractContextManager[psycopg.Connection[Any]]:
-        return self.connect().begin_once()
+        # A connection of its own, whose settings the application may change.
+        return self.connect().begin(fresh=True)
 
     def connect(self) -> KeptConnection[psycopg.Connection[Any]]:
         return KeptConnection(
-            self._connect_application,
+            self._transactions,
             transaction=psycopg.Connection.transaction,
             usable=lambda connection: not connection.closed,
             can_commit=lambda connection: (
                 connection.info.transaction_status == TransactionStatus.INTRANS
             ),
-            close=psycopg.Connection.close,
         )
-
-    def _connect_application(self) -> psycopg.Connection[Any]:
-        self._owner.check()
-        try:
-            return self._address.connect()
-        except ConnectionLost as error:
-            raise make_unreachable(error) from None
 
     def upgrade(self) -> None:
         known = migrations.load(self.dialect, self._ports.sql_directories.migrations)
@@ -162,6 +170,7 @@ class PostgresqlDatabase:
         # A forked child that closed the connections would end its parent's sessions.
         if self._owner.is_current():
             self._views.close()
+            self._transactions.close()
             self._writer.close()
 
     def _retry_after_loss(self, work: Callable[[], T]) -> T:
@@ -236,14 +245,16 @@ class PostgresqlDatabase:
 
     def _dry_run(self, work: Callable[[Transaction], T]) -> T:
         settings, clock = self._ports.settings, self._ports.clock
-        session = PostgresqlSession(self._address.connect_writer(longest_deferral(settings)))
+        connection = self._transactions.take(fresh=True)
         try:
+            patience = longest_deferral(settings)
+            session = PostgresqlSession(self._address.set_up_writer(connection, patience))
             with session.notice_loss():
                 session.execute(_BEGIN)
                 result = work(PostgresqlTransaction(session, self._queries, clock))
             session.roll_back()
         finally:
-            session.close()
+            self._transactions.give_back(connection, keep=False)
         return result
 
     def _was_committed(self, xid: str, proof: CommitProof | None, error: psycopg.Error) -> bool:

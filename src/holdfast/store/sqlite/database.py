@@ -27,7 +27,7 @@ from holdfast.model.advice import Action, AdviceText, advise
 from holdfast.stop_signals import write_transactions
 from holdfast.store import migrations
 from holdfast.store.application_connections import KeptConnection, unwrap_connection
-from holdfast.store.connection_pool import ConnectionPool
+from holdfast.store.connection_pool import ConnectionPool, PoolSizes
 from holdfast.store.database import Contended, DriverPorts, Transaction
 from holdfast.store.deadlocks import note_open_transaction, refuse_second_transaction
 from holdfast.store.fork_guard import (
@@ -137,12 +137,22 @@ class SqliteDatabase:
         self._writer: apsw.Connection | None = None
         self._lent_connections: set[apsw.Connection] = set()
         self._identity = FileIdentity(self._path, ports.clock, ports.threads)
-        self._views = ConnectionPool(
-            lambda: self._open(read_only=True),
-            close=self._identity.close_connection,
-            usable=lambda connection: not connection.in_transaction,
-            lock=ports.threads.lock(),
-            spare=ports.settings.view_connections,
+        sizes = PoolSizes.of(ports.settings.connections)
+        pooled: dict[str, Any] = {
+            "close": self._identity.close_connection,
+            "usable": lambda connection: not connection.in_transaction,
+            "threads": ports.threads,
+            "clock": ports.clock,
+            "patience": ports.settings.patience,
+        }
+        self._views: ConnectionPool[apsw.Connection] = ConnectionPool(
+            lambda: self._open(read_only=True), most=sizes.views, what="views", **pooled
+        )
+        self._transactions: ConnectionPool[apsw.Connection] = ConnectionPool(
+            lambda: self._retry_while_locked(self._open),
+            most=sizes.transactions,
+            what="transactions",
+            **pooled,
         )
         refuse_lost_store(self._path)
         create_file(self._path)
@@ -183,20 +193,19 @@ class SqliteDatabase:
         return self._retry_while_locked(lambda: self._open_writer().filename_wal)
 
     def begin(self) -> AbstractContextManager[apsw.Connection]:
-        return self.connect().begin_once()
+        return self.connect().begin(fresh=True)
 
     def connect(self) -> KeptConnection[apsw.Connection]:
         return KeptConnection(
-            lambda: self._retry_while_locked(self._open),
+            self._transactions,
             transaction=self._lend_connection,
             usable=lambda connection: not connection.in_transaction,
             can_commit=lambda connection: connection.in_transaction,
-            close=self._identity.close_connection,
+            refuse=lambda: refuse_second_transaction(self.file),
         )
 
     @contextmanager
     def _lend_connection(self, connection: apsw.Connection) -> Iterator[None]:
-        refuse_second_transaction(self.file)
         with write_transactions.note():
             yield from self._lend(connection)
 
@@ -242,6 +251,7 @@ class SqliteDatabase:
         # A forked child that closed the connections would drop its parent's locks on the file.
         if self._owner.is_current():
             self._views.close()
+            self._transactions.close()
             self._close_writer()
             self._identity.close()
             note_closed_file(self._owner)
@@ -346,13 +356,12 @@ class SqliteDatabase:
         return result
 
     def _dry_run(self, work: Callable[[Transaction], T]) -> T:
-        connection = self._open()
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            return work(SqliteTransaction(connection, self._catalogue))
-        finally:
-            _roll_back(connection)
-            self._identity.close_connection(connection)
+        with self._transactions.borrow() as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                return work(SqliteTransaction(connection, self._catalogue))
+            finally:
+                _roll_back(connection)
 
     def _was_committed(self, proof: CommitProof | None, error: apsw.Error) -> bool:
         """Whether the file has a transaction whose COMMIT failed half-way."""
