@@ -136,11 +136,12 @@ class Engine:
             on_commit=self._on_commit,
             on_take=standing_claims.note_room,
         )
+        self.reads = SharedReads(self.database, self.threads)
         self.outcomes = Outcomes(self.database, self.threads)
         self.database.on_gone(self.outcomes.fail_all)
         self._context = EngineContext(
             database=self.database,
-            reads=SharedReads(self.database, self.threads),
+            reads=self.reads,
             commits=self.commits,
             ids=ids,
             randomness=self.randomness,

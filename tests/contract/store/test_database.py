@@ -17,6 +17,8 @@ import pytest
 
 from holdfast.clock import ManualClock, SystemClock
 from holdfast.errors import InvalidInput, StoreError, UnknownOutcome
+from holdfast.settings import Settings
+from holdfast.store.connection_pool import PoolSizes
 from holdfast.store.database import Database, Transaction, sqlite_path
 from tests.contract.store.small_store import add, events, notes, opened, tasks, write_in_turns
 
@@ -193,7 +195,8 @@ def test_a_view_cannot_write(database: Database) -> None:
 
 def test_views_run_side_by_side_and_survive_an_error_of_their_work(database: Database) -> None:
     add(database, ("t_1", "one"))
-    meeting = threading.Barrier(12, timeout=20)
+    many = PoolSizes.of(Settings.connections).views
+    meeting = threading.Barrier(many, timeout=20)
     found: list[int] = []
 
     def look() -> None:
@@ -203,12 +206,12 @@ def test_views_run_side_by_side_and_survive_an_error_of_their_work(database: Dat
 
         found.append(database.view(work))
 
-    viewers = [threading.Thread(target=look) for _ in range(12)]
+    viewers = [threading.Thread(target=look) for _ in range(many)]
     for viewer in viewers:
         viewer.start()
     for viewer in viewers:
         viewer.join()
-    assert found == [1] * 12
+    assert found == [1] * many
 
     def fail(transaction: Transaction) -> None:
         transaction.read("tasks")

@@ -168,7 +168,7 @@ def test_a_lost_session_costs_one_wait_though_all_idle_sessions_are_lost(
         def nest(depth: int) -> int:
             return depth and database.view(lambda _: nest(depth - 1))
 
-        nest(5)
+        nest(3)
         admin.execute(OTHERS)
         assert tasks(database) == {}
     assert clock.waits == 1

@@ -47,6 +47,11 @@ class SharedReads:
         self._waiting: deque[_Question] = deque()
         self._somebody_reads = False
 
+    @property
+    def waiting(self) -> int:
+        """How many wait for the next read."""
+        return len(self._waiting)
+
     def ask(self, read_all: Callable[[Transaction, list[Q]], Sequence[A]], what: Q) -> A:
         """The answer of `read_all` to `what`, read after this call began."""
         if is_writer_thread():
@@ -57,7 +62,7 @@ class SharedReads:
             question.leads = not self._somebody_reads
             self._somebody_reads = True
             if not question.leads:
-                question.waiter = ThreadWaiter()
+                question.waiter = ThreadWaiter(WAKEUPS)
                 self._waiting.append(question)
         if question.waiter is not None:
             self._wait(question, question.waiter)

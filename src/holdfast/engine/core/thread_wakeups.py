@@ -35,7 +35,7 @@ class ThreadWakeups:
     def wait_behind_others(self) -> None:
         """Wait until all that are to be woken now have been woken."""
         if self._waiters:
-            waiter = ThreadWaiter()
+            waiter = ThreadWaiter(self)
             self.add(waiter)
             waiter.wait()
 
@@ -65,15 +65,13 @@ class ThreadWakeups:
             self._begin_chain()
 
 
-WAKEUPS = ThreadWakeups()
-
-
 class ThreadWaiter:
     """One wait of one thread."""
 
-    __slots__ = ("_lock", "continues_chain", "left")
+    __slots__ = ("_lock", "_wakeups", "continues_chain", "left")
 
-    def __init__(self) -> None:
+    def __init__(self, wakeups: ThreadWakeups) -> None:
+        self._wakeups = wakeups
         self._lock = threading.Lock()
         self._lock.acquire()
         self.continues_chain = False
@@ -89,10 +87,14 @@ class ThreadWaiter:
             raise
         finally:
             if self.continues_chain:
-                WAKEUPS.continue_chain()
+                self._wakeups.continue_chain()
 
     def wake(self) -> None:
         self._lock.release()
+
+
+# One chain for all stores of a process: its threads compete for one interpreter.
+WAKEUPS = ThreadWakeups()
 
 
 def wait_in_thread(future: Future[Any]) -> None:
@@ -101,6 +103,6 @@ def wait_in_thread(future: Future[Any]) -> None:
         return
     if isinstance(future, ReplyFuture):
         future.refuse_to_wait()
-    waiter = ThreadWaiter()
+    waiter = ThreadWaiter(WAKEUPS)
     future.add_done_callback(lambda _: WAKEUPS.add(waiter))
     waiter.wait()

@@ -5,8 +5,10 @@ When a COMMIT is not answered, the server is asked for the outcome of its transa
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from math import inf
 from typing import Any, TypeVar
 
 import psycopg
@@ -45,7 +47,10 @@ from holdfast.store.sql_text.macros import Dialect
 from holdfast.store.sql_text.transitions import CommitProof
 
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
 
+# The seconds between two lines of the log about a server that is away.
+TELL_EVERY = 10.0
 # The number of the advisory lock for migrations: the letters of "holdfast".
 _UPGRADE_LOCK = int.from_bytes(b"holdfast", "big")
 _EXISTS = "SELECT to_regclass('holdfast_migration') IS NOT NULL AS yes"
@@ -98,6 +103,7 @@ class PostgresqlDatabase:
         )
         self._away_backoff = Backoff(first=0.05, longest=2.0, total=settings.patience)
         self._contended_backoff = Backoff(first=0.002, longest=0.25, total=settings.patience)
+        self._told_at = -inf
         sizes = PoolSizes.of(settings.connections)
         pooled: dict[str, Any] = {
             "threads": ports.threads,
@@ -182,6 +188,8 @@ class PostgresqlDatabase:
             try:
                 return work()
             except ConnectionLost as error:
+                if away is not None:
+                    self._tell_of_loss(error)
                 away = away or self._patience(self._away_backoff)
                 if not away.wait():
                     raise make_unreachable(error) from None
@@ -199,6 +207,14 @@ class PostgresqlDatabase:
                 if not is_retryable(error) or not contended.wait():
                     # Without the original error, whose DETAIL quotes rows.
                     raise StoreError(f"PostgreSQL: {describe_error(error)}") from None
+
+    def _tell_of_loss(self, error: ConnectionLost) -> None:
+        """Log why calls wait for the server, once in a while."""
+        now = self._ports.clock.monotonic()
+        if now >= self._told_at + TELL_EVERY:
+            self._told_at = now
+            patience = self._ports.settings.patience
+            logger.warning("PostgreSQL is asked again for up to %g s: %s", patience, error)
 
     def _patience(self, pace: Backoff) -> Patience:
         return Patience(pace, self._ports.clock, self._ports.randomness)

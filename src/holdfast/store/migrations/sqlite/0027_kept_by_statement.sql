@@ -1,0 +1,1 @@
+-- SQLite has triggers for rows alone: what attempts keep goes on to be counted effect by effect.
