@@ -38,7 +38,13 @@ def test_a_group_size_of_zero_is_refused() -> None:
     [
         *[("lease", value) for value in (nan, inf, -inf, True, 1e12, 1e-9, "30s", None, [30])],
         *[("group_size", value) for value in (1.5, 1.0, nan, inf, True, 2**31, "8", None)],
-        *[("watch", inf), ("connections", 2.5), ("connections", 3), ("max_payload", None), ("renewal", 0.01)],
+        *[
+            ("watch", inf),
+            ("connections", 2.5),
+            ("connections", 3),
+            ("max_payload", None),
+            ("renewal", 0.01),
+        ],
     ],
 )
 def test_a_setting_that_is_no_fitting_number_is_refused_by_its_name(name: str, value: Any) -> None:  # noqa: ANN401 - whatever is wrong

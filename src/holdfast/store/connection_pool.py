@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import logging, traceback
-from pathlib import Path
+import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -86,15 +85,10 @@ class ConnectionPool(Generic[C]):
 
     @contextmanager
     def borrow(self) -> Iterator[C]:
-        import threading
-        loc = self.__dict__.setdefault("loc", threading.local())
-        if getattr(loc, "n", 0): Path("/work/tmp/durable/nested.txt").open("a").write("".join(traceback.format_stack()[-14:])+"\n=====\n")
-        loc.n = getattr(loc, "n", 0) + 1
         connection = self.take()
         try:
             yield connection
         finally:
-            loc.n -= 1
             self.give_back(connection)
 
     def take(self, *, fresh: bool = False) -> C:

@@ -142,7 +142,6 @@ def test_the_position_of_a_relay_is_noted_now_and_then_and_when_it_ends(office: 
     assert office.relay.step() == 1
     office.relay.close()
     assert position() == before + 2
-    noted.close()
     office.relay = office.new_relay()
 
 

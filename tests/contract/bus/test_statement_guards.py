@@ -123,7 +123,6 @@ def desk(sql: World) -> Any:  # noqa: ANN401 - a desk
     made = Desk(sql)
     yield made
     made.consumer.close()
-    made.inbox.close()
 
 
 def test_a_message_that_was_done_before_does_not_wait_behind_one_that_failed(desk: Desk) -> None:

@@ -23,6 +23,7 @@ from holdfast.bus.execution_buses.sql import SqlBus
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.trace import derive_trace_id
+from holdfast.settings import Settings
 from tests.contract.raw_store import raw
 from tests.engines import opened
 
@@ -63,9 +64,14 @@ class World:
                 run(f"DELETE FROM holdfast_{table}")  # noqa: S608 - the name of a table of the store
 
 
+def roomy(url: str) -> Settings:
+    """Settings with a connection for each of many writers that are in a transaction at once."""
+    return Settings(url=url, connections=32)
+
+
 @contextmanager
 def sql_world(url: str, clock: ManualClock) -> Iterator[World]:
-    with opened(url, clock=clock) as engine:
+    with opened(url, clock=clock, settings=roomy(url)) as engine:
         bus = SqlBus(engine, partitions=PARTITIONS)
         yield World(engine=engine, bus=bus)
         bus.close()

@@ -94,28 +94,29 @@ class ServerAddress:
     def connect_writer(self, lock_timeout: float) -> Connection:
         connection = self.connect()
         try:
-            if self._is_pooled_by_transaction(connection):
-                raise InvalidInput("url", _TRANSACTION_POOLING)
-        except BaseException as error:
+            self._refuse_transaction_pooling(connection)
+        except psycopg.OperationalError as error:
             connection.close()
-            if isinstance(error, psycopg.OperationalError):
-                raise ConnectionLost(self.redact(error)) from None
+            raise ConnectionLost(self.redact(error)) from None
+        except BaseException:
+            connection.close()
             raise
         return self.set_up_writer(connection, lock_timeout)
 
-    def _is_pooled_by_transaction(self, connection: Connection) -> bool:
-        """Whether transactions of one connection are carried out by changing sessions."""
+    def _refuse_transaction_pooling(self, connection: Connection) -> None:
+        """Refuse the URL if the transactions of one connection are carried out by other sessions.
+
+        A pooler tells each of its clients a number that is no server process.
+        """
         if _read_pid(connection) == connection.info.backend_pid:
-            # A pooler tells each of its clients a number of its own.
-            return False
+            return
         with self.connect() as other:
             for _ in range(_COMPARISONS):
                 mine = _read_pid(connection)
                 with other.transaction():
-                    # While the session that served the one serves the other, it is free for both.
+                    # One process serves both, or now another process serves the first.
                     if _read_pid(other) == mine or _read_pid(connection) != mine:
-                        return True
-        return False
+                        raise InvalidInput("url", _TRANSACTION_POOLING)
 
     def set_up_writer(self, connection: Connection, lock_timeout: float) -> Connection:
         # An operation whose key or counter is held by an application's transaction must not keep
