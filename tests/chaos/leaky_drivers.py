@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from holdfast.store.database import Row
 from holdfast.store.postgresql import database as postgresql
 from holdfast.store.postgresql.transaction import PostgresqlTransaction
@@ -19,11 +17,10 @@ class LeakySqliteTransaction(SqliteTransaction):
         self._connection.execute("BEGIN IMMEDIATE")
         return changed
 
-    def insert(self, query: str, /, *, rows: Rows) -> Callable[[], int]:
-        inserted = super().insert(query, rows=rows)
+    def insert(self, query: str, /, *, rows: Rows, some: bool = False) -> None:
+        super().insert(query, rows=rows, some=some)
         self._connection.execute("COMMIT")
         self._connection.execute("BEGIN IMMEDIATE")
-        return inserted
 
 
 class LeakyPostgresqlTransaction(PostgresqlTransaction):
@@ -33,11 +30,10 @@ class LeakyPostgresqlTransaction(PostgresqlTransaction):
         self._session.execute("BEGIN")
         return changed
 
-    def insert(self, query: str, /, *, rows: Rows) -> Callable[[], int]:
-        inserted = super().insert(query, rows=rows)
+    def insert(self, query: str, /, *, rows: Rows, some: bool = False) -> None:
+        super().insert(query, rows=rows, some=some)
         self._session.execute("COMMIT")
         self._session.execute("BEGIN")
-        return inserted
 
 
 def leak() -> None:

@@ -22,7 +22,13 @@ from holdfast.errors import StoreBusy
 from holdfast.ids import Ids
 from holdfast.randomness import SeededRandomness, SystemRandomness
 from holdfast.settings import Settings
-from holdfast.store.database import Row, SqlDirectories, Transaction, is_postgresql
+from holdfast.store.database import (
+    Row,
+    SqlDirectories,
+    Transaction,
+    is_postgresql,
+    read_replies,
+)
 from holdfast.store.drivers import open_database
 from holdfast.store.sql_text.queries import Rows
 from holdfast.threads import SystemThreads
@@ -103,9 +109,19 @@ class GatedTransaction:
         self._gate.pass_by(query, self._inner)
         return self._inner.change(query, rows=rows, **parameters)
 
-    def insert(self, query: str, /, *, rows: Rows) -> Callable[[], int]:
+    def read_late(
+        self, query: str, /, *, rows: Rows | None = None, **parameters: object
+    ) -> Callable[[], list[Row]]:
         self._gate.pass_by(query, self._inner)
-        return self._inner.insert(query, rows=rows)
+        return self._inner.read_late(query, rows=rows, **parameters)
+
+    def send_ahead(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> None:
+        self._gate.pass_by(query, self._inner)
+        self._inner.send_ahead(query, rows=rows, **parameters)
+
+    def insert(self, query: str, /, *, rows: Rows, some: bool = False) -> None:
+        self._gate.pass_by(query, self._inner)
+        self._inner.insert(query, rows=rows, some=some)
 
     def write(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
         self._gate.pass_by(query, self._inner)
@@ -183,7 +199,7 @@ class Racer:
             return replies
 
         def perform() -> list[object]:
-            replies = self._written(work)
+            replies = read_replies(self._written(work))
             return [each.read() if isinstance(each, Claimed) else each for each in replies]
 
         return self._thread.submit(perform)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,11 +40,23 @@ class Transaction(Protocol):
     def change(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
         """Run a transition, record its events, and return the changed rows."""
 
-    def insert(self, query: str, /, *, rows: Rows) -> Callable[[], int]:
+    def read_late(
+        self, query: str, /, *, rows: Rows | None = None, **parameters: object
+    ) -> Callable[[], list[Row]]:
+        """Read what the transaction does not depend on; the rows may be asked for later."""
+
+    def send_ahead(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> None:
+        """Send a statement that is expected to be asked for, so that nobody waits for it alone.
+
+        The statement is then asked for with the same parameters. If it changed rows and is not
+        asked for, the transaction is run again, and sends nothing ahead.
+        """
+
+    def insert(self, query: str, /, *, rows: Rows, some: bool = False) -> None:
         """Run a transition that inserts `rows`, each of which begins with its id.
 
-        The function that is returned waits for the statement, and gives the number of rows that
-        were inserted, each with its event. It suits a caller that goes on only if all of them were.
+        Unless `some` may be kept out by a key, all are inserted: otherwise `Contended` is raised,
+        at the latest by the commit.
         """
 
     def write(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
@@ -151,6 +163,18 @@ def sqlite_path(url: str) -> Path:
         reason = "write sqlite:///file.db for a path from here, sqlite:////file.db from the root"
         raise InvalidInput("url", reason)
     return Path(rest[1:])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LateReply:
+    """A reply that is read after the commit, or at the end of the transaction."""
+
+    read: Callable[[], object]
+
+
+def read_replies(replies: Sequence[Any]) -> list[Any]:
+    """The replies to operations, when their transaction has been written."""
+    return [each.read() if type(each) is LateReply else each for each in replies]
 
 
 class Contended(Exception):

@@ -265,10 +265,10 @@ def test_a_transaction_is_known_by_its_events_where_another_has_its_number(
     session = PostgresqlSession(ServerAddress(postgres_url).connect())
     _, [(committed,)] = session.execute("SELECT CAST(xmin AS text) FROM holdfast_task").rows()
     future = str(int(committed) + 1_000_000)
-    assert was_committed(session, committed, None) is True
-    assert was_committed(session, committed, mark) is True
-    assert was_committed(session, committed, replace(mark, version=2)) is False
-    assert was_committed(session, future, mark) is False
+    assert was_committed(session, committed) is True
+    assert was_committed(session, committed, [mark]) is True
+    assert was_committed(session, committed, [replace(mark, version=2)]) is False
+    assert was_committed(session, future, [mark]) is False
     session.close()
 
 

@@ -197,5 +197,5 @@ def test_without_hooks_the_end_of_runs_and_tasks_costs_no_statement_more(stage: 
     full = statements_of(stage, ending(stage.world()))
     at = bare.index("settle_runs") + 1
     assert idle == [*bare[:at], "hooks_to_fire", *bare[at:]]
-    fired = ["hooks_to_fire", "insert_tasks", "buried_keys"]
+    fired = ["hooks_to_fire", "insert_tasks", "task_key_holders"]
     assert full == [*bare[:at], *fired, *bare[at:]]

@@ -107,14 +107,17 @@ def mark_due(work: UnitOfWork) -> None:
 def _claim_ready(work: UnitOfWork, request: Claim) -> list[Row]:
     if work.limits:
         request = replace(request, agents=usage_limits.agents_below_limit(work, request.agents))
-    if len(request.agents) == 1 and not request.bare and not work.slots:
+    claimed: list[Row] = []
+    if _may_be_plain(work, request):
+        send_plain_claim(work, request)
         # The statement gives nothing while tasks with a key or tags wait: these need the lines.
         plain = ReadyLine(request.agents[0], NO_TAGS)
-        rows = _claim_from(work, request, plain, request.count, peeked=False)
-        if rows:
-            return rows
+        claimed = _claim_from(work, request, plain, request.count, peeked=False)
+        # What became ready after the claim was sent is in the lines.
+        late = work.claim_sent_ahead and bool(work.ready or work.maybe_ready)
+        if not late and (claimed or not _special_waits(work, plain)):
+            return claimed
     lines = _lines_served(work.tx, request.agents, request.tags, bare=request.bare)
-    claimed: list[Row] = []
     while lines and len(claimed) < request.count:
         first = _first_ready(work, request, lines, request.count - len(claimed))
         keys = {row["concurrency_key"] for row in first if row["concurrency_key"]}
@@ -136,6 +139,25 @@ def _claim_ready(work: UnitOfWork, request: Claim) -> list[Row]:
         claimed += _claim_from_any(work, request, lines, request.count - len(claimed))
         break
     return claimed
+
+
+def _may_be_plain(work: UnitOfWork, request: Claim) -> bool:
+    """Whether one statement claims all that is asked for, unless tasks with a key or tags wait."""
+    return len(request.agents) == 1 and not request.bare and not work.slots
+
+
+def _special_waits(work: UnitOfWork, line: ReadyLine) -> bool:
+    (row,) = work.tx.read("special_waits", agent=line.agent)
+    return bool(row["waits"])
+
+
+def send_plain_claim(work: UnitOfWork, request: Claim) -> None:
+    """Send the statements of a claim from one line, which are asked for one after the other."""
+    if _may_be_plain(work, request):
+        plain = ReadyLine(request.agents[0], NO_TAGS)
+        given = _describe_claim(work, request, plain, request.count, peeked=False)
+        work.tx.send_ahead("claim_tasks", **given)
+        work.tx.send_ahead("special_waits", agent=plain.agent)
 
 
 def first_to_run_now(
@@ -192,21 +214,27 @@ def _claim_from_any(
 def _claim_from(
     work: UnitOfWork, request: Claim, line: ReadyLine, count: int, *, peeked: bool = True
 ) -> list[Row]:
-    rows = work.change_tasks(
-        "claim_tasks",
-        agent=line.agent,
-        line=line.tags,
-        bare=line.bare,
-        tags=request.tags,
-        count=count,
-        keys=sorted(work.slots),
-        peeked=peeked,
-        passed=request.passed,
-        worker=request.worker,
-        lease=request.lease,
-    )
+    given = _describe_claim(work, request, line, count, peeked=peeked)
+    rows = work.change_tasks("claim_tasks", **given)
     slots.take_slots(work, rows)
     return rows
+
+
+def _describe_claim(
+    work: UnitOfWork, request: Claim, line: ReadyLine, count: int, *, peeked: bool
+) -> dict[str, Any]:
+    return {
+        "agent": line.agent,
+        "line": line.tags,
+        "bare": line.bare,
+        "tags": request.tags,
+        "count": count,
+        "keys": sorted(work.slots),
+        "peeked": peeked,
+        "passed": request.passed,
+        "worker": request.worker,
+        "lease": request.lease,
+    }
 
 
 def _claim_by_id(work: UnitOfWork, request: ClaimById) -> list[Row]:

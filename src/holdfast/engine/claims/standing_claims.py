@@ -132,6 +132,15 @@ class StandingClaims:
                     return room
         return None
 
+    def send_ahead(self, work: UnitOfWork) -> None:
+        """Send the claim that is served if nothing becomes ready or is started directly."""
+        if self._failing:
+            return
+        claims = [each.claim(0) for each in self._standing_claims if each.may_have_more]
+        if len(claims) == 1 and claims[0] is not None and claims[0].request is None:
+            picker.send_plain_claim(work, claims[0])
+            work.claim_sent_ahead = True
+
     def serve(self, work: UnitOfWork, pulls: Collection[Pull]) -> HandOver:
         """Claim for the standing claims, and give directly started tasks to the chosen claim.
 

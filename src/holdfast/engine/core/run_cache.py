@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.model.budget import to_dollars
 from holdfast.settings import MEBIBYTE
@@ -47,25 +47,52 @@ class RunFacts:
         return json.loads(self.input)
 
 
+class StartedTask(NamedTuple):
+    """A task that this process started and that runs, as it was when it started."""
+
+    run_id: str | None
+    # Whether its end frees no slot, and settles no group or plan.
+    simple: bool
+    # Whether a task needs it.
+    needed: bool
+
+
 class RunCache:
     """The facts of runs under way; the oldest are forgotten when there are too many."""
 
     def __init__(self) -> None:
         self._known: dict[str, RunFacts] = {}
         self._characters = 0
-        self._runs: dict[str, str] = {}
+        self._started: dict[str, StartedTask] = {}
+
+    def started(self, task_id: str) -> StartedTask | None:
+        """A task that this process started and that runs; None if there is none."""
+        return self._started.get(task_id)
 
     def run_of(self, task_id: str) -> str | None:
         """The run of a task that this process started and that runs; None if there is none."""
-        return self._runs.get(task_id)
+        started = self._started.get(task_id)
+        return None if started is None else started.run_id
 
-    def note_start(self, task_id: str, run_id: str) -> None:
-        self._runs[task_id] = run_id
-        if len(self._runs) > KEPT_RUNS:
-            del self._runs[next(iter(self._runs))]
+    def note_start(self, row: Row) -> None:
+        simple = row["parent_id"] is None and row["concurrency_key"] is None
+        self._started[row["entity"]] = StartedTask(row["run_id"], simple, row["needed"])
+        if len(self._started) > KEPT_RUNS:
+            del self._started[next(iter(self._started))]
 
     def note_stop(self, task_id: str) -> None:
-        self._runs.pop(task_id, None)
+        self._started.pop(task_id, None)
+
+    def add_facts(self, facts: RunFacts) -> None:
+        """Keep the facts of a new run, so that nobody has to read them."""
+        if facts.id not in self._known:
+            self._keep(facts.id, facts)
+
+    def known_facts(self, ids: Iterable[str]) -> list[RunFacts] | None:
+        """The facts of some runs; None if not all of them are known."""
+        found = [self._known.get(each) for each in ids]
+        known = [each for each in found if each is not None]
+        return known if len(known) == len(found) else None
 
     def read_facts(self, tx: Transaction, ids: Iterable[str]) -> dict[str, RunFacts]:
         wanted = set(ids)

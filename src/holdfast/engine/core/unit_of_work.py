@@ -7,7 +7,6 @@ this list or another.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from holdfast.engine.core.effect_limits import Bounds
@@ -15,7 +14,7 @@ from holdfast.engine.core.run_cache import RunCache
 from holdfast.engine.core.workflow_cache import WorkflowCache
 from holdfast.ids import Ids
 from holdfast.model.status import TERMINAL, Hold
-from holdfast.store.database import Contended, Row, Transaction
+from holdfast.store.database import Row, Transaction
 from holdfast.store.sql_text.queries import Rows
 
 
@@ -94,8 +93,6 @@ class UnitOfWork:
     lifted: bool = False
     # Claims of requests that may be repeated, as JSON by request: kept with the claim.
     claims_by_request: dict[str, str] = field(default_factory=dict)
-    # Inserts: how many rows the statement made, asked late, and how many it must have made.
-    unsettled: list[tuple[Callable[[], int], int]] = field(default_factory=list)
 
     # What claims go by:
 
@@ -108,6 +105,8 @@ class UnitOfWork:
     ready: set[str] = field(default_factory=set)
     # Whether more tasks may be ready than `ready` names.
     maybe_ready: bool = False
+    # Whether a claim was sent before it was known what becomes ready.
+    claim_sent_ahead: bool = False
     # The room of one standing claim for tasks that reports of this group make ready.
     direct_start: DirectStartRoom | None = None
 
@@ -142,8 +141,8 @@ class UnitOfWork:
             status = row["status"]
             if status == "running":
                 self.ready.discard(row["entity"])
-                if row["run_id"] is not None:
-                    note_start(row["entity"], row["run_id"])
+                if "needed" in row:
+                    note_start(row)
             elif row["previous"] == "running":
                 self._observe_stop(row)
             if row.get("calls") is not None:
@@ -159,20 +158,6 @@ class UnitOfWork:
     def wake(self) -> None:
         """Note that tasks may be ready whose ids are not known."""
         self.wakes = self.maybe_ready = True
-
-    def insert(self, query: str, rows: Rows, *, keyed: bool) -> None:
-        """Insert rows; with `keyed`, a key may keep a row out, so all rows are counted at once."""
-        made = self.tx.insert(query, rows=rows)
-        self.unsettled.append((made, len(rows)))
-        if keyed:
-            self.settle()
-
-    def settle(self) -> None:
-        """Raise `Contended`, so that the group is written again, if an inserted row is missing."""
-        unsettled, self.unsettled = self.unsettled, []
-        if any(made() != wanted for made, wanted in unsettled):
-            message = "a key was taken by another process"
-            raise Contended(message)
 
     def change_runs(
         self, query: str, *, rows: Rows | None = None, **parameters: object

@@ -2,24 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from holdfast.engine.core.operation import CreateTasks, RunCaller, StartRun
+from holdfast.engine.core.run_cache import RunFacts
 from holdfast.engine.core.task_rows import TaskInserts, TaskRow
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.state import plans, slots, superseded_needs
 from holdfast.errors import HoldfastError, InvalidInput, InvalidNow, KeyConflict, NotFound
 from holdfast.model.advice import Action, advise
+from holdfast.model.budget import to_dollars
 from holdfast.model.run import CreateResult
 from holdfast.model.status import TERMINAL, Hold
 from holdfast.model.trace import Trace
-from holdfast.store.database import Contended, Row
+from holdfast.store.database import LateReply, Row
 
 Replies = list[list[CreateResult] | HoldfastError]
 
 
-def create_tasks(work: UnitOfWork, operations: Sequence[CreateTasks]) -> Replies:
+def create_tasks(
+    work: UnitOfWork, operations: Sequence[CreateTasks]
+) -> Replies | list[list[CreateResult] | LateReply]:
+    if all(_stands_alone(operation) for operation in operations):
+        return _insert_lone_tasks(work, operations)
+    return _check_and_insert_tasks(work, operations)
+
+
+def _stands_alone(operation: CreateTasks) -> bool:
+    """Whether an operation makes one task, or finds who holds its key, and writes nothing else."""
+    if len(operation.tasks) != 1:
+        return False
+    (task,) = operation.tasks
+    if task.needs or task.parent_id is not None or task.plan:
+        return False
+    return task.key is None or (task.concurrency_key is None and not task.trace)
+
+
+def _insert_lone_tasks(
+    work: UnitOfWork, operations: Sequence[CreateTasks]
+) -> list[list[CreateResult] | LateReply]:
+    """Insert tasks whose keys are free; who holds the keys is asked in the same round trip."""
+    new: list[tuple[TaskRow, str]] = []
+    keys: set[str] = set()
+    for operation in operations:
+        (task,) = operation.tasks
+        if task.key is None or task.key not in keys:
+            new.append((task, operation.actor))
+        if task.key is not None:
+            keys.add(task.key)
+    _insert_traces(work, [(task.id, task.trace) for task, _ in new if task.trace])
+    new.sort(key=_key_of)
+    insert_tasks(work, new, {}, run_holds=0, some=bool(keys))
+    holders = work.tx.read_late("task_key_holders", keys=sorted(keys)) if keys else list
+    return [
+        [CreateResult(id=task.id, created=True)]
+        if task.key is None
+        else LateReply(read=partial(_find_holder, task, holders))
+        for (task,) in (operation.tasks for operation in operations)
+    ]
+
+
+def _find_holder(
+    task: TaskRow, holders: Callable[[], list[Row]]
+) -> list[CreateResult] | HoldfastError:
+    (holder,) = (row for row in holders() if row["key"] == task.key)
+    if holder["body_digest"] != task.body_digest:
+        return KeyConflict(str(task.key), holder["id"])
+    return [CreateResult(id=holder["id"], created=holder["id"] == task.id)]
+
+
+def _key_of(new: tuple[TaskRow, str]) -> str:
+    """In the same order in all processes: an insert waits for another one of the same key."""
+    return new[0].key or ""
+
+
+def _check_and_insert_tasks(work: UnitOfWork, operations: Sequence[CreateTasks]) -> Replies:
     """Refuse what cannot be accepted before the first insert, then insert all the rest at once."""
     wanted = [task for operation in operations for task in operation.tasks]
     related = {need for task in wanted for need in task.needs}
@@ -39,8 +98,7 @@ def create_tasks(work: UnitOfWork, operations: Sequence[CreateTasks]) -> Replies
                 if each.created
             ]
     _insert_traces(work, [(task.id, task.trace) for task, _ in accepted if task.trace])
-    # In the same order in all processes: an insert waits for another one of the same key.
-    accepted.sort(key=lambda each: each[0].key or "")
+    accepted.sort(key=_key_of)
     insert_tasks(work, accepted, known, run_holds=0)
     for task, actor in accepted:
         if task.plan:
@@ -127,20 +185,23 @@ def insert_tasks(
     known: dict[str, Row],
     *,
     run_holds: int,
+    some: bool = False,
 ) -> None:
+    """Insert tasks; with `some`, those whose key is taken are left out."""
     inserts = TaskInserts()
     for task, actor in tasks:
         inserts.add(task, actor, waits=_has_open_needs(task, known), run_holds=run_holds)
-    _insert_task_rows(work, inserts)
+    _insert_task_rows(work, inserts, some=some)
 
 
-def _insert_task_rows(work: UnitOfWork, inserts: TaskInserts) -> None:
+def _insert_task_rows(work: UnitOfWork, inserts: TaskInserts, *, some: bool = False) -> None:
     if not inserts.rows:
         return
     _define_slots(work, inserts.slots)
     work.keys_to_withdraw.update(inserts.slots)
-    work.insert("insert_tasks", inserts.rows, keyed=bool(inserts.keys))
-    _check_buried_keys(work, "task", inserts.keys)
+    work.tx.insert("insert_tasks", rows=inserts.rows, some=some)
+    if inserts.keys and not some:
+        _check_keys(work, "task", inserts.keys)
     work.wakes = work.wakes or inserts.wakes
     work.ready.update(inserts.ready)
     work.to_evaluate += inserts.to_evaluate
@@ -171,7 +232,31 @@ def start_runs(
             new.append(operation)
     if new:
         _insert_runs(work, new)
+        for operation in new:
+            _keep_facts(work, operation)
     return replies
+
+
+def _keep_facts(work: UnitOfWork, run: StartRun) -> None:
+    """Keep what never changes of a run, unless it was called: then its callers are to be read."""
+    if run.caller is not None:
+        return
+    most = run.bounds.usd_per_attempt
+    limited = run.bounds.usd is not None or run.bounds.attempts is not None
+    work.run_cache.add_facts(
+        RunFacts(
+            id=run.run_id,
+            workflow=run.workflow,
+            version=run.workflow_version,
+            key=run.key,
+            input=run.input,
+            root_id=None,
+            depth=0,
+            keyed=run.concurrency_key is not None,
+            usd_per_attempt=None if most is None else to_dollars(most),
+            limits=(run.run_id,) if limited else (),
+        )
+    )
 
 
 def _insert_runs(work: UnitOfWork, new: Sequence[StartRun]) -> None:
@@ -179,9 +264,9 @@ def _insert_runs(work: UnitOfWork, new: Sequence[StartRun]) -> None:
     workflows |= {each for run in new for each in run.called}
     work.tx.run("insert_workflows", rows=sorted(workflows))
     keys = {run.key for run in new if run.key is not None}
-    work.insert(
+    work.tx.insert(
         "insert_runs",
-        [
+        rows=[
             (
                 run.run_id,
                 run.workflow,
@@ -201,9 +286,9 @@ def _insert_runs(work: UnitOfWork, new: Sequence[StartRun]) -> None:
             )
             for run in sorted(new, key=lambda run: (run.key or "", run.run_id))
         ],
-        keyed=bool(keys),
     )
-    _check_buried_keys(work, "run", keys)
+    if keys:
+        _check_keys(work, "run", keys)
     _insert_traces(work, [(run.run_id, run.trace) for run in new if run.trace])
     inserts = TaskInserts()
     for run in new:
@@ -216,11 +301,9 @@ def _insert_runs(work: UnitOfWork, new: Sequence[StartRun]) -> None:
             slots.admit_runs(work, key, 1)
 
 
-def _check_buried_keys(work: UnitOfWork, kind: str, keys: set[str]) -> None:
+def _check_keys(work: UnitOfWork, kind: str, keys: set[str]) -> None:
     """Begin again if the holder of a key was removed meanwhile: its tombstone keeps the key."""
-    if keys and work.tx.read("buried_keys", kind=kind, keys=sorted(keys)):
-        message = "the holder of a key was removed by another process"
-        raise Contended(message)
+    work.tx.read_late(f"{kind}_key_holders", keys=sorted(keys))
 
 
 def _caller_columns(caller: RunCaller | None) -> tuple[str | None, int | None, str | None, int]:

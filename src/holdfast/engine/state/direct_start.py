@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holdfast.engine.core.unit_of_work import DirectStartRoom
 from holdfast.store.database import Contended, Row
@@ -19,10 +19,11 @@ def unblock_dependents(work: UnitOfWork, done: Sequence[str]) -> list[Row]:
     """Unblock the tasks that needed some finished ones, and start as many as there is room for."""
     start = work.direct_start
     runs = _locked_runs(work) if start and start.room > 0 and _nothing_may_come_first(work) else []
+    query, parameters = describe_unblocking(start, done, runs)
     if not start or not runs:
-        return work.change_tasks("unblock_dependents", ids=done)
+        return work.change_tasks(query, **parameters)
     try:
-        rows = _start_dependents(work, start, done, runs)
+        rows = work.change_tasks(query, **parameters)
     except Contended:
         raise
     except Exception as error:
@@ -36,19 +37,18 @@ def unblock_dependents(work: UnitOfWork, done: Sequence[str]) -> list[Row]:
     return rows
 
 
-def _start_dependents(
-    work: UnitOfWork, start: DirectStartRoom, done: Sequence[str], runs: Sequence[str]
-) -> list[Row]:
-    return work.change_tasks(
-        "hand_on",
-        ids=done,
-        runs=runs,
-        agent=start.agent,
-        tags=start.tags,
-        worker=start.worker,
-        lease=start.lease,
-        count=start.room,
-    )
+def describe_unblocking(
+    start: DirectStartRoom | None, done: Sequence[str], runs: Sequence[str]
+) -> tuple[str, dict[str, Any]]:
+    """The statement that unblocks what needed some finished tasks, and its parameters.
+
+    If the tasks are those of locked runs, it starts what it can.
+    """
+    ids = sorted(done)
+    if start is None or not runs:
+        return "unblock_dependents", {"ids": ids}
+    told = {"worker": start.worker, "lease": start.lease, "count": start.room}
+    return "hand_on", {"ids": ids, "runs": runs, "agent": start.agent, "tags": start.tags, **told}
 
 
 def _nothing_may_come_first(work: UnitOfWork) -> bool:

@@ -16,6 +16,7 @@ from holdfast.engine.state.durable import AskQuestion
 from holdfast.errors import HoldfastError
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.store.database import Row
+from holdfast.store.sql_text.queries import Rows
 
 AnyReport = TypeVar("AnyReport", bound=Report)
 _TASK_ID = attrgetter("task_id")
@@ -42,20 +43,21 @@ def _write_completions(
 ) -> list[Row]:
     if not reports:
         return []
-    changed = work.change_tasks(
-        "complete_tasks",
-        rows=[
-            (r.task_id, r.fence, r.output, r.digest, r.usage, verdicts.is_acceptance(r), checked)
-            # In the order in which every process locks tasks.
-            for r in sorted(reports, key=_TASK_ID)
-        ],
-    )
+    changed = work.change_tasks("complete_tasks", rows=completion_rows(reports, checked=checked))
     outputs = {report.task_id: report.output for report in reports}
     for row in changed:
         if row["verifies"] is None:
             gave = outputs[row["entity"]]
             work.given[row["entity"]] = {"id": row["entity"], "step": row["step"], "output": gave}
     return changed
+
+
+def completion_rows(reports: Sequence[Complete], *, checked: bool = False) -> Rows:
+    """The rows of `complete_tasks`, in the order in which every process locks tasks."""
+    return [
+        (r.task_id, r.fence, r.output, r.digest, r.usage, verdicts.is_acceptance(r), checked)
+        for r in sorted(reports, key=_TASK_ID)
+    ]
 
 
 def _fail_misfits(work: UnitOfWork, failures: list[Fail]) -> dict[str, TransitionResult]:

@@ -48,7 +48,7 @@ from holdfast.model.schedule import SCHEDULE_PREFIX, NewSchedule, Schedule
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name, clean_text, digest
 from holdfast.model.workflow.graph import read_workflow
-from holdfast.store.database import Row
+from holdfast.store.database import Row, read_replies
 from holdfast.store.group_commit.queue import GROUP_BYTES
 
 # The key of what a tick starts is the name and more, and a key has at most 200 characters.
@@ -265,7 +265,7 @@ def _start_work(work: UnitOfWork, ticks: Sequence[tuple[FireTicks, Row]]) -> dic
         except UNREADABLE_ERRORS as error:
             fired[tick.name] = FireResult(problem=describe_problem(error))
     replies: list[list[CreateResult] | CreateResult | HoldfastError] = [
-        *creation.create_tasks(work, [order for _, order in tasks]),
+        *read_replies(creation.create_tasks(work, [order for _, order in tasks])),
         *creation.start_runs(work, [order for _, order in runs]),
     ]
     names = [name for name, _ in (*tasks, *runs)]

@@ -22,7 +22,7 @@ from holdfast.engine.tasks import Tasks
 from holdfast.engine.work import Work
 from holdfast.engine.writer.writer import Writer
 from holdfast.errors import InvalidInput, WrongThread
-from holdfast.store.database import Contended, Database, Transaction
+from holdfast.store.database import Contended, Database, Transaction, read_replies
 
 MAX_TRIES = 5
 WriteOperation = Callable[[Operation], Future[Any]]
@@ -157,7 +157,7 @@ class CallerTransactions:
         for attempt in range(1, MAX_TRIES + 1):
             transaction.run("set_savepoint")
             try:
-                replies = self._writer().apply(transaction, operations)
+                replies = read_replies(self._writer().apply(transaction, operations))
             except Contended:
                 transaction.run("roll_back_to_savepoint")
                 if attempt == MAX_TRIES:

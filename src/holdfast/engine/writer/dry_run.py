@@ -11,7 +11,7 @@ from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.operation import Operation
 from holdfast.engine.writer.caller_transaction import JoinedTransaction, join_with
 from holdfast.engine.writer.writer import Writer
-from holdfast.store.database import Row, Transaction
+from holdfast.store.database import Row, Transaction, read_replies
 from holdfast.store.sql_text.queries import Rows
 
 T = TypeVar("T")
@@ -52,9 +52,17 @@ class ChangeRecorder:
         self._changed |= dict.fromkeys(row["entity"] for row in changed)
         return changed
 
-    def insert(self, query: str, /, *, rows: Rows) -> Callable[[], int]:
+    def read_late(
+        self, query: str, /, *, rows: Rows | None = None, **parameters: object
+    ) -> Callable[[], list[Row]]:
+        return self._tx.read_late(query, rows=rows, **parameters)
+
+    def send_ahead(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> None:
+        self._tx.send_ahead(query, rows=rows, **parameters)
+
+    def insert(self, query: str, /, *, rows: Rows, some: bool = False) -> None:
         self._changed |= dict.fromkeys(str(row[0]) for row in rows)
-        return self._tx.insert(query, rows=rows)
+        self._tx.insert(query, rows=rows, some=some)
 
     def write(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
         return self._tx.write(query, rows=rows, **parameters)
@@ -73,7 +81,7 @@ def rehearse(
 
         def write_operation(operation: Operation) -> Future[Any]:
             answer: Future[Any] = Future()
-            (reply,) = writer().apply(recorder, [operation])
+            (reply,) = read_replies(writer().apply(recorder, [operation]))
             if isinstance(reply, BaseException):
                 answer.set_exception(reply)
             else:

@@ -21,7 +21,7 @@ from holdfast.engine.core.run_cache import RunCache
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.core.workflow_cache import WorkflowCache
 from holdfast.engine.state import advance, durable, slots, usage_limits
-from holdfast.engine.writer import locks, phases
+from holdfast.engine.writer import expected_statements, locks, phases
 from holdfast.ids import Ids
 from holdfast.store.database import Transaction
 from holdfast.store.sql_text.macros import Dialect
@@ -78,10 +78,13 @@ class Writer:
         batch = OperationBatch(operations)
         if self._dialect == "postgresql":
             locks.lock_rows(work, operations)
-        batch.carry_out(work, phases.SURROUNDINGS)
-        batch.carry_out(work, phases.REPORTS)
         if batch.has_only(DIRECT_START_KINDS):
             work.direct_start = self._standing_claims.choose_direct_start()
+            expected_statements.send_ahead(
+                work, batch.operations_of(Complete), self._standing_claims
+            )
+        batch.carry_out(work, phases.SURROUNDINGS)
+        batch.carry_out(work, phases.REPORTS)
         advance.advance_to_fixpoint(work)
         batch.carry_out(work, phases.CONTROL)
         advance.advance_and_free_slots(work)
@@ -104,7 +107,6 @@ class Writer:
         )
         usage_limits.write_limits(work)
         batch.carry_out(work, phases.LIMIT_LIFTS)
-        work.settle()
         # The last statement that may wait for another process: nothing is locked after it.
         claim_requests.keep_claim_requests(work)
         self._send_hint_if_needed(work, swept=batch.has_any_of(Sweep))

@@ -20,7 +20,7 @@ from holdfast.errors import (
     WrongThread,
 )
 from holdfast.settings import MEBIBYTE, Settings
-from holdfast.store.database import Transaction
+from holdfast.store.database import Transaction, read_replies
 from holdfast.store.deadlocks import refuse_declared_wait, writer_thread
 from holdfast.store.fork_guard import OwningProcess
 from holdfast.store.group_commit.deferred_entries import DeferredEntries
@@ -300,9 +300,10 @@ class GroupCommit(Generic[O]):
 
     def _commit(self, group: Sequence[Entry[O]], patience: float | None) -> Replies:
         operations = [entry.operation for entry in group]
-        return self._database.transact(
+        replies = self._database.transact(
             lambda transaction: self._apply_group(transaction, operations), patience=patience
         )
+        return read_replies(replies)
 
     def _apply_group(self, transaction: Transaction, operations: Sequence[O]) -> Replies:
         replies = self._apply(transaction, operations)

@@ -43,7 +43,9 @@ _WRITER_SETTINGS = {
     "idle_in_transaction_session_timeout": "10s",
 }
 _BUSY = "55P03"
-_RETRYABLE = frozenset({"40001", "40P01"})
+# Raised by the function holdfast_contend, where a statement finds that another process was first.
+CONTENDED = "HF001"
+_RETRYABLE = frozenset({"40001", "40P01", CONTENDED})
 
 
 # What servers and poolers say when they take no more connections. The server gives no code for it

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from itertools import count
 from math import inf
 from typing import Any, TypeVar
 
@@ -30,7 +31,12 @@ from holdfast.store.database import Backoff, Contended, DriverPorts, Patience, T
 from holdfast.store.fork_guard import OwningProcess
 from holdfast.store.group_commit.deferred_entries import longest_deferral
 from holdfast.store.migrations import AppliedMigration, Ledger, Migration
-from holdfast.store.postgresql.commit_outcome import was_committed
+from holdfast.store.postgresql.commit_outcome import (
+    SessionIdentity,
+    read_identity,
+    was_committed,
+    was_committed_in,
+)
 from holdfast.store.postgresql.connection import (
     Connection,
     ConnectionLost,
@@ -41,7 +47,7 @@ from holdfast.store.postgresql.connection import (
 )
 from holdfast.store.postgresql.joined_transaction import check_connection
 from holdfast.store.postgresql.session import PostgresqlSession
-from holdfast.store.postgresql.transaction import PostgresqlTransaction
+from holdfast.store.postgresql.transaction import LateRead, PostgresqlTransaction
 from holdfast.store.sql_text import queries
 from holdfast.store.sql_text.macros import Dialect
 from holdfast.store.sql_text.transitions import CommitProof
@@ -132,8 +138,9 @@ class PostgresqlDatabase:
             raise make_unreachable(error) from None
 
     def transact(self, work: Callable[[Transaction], T], *, patience: float | None = None) -> T:
+        tries = count()
         return self._retry_after_loss(
-            lambda: self._transact(self._connected_writer(), work, patience)
+            lambda: self._transact(work, patience, sends_ahead=next(tries) == 0)
         )
 
     def dry_run(self, work: Callable[[Transaction], T]) -> T:
@@ -237,27 +244,42 @@ class PostgresqlDatabase:
         return self._writer
 
     def _connect_writer(self) -> PostgresqlSession:
-        return PostgresqlSession(self._address.connect_writer(LOCK_TIMEOUT))
+        session = PostgresqlSession(self._address.connect_writer(LOCK_TIMEOUT))
+        with session.notice_loss():
+            self._writer_identity = read_identity(session)
+        return session
 
     def _transact(
-        self, session: PostgresqlSession, work: Callable[[Transaction], T], patience: float | None
+        self, work: Callable[[Transaction], T], patience: float | None, *, sends_ahead: bool
     ) -> T:
-        transaction = PostgresqlTransaction(session, self._queries, self._ports.clock)
+        session = self._connected_writer()
+        transaction = PostgresqlTransaction(
+            session, self._queries, self._ports.clock, pipelined=True, sends_ahead=sends_ahead
+        )
         with session.notice_loss():
             session.execute(_BEGIN)
             if patience is not None:
                 session.execute(_SET_LOCK_TIMEOUT, {"patience": f"{round(patience * 1_000)}ms"})
             result = work(transaction)
+            transaction.refuse_unexpected_changes()
             xid = transaction.xid()
         try:
             session.commit()
         except psycopg.Error as error:
-            session.roll_back()
+            session.recover_from(error)
             if not session.lost:
                 raise
-            if xid is None or not self._was_committed(xid, transaction.proof, error):
+            if not self._was_committed(xid, transaction.proofs(), error):
                 raise ConnectionLost(describe_error(error)) from error
+            for late in transaction.late_reads:
+                self._read_again(late)
+        for late in transaction.late_reads:
+            late()
         return result
+
+    def _read_again(self, late: LateRead) -> None:
+        """Read what was answered together with a COMMIT, if the answer to both was lost."""
+        late.found = self.view(lambda tx: tx.read(late.query, rows=late.given, **late.parameters))
 
     def _dry_run(self, work: Callable[[Transaction], T]) -> T:
         settings, clock = self._ports.settings, self._ports.clock
@@ -267,17 +289,26 @@ class PostgresqlDatabase:
             session = PostgresqlSession(self._address.set_up_writer(connection, patience))
             with session.notice_loss():
                 session.execute(_BEGIN)
-                result = work(PostgresqlTransaction(session, self._queries, clock))
+                result = work(PostgresqlTransaction(session, self._queries, clock, pipelined=True))
             session.roll_back()
         finally:
             self._transactions.give_back(connection, keep=False)
         return result
 
-    def _was_committed(self, xid: str, proof: CommitProof | None, error: psycopg.Error) -> bool:
+    def _was_committed(
+        self, xid: str | None, proofs: Sequence[CommitProof], error: psycopg.Error
+    ) -> bool:
+        if xid is None and not proofs:
+            # Nothing was written.
+            return False
+        lost: SessionIdentity = self._writer_identity
+
         def ask() -> bool | None:
             session = self._connected_writer()
             with session.notice_loss():
-                return was_committed(session, xid, proof)
+                if xid is None:
+                    return was_committed_in(session, lost, proofs)
+                return was_committed(session, xid, proofs)
 
         patience = self._patience(self._contended_backoff)
         try:
@@ -286,7 +317,7 @@ class PostgresqlDatabase:
                     raise UnknownOutcome("the server still has it in progress")
         except StoreError as second:
             raise UnknownOutcome(
-                f"COMMIT of transaction {xid} went unanswered ({describe_error(error)}), "
+                f"a COMMIT went unanswered ({describe_error(error)}), "
                 f"and the server cannot be asked what became of it: {second}"
             ) from second
         return answer

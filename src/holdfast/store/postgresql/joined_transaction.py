@@ -11,6 +11,8 @@ from psycopg.rows import TupleRow, tuple_row
 
 from holdfast.errors import InvalidInput
 from holdfast.store.application_connections import unwrap_connection
+from holdfast.store.database import Contended
+from holdfast.store.postgresql.connection import CONTENDED, describe_error
 
 _FIND_STORE = """
 SELECT to_regclass('holdfast_meta') IS NOT NULL, current_setting('transaction_read_only') = 'on'
@@ -25,12 +27,22 @@ _READ_ONLY = (
 )
 
 
+def refuse_contention(error: psycopg.Error) -> None:
+    """Raise `Contended` if a statement has found that another process was first."""
+    if error.sqlstate == CONTENDED:
+        raise Contended(describe_error(error)) from None
+
+
 class CursorAnswer:
     def __init__(self, cursor: psycopg.Cursor[TupleRow]) -> None:
         self._cursor = cursor
 
     def rows(self) -> tuple[list[str], list[TupleRow]]:
-        found = self._cursor.fetchall()
+        try:
+            found = self._cursor.fetchall()
+        except psycopg.Error as error:
+            refuse_contention(error)
+            raise
         return [column.name for column in self._cursor.description or ()], found
 
 
@@ -43,6 +55,9 @@ class ApplicationConnection:
     def execute(self, text: str, parameters: Mapping[str, object] | None = None) -> CursorAnswer:
         try:
             return CursorAnswer(self._cursor().execute(text.encode(), parameters))
+        except psycopg.Error as error:
+            refuse_contention(error)
+            raise
         except UnicodeEncodeError as error:
             lacking = error.object[error.start : error.end]
             raise _encoding_error(self._connection, f"which lacks {lacking!r}") from error

@@ -22,10 +22,12 @@ _GOOD = {ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK, ExecStatus.PIPELINE_SYNC}
 class PipelineAnswer:
     """The answer to a statement, which is received when its rows are asked for."""
 
-    __slots__ = ("_pipeline", "prepares", "result")
+    __slots__ = ("_pipeline", "place", "prepares", "result")
 
-    def __init__(self, pipeline: Pipeline, prepares: Preparation | None = None) -> None:
+    def __init__(self, pipeline: Pipeline, place: int, prepares: Preparation | None = None) -> None:
         self._pipeline = pipeline
+        # How many answers of this session come before it.
+        self.place = place
         self.prepares = prepares
         self.result: PGresult | None = None
 
@@ -48,6 +50,10 @@ class Pipeline:
         self._prepared_count = 0
         # The answers that are still to come, in their order.
         self._awaited_answers: deque[PipelineAnswer] = deque()
+        # How many answers were asked for since the session began, and how many of them the server
+        # has been told to send.
+        self._asked = 0
+        self._requested = 0
         self._socket = self._server.socket
         self._poll = select.poll()
         self._poll.register(self._socket, select.POLLIN)
@@ -59,14 +65,12 @@ class Pipeline:
             self._prepared_count += 1
             name = self._prepared[wanted] = b"holdfast_%d" % self._prepared_count
             self._server.send_prepare(name, statement.text, types)
-            self._awaited_answers.append(PipelineAnswer(self, wanted))
+            self._await_answer(wanted)
         self._server.send_query_prepared(name, values)
-        answer = PipelineAnswer(self)
-        self._awaited_answers.append(answer)
-        return answer
+        return self._await_answer()
 
     def read(self, answer: PipelineAnswer) -> tuple[Names, list[tuple[Any, ...]]]:
-        if answer.result is None:
+        if answer.place >= self._requested:
             self._server.send_flush_request()
             self._flush()
         while answer.result is None:
@@ -79,7 +83,7 @@ class Pipeline:
     def drain(self) -> PGresult | None:
         """Receive all answers that are still to come, and return the first error among them."""
         self._server.pipeline_sync()
-        self._awaited_answers.append(PipelineAnswer(self))
+        self._await_answer()
         self._flush()
         first: PGresult | None = None
         while self._awaited_answers:
@@ -91,6 +95,12 @@ class Pipeline:
     def forget_prepared(self) -> None:
         """Forget the prepared statements, so that each is prepared again."""
         self._prepared.clear()
+
+    def _await_answer(self, prepares: Preparation | None = None) -> PipelineAnswer:
+        answer = PipelineAnswer(self, self._asked, prepares)
+        self._asked += 1
+        self._awaited_answers.append(answer)
+        return answer
 
     def _receive(self) -> PGresult:
         """Receive the result of the next statement."""
@@ -114,6 +124,7 @@ class Pipeline:
         return server.get_result()
 
     def _flush(self) -> None:
+        self._requested = self._asked
         if not self._server.flush():
             return
         self._poll.modify(self._socket, select.POLLIN | select.POLLOUT)

@@ -42,6 +42,12 @@ class PostgresqlSession:
     def commit(self) -> None:
         self._end("COMMIT")
 
+    def recover_from(self, error: psycopg.Error) -> None:
+        """Roll back after an error; afterwards the session is at rest, or lost."""
+        self.roll_back()
+        if is_plan_outdated(error):
+            self._pipeline.forget_prepared()
+
     def roll_back(self) -> None:
         """End the open transaction, if there is one; afterwards the session is at rest, or lost."""
         try:
@@ -63,11 +69,9 @@ class PostgresqlSession:
         try:
             yield
         except psycopg.Error as error:
-            self.roll_back()
+            self.recover_from(error)
             if self.lost:
                 raise ConnectionLost(describe_error(error)) from error
-            if is_plan_outdated(error):
-                self._pipeline.forget_prepared()
             raise
         except Exception:
             self.roll_back()

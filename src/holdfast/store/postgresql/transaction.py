@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from holdfast.clock import Clock
-from holdfast.store.database import Row
+from holdfast.store.database import Contended, Row
 from holdfast.store.sql_text.queries import (
     Query,
     Rows,
@@ -15,7 +16,7 @@ from holdfast.store.sql_text.queries import (
     require_plain,
     require_transition,
 )
-from holdfast.store.sql_text.transitions import CommitProof
+from holdfast.store.sql_text.transitions import WANTED_PARAMETER, CommitProof
 
 _READ_XID = "SELECT CAST(pg_current_xact_id_if_assigned() AS text)"
 _SET_TIME = "SELECT set_config('holdfast.now', %(now)s, false)"
@@ -32,20 +33,98 @@ class StatementSender(Protocol):
     def execute(self, text: str, parameters: Mapping[str, object] = ...) -> StatementAnswer: ...
 
 
-class PostgresqlTransaction:
-    """Sends statements, and waits only for answers that a caller needs."""
+Bound = dict[str, object]
 
-    def __init__(self, session: StatementSender, known: Mapping[str, Query], clock: Clock) -> None:
+
+@dataclass(kw_only=True, eq=False)
+class LateRead:
+    """A read whose answer is asked for after the commit, and that can then be made again."""
+
+    query: str
+    given: Rows | None
+    parameters: Bound
+    answer: StatementAnswer
+    found: list[Row] | None = None
+
+    def __call__(self) -> list[Row]:
+        if self.found is None:
+            self.found = _make_rows(self.answer)
+        return self.found
+
+
+@dataclass(kw_only=True)
+class SentAhead:
+    """Statements that were sent before their turn, with their answers, by their parameters."""
+
+    answers: list[tuple[Query, Rows | None, Bound, StatementAnswer]] = field(default_factory=list)
+
+    def has(self, query: Query, rows: Rows | None, parameters: Bound) -> bool:
+        return any(each[:3] == (query, rows, parameters) for each in self.answers)
+
+    def take(self, query: Query, rows: Rows | None, parameters: Bound) -> StatementAnswer | None:
+        for place, (known, given, named, answer) in enumerate(self.answers):
+            if known is query and given == rows and named == parameters:
+                del self.answers[place]
+                return answer
+        return None
+
+    def refuse_unexpected_changes(self) -> None:
+        """Raise `Contended` if a statement has changed rows, and its turn did not come."""
+        for query, _, _, answer in self.answers:
+            if query.changes is not None and answer.rows()[1]:
+                raise Contended(f"{query.name} was sent ahead, and nothing asked for it")
+
+
+class PostgresqlTransaction:
+    """Sends statements, and waits only for answers that a caller needs.
+
+    Without `pipelined`, each statement is answered before the next one is sent. Nothing is sent
+    ahead then, nor if a transaction is tried again, because what was expected may not have come.
+    """
+
+    def __init__(
+        self,
+        session: StatementSender,
+        known: Mapping[str, Query],
+        clock: Clock,
+        *,
+        pipelined: bool = False,
+        sends_ahead: bool = False,
+    ) -> None:
         self._session = session
         self._queries = known
         self._clock = clock
+        self._pipelined = pipelined
         self._time_set: int | None = None
         self._xid: str | None = None
         self._may_have_written = False
-        self.proof: CommitProof | None = None
+        self._ahead = SentAhead() if sends_ahead else None
+        self._changed: CommitProof | None = None
+        # Events of rows that were all inserted, and of rows of which a key may have kept out some.
+        self._inserted: list[CommitProof] = []
+        self._some_inserted: list[CommitProof] = []
+        self.late_reads: list[LateRead] = []
 
     def read(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
         return _make_rows(self._send(query, rows, parameters))
+
+    def read_late(
+        self, query: str, /, *, rows: Rows | None = None, **parameters: object
+    ) -> Callable[[], list[Row]]:
+        given = dict(parameters)
+        answer = self._send(query, rows, parameters)
+        late = LateRead(query=query, given=rows, parameters=given, answer=answer)
+        if self._pipelined:
+            self.late_reads.append(late)
+        else:
+            late()
+        return late
+
+    def send_ahead(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> None:
+        known = self._queries[query]
+        if self._ahead is not None and not self._ahead.has(known, rows, parameters):
+            answer = self._send_bound(known, bind_parameters(known, rows, dict(parameters)))
+            self._ahead.answers.append((known, rows, parameters, answer))
 
     def change(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
         known = require_transition(self._queries[query])
@@ -56,20 +135,22 @@ class PostgresqlTransaction:
         self._xid = found[-1][-1]
         returned = names[:-1]
         changed: list[Row] = [dict(zip(returned, row, strict=False)) for row in found]
-        self.proof = CommitProof.of(changed[-1])
+        self._changed = CommitProof.of(changed[-1])
         return changed
 
-    def insert(self, query: str, /, *, rows: Rows) -> Callable[[], int]:
-        answer = self._execute(require_counted(self._queries[query]), rows, {})
-        return lambda: self._count(answer)
-
-    def _count(self, answer: StatementAnswer) -> int:
-        _, found = answer.rows()
-        if not found:
-            return 0
-        ((inserted, entity, version, at, kind, self._xid),) = found
-        self.proof = CommitProof(entity=entity, version=version, at=at, type=kind)
-        return int(inserted)
+    def insert(self, query: str, /, *, rows: Rows, some: bool = False) -> None:
+        known = require_counted(self._queries[query])
+        bound = bind_parameters(known, rows, {})
+        bound[WANTED_PARAMETER] = -1 if some else len(rows)
+        answer = self._send_bound(known, bound)
+        if not self._pipelined:
+            answer.rows()
+        # The ids are new, so that their first events are those of this transaction.
+        made = [CommitProof(entity=str(row[0]), version=1) for row in rows]
+        if some:
+            self._some_inserted += made
+        else:
+            self._inserted = self._inserted or made[:1]
 
     def write(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
         return _make_rows(self._send(query, rows, parameters))
@@ -78,11 +159,29 @@ class PostgresqlTransaction:
         self._send(query, rows, parameters)
 
     def xid(self) -> str | None:
-        """Wait for the transaction's id; None when nothing was written."""
+        """The transaction's id, which is waited for only if nothing else can prove the commit.
+
+        None if nothing was written, or if the rows that were inserted are the proof.
+        """
         # A transition has returned the id already; reads and locks alone leave nothing to commit.
-        if self._xid is None and self._may_have_written:
+        if self._xid is None and self._may_have_written and not self._inserted:
             ((self._xid,),) = self._session.execute(_READ_XID).rows()[1]
         return self._xid
+
+    def refuse_unexpected_changes(self) -> None:
+        """Raise `Contended` if a statement that was sent ahead changed what nobody asked for."""
+        if self._ahead is not None:
+            self._ahead.refuse_unexpected_changes()
+
+    def proofs(self) -> list[CommitProof]:
+        """Events of which the store has one exactly if the commit succeeded; none may be known.
+
+        A transaction that only inserted rows, each of which a key may have kept out, has done
+        nothing if there is none of their events.
+        """
+        if self._changed is not None:
+            return [self._changed]
+        return self._inserted or ([] if self._may_have_written else self._some_inserted)
 
     def _send(
         self, query: str, rows: Rows | None, parameters: dict[str, object]
@@ -91,10 +190,14 @@ class PostgresqlTransaction:
         self._may_have_written |= not known.text.startswith("SELECT")
         return self._execute(known, rows, parameters)
 
-    def _execute(
-        self, query: Query, rows: Rows | None, parameters: dict[str, object]
-    ) -> StatementAnswer:
-        bound = bind_parameters(query, rows, parameters)
+    def _execute(self, query: Query, rows: Rows | None, parameters: Bound) -> StatementAnswer:
+        if self._ahead is not None and self._ahead.answers:
+            answer = self._ahead.take(query, rows, parameters)
+            if answer is not None:
+                return answer
+        return self._send_bound(query, bind_parameters(query, rows, parameters))
+
+    def _send_bound(self, query: Query, bound: Bound) -> StatementAnswer:
         if self._clock.manual and self._time_set != (now := self._clock.now()):
             self._session.execute(_SET_TIME, {"now": str(now)})
             self._time_set = now

@@ -68,7 +68,7 @@ WHERE kind = 'run'
 
 -- name: insert_tasks
 -- purpose: Insert tasks, idle or queued, blocked or not
--- guards: No task has that key yet
+-- guards: No task has that key yet, and no task that had it was removed
 -- rows: task_id text, task_kind text, run text, parent text, step_id text, name text, role text,
 --   state text, at_time integer, rank integer, place integer, labels text, unique_key text,
 --   body text, slot_key text, attempts integer, losses integer, wait_first integer,
@@ -91,7 +91,8 @@ SELECT r.task_id, r.task_kind, r.run, r.parent, r.step_id, r.name, r.role, r.sta
   r.slot_key, r.attempts, r.losses, r.wait_first, r.wait_most, r.time_limit, r.given, r.actor,
   (SELECT holdfast_now()), (SELECT holdfast_now()), r.made_in, r.item_place, r.asks_first,
   r.counts, r.subject, r.rounds, r.failing, r.promises, r.flow, r.step_id IS NULL OR r.outside
-FROM {rows} AS r WHERE true
+FROM {rows} AS r
+WHERE r.unique_key IS NULL OR NOT EXISTS (SELECT 1 FROM holdfast_tombstone AS held WHERE held.kind = 'task' AND held.key = r.unique_key)
 ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING
 
 -- name: tasks_by_key

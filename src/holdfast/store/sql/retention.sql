@@ -180,9 +180,3 @@ RETURNING entity
 -- name: tombstone_of
 -- purpose: Read the tombstone of a removed run or task
 SELECT * FROM holdfast_tombstone WHERE entity = :entity
-
--- name: buried_keys
--- purpose: Filter some keys of new runs or tasks down to those of removed ones
-SELECT key FROM holdfast_tombstone
-WHERE kind = :kind
-  AND key IN (SELECT value FROM {each keys})

@@ -7,7 +7,8 @@
 -- event: 'task.running'
 -- returning: parent_id, parent_epoch, step, run_now, priority, position, concurrency_key, timeout,
 --   item, lease_expires_at, epoch, payload, feedback, CASE WHEN step IS NULL THEN title END AS name,
---   (version > 2 OR (SELECT need_id FROM holdfast_need WHERE task_id = holdfast_task.id LIMIT 1) IS NOT NULL) AS needy
+--   (version > 2 OR (SELECT need_id FROM holdfast_need WHERE task_id = holdfast_task.id LIMIT 1) IS NOT NULL) AS needy,
+--   EXISTS (SELECT 1 FROM holdfast_need AS waiting WHERE waiting.need_id = holdfast_task.id) AS needed
 -- A line is one agent and one set of tags; a claim reads one half of it: bare tasks, which name no
 -- function, or the others. LIMIT 0 spares an agent at its usage limit the walk through its tasks.
 -- `needy` looks for needs only where the row has not changed since its creation: the needs of a
@@ -71,7 +72,8 @@ WHERE id IN (SELECT id FROM chosen)
 --   (total IS NOT NULL OR item IS NOT NULL) AS begun, parent_epoch, step, run_now, priority, position,
 --   timeout, item, lease_expires_at, epoch, payload, feedback,
 --   CASE WHEN step IS NULL THEN title END AS name, true AS needy,
---   (SELECT CASE WHEN count(*) = 1 THEN min(need_id) END FROM holdfast_need WHERE task_id = holdfast_task.id) AS need
+--   (SELECT CASE WHEN count(*) = 1 THEN min(need_id) END FROM holdfast_need WHERE task_id = holdfast_task.id) AS need,
+--   EXISTS (SELECT 1 FROM holdfast_need AS waiting WHERE waiting.need_id = holdfast_task.id) AS needed
 -- Bare tasks, which name no function, wait in their own half of the line, before no other task.
 -- A group or a condition that is unblocked too may lead to tasks that stand before the started one.
 WITH ripe AS MATERIALIZED (
@@ -138,7 +140,8 @@ WHERE holdfast_task.id = r.id
 -- event: 'task.running'
 -- returning: parent_id, parent_epoch, step, run_now, priority, position, concurrency_key, timeout,
 --   item, lease_expires_at, epoch, payload, feedback, CASE WHEN step IS NULL THEN title END AS name,
---   (version > 2 OR (SELECT need_id FROM holdfast_need WHERE task_id = holdfast_task.id LIMIT 1) IS NOT NULL) AS needy
+--   (version > 2 OR (SELECT need_id FROM holdfast_need WHERE task_id = holdfast_task.id LIMIT 1) IS NOT NULL) AS needy,
+--   EXISTS (SELECT 1 FROM holdfast_need AS waiting WHERE waiting.need_id = holdfast_task.id) AS needed
 UPDATE holdfast_task SET
   status = 'running',
   due = true, parked = false,
@@ -185,6 +188,10 @@ WITH RECURSIVE line (agent, tags) AS (
 SELECT agent, tags FROM line
 WHERE CASE WHEN tags IS NULL THEN false WHEN tags = '[]' THEN true ELSE holdfast_within(tags, :tags) END
 ORDER BY agent, tags
+
+-- name: special_waits
+-- purpose: Tell whether a ready task that is not bare has a key or tags, so that a claim has to look at all lines
+SELECT EXISTS (SELECT 1 FROM holdfast_task AS special WHERE special.agent = :agent AND (special.concurrency_key IS NOT NULL OR special.tags <> '[]') AND special.status = 'queued' AND special.kind = 'work' AND NOT special.blocked AND special.holds = 0 AND special.run_holds = 0 AND special.due AND NOT special.parked AND NOT special.bare) AS waits
 
 -- name: peek_tasks
 -- purpose: Read the first ready tasks of one line, to split a claim among lines and to lock their counters

@@ -247,7 +247,7 @@ def _compile_query(source: QuerySource, dialect: Dialect) -> Query:
         wide=wide,
         returns_all_columns=_ALL_COLUMNS.search(text) is not None,
         changes=changes,
-        parameters=expanded.parameters,
+        parameters=expanded.parameters - {transitions.WANTED_PARAMETER},
         lists=expanded.lists,
         answers_count=transitions.is_counted(headers),
         event_insert=event_insert,

@@ -38,8 +38,13 @@ RETURNED_COLUMNS = (
 )
 _INTO_EVENTS = f"INSERT INTO holdfast_event ({', '.join(EVENT_COLUMNS)})"
 INSERT_EVENTS = f"{_INTO_EVENTS} VALUES "
-# The number of inserted rows, and the columns of one row's event.
-_COUNT = "count(*) OVER () AS inserted, entity, version, changed_at, type"
+# Checked by the server, so that the COMMIT is sent before anybody knows the number of rows.
+WANTED_PARAMETER = "holdfast_wanted"
+_REQUIRE_ALL = (
+    f"CASE WHEN :{WANTED_PARAMETER} >= 0 AND count(*) <> :{WANTED_PARAMETER}"
+    " THEN holdfast_contend('a key was taken by another process') END"
+)
+_CHANGED = "changed.*, CAST(pg_current_xact_id_if_assigned() AS text) AS xid"
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\b(\w+)\.")
 _UPDATE = re.compile(r"UPDATE\s+\w+(?:\s+AS\s+\w+)?\s+SET\b", re.IGNORECASE)
 _ITEM = re.compile(r"'(?:[^']|'')*'|(?P<open>\()|(?P<close>\))|(?P<comma>,)")
@@ -61,12 +66,15 @@ _SCAN = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class CommitProof:
-    """One event of a transaction: the store has the event exactly if the commit succeeded."""
+    """One event of a transaction: the store has the event exactly if the commit succeeded.
+
+    Of a new row only the entity and the version are known before the commit is answered.
+    """
 
     entity: str
     version: int
-    at: int
-    type: str
+    at: int | None = None
+    type: str | None = None
 
     @classmethod
     def of(cls, changed: Mapping[str, Any]) -> CommitProof:
@@ -135,14 +143,12 @@ def compose(body: str, headers: Mapping[str, str], entity: str, dialect: Dialect
     return (
         f"{leading} changed AS (\n{main}\n{returning}\n), recorded AS (\n"
         f"{_INTO_EVENTS}\nSELECT {', '.join(RETURNED_COLUMNS)} FROM changed\n)\n"
-        f"SELECT {_COUNT if is_counted(headers) else 'changed.*'},"
-        " CAST(pg_current_xact_id_if_assigned() AS text) AS xid FROM changed"
-        f"{' LIMIT 1' if is_counted(headers) else ''}"
+        f"SELECT {_REQUIRE_ALL if is_counted(headers) else _CHANGED} FROM changed"
     )
 
 
 def is_counted(headers: Mapping[str, str]) -> bool:
-    """Whether a query answers only the number of rows that it has inserted."""
+    """Whether a query inserts rows, of which only the number matters."""
     answers = headers.get("answers")
     if answers not in {None, "count"}:
         raise ValueError(f"answers: {answers!r} is not 'count'")

@@ -10,7 +10,7 @@ import apsw
 
 from holdfast.clock import Clock
 from holdfast.errors import StoreError
-from holdfast.store.database import Row
+from holdfast.store.database import Contended, Row
 from holdfast.store.sql_text.queries import (
     TIME_PARAMETER,
     Query,
@@ -80,7 +80,16 @@ class SqliteTransaction:
             self.proof = CommitProof.of(changed[-1])
         return changed
 
-    def insert(self, query: str, /, *, rows: Rows) -> Callable[[], int]:
+    def read_late(
+        self, query: str, /, *, rows: Rows | None = None, **parameters: object
+    ) -> Callable[[], list[Row]]:
+        found = self.read(query, rows=rows, **parameters)
+        return lambda: found
+
+    def send_ahead(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> None:
+        """Send nothing: there is no server to wait for."""
+
+    def insert(self, query: str, /, *, rows: Rows, some: bool = False) -> None:
         known = require_counted(self._catalogue.queries[query])
         connection, inserted = self._connection, 0
         try:
@@ -94,7 +103,8 @@ class SqliteTransaction:
         except apsw.Error:
             self._failed = True
             raise
-        return lambda: inserted
+        if inserted != len(rows) and not some:
+            raise Contended("a key was taken by another process")
 
     def write(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
         return self.read(query, rows=rows, **parameters)

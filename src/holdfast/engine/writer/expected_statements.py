@@ -1,0 +1,37 @@
+"""Expected statements: what follows from most completions is sent and answered together with them.
+
+Afterwards each statement is asked for as if it had not been sent: a wrong expectation costs a
+statement, or another try of the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.engine.claims.standing_claims import StandingClaims
+from holdfast.engine.core.operation import Complete
+from holdfast.engine.core.unit_of_work import UnitOfWork
+from holdfast.engine.state.direct_start import describe_unblocking
+from holdfast.engine.state.report_outcomes import completion_rows
+
+
+def send_ahead(
+    work: UnitOfWork, reports: Sequence[Complete], standing_claims: StandingClaims
+) -> None:
+    """Send the completions of a group, and what follows from them if all of them are accepted."""
+    started = [work.run_cache.started(report.task_id) for report in reports]
+    tasks = [task for task in started if task is not None and task.simple]
+    runs = sorted({task.run_id for task in tasks if task.run_id is not None})
+    facts = work.run_cache.known_facts(runs)
+    if not reports or len(tasks) != len(reports) or facts is None:
+        return
+    work.tx.send_ahead("complete_tasks", rows=completion_rows(reports))
+    start = work.direct_start
+    has_room = start is not None and start.room > 0
+    locked = runs if has_room and all(run.stands_alone for run in facts) else []
+    query, parameters = describe_unblocking(start, [each.task_id for each in reports], locked)
+    work.tx.send_ahead(query, **parameters)
+    if len(tasks) == 1 and not tasks[0].needed:
+        if runs:
+            work.tx.send_ahead("settle_runs", ids=runs)
+        standing_claims.send_ahead(work)

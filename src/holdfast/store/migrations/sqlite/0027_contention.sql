@@ -1,0 +1,1 @@
+-- Nothing to do: on SQLite, one transaction at a time writes, and none can find that another came first.
