@@ -36,7 +36,8 @@ from holdfast.model.workflow.graph_text import read_steps
 from holdfast.model.workflow.step import all_steps
 from holdfast.model.workflow.step_template import secrets_in_texts
 from holdfast.store.database import Row, Transaction
-from holdfast.store.group_commit.entries import Entry
+from holdfast.store.deadlocks import is_listener_thread
+from holdfast.store.group_commit.entries import Entry, FutureEntry
 
 EXPIRED_AT_ONCE = 1_000
 MAX_CLAIM = 1_000
@@ -118,9 +119,15 @@ class Work(EffectOperations):
 
     @operation
     def pull(self, standing_claim: StandingClaim) -> Future[None]:
-        """Serve a standing claim with tasks that other processes may have made ready."""
+        """Serve a standing claim with tasks that other processes may have made ready.
+
+        A thread that only hears hints writes the claim itself: to wake the writer takes longer.
+        """
         standing_claim.may_have_more = True
-        return self._context.submit(Pull(standing_claim=standing_claim))
+        pull = Pull(standing_claim=standing_claim)
+        entry = FutureEntry[Operation](pull, file=self._context.database.file)
+        self._context.commits.enter(entry, lambda: None, here=is_listener_thread())
+        return entry.future
 
     def standing_claim(  # noqa: PLR0913 - all that a worker says of itself
         self,

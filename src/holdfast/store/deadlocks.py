@@ -134,6 +134,16 @@ def _transactions_of_thread() -> list[OpenTransaction]:
 # For a thread that writes a group: `queue` is its group commit, `writes_own` says that the group is
 # one operation which the thread itself submitted, `callbacks` are to be called after the replies.
 writer_thread = threading.local()
+_listener_thread = threading.local()
+
+
+def declare_listener_thread() -> None:
+    """Declare that this thread only hears hints, so that it may write what a hint asks for."""
+    _listener_thread.listens = True
+
+
+def is_listener_thread() -> bool:
+    return getattr(_listener_thread, "listens", False)
 
 
 def is_writer_thread() -> bool:

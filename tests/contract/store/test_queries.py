@@ -11,6 +11,7 @@ from holdfast.clock import SystemClock
 from holdfast.store import migrations
 from holdfast.store.sql_text import queries
 from holdfast.store.sql_text.macros import WIDE_ROWS
+from holdfast.store.sql_text.transitions import WANTED_PARAMETER
 from holdfast.store.sqlite.connection import connect, create_file
 from holdfast.store.sqlite.wide_rows import WideQuery
 
@@ -37,7 +38,9 @@ def test_postgresql_understands_every_query_without_being_told_a_type(postgres_u
         for migration in migrations.load("postgresql"):
             connection.execute(migration.text.encode(), prepare=False)
         for query in queries.load("postgresql").values():
-            numbers = {name: f"${n}" for n, name in enumerate(sorted(query.parameters), start=1)}
+            # The driver adds to an insert how many rows are wanted.
+            names = sorted(query.parameters | {WANTED_PARAMETER})
+            numbers = {name: f"${n}" for n, name in enumerate(names, start=1)}
             # As psycopg does, which writes a number where a name is.
             text = query.text % numbers
             answer = connection.pgconn.prepare(b"", text.encode())

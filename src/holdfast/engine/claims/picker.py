@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from holdfast.engine.claims.claim_requests import note_claim_request, recall_claim_request
@@ -51,6 +52,9 @@ class TakenRows(NamedTuple):
 
 
 def claim_tasks(work: UnitOfWork, claims: Sequence[Claim]) -> list[Claimed]:
+    work.tx.send_ahead("mark_due", count=DUE_AT_ONCE)
+    if len(claims) == 1 and claims[0].request is None:
+        _send_looks_ahead(work, claims[0])
     mark_due(work)
     return _read_claimed(work, [_take_rows(work, each) for each in claims])
 
@@ -113,9 +117,7 @@ def _claim_ready(work: UnitOfWork, request: Claim) -> list[Row]:
         # The statement gives nothing while tasks with a key or tags wait: these need the lines.
         plain = ReadyLine(request.agents[0], NO_TAGS)
         claimed = _claim_from(work, request, plain, request.count, peeked=False)
-        # What became ready after the claim was sent is in the lines.
-        late = work.claim_sent_ahead and bool(work.ready or work.maybe_ready)
-        if not late and (claimed or not _special_waits(work, plain)):
+        if claimed or not _special_waits(work, plain):
             return claimed
     lines = _lines_served(work.tx, request.agents, request.tags, bare=request.bare)
     while lines and len(claimed) < request.count:
@@ -144,6 +146,16 @@ def _claim_ready(work: UnitOfWork, request: Claim) -> list[Row]:
 def _may_be_plain(work: UnitOfWork, request: Claim) -> bool:
     """Whether one statement claims all that is asked for, unless tasks with a key or tags wait."""
     return len(request.agents) == 1 and not request.bare and not work.slots
+
+
+def _send_looks_ahead(work: UnitOfWork, request: Claim) -> None:
+    """Send what a claim reads first, if all that wait are tasks of one agent, without tags."""
+    if len(request.agents) != 1 or not request.bare:
+        return
+    work.tx.send_ahead("lines", agents=list(request.agents), tags=request.tags)
+    for half in slots.BARE_AND_NOT:
+        plain = ReadyLine(request.agents[0], NO_TAGS, half)
+        work.tx.send_ahead("peek_tasks", **_describe_peek(plain, request.tags, request.count))
 
 
 def _special_waits(work: UnitOfWork, line: ReadyLine) -> bool:
@@ -184,9 +196,17 @@ def _line_of(row: Row) -> ReadyLine:
 
 
 def _peek(tx: Transaction, line: ReadyLine, tags: str, count: int) -> list[Row]:
-    return tx.read(
-        "peek_tasks", agent=line.agent, line=line.tags, bare=line.bare, tags=tags, count=count
-    )
+    return tx.read("peek_tasks", **_describe_peek(line, tags, count))
+
+
+def _describe_peek(line: ReadyLine, tags: str, count: int) -> dict[str, Any]:
+    return {
+        "agent": line.agent,
+        "line": line.tags,
+        "bare": line.bare,
+        "tags": tags,
+        "count": count,
+    }
 
 
 def _first_ready(
@@ -269,7 +289,7 @@ def _read_claimed(work: UnitOfWork, taken: Sequence[TakenRows]) -> list[Claimed]
         for row in work.tx.read("items_around", ids=sorted(around)):
             groups.setdefault(row["root"], []).append(row)
     whole = [row["entity"] for each in taken if each.look_up_task is None for row in each.rows]
-    records = {row["id"]: row for row in work.tx.read("tasks_by_id", ids=whole)} if whole else {}
+    records = WholeRecords(work.tx.read_late("tasks_by_id", ids=whole) if whole else list)
     return [
         Claimed(
             secret=work.secret,
@@ -303,6 +323,17 @@ def _scripts(work: UnitOfWork, rows: list[Row], runs: Iterable[RunFacts]) -> dic
     return read_step_texts(work.tx, chosen)
 
 
+class WholeRecords:
+    """The whole rows of claimed tasks, as claimed; their answer comes with that of the commit."""
+
+    def __init__(self, rows: Callable[[], list[Row]]) -> None:
+        self._rows = rows
+
+    @cached_property
+    def by_id(self) -> dict[str, Row]:
+        return {row["id"]: row for row in self._rows()}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Claimed:
     """The tasks that a claim took, still as rows: the claimer turns them into records."""
@@ -314,7 +345,7 @@ class Claimed:
     # The groups and items around a step of a loop, the nearest first, by its parent.
     around: dict[str, list[Row]]
     # The whole rows, unless `look_up_task` reads them later.
-    records: dict[str, Row] = field(default_factory=dict)
+    records: WholeRecords | None = None
     look_up_task: TaskLookup | None = None
     scripts: dict[str, StepTexts] = field(default_factory=dict)
     # Whether the tasks were claimed before, for the same request.
@@ -371,7 +402,11 @@ class Claimed:
         return _read_own_field(row, name)
 
     def _record(self, task_id: str) -> Row:
-        return self.records[task_id] if self.look_up_task is None else self.look_up_task(task_id)
+        if self.look_up_task is not None:
+            return self.look_up_task(task_id)
+        if self.records is None:
+            raise KeyError(task_id)
+        return self.records.by_id[task_id]
 
     def _read_around(self, row: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - as above
         groups = self.around.get(row["parent_id"], [])

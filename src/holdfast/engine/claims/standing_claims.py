@@ -139,7 +139,6 @@ class StandingClaims:
         claims = [each.claim(0) for each in self._standing_claims if each.may_have_more]
         if len(claims) == 1 and claims[0] is not None and claims[0].request is None:
             picker.send_plain_claim(work, claims[0])
-            work.claim_sent_ahead = True
 
     def serve(self, work: UnitOfWork, pulls: Collection[Pull]) -> HandOver:
         """Claim for the standing claims, and give directly started tasks to the chosen claim.

@@ -83,6 +83,8 @@ class UnitOfWork:
     scheduled_runs_ended: list[str] = field(default_factory=list)
     # Rows of ended runs and of ended tasks without a run: hooks are fired for them.
     ends: list[Row] = field(default_factory=list)
+    # Whether the store has hooks; None if no statement has told.
+    has_hooks: bool | None = None
     # Whether a key that tasks may wait for got room: withdrawn tasks are readmitted.
     may_readmit_tasks: bool = False
     # Keys under which tasks became ready or were claimed: tasks without room are withdrawn.
@@ -105,8 +107,6 @@ class UnitOfWork:
     ready: set[str] = field(default_factory=set)
     # Whether more tasks may be ready than `ready` names.
     maybe_ready: bool = False
-    # Whether a claim was sent before it was known what becomes ready.
-    claim_sent_ahead: bool = False
     # The room of one standing claim for tasks that reports of this group make ready.
     direct_start: DirectStartRoom | None = None
 
@@ -198,6 +198,7 @@ class UnitOfWork:
 
     def _observe_end(self, row: Row) -> None:
         """Note an end for the hooks, unless the statement says that the store has no hooks."""
+        self.has_hooks = row.get("hooked", self.has_hooks)
         if row.get("hooked", True):
             self.ends.append(row)
 

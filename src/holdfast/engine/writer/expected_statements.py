@@ -16,9 +16,16 @@ from holdfast.engine.state.report_outcomes import completion_rows
 
 
 def send_ahead(
-    work: UnitOfWork, reports: Sequence[Complete], standing_claims: StandingClaims
+    work: UnitOfWork,
+    reports: Sequence[Complete],
+    standing_claims: StandingClaims,
+    *,
+    fires_hooks: bool,
 ) -> None:
-    """Send the completions of a group, and what follows from them if all of them are accepted."""
+    """Send the completions of a group, and what follows from them if all of them are accepted.
+
+    Where hooks are fired, their tasks come before the claim, which is then not sent.
+    """
     started = [work.run_cache.started(report.task_id) for report in reports]
     tasks = [task for task in started if task is not None and task.simple]
     runs = sorted({task.run_id for task in tasks if task.run_id is not None})
@@ -34,4 +41,5 @@ def send_ahead(
     if len(tasks) == 1 and not tasks[0].needed:
         if runs:
             work.tx.send_ahead("settle_runs", ids=runs)
-        standing_claims.send_ahead(work)
+        if not fires_hooks:
+            standing_claims.send_ahead(work)

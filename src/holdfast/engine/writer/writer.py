@@ -59,6 +59,8 @@ class Writer:
         # Whether this process may have withdrawn tasks; tasks that others withdrew are readmitted
         # by the sweep.
         self._may_have_withdrawn_tasks = True
+        # Whether the store had hooks when something last ended.
+        self._fires_hooks = False
         self._hinted_at = -inf
         self._owes_hint = False
         self.last_work: UnitOfWork | None = None
@@ -81,7 +83,10 @@ class Writer:
         if batch.has_only(DIRECT_START_KINDS):
             work.direct_start = self._standing_claims.choose_direct_start()
             expected_statements.send_ahead(
-                work, batch.operations_of(Complete), self._standing_claims
+                work,
+                batch.operations_of(Complete),
+                self._standing_claims,
+                fires_hooks=self._fires_hooks,
             )
         batch.carry_out(work, phases.SURROUNDINGS)
         batch.carry_out(work, phases.REPORTS)
@@ -105,6 +110,7 @@ class Writer:
         self._keys_to_withdraw = (
             work.keys_to_withdraw if withdrawn == slots.WITHDRAWN_AT_ONCE else set()
         )
+        self._fires_hooks = self._fires_hooks if work.has_hooks is None else work.has_hooks
         usage_limits.write_limits(work)
         batch.carry_out(work, phases.LIMIT_LIFTS)
         # The last statement that may wait for another process: nothing is locked after it.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 from holdfast.clock import Clock
@@ -20,6 +22,21 @@ from holdfast.store.sql_text.transitions import WANTED_PARAMETER, CommitProof
 
 _READ_XID = "SELECT CAST(pg_current_xact_id_if_assigned() AS text)"
 _SET_TIME = "SELECT set_config('holdfast.now', %(now)s, false)"
+
+
+_WRITES = re.compile(r"\b(?:INSERT INTO|UPDATE \w+(?: AS \w+)? SET|DELETE FROM|SAVEPOINT)\b")
+
+
+@cache
+def may_write(query: Query) -> bool:
+    return _WRITES.search(query.text) is not None
+
+
+@cache
+def returns_changes(query: Query) -> bool:
+    """Whether a statement returns each row that it changes, so that none means no change."""
+    verb, _, _ = query.text.partition(" ")
+    return verb in {"INSERT", "UPDATE", "DELETE"} and "RETURNING" in query.text
 
 
 class StatementAnswer(Protocol):
@@ -52,26 +69,44 @@ class LateRead:
         return self.found
 
 
-@dataclass(kw_only=True)
 class SentAhead:
-    """Statements that were sent before their turn, with their answers, by their parameters."""
+    """Statements that were sent before their turn, with their answers.
 
-    answers: list[tuple[Query, Rows | None, Bound, StatementAnswer]] = field(default_factory=list)
+    An answer stands as long as nothing is written after it but by other statements of these.
+    """
+
+    def __init__(self) -> None:
+        self._answers: list[tuple[Query, Rows | None, Bound, StatementAnswer]] = []
+        self._outdated: list[tuple[Query, StatementAnswer]] = []
 
     def has(self, query: Query, rows: Rows | None, parameters: Bound) -> bool:
-        return any(each[:3] == (query, rows, parameters) for each in self.answers)
+        return any(
+            known is query and given == rows and named == parameters
+            for known, given, named, _ in self._answers
+        )
+
+    def add(
+        self, query: Query, rows: Rows | None, parameters: Bound, answer: StatementAnswer
+    ) -> None:
+        self._answers.append((query, rows, parameters, answer))
 
     def take(self, query: Query, rows: Rows | None, parameters: Bound) -> StatementAnswer | None:
-        for place, (known, given, named, answer) in enumerate(self.answers):
+        for place, (known, given, named, answer) in enumerate(self._answers):
             if known is query and given == rows and named == parameters:
-                del self.answers[place]
+                del self._answers[place]
                 return answer
         return None
 
+    def note_write(self) -> None:
+        """Let no answer stand that came before a statement which writes."""
+        self._outdated += [(query, answer) for query, _, _, answer in self._answers]
+        self._answers.clear()
+
     def refuse_unexpected_changes(self) -> None:
-        """Raise `Contended` if a statement has changed rows, and its turn did not come."""
-        for query, _, _, answer in self.answers:
-            if query.changes is not None and answer.rows()[1]:
+        """Raise `Contended` if a statement has changed rows, and its answer was never taken."""
+        self.note_write()
+        for query, answer in self._outdated:
+            if may_write(query) and answer.rows()[1]:
                 raise Contended(f"{query.name} was sent ahead, and nothing asked for it")
 
 
@@ -124,7 +159,7 @@ class PostgresqlTransaction:
         known = self._queries[query]
         if self._ahead is not None and not self._ahead.has(known, rows, parameters):
             answer = self._send_bound(known, bind_parameters(known, rows, dict(parameters)))
-            self._ahead.answers.append((known, rows, parameters, answer))
+            self._ahead.add(known, rows, parameters, answer)
 
     def change(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
         known = require_transition(self._queries[query])
@@ -142,6 +177,8 @@ class PostgresqlTransaction:
         known = require_counted(self._queries[query])
         bound = bind_parameters(known, rows, {})
         bound[WANTED_PARAMETER] = -1 if some else len(rows)
+        if self._ahead is not None:
+            self._ahead.note_write()
         answer = self._send_bound(known, bound)
         if not self._pipelined:
             answer.rows()
@@ -153,7 +190,10 @@ class PostgresqlTransaction:
             self._inserted = self._inserted or made[:1]
 
     def write(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
-        return _make_rows(self._send(query, rows, parameters))
+        known = require_plain(self._queries[query])
+        found = _make_rows(self._execute(known, rows, parameters))
+        self._may_have_written |= bool(found) or not returns_changes(known)
+        return found
 
     def run(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> None:
         self._send(query, rows, parameters)
@@ -187,14 +227,16 @@ class PostgresqlTransaction:
         self, query: str, rows: Rows | None, parameters: dict[str, object]
     ) -> StatementAnswer:
         known = require_plain(self._queries[query])
-        self._may_have_written |= not known.text.startswith("SELECT")
+        self._may_have_written |= may_write(known)
         return self._execute(known, rows, parameters)
 
     def _execute(self, query: Query, rows: Rows | None, parameters: Bound) -> StatementAnswer:
-        if self._ahead is not None and self._ahead.answers:
+        if self._ahead is not None:
             answer = self._ahead.take(query, rows, parameters)
             if answer is not None:
                 return answer
+            if may_write(query):
+                self._ahead.note_write()
         return self._send_bound(query, bind_parameters(query, rows, parameters))
 
     def _send_bound(self, query: Query, bound: Bound) -> StatementAnswer:

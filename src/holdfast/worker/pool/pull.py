@@ -38,7 +38,8 @@ class Puller:
         self._pull_again = pull_again
         self._on_shutdown = on_shutdown
         self._lock = store.threads.lock()
-        self._reply: Future[None] | None = None
+        # From before a pull is sent until its reply has come.
+        self._pulling = False
         self._pulled_at = store.clock.monotonic()
         self.hinted = True
 
@@ -49,15 +50,20 @@ class Puller:
             if hinted:
                 self.hinted = True
             wanted = self.hinted or now >= self._pulled_at + poll
-            waits = self._reply is not None and not self._reply.done()
-            if waits or not wanted or not self._may_pull():
+            if self._pulling or not wanted or not self._may_pull():
                 return False
-            self.hinted, self._pulled_at = False, now
-            self._reply = reply = self._store.work.pull.submit(standing_claim)
+            self.hinted, self._pulled_at, self._pulling = False, now, True
+        try:
+            # Without the lock: this thread may write the pull itself, and so bring a hint.
+            reply = self._store.work.pull.submit(standing_claim)
+        except BaseException:
+            self._pulling = False
+            raise
         reply.add_done_callback(self._on_reply)
         return True
 
     def _on_reply(self, reply: Future[None]) -> None:
+        self._pulling = False
         error = reply.exception()
         if isinstance(error, ShuttingDown):
             self._on_shutdown()
