@@ -1,4 +1,4 @@
-"""A wire to PostgreSQL that can be cut at the moment a test chooses."""
+"""A wire to PostgreSQL that counts round trips, and can be cut at the moment a test chooses."""
 
 from __future__ import annotations
 
@@ -35,6 +35,9 @@ class Proxy:
         self._clients: set[socket.socket] = set()
         self._gate = threading.Lock()
         self.cuts = 0
+        # For each connection, in the order of their beginnings, how often the client has sent
+        # something after the server had: the first connection of a store is that of its writer.
+        self.round_trips: list[int] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
     @property
@@ -75,7 +78,8 @@ class Proxy:
             while True:
                 client, _ = self._listener.accept()
                 if self._let_in(client):
-                    arguments = (client, self._connect())
+                    arguments = (client, self._connect(), len(self.round_trips))
+                    self.round_trips.append(0)
                     threading.Thread(target=self._carry, args=arguments, daemon=True).start()
                 else:
                     client.close()
@@ -98,7 +102,8 @@ class Proxy:
         server.connect(f"{host}/.s.PGSQL.{port}")
         return server
 
-    def _carry(self, client: socket.socket, server: socket.socket) -> None:
+    def _carry(self, client: socket.socket, server: socket.socket, number: int) -> None:
+        answered = True
         with ExitStack() as stack, selectors.DefaultSelector() as selector, suppress(OSError):
             for each in (client, server):
                 stack.enter_context(each)
@@ -112,9 +117,12 @@ class Proxy:
                         # A goodbye (X) of a connection that nobody needs is not what is waited for.
                         if self._cut and data and not data.startswith(b"X"):
                             return self._make_the_cut(client, server, data)
+                        self.round_trips[number] += answered
+                        answered = False
                         server.sendall(data)
                     else:
                         data = server.recv(_CHUNK)
+                        answered = True
                         client.sendall(data)
                     if not data:
                         return None

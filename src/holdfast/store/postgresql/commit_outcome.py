@@ -43,6 +43,7 @@ class SessionIdentity:
 
 def read_identity(session: PostgresqlSession) -> SessionIdentity:
     ((pid, began),) = session.execute(_READ_IDENTITY).rows()[1]
+    session.end_reading()
     return SessionIdentity(pid=pid, began=began)
 
 
@@ -54,9 +55,13 @@ def was_committed_in(
     None while that session goes on, which is ended, so that a later call gets an answer. A session
     ends after its transaction, so that the events of the transaction can be seen then.
     """
-    if session.execute(_END_NAMED_SESSION, {"pid": lost.pid, "began": lost.began}).rows()[1]:
+    found = session.execute(_END_NAMED_SESSION, {"pid": lost.pid, "began": lost.began}).rows()[1]
+    session.end_reading()
+    if found:
         return None
-    return any(_has_event(session, proof) for proof in proofs)
+    told = any(_has_event(session, proof) for proof in proofs)
+    session.end_reading()
+    return told
 
 
 def was_committed(

@@ -308,7 +308,9 @@ class PostgresqlDatabase:
             with session.notice_loss():
                 if xid is None:
                     return was_committed_in(session, lost, proofs)
-                return was_committed(session, xid, proofs)
+                answer = was_committed(session, xid, proofs)
+                session.end_reading()
+                return answer
 
         patience = self._patience(self._contended_backoff)
         try:

@@ -39,6 +39,11 @@ class PostgresqlSession:
         statement = number_parameters(text)
         return self._pipeline.send(statement, *statement.bind(parameters))
 
+    def end_reading(self) -> None:
+        """End the transaction of statements without a BEGIN, so that the next one sees anew."""
+        if (error := self._pipeline.drain()) is not None:
+            check_result(error)
+
     def commit(self) -> None:
         self._end("COMMIT")
 
@@ -60,8 +65,7 @@ class PostgresqlSession:
 
     def _end(self, text: str) -> None:
         self.execute(text)
-        if (error := self._pipeline.drain()) is not None:
-            check_result(error)
+        self.end_reading()
 
     @contextmanager
     def notice_loss(self) -> Iterator[None]:

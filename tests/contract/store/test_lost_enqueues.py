@@ -1,0 +1,115 @@
+"""An enqueue whose only answer was lost: its statements and its COMMIT were sent together."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from holdfast.engine.engine import Engine
+from holdfast.errors import KeyConflict
+from holdfast.model.task import NewTask
+from holdfast.store.postgresql.commit_outcome import read_identity, was_committed_in
+from holdfast.store.postgresql.connection import ServerAddress
+from holdfast.store.postgresql.session import PostgresqlSession
+from holdfast.store.sql_text.transitions import CommitProof
+from tests.contract.postgresql_proxy import Cut, Proxy, proxied
+
+PATIENCE = 20.0
+WAITING = """
+SELECT pid FROM pg_stat_activity
+WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0
+"""
+
+
+@pytest.fixture
+def proxy(postgres_url: str) -> Iterator[Proxy]:
+    with proxied(postgres_url) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def engine(proxy: Proxy) -> Iterator[Engine]:
+    with closing(Engine(proxy.url)) as engine:
+        engine.commits.start()
+        # What is prepared once is not in the way of the next cut.
+        engine.tasks.create(NewTask(title="first", key="first"))
+        yield engine
+
+
+@pytest.mark.parametrize("cut", Cut)
+@pytest.mark.parametrize("key", [None, "mine"])
+def test_an_enqueue_that_was_cut_off_is_there_once(
+    engine: Engine, proxy: Proxy, cut: Cut, key: str | None
+) -> None:
+    proxy.cut(cut)
+    made = engine.tasks.create(NewTask(title="job", key=key))
+    assert proxy.cuts == 1
+    assert made.created
+    assert [task.id for task in engine.tasks.list() if task.title == "job"] == [made.id]
+    assert [event.type for event in engine.tasks.events(made.id)] == ["task.created"]
+
+
+@pytest.mark.parametrize("cut", Cut)
+def test_an_enqueue_that_was_cut_off_is_told_who_holds_its_key(
+    engine: Engine, proxy: Proxy, cut: Cut
+) -> None:
+    known = engine.tasks.create(NewTask(title="job", key="mine", payload=1))
+    proxy.cut(cut)
+    again = engine.tasks.create(NewTask(title="job", key="mine", payload=1))
+    assert (again.id, again.created) == (known.id, False)
+    proxy.cut(cut)
+    with pytest.raises(KeyConflict) as refusal:
+        engine.tasks.create(NewTask(title="job", key="mine", payload=2))
+    assert known.id in str(refusal.value)
+    assert proxy.cuts == 2
+    assert len(engine.tasks.list()) == 2
+
+
+def test_an_enqueue_that_still_waits_on_the_server_is_ended_and_written_again(
+    engine: Engine, proxy: Proxy, postgres_url: str
+) -> None:
+    """Its session is ended by its process id and beginning: nobody was told its transaction's id."""
+    with (
+        psycopg.connect(postgres_url) as holder,
+        psycopg.connect(postgres_url, autocommit=True) as watch,
+    ):
+        # A row of the same key that is not committed: the enqueue waits for it.
+        holder.execute("UPDATE holdfast_task SET key = 'mine' WHERE key = 'first'")
+        proxy.cut(Cut.AFTER_THE_SERVER_GOT_IT)
+        done = threading.Event()
+        made: list[bool] = []
+
+        def create() -> None:
+            made.append(engine.tasks.create(NewTask(title="job", key="mine")).created)
+            done.set()
+
+        thread = threading.Thread(target=create)
+        thread.start()
+        while not watch.execute(WAITING).fetchall():
+            assert not done.is_set()
+        holder.rollback()
+        assert done.wait(PATIENCE)
+        thread.join()
+    assert made == [True]
+    assert [task.title for task in engine.tasks.list() if task.key == "mine"] == ["job"]
+
+
+def test_the_outcome_in_a_lost_session_is_not_told_before_the_session_has_ended(
+    engine: Engine, postgres_url: str
+) -> None:
+    made = engine.tasks.create(NewTask(title="job"))
+    there = CommitProof(entity=made.id, version=1)
+    gone = CommitProof(entity="t_" + "7" * 20, version=1)
+    with closing(PostgresqlSession(ServerAddress(postgres_url).connect())) as asking:
+        lost = PostgresqlSession(ServerAddress(postgres_url).connect())
+        identity = read_identity(lost)
+        assert was_committed_in(asking, identity, [there]) is None
+        while (told := was_committed_in(asking, identity, [gone, there])) is None:
+            pass
+        assert told is True
+        assert was_committed_in(asking, identity, [gone]) is False
+        lost.close()
