@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from benchmarks.durable import connections
 from benchmarks.scenarios import (
     BEST_OF_NOTHING,
     BEST_OF_SHORT,
@@ -37,11 +38,13 @@ SIZES = Sizes(
     dispatches=300,
     idle=10,
     starts=10,
+    durable=2_000,
 )
 ALONE = f"a pipeline alone, beside {COMMITS_OF_A_PIPELINE} bare commits"
 AS_IT_COMES = "as it comes"
 OF_NOTHING = f"beside the best of {', '.join(map(str, BEST_OF_NOTHING))}"
 OF_SHORT = f"beside the best of {', '.join(map(str, BEST_OF_SHORT))}"
+DURABLE = "durable functions of five effects, beside tasks of none"
 SLOWLY = f"{ALONE}, each {SLOWER * MILLISECONDS:g} ms longer"
 Rate = Callable[[Scenarios, str, int], Pair]
 Rates = Mapping[str, Rate]
@@ -68,6 +71,13 @@ def steady_rates(sizes: Sizes) -> Rates:
         ALONE: Scenarios.alone,
         SLOWLY: Scenarios.alone_on_a_slow_disk,
         "a pipeline alone, beside the same by hand": Scenarios.alone_by_hand,
+        f"{DURABLE}, 500 at once": Scenarios.durable_at_500,
+        f"{DURABLE}, 100 at once": Scenarios.durable_at_100,
+        f"{DURABLE}, 20 at once": Scenarios.durable_at_20,
+        f"{DURABLE}, as it comes": Scenarios.durable_as_it_comes,
+        "one effect after another in one function, beside as many bare commits": (
+            Scenarios.effects_alone
+        ),
         f"tasks {among}": Scenarios.drained,
         f"claims {among}": Scenarios.claims,
         f"completions {among}": Scenarios.completions,
@@ -87,4 +97,5 @@ def waits(sizes: Sizes) -> Sequence[Wait]:
         partial(dispatch_across, count=sizes.dispatches),
         partial(idle, seconds=sizes.idle),
         partial(start_up, starts=sizes.starts),
+        partial(connections, count=sizes.durable, concurrency=500),
     ]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from benchmarks import by_hand
+from benchmarks import by_hand, durable
 from benchmarks.by_hand import RESULT, STEPS, WORKER, ByHand, in_batches
 from benchmarks.places import Places, contents, weigh
 from benchmarks.places import by_hand as open_by_hand
@@ -45,6 +45,7 @@ class Sizes:
     dispatches: int
     idle: int
     starts: int
+    durable: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,6 +179,35 @@ class Scenarios:
                 partial(self._loop, short, min(SMALL_LOOP, self._sizes.loop)),
             )
 
+    def durable_at_500(self, database: str, number: int) -> Pair:
+        """Functions of five effects each, beside tasks of none."""
+        return self._durable(database, number, 500)
+
+    def durable_at_100(self, database: str, number: int) -> Pair:
+        return self._durable(database, number, 100)
+
+    def durable_at_20(self, database: str, number: int) -> Pair:
+        return self._durable(database, number, 20)
+
+    def durable_as_it_comes(self, database: str, number: int) -> Pair:
+        """The same with a worker that is told nothing."""
+        return self._durable(database, number, None)
+
+    def effects_alone(self, database: str, number: int) -> Pair:
+        """One effect after another in one function, beside as many bare commits."""
+        size = self._sizes.alone * COMMITS_OF_A_PIPELINE
+        with self._places.new(database) as ours, self._places.new(database) as theirs:
+            commits = partial(self._bare_commits, theirs, size)
+            return take(number, partial(durable.effect_after_effect, ours, size), commits)
+
+    def _durable(self, database: str, number: int, concurrency: int | None) -> Pair:
+        size = self._sizes.durable
+        with self._places.new(database) as ours, self._places.new(database) as theirs:
+            subject = partial(durable.five_effects, ours, size, concurrency)
+            return take(
+                number, subject, partial(durable.plain_tasks, theirs, size * 2, concurrency)
+            )
+
     def _among_finished(self, database: str, number: int, rate: Callable[[str], float]) -> Pair:
         with self._places.new(database) as empty:
             return take(number, partial(rate, self._full[database]), partial(rate, empty))
@@ -286,6 +316,11 @@ class Scenarios:
             _commit(hand, 1)
             commits = self._sizes.alone * COMMITS_OF_A_PIPELINE
             return self._sizes.alone / timed(lambda: _commit(hand, commits))
+
+    def _bare_commits(self, url: str, count: int) -> float:
+        with written_by_hand(url) as hand:
+            _commit(hand, 1)
+            return count / timed(lambda: _commit(hand, count))
 
 
 def take(number: int, subject: Callable[[], float], reference: Callable[[], float]) -> Pair:
