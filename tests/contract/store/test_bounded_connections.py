@@ -1,4 +1,4 @@
-"""A process has so many connections and no more; who waits has its turn, and a full server is told."""
+"""A process has a bounded number of connections, who waits has its turn, a full server is told."""
 
 from __future__ import annotations
 

@@ -79,6 +79,26 @@ job.enqueue()
 hf.close()
 """
 )
+WHILE_THREADS_WAKE = (
+    USED
+    + """
+from holdfast import Context
+from holdfast.engine.core.thread_wakeups import WAKEUPS, ThreadWaiter
+
+@hf.task
+def durable(ctx: Context):
+    return ctx.effect("one", int, 1)
+
+# As it would be if a thread had just been woken, and were about to wake the next.
+WAKEUPS.add(ThreadWaiter(WAKEUPS))
+child = os.fork()
+if not child:
+    with hf, hf.worker(concurrency=2):
+        assert durable.enqueue().result(30) == 1
+    os._exit(7)
+assert wait(child) == 7
+"""
+)
 ENGINE = """
 import os, sys
 from holdfast.engine.engine import Engine
@@ -123,6 +143,12 @@ def test_a_sqlite_file_that_was_open_at_the_fork_is_refused_in_the_child(sqlite_
 
 def test_a_holdfast_not_yet_in_use_may_be_forked_as_often_as_one_likes(store_url: str) -> None:
     run(UNUSED, store_url)
+
+
+def test_a_durable_function_goes_on_in_a_child_forked_while_threads_were_being_woken(
+    store_url: str,
+) -> None:
+    run(WHILE_THREADS_WAKE, store_url)
 
 
 def test_an_engine_takes_no_operation_in_a_forked_child(store_url: str) -> None:

@@ -88,12 +88,13 @@ class SharedReads:
             raise
 
     def _read_with_others(self, leader: _Question) -> None:
-        # Threads that have just been told of a commit mostly ask too, and are read for together.
-        WAKEUPS.wait_behind_others()
-        with self._lock:
-            group = [leader, *self._waiting]
-            self._waiting.clear()
+        group = [leader]
         try:
+            # Threads that have just been told of a commit mostly ask too, and share this read.
+            WAKEUPS.wait_behind_others()
+            with self._lock:
+                group += self._waiting
+                self._waiting.clear()
             # An empty context: log lines about the read do not belong to the step of this thread.
             Context().run(self._answer, group)
         except BaseException:

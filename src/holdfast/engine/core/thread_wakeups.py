@@ -1,11 +1,12 @@
 """Wakeups of threads: of all threads whose replies have come, each wakes the next one.
 
 Threads that are woken together all ask for the interpreter, again and again while one of them has
-it: with five hundred, that took six times as long as the chain.
+it: with five hundred, each wait took 63 µs of processor, and takes 17 by the chain (ADR 38).
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from concurrent.futures import Future
@@ -20,6 +21,10 @@ class ThreadWakeups:
     """Waiters that are to be woken, by one chain: whoever it wakes wakes the one behind it."""
 
     def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin anew, as in a forked child: the threads of the chain are not there."""
         self._waiters: deque[ThreadWaiter] = deque()
         # Holds one token while no chain is under way; taking it out is atomic.
         self._token: deque[None] = deque([None])
@@ -95,6 +100,7 @@ class ThreadWaiter:
 
 # One chain for all stores of a process: its threads compete for one interpreter.
 WAKEUPS = ThreadWakeups()
+os.register_at_fork(after_in_child=WAKEUPS.clear)
 
 
 def wait_in_thread(future: Future[Any]) -> None:

@@ -66,6 +66,14 @@ def test_a_thread_that_was_interrupted_is_passed_over() -> None:
     assert woken == [first, left, last]
 
 
+def test_after_a_fork_a_chain_begins_though_one_was_under_way() -> None:
+    wakeups, (first, second), woken = make_waiters(2)
+    wakeups.add(first)
+    wakeups.clear()
+    wakeups.add(second)
+    assert woken == [first, second]
+
+
 def test_threads_that_wait_for_one_group_all_hear_of_it() -> None:
     desk = Desk()
     futures = desk.submit(*notes(*map(str, range(MANY))))
