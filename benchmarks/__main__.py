@@ -22,7 +22,7 @@ from benchmarks import report
 from benchmarks.checkouts import CheckoutError
 from benchmarks.comparison import compare
 from benchmarks.measures import ALONE, SIZES, Rates, loop_rates, steady_rates, waits
-from benchmarks.places import DATABASES, Places, durable_settings
+from benchmarks.places import DATABASES, Places, durable_settings, network_settings
 from benchmarks.report import Line
 from benchmarks.scenarios import COMMITS_OF_A_PIPELINE, Scenarios, Sizes
 from benchmarks.waiting import MILLISECONDS, Figure
@@ -46,7 +46,7 @@ def main() -> int:
 def _measure_this(options: argparse.Namespace, sizes: Sizes) -> None:
     with (
         tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder,
-        servers.postgres(**durable_settings()) as url,
+        servers.postgres(**durable_settings(), **network_settings()) as url,
     ):
         places = Places(folder=Path(folder), postgres=url)
         facts = places.facts()

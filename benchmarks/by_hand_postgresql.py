@@ -159,6 +159,19 @@ SELECT id, version, 'queued', 'queued', 0, 1, 'user', %(now)s, 'task.edited' FRO
 """
 
 
+CHANNEL = "holdfast_bench"
+_TOUCH_AND_NOTIFY = """
+WITH changed AS (
+  UPDATE holdfast_task SET version = version + 1, changed_at = %(now)s
+  WHERE id = (SELECT max(id) FROM holdfast_task) RETURNING id, version),
+recorded AS (
+  INSERT INTO holdfast_event (entity, version, from_status, to_status, attempt, generation, actor,
+    at, type)
+  SELECT id, version, 'queued', 'queued', 0, 1, 'user', %(now)s, 'task.edited' FROM changed)
+SELECT pg_notify('holdfast_bench', id) FROM changed
+"""
+
+
 class PostgresqlByHand:
     def __init__(self, url: str) -> None:
         self._connection = psycopg.connect(
@@ -232,6 +245,10 @@ class PostgresqlByHand:
             self.create_tasks(1)
             self._touches = True
         self._run(_TOUCH, now=now())
+
+    def notify_once(self) -> None:
+        """The same, and a NOTIFY with it."""
+        self._run(_TOUCH_AND_NOTIFY, now=now())
 
     def close(self) -> None:
         self._connection.close()

@@ -22,7 +22,7 @@ from benchmarks.checkouts import (
     measuring,
 )
 from benchmarks.measures import Rates, Wait, loop_rates, steady_rates, waits
-from benchmarks.places import DATABASES, Places, durable_settings
+from benchmarks.places import DATABASES, Places, durable_settings, network_settings
 from benchmarks.report import draw_table
 from benchmarks.scenarios import Sizes
 from tests import servers
@@ -141,7 +141,7 @@ def compare(revision: str, sizes: Sizes, pairs: int) -> str:
     commit = find_commit(revision)
     with (
         tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder,
-        servers.postgres(**durable_settings()) as url,
+        servers.postgres(**durable_settings(), **network_settings()) as url,
         checked_out(commit) as tree,
     ):
         facts = Places(folder=Path(folder), postgres=url).facts()

@@ -22,7 +22,9 @@ from benchmarks.waiting import (
     Figure,
     dispatch,
     dispatch_across,
+    dispatch_over_tcp,
     idle,
+    pipeline_at_a_distance,
     start_up,
 )
 
@@ -78,6 +80,9 @@ def steady_rates(sizes: Sizes) -> Rates:
         "one effect after another in one function, beside as many bare commits": (
             Scenarios.effects_alone
         ),
+        "single enqueues, beside bare commits": Scenarios.single_enqueues,
+        "single enqueues with a key, beside bare commits": Scenarios.single_enqueues_by_key,
+        "single claims, beside bare commits": Scenarios.single_claims,
         f"tasks {among}": Scenarios.drained,
         f"claims {among}": Scenarios.claims,
         f"completions {among}": Scenarios.completions,
@@ -95,6 +100,8 @@ def waits(sizes: Sizes) -> Sequence[Wait]:
         partial(dispatch, count=sizes.dispatches),
         partial(dispatch, count=sizes.dispatches, pause=PAUSE),
         partial(dispatch_across, count=sizes.dispatches),
+        partial(dispatch_over_tcp, count=sizes.dispatches),
+        partial(pipeline_at_a_distance, count=sizes.alone),
         partial(idle, seconds=sizes.idle),
         partial(start_up, starts=sizes.starts),
         partial(connections, count=sizes.durable, concurrency=500),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import resource
+import sys
 import uuid
 from collections import Counter
 from collections.abc import Iterator
@@ -85,6 +86,21 @@ def weigh(url: str) -> str:
 
 def durable_settings() -> dict[str, str]:
     return dict(_DURABLE)
+
+
+def network_settings() -> dict[str, str]:
+    """An address of this machine alone, which no other server has, on systems with many of them."""
+    numbers = [1 + each % 254 for each in os.urandom(3)] if sys.platform == "linux" else [0, 0, 1]
+    return {"listen_addresses": ".".join(map(str, (127, *numbers)))}
+
+
+def over_tcp(url: str) -> str:
+    """The URL by which a store on PostgreSQL is reached as from another machine."""
+    with psycopg.connect(url) as server:
+        found = server.execute("SHOW listen_addresses").fetchone()
+        assert found is not None
+        assert found[0], "the server listens on no address"
+        return f"postgresql://{server.info.user}@{found[0]}:5432/{server.info.dbname}"
 
 
 def by_hand(url: str) -> ByHand:

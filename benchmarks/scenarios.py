@@ -157,6 +157,18 @@ class Scenarios:
         with self._places.new(database) as ours, self._places.new(database) as theirs:
             return take(number, partial(self._run_alone, ours), partial(self._alone, theirs))
 
+    def single_enqueues(self, database: str, number: int) -> Pair:
+        """One task after another is enqueued, beside bare commits of one row and its event."""
+        return self._beside_commits(database, number, _enqueue_one_by_one)
+
+    def single_enqueues_by_key(self, database: str, number: int) -> Pair:
+        """The same, each task with a key of its own."""
+        return self._beside_commits(database, number, _enqueue_keys_one_by_one)
+
+    def single_claims(self, database: str, number: int) -> Pair:
+        """One task after another is claimed, beside bare commits."""
+        return self._beside_commits(database, number, _claim_one_by_one)
+
     def claims(self, database: str, number: int) -> Pair:
         """Claims among many finished tasks, beside the same in an empty store."""
         return self._among_finished(database, number, self._engine_claims)
@@ -207,6 +219,23 @@ class Scenarios:
             return take(
                 number, subject, partial(durable.plain_tasks, theirs, size * 2, concurrency)
             )
+
+    def _beside_commits(
+        self, database: str, number: int, call: Callable[[Engine, int], float]
+    ) -> Pair:
+        size = self._sizes.batch
+
+        def subject(url: str) -> float:
+            with opened(url) as engine:
+                return size / call(engine, size)
+
+        def reference(url: str) -> float:
+            with written_by_hand(url) as hand:
+                _commit(hand, 1)
+                return size / timed(lambda: _commit(hand, size))
+
+        with self._places.new(database) as ours, self._places.new(database) as theirs:
+            return take(number, partial(subject, ours), partial(reference, theirs))
 
     def _among_finished(self, database: str, number: int, rate: Callable[[str], float]) -> Pair:
         with self._places.new(database) as empty:
@@ -368,6 +397,23 @@ def timed(work: Callable[[], object]) -> float:
 
 def _create(engine: Engine, count: int) -> None:
     _all([engine.tasks.create.submit(NewTask(title="job")) for _ in range(count)])
+
+
+def _enqueue_one_by_one(engine: Engine, count: int) -> float:
+    engine.tasks.create(NewTask(title="first"))
+    return timed(lambda: [engine.tasks.create(NewTask(title="job")) for _ in range(count)])
+
+
+def _enqueue_keys_one_by_one(engine: Engine, count: int) -> float:
+    engine.tasks.create(NewTask(title="first", key="first"))
+    new = [NewTask(title="job", key=f"key-{number}") for number in range(count)]
+    return timed(lambda: [engine.tasks.create(task) for task in new])
+
+
+def _claim_one_by_one(engine: Engine, count: int) -> float:
+    _create(engine, count + 1)
+    engine.work.claim(WORKER)
+    return timed(lambda: [engine.work.claim(WORKER) for _ in range(count)])
 
 
 def _claim_all(engine: Engine, batch: int) -> Iterator[Assignment]:

@@ -6,12 +6,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from statistics import median, quantiles
 
-from benchmarks.by_hand import ByHand
-from benchmarks.places import Places
+import psycopg
+
+from benchmarks.by_hand import STEPS, ByHand
+from benchmarks.by_hand_postgresql import CHANNEL, PostgresqlByHand
+from benchmarks.distance import distant
+from benchmarks.places import Places, over_tcp
 from benchmarks.places import by_hand as open_by_hand
 from benchmarks.program import Program, program
 
@@ -22,6 +26,8 @@ TURNS = 5
 PAUSE = 0.02
 _COMMAND = "from holdfast.cli.main import main; main()"
 _EMPTY = "python -c pass"
+# What a round trip to a distant server takes more.
+FURTHER = 0.001
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +80,88 @@ def dispatch_across(places: Places, database: str, count: int) -> list[Figure]:
         for what, found, needed in (("handler", starts, 2), ("result", ends, 3))
         for named, of in (("p50", median), ("p99", p99))
     ]
+
+
+def dispatch_over_tcp(places: Places, database: str, count: int) -> list[Figure]:
+    """From before enqueue to the handler in another process, both over TCP.
+
+    Beside it: one bare commit with a NOTIFY until another session has it, and one bare commit.
+    """
+    if database != "postgresql":
+        return []
+    starts: list[float] = []
+    notified: list[float] = []
+    commits: list[float] = []
+    with places.new(database) as url, places.new(database) as bare:
+        there = over_tcp(url)
+        with program(there) as made, made.hf.worker(concurrency=1):
+            for part in _turns(count):
+                commits += _commits(over_tcp(bare), part)
+                notified += _notify(over_tcp(bare), part)
+                made.began.clear()
+                calls = _call_from_elsewhere(there, WARM + part)
+                assert len(calls) == len(made.began), (len(calls), len(made.began))
+                began = zip(calls[WARM:], made.began[WARM:], strict=True)
+                starts += [moment - asked for (asked, _), moment in began]
+    return [
+        Figure(
+            what=f"enqueue to handler, two processes over TCP, {named}",
+            database=database,
+            value=_in_ms(of(starts)),
+            beside=f"{_in_ms(of(notified) + of(commits))} of bare commits and a NOTIFY",
+        )
+        for named, of in (("p50", median), ("p99", p99))
+    ]
+
+
+def pipeline_at_a_distance(places: Places, database: str, count: int) -> list[Figure]:
+    """A pipeline alone where each round trip to the server takes a millisecond longer."""
+    if database != "postgresql":
+        return []
+    times: list[float] = []
+    trips: list[int] = []
+    with (
+        places.new(database) as url,
+        distant(over_tcp(url), FURTHER) as distance,
+        program(distance.url) as made,
+        made.hf.worker(concurrency=1),
+    ):
+        for _ in range(WARM + count):
+            before, began = distance.round_trips(), time.perf_counter()
+            with made.draining("r_", 1) as wait:
+                made.pipeline.start()
+                wait()
+            times.append(time.perf_counter() - began)
+            trips.append(distance.round_trips() - before)
+    return [
+        Figure(
+            what="round trips of a pipeline alone",
+            database=database,
+            value=f"{median(trips[WARM:]):.0f}",
+            beside=f"{1 + len(STEPS)} commits, of its start and {len(STEPS)} steps",
+        ),
+        Figure(
+            what=f"a pipeline alone, each round trip {FURTHER * MILLISECONDS:g} ms longer",
+            database=database,
+            value=f"{median(times[WARM:]) * MILLISECONDS:.2f} ms",
+            beside=f"{2 * len(STEPS) * FURTHER * MILLISECONDS:g} ms of two round trips a step",
+        ),
+    ]
+
+
+def _notify(url: str, count: int) -> list[float]:
+    """From before a bare commit that notifies to its arrival in another session."""
+    found: list[float] = []
+    hand = PostgresqlByHand(url)
+    with closing(hand), psycopg.connect(url, autocommit=True) as other:
+        other.execute(f"LISTEN {CHANNEL}")
+        hand.commit_once()
+        for _ in range(WARM + count):
+            begin = time.perf_counter()
+            hand.notify_once()
+            (_,) = other.notifies(stop_after=1)
+            found.append(time.perf_counter() - begin)
+    return found[WARM:]
 
 
 @contextmanager
@@ -129,6 +217,10 @@ def _start(command: Sequence[str]) -> float:
     begin = time.perf_counter()
     subprocess.run([sys.executable, "-c", *command], capture_output=True, check=True)
     return time.perf_counter() - begin
+
+
+def _in_ms(seconds: float) -> str:
+    return f"{seconds * MILLISECONDS:.2f} ms"
 
 
 def p99(values: list[float]) -> float:

@@ -72,7 +72,7 @@ def test_an_enqueue_that_was_cut_off_is_told_who_holds_its_key(
 def test_an_enqueue_that_still_waits_on_the_server_is_ended_and_written_again(
     engine: Engine, proxy: Proxy, postgres_url: str
 ) -> None:
-    """Its session is ended by its process id and beginning: nobody was told its transaction's id."""
+    """Its session is told by its process id and beginning: nobody knows its transaction's id."""
     with (
         psycopg.connect(postgres_url) as holder,
         psycopg.connect(postgres_url, autocommit=True) as watch,

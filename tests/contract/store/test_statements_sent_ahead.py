@@ -1,4 +1,4 @@
-"""Statements that are sent before their turn: their answers stand, or the transaction is run again."""
+"""Statements that are sent before their turn: either their answers stand, or nothing is written."""
 
 from __future__ import annotations
 

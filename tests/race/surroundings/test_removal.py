@@ -40,6 +40,29 @@ def test_a_key_that_comes_free_by_removal_stays_taken(stage: Stage) -> None:
         assert (outcome.first, outcome.second) == ((("old",),), (("old", False),))
 
 
+def test_a_key_of_a_task_that_comes_free_by_removal_stays_taken(stage: Stage) -> None:
+    def scenario(world: World) -> Plans:
+        key = f"key-{world.number}"
+        world.engine.commits.submit(world.create("only", key=key)).result()
+        world.finish("only")
+        removal = remove(world, TASKS)
+        return [removal], [world.create("only", key=key)]
+
+    for outcome in stage.explore(scenario):
+        assert (outcome.first, outcome.second) == ((("only",),), ((("only", False),),))
+
+
+def test_a_key_that_two_processes_enqueue_at_once_is_of_one_task(stage: Stage) -> None:
+    def scenario(world: World) -> Plans:
+        key = f"key-{world.number}"
+        return [world.create("only", key=key)], [world.create("only", key=key)]
+
+    first, second = stage.explore(scenario)
+    made, found = ((("only", True),),), ((("only", False),),)
+    assert (first.first, first.second) == (made, found)
+    assert (second.first, second.second) == (found, made)
+
+
 def test_removal_of_a_task_against_its_retry(stage: Stage) -> None:
     def scenario(world: World) -> Plans:
         task = world.task("only")

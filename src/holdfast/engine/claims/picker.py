@@ -329,6 +329,10 @@ class WholeRecords:
     def __init__(self, rows: Callable[[], list[Row]]) -> None:
         self._rows = rows
 
+    def __getstate__(self) -> dict[str, object]:
+        # For another process, which cannot ask for the rows.
+        return {"by_id": self.by_id}
+
     @cached_property
     def by_id(self) -> dict[str, Row]:
         return {row["id"]: row for row in self._rows()}

@@ -134,6 +134,14 @@ def test_the_key_of_what_was_removed_is_never_given_again(engine: Engine, keeper
         engine.tasks.create(NewTask(title="task", key="k", payload=2))
 
 
+def test_the_key_of_a_removed_run_is_free_for_a_task(engine: Engine, keeper: Keeper) -> None:
+    run = start(engine, CHILD, key="k")
+    run.finish("only")
+    keeper.wait()
+    assert keeper.remove(RUNS) == [run.id]
+    assert engine.tasks.create(NewTask(title="task", key="k")).created
+
+
 def test_runs_and_tasks_that_a_consumer_group_has_not_acknowledged_stay(
     engine: Engine, keeper: Keeper, store_url: str
 ) -> None:
