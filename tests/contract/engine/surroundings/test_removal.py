@@ -134,6 +134,14 @@ def test_the_key_of_what_was_removed_is_never_given_again(engine: Engine, keeper
         engine.tasks.create(NewTask(title="task", key="k", payload=2))
 
 
+def test_the_key_of_a_removed_task_takes_no_other_key(engine: Engine, keeper: Keeper) -> None:
+    task = create(engine, key="k")
+    finish(engine, task)
+    keeper.wait()
+    assert keeper.remove(TASKS) == [task]
+    assert engine.tasks.create(NewTask(title="task", key="other")).created
+
+
 def test_the_key_of_a_removed_run_is_free_for_a_task(engine: Engine, keeper: Keeper) -> None:
     run = start(engine, CHILD, key="k")
     run.finish("only")
