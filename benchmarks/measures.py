@@ -10,6 +10,7 @@ from benchmarks.scenarios import (
     BEST_OF_NOTHING,
     BEST_OF_SHORT,
     COMMITS_OF_A_PIPELINE,
+    PROCESSES,
     SLOWER,
     SMALL_LOOP,
     Pair,
@@ -80,9 +81,11 @@ def steady_rates(sizes: Sizes) -> Rates:
         "one effect after another in one function, beside as many bare commits": (
             Scenarios.effects_alone
         ),
-        "single enqueues, beside bare commits": Scenarios.single_enqueues,
-        "single enqueues with a key, beside bare commits": Scenarios.single_enqueues_by_key,
-        "single claims, beside bare commits": Scenarios.single_claims,
+        "an enqueue alone, with a key, beside a bare commit": Scenarios.enqueue_alone,
+        "a claim alone, beside a bare commit": Scenarios.claim_alone,
+        "a complete alone, beside a bare commit": Scenarios.complete_alone,
+        f"{PROCESSES} processes drain tasks, beside one": Scenarios.shared_tasks,
+        f"{PROCESSES} processes drain pipelines, beside one": Scenarios.shared_pipelines,
         f"tasks {among}": Scenarios.drained,
         f"claims {among}": Scenarios.claims,
         f"completions {among}": Scenarios.completions,

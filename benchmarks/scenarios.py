@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from benchmarks import by_hand, durable
+from benchmarks import by_hand, durable, lone_calls
 from benchmarks.by_hand import RESULT, STEPS, WORKER, ByHand, in_batches
 from benchmarks.places import Places, contents, weigh
 from benchmarks.places import by_hand as open_by_hand
 from benchmarks.program import Program, program
 from benchmarks.slow_disk import slow_disk
+from benchmarks.worker_processes import drain_together
 from holdfast.engine.engine import Engine
 from holdfast.model.task import Assignment, NewTask
 
@@ -30,6 +31,9 @@ BEST_OF_SHORT = (1, 2, 8, 32)
 SHORT_PER_CONCURRENCY = 75
 # How much longer a commit takes on a slow disk, in seconds.
 SLOWER = 0.004
+# The worker processes that share a store, and the part of all tasks that they drain: as they come,
+# workers are slower than with the concurrency of the other measures.
+PROCESSES, SHARED = 4, 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,18 +161,6 @@ class Scenarios:
         with self._places.new(database) as ours, self._places.new(database) as theirs:
             return take(number, partial(self._run_alone, ours), partial(self._alone, theirs))
 
-    def single_enqueues(self, database: str, number: int) -> Pair:
-        """One task after another is enqueued, beside bare commits of one row and its event."""
-        return self._beside_commits(database, number, _enqueue_one_by_one)
-
-    def single_enqueues_by_key(self, database: str, number: int) -> Pair:
-        """The same, each task with a key of its own."""
-        return self._beside_commits(database, number, _enqueue_keys_one_by_one)
-
-    def single_claims(self, database: str, number: int) -> Pair:
-        """One task after another is claimed, beside bare commits."""
-        return self._beside_commits(database, number, _claim_one_by_one)
-
     def claims(self, database: str, number: int) -> Pair:
         """Claims among many finished tasks, beside the same in an empty store."""
         return self._among_finished(database, number, self._engine_claims)
@@ -220,22 +212,51 @@ class Scenarios:
                 number, subject, partial(durable.plain_tasks, theirs, size * 2, concurrency)
             )
 
-    def _beside_commits(
-        self, database: str, number: int, call: Callable[[Engine, int], float]
-    ) -> Pair:
-        size = self._sizes.batch
+    def enqueue_alone(self, database: str, _: int) -> Pair:
+        """One enqueue with a key after the other, beside bare commits."""
+        with self._beside_commits(database) as (url, hand), program(url) as made:
+            return self._calls(lone_calls.enqueue_alone(made, hand, self._sizes.dispatches))
 
-        def subject(url: str) -> float:
-            with opened(url) as engine:
-                return size / call(engine, size)
+    def claim_alone(self, database: str, _: int) -> Pair:
+        """One claim after the other, each of one task, beside bare commits."""
+        with self._beside_commits(database) as (url, hand), opened(url) as engine:
+            return self._calls(lone_calls.claim_alone(engine, hand, self._sizes.dispatches))
 
-        def reference(url: str) -> float:
-            with written_by_hand(url) as hand:
-                _commit(hand, 1)
-                return size / timed(lambda: _commit(hand, size))
+    def complete_alone(self, database: str, _: int) -> Pair:
+        """One complete after the other, beside bare commits."""
+        with self._beside_commits(database) as (url, hand), opened(url) as engine:
+            return self._calls(lone_calls.complete_alone(engine, hand, self._sizes.dispatches))
 
-        with self._places.new(database) as ours, self._places.new(database) as theirs:
-            return take(number, partial(subject, ours), partial(reference, theirs))
+    def shared_tasks(self, database: str, number: int) -> Pair:
+        """Waiting tasks drained by several worker processes, beside one of them."""
+        share = partial(self._drain_together, database, "t_", self._sizes.tasks // SHARED)
+        return take(number, partial(share, PROCESSES), partial(share, 1))
+
+    def shared_pipelines(self, database: str, number: int) -> Pair:
+        """Started pipelines drained by several worker processes, beside one of them."""
+        share = partial(self._drain_together, database, "r_", self._sizes.pipelines // SHARED)
+        return take(number, partial(share, PROCESSES), partial(share, 1))
+
+    def _drain_together(self, database: str, prefix: str, count: int, processes: int) -> float:
+        with self._places.new(database) as url:
+            with program(url) as made:
+                (made.enqueue if prefix == "t_" else made.start)(count)
+            return count / drain_together(url, prefix, count, processes=processes)
+
+    @contextmanager
+    def _beside_commits(self, database: str) -> Iterator[tuple[str, ByHand]]:
+        """A store for the calls, and one for the commits."""
+        with (
+            self._places.new(database) as ours,
+            self._places.new(database) as theirs,
+            written_by_hand(theirs) as hand,
+        ):
+            yield ours, hand
+
+    def _calls(self, seconds: lone_calls.Seconds) -> Pair:
+        called, committed = seconds
+        count = self._sizes.dispatches
+        return Pair(subject=count / called, reference=count / committed)
 
     def _among_finished(self, database: str, number: int, rate: Callable[[str], float]) -> Pair:
         with self._places.new(database) as empty:
@@ -397,23 +418,6 @@ def timed(work: Callable[[], object]) -> float:
 
 def _create(engine: Engine, count: int) -> None:
     _all([engine.tasks.create.submit(NewTask(title="job")) for _ in range(count)])
-
-
-def _enqueue_one_by_one(engine: Engine, count: int) -> float:
-    engine.tasks.create(NewTask(title="first"))
-    return timed(lambda: [engine.tasks.create(NewTask(title="job")) for _ in range(count)])
-
-
-def _enqueue_keys_one_by_one(engine: Engine, count: int) -> float:
-    engine.tasks.create(NewTask(title="first", key="first"))
-    new = [NewTask(title="job", key=f"key-{number}") for number in range(count)]
-    return timed(lambda: [engine.tasks.create(task) for task in new])
-
-
-def _claim_one_by_one(engine: Engine, count: int) -> float:
-    _create(engine, count + 1)
-    engine.work.claim(WORKER)
-    return timed(lambda: [engine.work.claim(WORKER) for _ in range(count)])
 
 
 def _claim_all(engine: Engine, batch: int) -> Iterator[Assignment]:

@@ -1,6 +1,6 @@
-"""A worker process: it runs a worker from the first line it is sent until its input ends.
+"""A worker process: it runs a worker as it comes, from its first line of input to the last.
 
-python -m benchmarks.worker_process URL PREFIX CONCURRENCY
+python -m benchmarks.worker_process URL PREFIX
 
 It prints a line when it is ready, and then, for each of its commits, how many tasks (`t_`) or runs
 (`r_`) that commit ended.
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from benchmarks.program import program
 
 
-def main(url: str, prefix: str, concurrency: str) -> None:
+def main(url: str, prefix: str) -> None:
     def tell(identifiers: Sequence[str]) -> None:
         ended = sum(each.startswith(prefix) for each in identifiers)
         if ended:
@@ -24,7 +24,7 @@ def main(url: str, prefix: str, concurrency: str) -> None:
         made.hf.engine.on_end(tell)
         print("ready", flush=True)
         sys.stdin.readline()
-        with made.hf.worker(concurrency=int(concurrency)):
+        with made.hf.worker():
             sys.stdin.read()
 
 

@@ -16,15 +16,13 @@ PATIENCE = 60.0
 PIPE_SIZE = 65_536
 
 
-def drain_together(url: str, prefix: str, count: int, *, processes: int, concurrency: int) -> float:
+def drain_together(url: str, prefix: str, count: int, *, processes: int) -> float:
     """The seconds in which so many worker processes end `count` tasks (`t_`) or runs (`r_`).
 
     Every process is started and has opened the store before the time begins.
     """
     with ExitStack() as stack:
-        workers = [
-            stack.enter_context(_worker_process(url, prefix, concurrency)) for _ in range(processes)
-        ]
+        workers = [stack.enter_context(_worker_process(url, prefix)) for _ in range(processes)]
         begin = time.perf_counter()
         for stdin, _ in workers:
             stdin.write(b"go\n")
@@ -34,11 +32,9 @@ def drain_together(url: str, prefix: str, count: int, *, processes: int, concurr
 
 
 @contextmanager
-def _worker_process(
-    url: str, prefix: str, concurrency: int
-) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+def _worker_process(url: str, prefix: str) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     """The input and the output of a worker process that is ready to begin."""
-    command = [sys.executable, "-m", "benchmarks.worker_process", url, prefix, str(concurrency)]
+    command = [sys.executable, "-m", "benchmarks.worker_process", url, prefix]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None

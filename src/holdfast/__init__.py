@@ -20,6 +20,7 @@ The layers, from the top to the bottom; imports go down only:
 - `randomness` the port for randomness
 - `settings` settings of one store and of one project
 - `spans` the tracer for OpenTelemetry
+- `stop_signals` Ctrl-Z, which waits for the end of write transactions
 - `threads` the port for threads, locks and waiting
 - `tracing` the port for spans
 - `errors` the tree of all errors

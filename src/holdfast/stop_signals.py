@@ -21,6 +21,29 @@ LONGEST_DELAY = 5.0
 LOOK_EVERY = 0.001
 
 
+class WriteTransaction:
+    """A block in which a write transaction is under way; it begins only when no stop waits."""
+
+    __slots__ = ("_all",)
+
+    def __init__(self, transactions: WriteTransactions) -> None:
+        self._all = transactions
+
+    def __enter__(self) -> None:
+        begun, mine = self._all.begun, threading.get_ident()
+        # Noted before the look: either the handler sees this block, or the block sees the stop.
+        begun[self] = mine
+        while self._all.stopping:
+            del begun[self]
+            self._all.resumed.wait()
+            begun[self] = mine
+
+    def __exit__(self, *_: object) -> None:
+        del self._all.begun[self]
+        if self._all.put_off is not None:
+            self._all.stop_if_put_off()
+
+
 class WriteTransactions:
     """The write transactions that are under way in this process, and the stop that waits for them.
 
@@ -33,46 +56,36 @@ class WriteTransactions:
 
     def forget(self) -> None:
         """Begin anew in a forked child, which has none of its parent's threads."""
-        self._begun: dict[object, int] = {}
-        self._stopping = False
-        self._put_off: int | None = None
-        self._resumed = threading.Event()
+        self.begun: dict[WriteTransaction, int] = {}
+        self.stopping = False
+        self.put_off: int | None = None
+        self.resumed = threading.Event()
 
-    @contextmanager
-    def note(self) -> Iterator[None]:
-        """Note a write transaction for the length of a block, which begins when no stop waits."""
-        mine = object()
-        # Noted before the look: either the handler sees this block, or the block sees the stop.
-        self._begun[mine] = threading.get_ident()
-        while self._stopping:
-            del self._begun[mine]
-            self._resumed.wait()
-            self._begun[mine] = threading.get_ident()
-        try:
-            yield
-        finally:
-            del self._begun[mine]
-            number = self._put_off
-            if number is not None and threading.current_thread() is threading.main_thread():
-                self._put_off = None
-                self._stop(number)
+    def note(self) -> WriteTransaction:
+        return WriteTransaction(self)
+
+    def stop_if_put_off(self) -> None:
+        """Stop the process if it was asked to inside a transaction of the main thread."""
+        if self.put_off is not None and threading.current_thread() is threading.main_thread():
+            number, self.put_off = self.put_off, None
+            self._stop(number)
 
     def on_signal(self, number: int, _: FrameType | None) -> None:
         """Stop the process once nothing is written, or at once if it is asked to a second time."""
-        if threading.get_ident() in self._begun.values() and self._put_off is None:
+        if threading.get_ident() in self.begun.values() and self.put_off is None:
             # The main thread is inside a transaction itself, and stops when that has ended.
-            self._put_off = number
+            self.put_off = number
             return
-        self._put_off = None
+        self.put_off = None
         self._stop(number)
 
     def _stop(self, number: int) -> None:
         """Keep transactions from beginning, let those end that have begun, and stop for real."""
-        self._resumed.clear()
-        self._stopping = True
+        self.resumed.clear()
+        self.stopping = True
         own = threading.get_ident()
         until = time.monotonic() + LONGEST_DELAY
-        while any(each != own for each in list(self._begun.values())) and time.monotonic() < until:
+        while any(each != own for each in list(self.begun.values())) and time.monotonic() < until:
             time.sleep(LOOK_EVERY)
         handler = signal.signal(number, signal.SIG_DFL)
         try:
@@ -80,8 +93,8 @@ class WriteTransactions:
             signal.raise_signal(number)
         finally:
             signal.signal(number, handler)
-            self._stopping = False
-            self._resumed.set()
+            self.stopping = False
+            self.resumed.set()
 
 
 write_transactions = WriteTransactions()

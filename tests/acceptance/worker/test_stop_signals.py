@@ -24,7 +24,7 @@ CTRL_Z = b"\x1a"
 # A worker that is asked to stop while another thread has a transaction open; the thread ends it
 # when it has seen that the stop waits for it, and the worker goes on when it is continued.
 WORKER = """
-import sys, threading, time
+import signal, sys, threading, time
 from holdfast import Holdfast
 from holdfast.stop_signals import write_transactions
 
@@ -34,9 +34,11 @@ hf = Holdfast(sys.argv[1])
 def job(): print("ran", flush=True)
 
 def hold():
+    while signal.getsignal(signal.SIGTSTP) is signal.SIG_DFL:
+        time.sleep(0.001)
     with hf.transaction():
         print("writes", flush=True)
-        while not write_transactions._stopping:
+        while not write_transactions.stopping:
             time.sleep(0.001)
         print("asked", flush=True)
     job.enqueue()

@@ -183,7 +183,7 @@ class PostgresqlTransaction:
         if not self._pipelined:
             answer.rows()
         # The ids are new, so that their first events are those of this transaction.
-        made = [CommitProof(entity=str(row[0]), version=1) for row in rows]
+        made = [CommitProof.of_new_row(str(row[0])) for row in rows]
         if some:
             self._some_inserted += made
         else:

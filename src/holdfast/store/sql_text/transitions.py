@@ -77,6 +77,11 @@ class CommitProof:
     type: str | None = None
 
     @classmethod
+    def of_new_row(cls, entity: str) -> CommitProof:
+        """The proof by a row that the transaction has made: nothing else uses its new id."""
+        return cls(entity=entity, version=1)
+
+    @classmethod
     def of(cls, changed: Mapping[str, Any]) -> CommitProof:
         return cls(
             entity=changed["entity"],

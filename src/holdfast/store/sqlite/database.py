@@ -69,7 +69,8 @@ _NOT_WRITTEN = {
     apsw.SQLITE_IOERR_SHMSIZE,
 }
 _FIND_PROOF = """
-SELECT 1 FROM holdfast_event WHERE (entity, version, at, type) = (:entity, :version, :at, :type)
+SELECT 1 FROM holdfast_event WHERE (entity, version, at, type)
+  = (:entity, :version, COALESCE(:at, at), COALESCE(:type, type))
 """
 _SECOND_LIBRARY = (
     "is the standard library's sqlite3: two SQLite libraries on one file in one process do not see "

@@ -37,8 +37,6 @@ EVENT_INSERTS = {
     count: INSERT_EVENTS + ", ".join([f"({', '.join('?' * EVENT_WIDTH)})"] * count)
     for count in ROWS_AT_ONCE
 }
-PROOF_COLUMNS = ("entity", "version", "changed_at", "type")
-LAST_EVENT = "SELECT entity, version, at, type FROM holdfast_event WHERE seq = last_insert_rowid()"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,8 +96,8 @@ class SqliteTransaction:
                 inserted += connection.changes()
             if inserted:
                 connection.execute(known.event_insert, {"ids": encode([row[0] for row in rows])})
-                found = connection.execute(LAST_EVENT).fetchall()
-                self.proof = CommitProof.of(dict(zip(PROOF_COLUMNS, found[0], strict=True)))
+            if inserted == len(rows):
+                self.proof = CommitProof.of_new_row(str(rows[-1][0]))
         except apsw.Error:
             self._failed = True
             raise
