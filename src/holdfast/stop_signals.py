@@ -57,7 +57,7 @@ class WriteTransactions:
     def forget(self) -> None:
         """Begin anew in a forked child, which has none of its parent's threads."""
         self.begun: dict[WriteTransaction, int] = {}
-        self.stopping = False
+        self.stopping = self.at_once = False
         self.put_off: int | None = None
         self.resumed = threading.Event()
 
@@ -72,20 +72,22 @@ class WriteTransactions:
 
     def on_signal(self, number: int, _: FrameType | None) -> None:
         """Stop the process once nothing is written, or at once if it is asked to a second time."""
-        if threading.get_ident() in self.begun.values() and self.put_off is None:
+        if self.stopping:
+            # The handler that this one breaks into waits no longer.
+            self.at_once = True
+        elif self.put_off is None and threading.get_ident() in self.begun.values():
             # The main thread is inside a transaction itself, and stops when that has ended.
             self.put_off = number
-            return
-        self.put_off = None
-        self._stop(number)
+        else:
+            self.at_once, self.put_off = self.put_off is not None, None
+            self._stop(number)
 
     def _stop(self, number: int) -> None:
         """Keep transactions from beginning, let those end that have begun, and stop for real."""
         self.resumed.clear()
         self.stopping = True
-        own = threading.get_ident()
         until = time.monotonic() + LONGEST_DELAY
-        while any(each != own for each in list(self.begun.values())) and time.monotonic() < until:
+        while self.begun and not self.at_once and time.monotonic() < until:
             time.sleep(LOOK_EVERY)
         handler = signal.signal(number, signal.SIG_DFL)
         try:
@@ -93,7 +95,7 @@ class WriteTransactions:
             signal.raise_signal(number)
         finally:
             signal.signal(number, handler)
-            self.stopping = False
+            self.stopping = self.at_once = False
             self.resumed.set()
 
 

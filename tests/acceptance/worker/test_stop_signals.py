@@ -17,6 +17,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.errors import StoreUnreachable
+from holdfast.model.task import NewTask
 from tests.acceptance.terminals import ROOT, environment, holdfast
 
 PATIENCE = 30.0
@@ -56,8 +57,9 @@ from holdfast.stop_signals import stop_between_transactions
 hf = Holdfast(sys.argv[1])
 with stop_between_transactions():
     with hf.transaction():
-        os.kill(os.getpid(), signal.SIGTSTP)
-        print("goes on", flush=True)
+        for _ in range(int(sys.argv[2])):
+            os.kill(os.getpid(), signal.SIGTSTP)
+            print("goes on", flush=True)
     print("went on", flush=True)
 """
 # Nothing puts off SIGSTOP.
@@ -154,12 +156,23 @@ def test_ctrl_z_stops_a_worker_after_its_transaction_and_leaves_the_file_free(
 def test_a_stop_in_the_middle_of_the_main_threads_transaction_waits_for_its_end(
     sqlite_store_url: str,
 ) -> None:
-    with _program(PROGRAM, sqlite_store_url) as child:
+    with _program(PROGRAM, sqlite_store_url, "1") as child:
         assert _read_line(child) == "goes on"
         _await_stop(child)
         _take_write_lock(sqlite_store_url)
         os.kill(child.pid, signal.SIGCONT)
         assert _read_line(child) == "went on"
+
+
+def test_a_second_stop_does_not_wait_for_the_transaction(sqlite_store_url: str) -> None:
+    with _program(PROGRAM, sqlite_store_url, "2") as child:
+        assert _read_line(child) == "goes on"
+        _await_stop(child)
+        with pytest.raises(apsw.BusyError):
+            _take_write_lock(sqlite_store_url)
+        os.kill(child.pid, signal.SIGCONT)
+        assert [_read_line(child), _read_line(child)] == ["goes on", "went on"]
+        _take_write_lock(sqlite_store_url)
 
 
 def test_whoever_waits_for_a_stopped_process_is_told_its_number_and_what_to_type(
@@ -182,10 +195,14 @@ def test_whoever_waits_for_a_stopped_process_is_told_its_number_and_what_to_type
             pass
 
 
-def test_the_doctor_names_the_stopped_process_that_keeps_the_file_locked(
+def test_doctor_and_why_name_the_stopped_process_that_keeps_the_file_locked(
     sqlite_store_url: str, tmp_path: Path
 ) -> None:
+    with Holdfast(sqlite_store_url) as hf:
+        task = hf.tasks.create(NewTask(title="late")).id
     with _program(STOPPED, sqlite_store_url) as it:
         _await_stop(it)
-        told = holdfast(tmp_path, "doctor", "--db", sqlite_store_url.removeprefix("sqlite:///"))
-        assert f"`kill -CONT {it.pid}` lets it go on" in told.stdout
+        for asked in (("doctor",), ("why", task)):
+            place = ("--db", sqlite_store_url.removeprefix("sqlite:///"))
+            told = holdfast(tmp_path, *asked, *place, COLUMNS="1000")
+            assert f"`kill -CONT {it.pid}` lets it go on" in told.stdout, told

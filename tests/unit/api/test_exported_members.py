@@ -16,7 +16,7 @@ def test_every_exported_name_exists_and_the_list_is_sorted() -> None:
 def test_nothing_public_is_reachable_without_being_exported() -> None:
     modules = {"api", "bus", "cli", "clock", "definition", "engine", "errors", "forks", "ids"}
     modules |= {"importing", "mcp", "model", "randomness", "server", "service", "settings"}
-    modules |= {"logs", "spans", "store", "threads", "tracing", "worker"}
+    modules |= {"logs", "spans", "stop_signals", "store", "threads", "tracing", "worker"}
     public = {name for name in vars(holdfast) if not name.startswith("_")}
     assert public - modules == set(holdfast.__all__)
 

@@ -31,8 +31,13 @@ def explain(
     workers = engine.workers.list()
     if identifier.startswith("t_"):
         told = engine.why(identifier, agents=agents, tags=tags)
-        return _view_task(told, _check_live_workers(told, workers), typed)
-    return _view_run(engine.why_run(identifier, agents=agents, tags=tags), workers, typed)
+        view = _view_task(told, _check_live_workers(told, workers), typed)
+    else:
+        view = _view_run(engine.why_run(identifier, agents=agents, tags=tags), workers, typed)
+    # Whatever else is said, nothing goes on while nobody can write.
+    if (stopped := engine.database.find_stopped_holder()) is not None:
+        view["summary"] += f" But {stopped}."
+    return view
 
 
 def _view_run(told: RunExplanation, workers: Sequence[LiveWorker], typed: WriteCommand) -> View:
