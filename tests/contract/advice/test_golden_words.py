@@ -29,6 +29,7 @@ FRONT_ENDS: dict[str, Callable[[Read], list[str]]] = {
 }
 # No stored text holds these, and so they are not read from one.
 NOT_READ_AGAIN = {Action.ADD_CHILD, Action.CLAIM, Action.START_WORKER}
+_TIME = re.compile(r"since \d\d:\d\d:\d\d")
 _ID = re.compile(r"\b([rt])_[0-9a-z]{20}\b")
 
 
@@ -46,6 +47,7 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
                 for name, front_end in FRONT_ENDS.items():
                     if lines := front_end(found):
                         text = "\n".join(lines).replace(str(folder), "FOLDER")
+                        text = _TIME.sub("since TIME", text)
                         read[name].append(f"# {title}\n{_with_short_ids(text)}\n")
         finally:
             engine.close()

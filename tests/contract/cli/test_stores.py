@@ -197,8 +197,8 @@ def test_a_locked_database_can_be_looked_at_and_a_change_is_told_who_waits(
     holder.execute("BEGIN IMMEDIATE")
     assert typed.json("runs") == {"items": []}
     told = typed.refused(5, "task", "add", "late")
-    assert "another connection of this program has kept" in told
-    assert "end its transaction, or try again when it is done" in told
+    assert "another process, or a connection of this one, has kept" in told
+    assert "stop it, or try again when it is done" in told
     holder.execute("ROLLBACK")
     holder.close()
     typed.ok("task", "add", "in time")

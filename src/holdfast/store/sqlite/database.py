@@ -287,10 +287,8 @@ class SqliteDatabase:
         if self._lent_connections:
             return AdviceText(f"a transaction of this program {kept}; end it")
         holder = find_lock_holder(*self._identity.locked_files)
-        if holder is None:
-            return AdviceText(f"another process {kept}; stop it")
-        if holder.pid == os.getpid():
-            return AdviceText(f"another connection of this program {kept}; end its transaction")
+        if holder is None or holder.pid == os.getpid():
+            return AdviceText(f"another process, or a connection of this one, {kept}; stop it")
         return AdviceText(f"{holder} {kept}; {holder.remedy}")
 
     def _open(self, *, read_only: bool = False) -> apsw.Connection:
