@@ -229,12 +229,14 @@ class Scenarios:
 
     def shared_tasks(self, database: str, number: int) -> Pair:
         """Waiting tasks drained by several worker processes, beside one of them."""
-        share = partial(self._drain_together, database, "t_", self._sizes.tasks // SHARED)
+        share = partial(self._drain_together, database, "t_", max(1, self._sizes.tasks // SHARED))
         return take(number, partial(share, PROCESSES), partial(share, 1))
 
     def shared_pipelines(self, database: str, number: int) -> Pair:
         """Started pipelines drained by several worker processes, beside one of them."""
-        share = partial(self._drain_together, database, "r_", self._sizes.pipelines // SHARED)
+        share = partial(
+            self._drain_together, database, "r_", max(1, self._sizes.pipelines // SHARED)
+        )
         return take(number, partial(share, PROCESSES), partial(share, 1))
 
     def _drain_together(self, database: str, prefix: str, count: int, processes: int) -> float:
