@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,6 +38,9 @@ class ByHand(Protocol):
     """Durable batches: each call of `step` is one transaction, as the engine's groups are."""
 
     def create_tasks(self, count: int) -> None: ...
+
+    def load_tasks(self, ids: Sequence[str]) -> None:
+        """Create tasks as fast as the database takes them, in one transaction."""
 
     def create_pipelines(self, count: int) -> None: ...
 

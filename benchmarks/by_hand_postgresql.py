@@ -42,6 +42,14 @@ SELECT id, run_id, 1, 'queued', 0, 1, 'user', %(now)s, 'task.created',
   CASE WHEN blocked THEN %(created_blocked)s ELSE %(created)s END
 FROM new
 """
+_COPY_TASKS = """
+COPY holdfast_task (id, title, status, body_digest, max_attempts, max_lost, backoff, backoff_max,
+  payload, changed_by, changed_at, created_at) FROM STDIN
+"""
+_COPY_EVENTS = """
+COPY holdfast_event (entity, version, to_status, attempt, generation, actor, at, type, data)
+FROM STDIN
+"""
 _RUNS = """
 WITH new AS (
   INSERT INTO holdfast_run (id, workflow, workflow_version, body_digest, status, input, changed_by,
@@ -184,6 +192,18 @@ class PostgresqlByHand:
         with self._connection.transaction():
             ids = self._rows.tasks(count)
             self._create(ids, [None] * count, ["job"] * count, [False] * count)
+
+    def load_tasks(self, ids: Sequence[str]) -> None:
+        at = now()
+        with self._connection.transaction(), self._connection.cursor() as cursor:
+            with cursor.copy(_COPY_TASKS) as copy:
+                for each in ids:
+                    row = (each, "job", "queued", "", 3, 5, 5_000_000, 300_000_000, "null", "user")
+                    copy.write_row((*row, at, at))
+            with cursor.copy(_COPY_EVENTS) as copy:
+                for each in ids:
+                    event = (each, 1, "queued", 0, 1, "user")
+                    copy.write_row((*event, at, "task.created", CREATED))
 
     def create_pipelines(self, count: int) -> None:
         with self._connection.transaction(), self._connection.pipeline():

@@ -103,8 +103,10 @@ class SqliteByHand:
         self._touched: list[tuple[str, int]] = []
 
     def create_tasks(self, count: int) -> None:
+        self.load_tasks(self._rows.tasks(count))
+
+    def load_tasks(self, ids: Sequence[str]) -> None:
         at = now()
-        ids = self._rows.tasks(count)
         with self._transaction():
             self._many(_TASK, [(each, None, "job", "job", False, at, at) for each in ids])
             self._events(

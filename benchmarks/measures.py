@@ -34,6 +34,7 @@ SIZES = Sizes(
     pipelines=5_000,
     alone=40,
     finished=1_000_000,
+    drained=100_000,
     claims=2_000,
     batch=400,
     loop=100_000,
@@ -60,6 +61,7 @@ def steady_rates(sizes: Sizes) -> Rates:
     return {
         "tasks made and drained, beside the same by hand": Scenarios.tasks,
         f"tasks made and drained, {AS_IT_COMES}, beside by hand": Scenarios.tasks_as_it_comes,
+        "tasks made ten thousand in a call, beside the same by hand": Scenarios.bulk,
         "waiting tasks drained, beside the same by hand": Scenarios.waiting_tasks,
         f"waiting tasks drained, {AS_IT_COMES}, beside by hand": (
             Scenarios.waiting_tasks_as_it_comes
@@ -87,6 +89,9 @@ def steady_rates(sizes: Sizes) -> Rates:
         f"{PROCESSES} processes drain tasks, beside one": Scenarios.shared_tasks,
         f"{PROCESSES} processes drain pipelines, beside one": Scenarios.shared_pipelines,
         f"tasks {among}": Scenarios.drained,
+        f"tasks among {sizes.drained:,} that a worker finished, beside none": (
+            Scenarios.drained_among_drained
+        ),
         f"claims {among}": Scenarios.claims,
         f"completions {among}": Scenarios.completions,
     }

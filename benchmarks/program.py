@@ -9,8 +9,9 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
-from benchmarks.by_hand import RESULT, STEPS
+from benchmarks.by_hand import RESULT, STEPS, in_batches
 from holdfast import Holdfast, Loop, needs
+from holdfast.engine.input.validation import MAX_BATCH
 
 
 class Program:
@@ -62,6 +63,10 @@ class Program:
     def enqueue_short(self, count: int, *, naps: bool, computes: bool) -> None:
         kinds = [*([self.nap] * naps), *([self.compute] * computes)]
         _all([kinds[each % len(kinds)].enqueue.submit() for each in range(count)])
+
+    def create_bulk(self, count: int) -> None:
+        for size in in_batches(count, MAX_BATCH):
+            self.job.enqueue_many([{}] * size)
 
     def start(self, count: int) -> None:
         _all([self.pipeline.start.submit() for _ in range(count)])

@@ -19,6 +19,7 @@ from benchmarks.program import Program, program
 from benchmarks.slow_disk import slow_disk
 from benchmarks.worker_processes import drain_together
 from holdfast.engine.engine import Engine
+from holdfast.engine.input.validation import MAX_BATCH
 from holdfast.model.task import Assignment, NewTask
 
 # The start, and each step's report; both bring the next step's start with them.
@@ -42,6 +43,7 @@ class Sizes:
     pipelines: int
     alone: int
     finished: int
+    drained: int
     claims: int
     batch: int
     loop: int
@@ -71,6 +73,7 @@ class Scenarios:
         self._places = places
         self._sizes = sizes
         self._full: dict[str, str] = {}
+        self._drained: dict[str, str] = {}
 
     @contextmanager
     def filled(self, databases: Sequence[str]) -> Iterator[dict[str, str]]:
@@ -81,6 +84,8 @@ class Scenarios:
                 with written_by_hand(self._full[database]) as hand:
                     for count in in_batches(self._sizes.finished, 10_000):
                         hand.fill(count)
+                self._drained[database] = stack.enter_context(self._places.new(database))
+                self._fill_by_worker(self._drained[database])
             yield {database: weigh(self._full[database]) for database in databases}
 
     def tasks(self, database: str, number: int) -> Pair:
@@ -88,6 +93,14 @@ class Scenarios:
         with self._places.new(database) as ours, self._places.new(database) as theirs:
             drain = partial(self._drain_tasks, concurrency=self._sizes.batch)
             pair = take(number, partial(drain, ours), partial(self._tasks, theirs))
+            if number == 1:
+                check_same(ours, theirs)
+        return pair
+
+    def bulk(self, database: str, number: int) -> Pair:
+        """Lone tasks created ten thousand in a call; by hand on PostgreSQL they are COPYed."""
+        with self._places.new(database) as ours, self._places.new(database) as theirs:
+            pair = take(number, partial(self._create_bulk, ours), partial(self._load, theirs))
             if number == 1:
                 check_same(ours, theirs)
         return pair
@@ -173,6 +186,13 @@ class Scenarios:
         """Tasks created and drained among many finished ones, beside an empty store."""
         drain = partial(self._drain_tasks, concurrency=self._sizes.batch)
         return self._among_finished(database, number, drain)
+
+    def drained_among_drained(self, database: str, number: int) -> Pair:
+        """The same among tasks that a worker has finished, and that the server may not clean up."""
+        with self._places.new(database) as empty:
+            full = self._drained[database]
+            drain = partial(self._drain_tasks, concurrency=self._sizes.batch)
+            return take(number, partial(drain, full), partial(drain, empty))
 
     def loops(self, database: str, number: int) -> Pair:
         """Items a second of one long loop, beside those of a short one."""
@@ -296,6 +316,17 @@ class Scenarios:
             seconds += timed(lambda: made.drain("t_", size, concurrency))
         return size / seconds
 
+    def _fill_by_worker(self, url: str) -> None:
+        with program(url) as made:
+            for count in in_batches(self._sizes.drained, 2 * MAX_BATCH):
+                made.create_bulk(count)
+                made.drain("t_", count, self._sizes.batch)
+
+    def _create_bulk(self, url: str) -> float:
+        size = self._sizes.tasks
+        with program(url) as made:
+            return size / timed(lambda: made.create_bulk(size))
+
     def _drain_waiting(self, url: str, concurrency: int | None) -> float:
         size = self._sizes.tasks
         with program(url) as made:
@@ -338,6 +369,12 @@ class Scenarios:
     def _tasks(self, url: str) -> float:
         with written_by_hand(url) as hand:
             return self._rate(hand, hand.create_tasks, self._sizes.tasks)
+
+    def _load(self, url: str) -> float:
+        rows = by_hand.Rows()
+        batches = [rows.tasks(count) for count in in_batches(self._sizes.tasks, MAX_BATCH)]
+        with written_by_hand(url) as hand:
+            return self._sizes.tasks / timed(lambda: _load_each(hand, batches))
 
     def _waiting(self, url: str) -> float:
         size, batch = self._sizes.tasks, self._sizes.batch
@@ -416,6 +453,11 @@ def timed(work: Callable[[], object]) -> float:
     begin = time.perf_counter()
     work()
     return time.perf_counter() - begin
+
+
+def _load_each(hand: ByHand, batches: Sequence[Sequence[str]]) -> None:
+    for ids in batches:
+        hand.load_tasks(ids)
 
 
 def _create(engine: Engine, count: int) -> None:

@@ -22,12 +22,12 @@ from tests.contract.raw_store import raw
 
 ROOT = Path(__file__).parents[2]
 SMALL = (
-    "--pairs 1 --tasks 60 --pipelines 12 --alone 2 --finished 200 --claims 40 --batch 25 "
-    "--loop 40 --short 8 --dispatches 5 --idle 1 --starts 1 --durable 40"
+    "--pairs 1 --tasks 60 --pipelines 12 --alone 2 --finished 200 --drained 100 --claims 40 "
+    "--batch 25 --loop 40 --short 8 --dispatches 5 --idle 1 --starts 1 --durable 40"
 )
 IN_NO_TIME = (
-    "--pairs 1 --tasks 20 --pipelines 2 --alone 1 --finished 50 --claims 20 --batch 25 --loop 10 "
-    "--short 4 --dispatches 5 --idle 0 --starts 1 --durable 40"
+    "--pairs 1 --tasks 20 --pipelines 2 --alone 1 --finished 50 --drained 20 --claims 20 "
+    "--batch 25 --loop 10 --short 4 --dispatches 5 --idle 0 --starts 1 --durable 40"
 )
 ROW = re.compile(r"^\| (.+?) +\| (sqlite|postgresql) +\| .*\d.* \|$", re.MULTILINE)
 

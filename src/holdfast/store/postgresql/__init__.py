@@ -1,8 +1,9 @@
 """The PostgreSQL driver.
 
 Imports: tables → database → commit_outcome → session → pipeline → connection, statement;
-database → joined_transaction, transaction.
+database → joined_transaction, transaction → common_values.
 
+- `common_values`  what many rows of one insert have in common, sent once
 - `commit_outcome`  whether a transaction whose COMMIT went unanswered was committed
 - `connection`  the address of a server, the settings of a connection, and the kinds of errors
 - `database`  the database: one writer session, views, migrations

@@ -10,10 +10,12 @@ from typing import Any, Protocol
 
 from holdfast.clock import Clock
 from holdfast.store.database import Contended, Row
+from holdfast.store.postgresql.common_values import bind_by_column, is_worthwhile
 from holdfast.store.sql_text.queries import (
     Query,
     Rows,
     bind_parameters,
+    check_parameters,
     require_counted,
     require_plain,
     require_transition,
@@ -158,7 +160,7 @@ class PostgresqlTransaction:
     def send_ahead(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> None:
         known = self._queries[query]
         if self._ahead is not None and not self._ahead.has(known, rows, parameters):
-            answer = self._send_bound(known, bind_parameters(known, rows, dict(parameters)))
+            answer = self._send_bound(*_bind(known, rows, dict(parameters)))
             self._ahead.add(known, rows, parameters, answer)
 
     def change(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
@@ -175,11 +177,11 @@ class PostgresqlTransaction:
 
     def insert(self, query: str, /, *, rows: Rows, some: bool = False) -> None:
         known = require_counted(self._queries[query])
-        bound = bind_parameters(known, rows, {})
+        text, bound = _bind(known, rows, {})
         bound[WANTED_PARAMETER] = -1 if some else len(rows)
         if self._ahead is not None:
             self._ahead.note_write()
-        answer = self._send_bound(known, bound)
+        answer = self._send_bound(text, bound)
         if not self._pipelined:
             answer.rows()
         # The ids are new, so that their first events are those of this transaction.
@@ -237,13 +239,22 @@ class PostgresqlTransaction:
                 return answer
             if may_write(query):
                 self._ahead.note_write()
-        return self._send_bound(query, bind_parameters(query, rows, parameters))
+        return self._send_bound(*_bind(query, rows, parameters))
 
-    def _send_bound(self, query: Query, bound: Bound) -> StatementAnswer:
+    def _send_bound(self, text: str, bound: Bound) -> StatementAnswer:
         if self._clock.manual and self._time_set != (now := self._clock.now()):
             self._session.execute(_SET_TIME, {"now": str(now)})
             self._time_set = now
-        return self._session.execute(query.text, bound)
+        return self._session.execute(text, bound)
+
+
+def _bind(query: Query, rows: Rows | None, parameters: Bound) -> tuple[str, Bound]:
+    """The text of a query for these rows, and its parameters."""
+    if rows is None or not is_worthwhile(query, rows):
+        return query.text, bind_parameters(query, rows, parameters)
+    check_parameters(query, {*parameters, "rows"})
+    text, columns = bind_by_column(query, rows)
+    return text, {**parameters, **columns}
 
 
 def _make_rows(answer: StatementAnswer) -> list[Row]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -159,7 +159,7 @@ class _Expansion:
     def _macro(self, macro: str, argument: str | None) -> str:
         if macro == "rows" and argument is None:
             self.parameters.add("rows")
-            return _rows(self._dialect, self._columns, wide=self._wide)
+            return write_rows(self._dialect, self._columns, wide=self._wide)
         if macro == "each" and argument is not None:
             self.parameters.add(argument)
             self.lists.add(argument)
@@ -181,7 +181,7 @@ def _placeholder(parameter: str, dialect: Dialect) -> str:
     return f"%({parameter})s" if dialect == "postgresql" else f":{parameter}"
 
 
-def _rows(dialect: Dialect, columns: tuple[Column, ...], *, wide: bool) -> str:
+def write_rows(dialect: Dialect, columns: tuple[Column, ...], *, wide: bool) -> str:
     if not columns:
         raise ValueError("{rows} without a header that declares its columns")
     if dialect == "sqlite" and wide:
@@ -198,6 +198,18 @@ def _rows(dialect: Dialect, columns: tuple[Column, ...], *, wide: bool) -> str:
     # Each element is an array. The condition makes the planner expect one row, not a hundred, so
     # that it looks rows up in a table that was still empty, and does not scan the table.
     return f"(SELECT {picked} FROM {elements} WHERE jsonb_typeof(value) = 'array')"  # noqa: S608
+
+
+def write_rows_by_column(columns: tuple[Column, ...], own: Sequence[int]) -> str:
+    """Rows for PostgreSQL, with the columns at `own` sent as lists, and the others as one value."""
+    picked = ", ".join(
+        f"CAST({f'own.column_{n}' if n in own else f'%(column_{n})s'}"
+        f" AS {_POSTGRESQL_TYPES[column.type]}) AS {column.name}"
+        for n, column in enumerate(columns)
+    )
+    lists = ", ".join(f"jsonb_array_elements_text(CAST(%(column_{n})s AS jsonb))" for n in own)
+    names = ", ".join(f"column_{n}" for n in own)
+    return f"(SELECT {picked} FROM ROWS FROM ({lists}) AS own ({names}))"  # noqa: S608
 
 
 def _each(dialect: Dialect, parameter: str) -> str:
