@@ -103,8 +103,8 @@ def test_the_benchmarks_print_a_table_of_both_databases_and_write_their_page(
     shown = measured("benchmarks", *SMALL.split(), "--write", page)
     assert "pair 1 of 1" in shown
     rows = ROW.findall(shown)
-    assert len({what for what, _ in rows}) == 28
-    assert Counter(database for _, database in rows) == {"sqlite": 28, "postgresql": 28}
+    assert len({what for what, _ in rows}) == 48
+    assert Counter(database for _, database in rows) == {"sqlite": 44, "postgresql": 48}
     written = page.read_text(encoding="utf-8")
     assert ROW.findall(written) == rows
     assert SMALL in written
@@ -116,7 +116,7 @@ def test_a_second_checkout_is_measured_in_turns_with_this_one(git_copy: Path) ->
     assert ended.returncode == 0, ended.stdout + ended.stderr
     shown = ended.stdout
     rows = ROW.findall(shown)
-    assert Counter(database for _, database in rows) == {"sqlite": 22, "postgresql": 22}
+    assert Counter(database for _, database in rows) == {"sqlite": 37, "postgresql": 41}
     assert "| this tree " in shown
     assert "| HEAD " in shown
     for lacking in ("dispatch_across", "completions"):
