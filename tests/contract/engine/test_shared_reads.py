@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from holdfast.engine.core.shared_reads import SharedReads
+from holdfast.engine.core.thread_wakeups import WAKEUPS
 from holdfast.engine.engine import Engine
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, StoreUnreachable
 from holdfast.model.result import Refusal
 from holdfast.store.database import Transaction
 from tests.contract.task_states import create, take
@@ -30,7 +31,7 @@ class Asked:
         def work() -> None:
             try:
                 self.told[number] = call()
-            except InvalidInput as error:
+            except (InvalidInput, StoreUnreachable) as error:
                 self.told[number] = error
 
         thread = threading.Thread(target=work)
@@ -124,6 +125,60 @@ def test_an_interrupt_of_who_reads_leaves_the_others_their_turn(engine: Engine) 
         reads.share(interrupt)
     asked.join()
     assert asked.told == {1: True}
+
+
+@pytest.mark.parametrize("interrupted", ["before", "after"])
+def test_an_interrupt_of_who_has_read_for_others_leaves_nobody_waiting(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, interrupted: str
+) -> None:
+    reads, asked = SharedReads(engine.database, engine.threads), Asked()
+    leading, hand_over = threading.Event(), reads._hand_over  # noqa: SLF001
+
+    def interrupt_hand_over() -> None:
+        if threading.current_thread() is not threading.main_thread():
+            hand_over()
+            return
+        leading.set()
+        if interrupted == "after":
+            hand_over()
+        raise KeyboardInterrupt
+
+    def wait_behind_others() -> None:
+        if threading.current_thread() is threading.main_thread():
+            asked.ask(1, lambda: reads.share(lambda tx: tx.read("now") != []))
+            wait_until_queued(reads, 1)
+
+    monkeypatch.setattr(reads, "_hand_over", interrupt_hand_over)
+    monkeypatch.setattr(WAKEUPS, "wait_behind_others", wait_behind_others)
+    with pytest.raises(KeyboardInterrupt):
+        reads.share(lambda tx: tx.read("now"))
+    asked.join()
+    assert leading.is_set()
+    assert asked.told == {1: True}
+
+
+def test_who_is_asked_about_separately_pays_no_patience_after_the_store_has_gone_away(
+    engine: Engine,
+) -> None:
+    reads, asked = SharedReads(engine.database, engine.threads), Asked()
+    read: list[int] = []
+
+    def read_one(number: int) -> Callable[[Transaction], int]:
+        def look(tx: Transaction) -> int:
+            read.append(number)
+            if len(read) == 1:
+                raise InvalidInput("number", "is alone in being wrong")
+            raise StoreUnreachable("it went away meanwhile")
+
+        return look
+
+    with somebody_reading(reads):
+        for number in range(5):
+            asked.ask(number, lambda number=number: reads.share(read_one(number)))  # type: ignore[misc]
+        wait_until_queued(reads, 5)
+    asked.join()
+    assert len(read) == 2
+    assert {type(each) for each in asked.told.values()} == {StoreUnreachable}
 
 
 def test_a_guard_after_a_cancel_is_refused_though_somebody_read_before_it(engine: Engine) -> None:

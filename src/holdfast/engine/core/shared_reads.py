@@ -89,6 +89,7 @@ class SharedReads:
 
     def _read_with_others(self, leader: _Question) -> None:
         group = [leader]
+        answered: list[ThreadWaiter] = []
         try:
             # Threads that have just been told of a commit mostly ask too, and share this read.
             WAKEUPS.wait_behind_others()
@@ -97,13 +98,17 @@ class SharedReads:
                 self._waiting.clear()
             # An empty context: log lines about the read do not belong to the step of this thread.
             Context().run(self._answer, group)
+            answered = [each.waiter for each in group[1:] if each.waiter is not None]
         except BaseException:
             with self._lock:
                 self._waiting.extendleft(reversed(group[1:]))
             raise
         finally:
-            self._hand_over()
-        WAKEUPS.add(*[each.waiter for each in group[1:] if each.waiter is not None])
+            # An interrupt that comes meanwhile leaves nobody waiting.
+            try:
+                self._hand_over()
+            finally:
+                WAKEUPS.add(*answered)
 
     def _hand_over(self) -> None:
         with self._lock:
@@ -118,12 +123,27 @@ class SharedReads:
         try:
             self._database.view(lambda tx: _read_answers(tx, group))
         except Exception as error:  # noqa: BLE001 - any error may belong to one caller
-            concerns_all = isinstance(error, StoreGone | StoreUnreachable)
-            for each in group:
-                if concerns_all or len(group) == 1:
-                    each.error = error
-                else:
-                    self._answer([each])
+            if len(group) == 1 or _concerns_all(error):
+                _fail_questions(group, error)
+            else:
+                self._answer_separately(group)
+
+    def _answer_separately(self, group: Sequence[_Question]) -> None:
+        for index, each in enumerate(group):
+            self._answer([each])
+            if each.error is not None and _concerns_all(each.error):
+                # The others would get the same error, each after as long a wait.
+                _fail_questions(group[index + 1 :], each.error)
+                return
+
+
+def _concerns_all(error: Exception) -> bool:
+    return isinstance(error, StoreGone | StoreUnreachable)
+
+
+def _fail_questions(questions: Sequence[_Question], error: Exception) -> None:
+    for each in questions:
+        each.error = error
 
 
 def _read_answers(tx: Transaction, group: Sequence[_Question]) -> None:

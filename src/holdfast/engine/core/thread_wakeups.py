@@ -34,8 +34,13 @@ class ThreadWakeups:
         """Wake waiters one after the other, behind those that were added before them."""
         self._waiters.extend(waiters)
         if not self._is_called:
-            self._is_called = True
-            call_after_replies(self._begin_chain)
+            try:
+                self._is_called = True
+                call_after_replies(self._begin_chain)
+            except BaseException:
+                # An interrupt may have come before the call, and nothing else would wake them.
+                self._begin_chain()
+                raise
 
     def wait_behind_others(self) -> None:
         """Wait until all that are to be woken now have been woken."""

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
+import pytest
+
+from holdfast.engine.core import thread_wakeups
 from holdfast.engine.core.thread_wakeups import ThreadWaiter, ThreadWakeups, wait_in_thread
 from tests.unit.store.group_commit.memory_group import Desk, notes
 
@@ -72,6 +75,24 @@ def test_after_a_fork_a_chain_begins_though_one_was_under_way() -> None:
     wakeups.clear()
     wakeups.add(second)
     assert woken == [first, second]
+
+
+def test_an_interrupt_before_a_chain_begins_leaves_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    wakeups, (first, second, third), woken = make_waiters(3)
+    with monkeypatch.context() as patched:
+        patched.setattr(thread_wakeups, "call_after_replies", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            wakeups.add(first, second)
+    assert woken == [first]
+    first.wait()
+    second.wait()
+    wakeups.add(third)
+    assert woken == [first, second, third]
 
 
 def test_threads_that_wait_for_one_group_all_hear_of_it() -> None:
