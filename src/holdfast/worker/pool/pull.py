@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Container
 from concurrent.futures import Future
+from functools import partial
 
 from holdfast.engine.claims.standing_claims import StandingClaim
 from holdfast.errors import HoldfastError, ShuttingDown
@@ -90,36 +91,39 @@ class RunNowClaims:
         """Claim from now on under the name that the worker has taken."""
         self._options = options
 
-    def claim_next(self, running: Container[tuple[str, int]]) -> int:
-        """Claim a task that is to run now, unless one runs already; gives how many are claimed."""
+    def claim_next(self, running: Container[tuple[str, int]]) -> bool:
+        """Claim a task that is to run now, unless one runs already; gives whether it did."""
         now = self._store.clock.monotonic()
         if (
             self._reply is not None
             or self._claimed in running
             or now < self._looked_at + LOOK_EVERY
         ):
-            return 0
+            return False
         self._looked_at = self._sent_at = now
         options, work = self._options, self._store.work
         found = work.first_to_run_now(options.agents, options.tags, bare=self._bare)
         if found is None:
-            return 0
+            return False
         self._reply = work.claim_by_id.submit(
             found, options.named, agents=options.agents, tags=options.tags
         )
-        return 1
+        return True
 
-    def take_claimed(self) -> list[tuple[list[Assignment], float]]:
-        """The answers to finished claims, with the time from which the leases count."""
+    def take_claimed(self) -> list[tuple[Callable[[], list[Assignment]], float]]:
+        """Ways to read finished claims, with the time from which the leases count."""
         reply = self._reply
         if reply is None or not reply.done():
             return []
         self._reply = None
+        return [(partial(self._read_claimed, reply), self._sent_at)]
+
+    def _read_claimed(self, reply: Future[list[Assignment]]) -> list[Assignment]:
         try:
             given = reply.result()
         except HoldfastError as error:
             log.warning("what is to run now could not be claimed: %s", error)
-            given = []
+            return []
         for each in given:
             self._claimed = (each.task_id, each.attempt)
-        return [(given, self._sent_at)]
+        return given

@@ -353,30 +353,41 @@ class Worker(Lifecycle):
 
     def _make_steps(self, arrival: Arrival) -> list[BoundStep]:
         claimed, asked = arrival
+        return self._make_claimed_steps(claimed.read, asked, counted=len(claimed))
+
+    def _make_claimed_steps(
+        self, read: Callable[[], Sequence[Assignment]], asked: float, *, counted: int
+    ) -> list[BoundStep]:
+        """The steps of one claim, for which so many tasks are counted."""
         executions: list[Execution] = []
         try:
-            executions = [self._make_execution(each, asked) for each in claimed.read()]
+            executions = [self._make_execution(each, asked) for each in read()]
         except Exception:
-            log.exception("%d tasks cannot be read; their leases will run out", len(claimed))
+            log.exception("%d tasks cannot be read; their leases will run out", counted)
         with self._lock:
-            self._busy -= len(claimed) - len(executions)
+            self._busy -= counted - len(executions)
         return self._begin_executions(executions)
 
     def _begin_run_now(self) -> None:
         """Claim a task that is to run now although the worker has no room: one at a time."""
         full = self._busy >= self._most_claimed() and not self._stopping.is_set()
-        full = full and self._disk.low is None
-        asked_for = self._run_now.claim_next(self._held) if full else 0
-        with self._lock:
-            self._busy += asked_for
-        if asked_for:
-            self._held.note_claim()
-        for assignments, asked in self._run_now.take_claimed():
-            with self._lock:
-                self._busy += len(assignments) - 1
-            executions = [self._make_execution(each, asked) for each in assignments]
-            for step in self._begin_executions(executions):
+        if full and self._disk.low is None:
+            self._claim_run_now()
+        for read, asked in self._run_now.take_claimed():
+            for step in self._make_claimed_steps(read, asked, counted=1):
                 self._runner.run_first(step)
+
+    def _claim_run_now(self) -> None:
+        # Before the claim is sent, because its task may end elsewhere right after the commit.
+        self._held.note_claim()
+        claims = False
+        try:
+            claims = self._run_now.claim_next(self._held)
+        finally:
+            if not claims:
+                self._held.add([])
+        with self._lock:
+            self._busy += claims
 
     def _make_execution(self, assignment: Assignment, asked: float) -> Execution:
         self._version_holds.draw_task_ids.pop(assignment.task_id, None)
