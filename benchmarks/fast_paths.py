@@ -39,8 +39,11 @@ from holdfast.service.async_service import AsyncService
 from holdfast.service.protocol import protocol
 from holdfast.service.queries import queries as service_queries
 from holdfast.store.group_commit.queue import GroupCommit
+from holdfast.store.postgresql import transaction as postgresql_transaction
+from holdfast.store.postgresql.transaction import PostgresqlTransaction
 from holdfast.store.sql_text import macros
 from holdfast.store.sqlite.bulk_changes import ChangedRowNotes
+from holdfast.worker.pool.claims_ahead import ClaimsAhead
 from tests import servers
 
 BULK = 1_000
@@ -95,6 +98,13 @@ def make_and_drain_tasks(url: str, size: int) -> float:
     with program(url) as made:
         seconds = timed(lambda: made.enqueue(size))
         return size / (seconds + timed(lambda: made.drain("t_", size, 400)))
+
+
+def drain_tasks_as_it_comes(url: str, size: int) -> float:
+    """Tasks drained by a worker that is told no concurrency."""
+    with program(url) as made:
+        made.enqueue(size)
+        return size / timed(lambda: made.drain("t_", size, None))
 
 
 def drain_pipelines(url: str, size: int) -> float:
@@ -177,6 +187,10 @@ def _never(*_: object, **__: object) -> None:
     return None
 
 
+def _none(*_: object) -> int:
+    return 0
+
+
 def _no(*_: object, **__: object) -> bool:
     return False
 
@@ -189,6 +203,9 @@ def _enqueue_for_thread(queue: Any, *said: Any, **options: Any) -> bool:  # noqa
 
 
 _TASKS = Workload(what="waiting tasks drained", size=20_000, rate=drain_tasks)
+_AS_IT_COMES = Workload(
+    what="waiting tasks drained as it comes", size=20_000, rate=drain_tasks_as_it_comes
+)
 _MADE = Workload(what="tasks made and drained", size=20_000, rate=make_and_drain_tasks)
 _PIPELINES = Workload(what="five-step pipelines drained", size=3_000, rate=drain_pipelines)
 _BULK = Workload(what="tasks enqueued in bulk", size=40_000, rate=enqueue_in_bulk)
@@ -203,6 +220,10 @@ _HTTP = (
 
 def _on_sqlite(workload: Workload) -> Workload:
     return replace(workload, databases=("sqlite",))
+
+
+def _on_postgresql(workload: Workload) -> Workload:
+    return replace(workload, databases=("postgresql",))
 
 
 PATHS = {
@@ -241,6 +262,17 @@ PATHS = {
     "write_here": FastPath(
         take_out=lambda: _replaced((GroupCommit, "_enqueue", _enqueue_for_thread)),
         workloads=(_ALONE, _SINGLE),
+    ),
+    "send_ahead": FastPath(
+        take_out=lambda: _replaced((PostgresqlTransaction, "send_ahead", _never)),
+        workloads=(_on_postgresql(_ALONE), _on_postgresql(_PIPELINES)),
+    ),
+    "common_values": FastPath(
+        take_out=lambda: _replaced((postgresql_transaction, "is_worthwhile", _no)),
+        workloads=(_on_postgresql(_BULK),),
+    ),
+    "claims_ahead": FastPath(
+        take_out=lambda: _replaced((ClaimsAhead, "count", _none)), workloads=(_AS_IT_COMES,)
     ),
 }
 
