@@ -1,4 +1,4 @@
-"""Shared reads: what many threads want to read at once is read by one of them, on one snapshot.
+"""Shared reads: what many threads want to read at once is read by one, on one snapshot (ADR 38).
 
 So hundreds of threads need one connection, and their questions are asked together.
 """

@@ -1,4 +1,4 @@
-"""Common values: of many wide rows, what all have in common is sent once (ADR 44: a fifth faster).
+"""Common values (apart, as a path for speed; ADR 44: 1.28 times as fast) of many rows: sent once.
 
 The other columns are sent as one list each. The server then reads a few long lists, where it would
 parse a JSON array of all columns for each row.

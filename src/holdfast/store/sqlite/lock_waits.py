@@ -1,4 +1,4 @@
-"""Lock waits: how long a process pauses between its tries to get the lock of a SQLite file.
+"""Lock waits: how long a process pauses between tries to lock a SQLite file (ADR 42).
 
 SQLite cannot wait in line for its lock, so whoever waits tries again after pauses.
 """

@@ -1,6 +1,6 @@
-"""Claims ahead: how many tasks a worker claims before they can begin, so that they share commits.
+"""Claims ahead (ADR 37; apart from the worker, which is long enough): how many there may be.
 
-With it a worker that is told nothing does lone tasks and pipelines 1.5 to 2 times as fast (ADR 37).
+A worker claims short tasks before they can begin, so that they share commits.
 """
 
 from __future__ import annotations
