@@ -165,6 +165,7 @@ def test_who_is_asked_about_separately_pays_no_patience_after_the_store_has_gone
 
     def read_one(number: int) -> Callable[[Transaction], int]:
         def look(tx: Transaction) -> int:
+            tx.read("now")
             read.append(number)
             if len(read) == 1:
                 raise InvalidInput("number", "is alone in being wrong")

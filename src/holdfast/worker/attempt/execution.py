@@ -120,7 +120,6 @@ class Execution:
     reported = False
     abandoned = False
     returned = False
-    claimed_at = 0.0
     began_at: float | None = None
     timeout_at: float | None = None
     unreported = False
@@ -135,6 +134,7 @@ class Execution:
         assignment: Assignment,
         *,
         deadline: float,
+        claimed_at: float = 0.0,
         timeout: float | None = None,
         on_begun: Callable[[Execution], object] = _do_nothing,
         on_vacated: Callable[[Execution], object] = _do_nothing,
@@ -143,6 +143,7 @@ class Execution:
     ) -> None:
         self.store = store
         self.assignment = assignment
+        self.claimed_at = claimed_at
         self.timeout = timeout
         self.on_begun = on_begun
         self.on_vacated = on_vacated

@@ -10,10 +10,9 @@ from functools import partial
 from holdfast.engine.claims.standing_claims import StandingClaim
 from holdfast.errors import HoldfastError, ShuttingDown
 from holdfast.model.task import Assignment
+from holdfast.worker.pool.worker_attempts import LOOK_EVERY
 from holdfast.worker.pool.worker_options import WorkerOptions
 from holdfast.worker.store_port import StorePort
-
-LOOK_EVERY = 0.1
 
 log = logging.getLogger("holdfast.worker")
 

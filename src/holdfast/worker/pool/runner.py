@@ -31,7 +31,7 @@ class Runner:
     """The threads and the loop of a worker, in which at most `limit` steps run at one instant.
 
     `make_steps` makes steps of claimed tasks, `return_step` gives back those that cannot run, and
-    `on_full` is called when more steps wait than may begin.
+    `on_steps_waiting` is called when more steps wait than may begin.
     """
 
     def __init__(
@@ -41,12 +41,12 @@ class Runner:
         return_step: Callable[[Execution, Exception], None],
         *,
         limit: int,
-        on_full: Callable[[], None],
+        on_steps_waiting: Callable[[], None],
     ) -> None:
         self._threads = threads
         self._make_steps = make_steps
         self._return_step = return_step
-        self._on_full = on_full
+        self._on_steps_waiting = on_steps_waiting
         self._step_threads: StepThreads[BoundStep | Arrival] = StepThreads(
             threads,
             "holdfast-step",
@@ -93,8 +93,8 @@ class Runner:
             left = set(map(id, steps))
             for execution, _ in self.take_unbegun(lambda each: id(each) in left):
                 self._return_step(execution, error)
-        if self.is_full:
-            self._on_full()
+        if self.has_steps_waiting:
+            self._on_steps_waiting()
 
     def run_first(self, step: BoundStep) -> None:
         """Have a step begin at once, also if as many run as may."""
@@ -108,9 +108,9 @@ class Runner:
                 self._return_step(execution, error)
 
     @property
-    def is_full(self) -> bool:
+    def has_steps_waiting(self) -> bool:
         """Whether more steps wait than may begin now."""
-        return self._step_threads.is_full
+        return self._step_threads.has_jobs_waiting
 
     def take_unbegun(self, chosen: Callable[[BoundStep], bool]) -> list[BoundStep]:
         """Remove the chosen ones of the steps that have not begun, and return them."""

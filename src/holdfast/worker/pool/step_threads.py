@@ -117,7 +117,7 @@ class StepThreads(Generic[T]):
             self._try_to_start_thread()
 
     @property
-    def is_full(self) -> bool:
+    def has_jobs_waiting(self) -> bool:
         """Whether more jobs wait than may begin now."""
         return len(self._jobs) > self._limit - self._turns
 

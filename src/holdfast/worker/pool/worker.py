@@ -93,7 +93,7 @@ class Worker(Lifecycle):
         self._claim_sent_at = store.clock.monotonic()
         self._started = self._has_left = False
         # Whether the worker's own thread sleeps for longer than it may while steps wait.
-        self._rests = False
+        self._sleeps_long = False
         self._puller = Puller(
             store, may_pull=self._may_pull, pull_again=self._wake.set, on_shutdown=self.drain
         )
@@ -105,7 +105,7 @@ class Worker(Lifecycle):
             self._make_steps,
             self._return_without_thread,
             limit=options.limit,
-            on_full=self._wake_from_rest,
+            on_steps_waiting=self._wake_from_long_sleep,
         )
         self._heartbeat = Heartbeat(store, self._held.list)
         self._on_begun = self._heartbeat.note_begun
@@ -307,18 +307,18 @@ class Worker(Lifecycle):
                 )
             self._return_stuck()
             # Set before the runner is asked: steps that come to wait after that see it and wake.
-            self._rests = True
-            pause = self._held.end_those_ended_elsewhere(waiting=self._runner.is_full)
-            self._rests = pause > LOOK_EVERY
+            self._sleeps_long = True
+            pause = self._held.end_over_and_choose_pause(waiting=self._runner.has_steps_waiting)
+            self._sleeps_long = pause > LOOK_EVERY
         except ShuttingDown:
             self._stopping.set()
         except Exception:
             log.exception("could not look for work; trying again in %s s", pause)
         self._wake.wait(pause)
-        self._rests = False
+        self._sleeps_long = False
 
-    def _wake_from_rest(self) -> None:
-        if self._rests:
+    def _wake_from_long_sleep(self) -> None:
+        if self._sleeps_long:
             self._wake.set()
 
     def _may_pull(self) -> bool:
@@ -335,7 +335,7 @@ class Worker(Lifecycle):
 
     def _return_stuck(self) -> None:
         """Give back what was claimed ahead and cannot begin, because all that runs takes long."""
-        if self._ahead is None or not self._runner.is_full:
+        if self._ahead is None or not self._runner.has_steps_waiting:
             return
         claimed_before = self._store.clock.monotonic() - LONGEST_WAIT
         self._return_waiting(lambda each: each.claimed_at < claimed_before)
@@ -401,13 +401,13 @@ class Worker(Lifecycle):
             self._store,
             assignment,
             deadline=asked + self._store.settings.lease,
+            claimed_at=asked,
             timeout=timeout,
             on_begun=self._on_begun,
             on_vacated=self._on_vacated,
             on_finished=self._on_finished,
             is_only_one=self._runs_only_one,
         )
-        execution.claimed_at = asked
         if self._clean is not None:
             execution.context.clean = self._clean
         return execution

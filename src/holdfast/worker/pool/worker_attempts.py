@@ -7,8 +7,9 @@ from collections.abc import Collection, Sequence
 from holdfast.worker.attempt.execution import Execution
 from holdfast.worker.store_port import StorePort
 
-LOOK_EVERY = 0.1
-LOOK_SOON = 0.02
+# The worker's own thread looks so often while anything may change that no hint tells it of, and so
+# soon after a hint while steps wait for their turn.
+LOOK_EVERY, LOOK_SOON = 0.1, 0.02
 
 Key = tuple[str, int]
 
@@ -80,7 +81,7 @@ class WorkerAttempts:
         """Note that another process may have ended attempts."""
         self._hinted = True
 
-    def end_those_ended_elsewhere(self, *, waiting: bool) -> float:
+    def end_over_and_choose_pause(self, *, waiting: bool) -> float:
         """End attempts that another process has ended; gives when to look again at the latest.
 
         `waiting` says that some wait for their turn, and must not begin.

@@ -268,7 +268,7 @@ def test_a_worker_that_was_idle_gives_back_what_cannot_begin_too(
 
         with hf.worker() as worker:
             warm.enqueue().result(PATIENCE)
-            assert eventually(lambda: worker._rests)  # noqa: SLF001 - until nothing wakes it
+            assert eventually(lambda: worker._sleeps_long)  # noqa: SLF001 - until nothing wakes it
             many = LIMIT + AHEAD - 1
             handles = steps.block.enqueue_many([{"number": each} for each in range(many)])
             assert eventually(lambda: len(steps.began) == LIMIT)

@@ -245,13 +245,13 @@ def test_functions_and_coroutines_take_turns_in_the_order_in_which_they_came() -
         step_threads.run([coroutine, block, coroutine, last.set])
         assert began.wait(PATIENCE)
         assert len(begun) == 1
-        assert step_threads.is_full
+        assert step_threads.has_jobs_waiting
         step_threads.end_coroutine_turn()
         assert len(begun) == 2
         assert not last.is_set()
         step_threads.end_coroutine_turn()
         assert last.wait(PATIENCE)
-        assert not step_threads.is_full
+        assert not step_threads.has_jobs_waiting
         go_on.set()
 
 
