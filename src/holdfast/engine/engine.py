@@ -136,7 +136,7 @@ class Engine:
             on_commit=self._on_commit,
             on_take=standing_claims.note_room,
         )
-        self.reads = SharedReads(self.database, self.threads)
+        self.reads = SharedReads(self.database, self.threads, self.clock, self.settings.patience)
         self.outcomes = Outcomes(self.database, self.threads)
         self.database.on_gone(self.outcomes.fail_all)
         self._context = EngineContext(

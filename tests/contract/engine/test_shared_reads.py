@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.clock import ManualClock
 from holdfast.engine.core.shared_reads import SharedReads
 from holdfast.engine.core.thread_wakeups import WAKEUPS
 from holdfast.engine.engine import Engine
@@ -74,7 +75,7 @@ def wait_until_queued(reads: SharedReads, count: int) -> None:
 
 
 def test_all_that_ask_while_somebody_reads_are_answered_by_one_read(engine: Engine) -> None:
-    reads, asked = SharedReads(engine.database, engine.threads), Asked()
+    reads, asked = SharedReads(engine.database, engine.threads, engine.clock, PATIENCE), Asked()
     groups: list[list[int]] = []
 
     def read_all(tx: Transaction, numbers: list[int]) -> Sequence[int]:
@@ -92,7 +93,7 @@ def test_all_that_ask_while_somebody_reads_are_answered_by_one_read(engine: Engi
 
 
 def test_an_error_of_one_question_is_told_to_its_caller_alone(engine: Engine) -> None:
-    reads, asked = SharedReads(engine.database, engine.threads), Asked()
+    reads, asked = SharedReads(engine.database, engine.threads, engine.clock, PATIENCE), Asked()
 
     def read(number: int) -> Callable[[Transaction], int]:
         def look(tx: Transaction) -> int:
@@ -113,7 +114,7 @@ def test_an_error_of_one_question_is_told_to_its_caller_alone(engine: Engine) ->
 
 
 def test_an_interrupt_of_who_reads_leaves_the_others_their_turn(engine: Engine) -> None:
-    reads, asked = SharedReads(engine.database, engine.threads), Asked()
+    reads, asked = SharedReads(engine.database, engine.threads, engine.clock, PATIENCE), Asked()
 
     def interrupt(tx: Transaction) -> None:
         tx.read("now")
@@ -131,7 +132,7 @@ def test_an_interrupt_of_who_reads_leaves_the_others_their_turn(engine: Engine) 
 def test_an_interrupt_of_who_has_read_for_others_leaves_nobody_waiting(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, interrupted: str
 ) -> None:
-    reads, asked = SharedReads(engine.database, engine.threads), Asked()
+    reads, asked = SharedReads(engine.database, engine.threads, engine.clock, PATIENCE), Asked()
     leading, hand_over = threading.Event(), reads._hand_over  # noqa: SLF001
 
     def interrupt_hand_over() -> None:
@@ -160,7 +161,7 @@ def test_an_interrupt_of_who_has_read_for_others_leaves_nobody_waiting(
 def test_who_is_asked_about_separately_pays_no_patience_after_the_store_has_gone_away(
     engine: Engine,
 ) -> None:
-    reads, asked = SharedReads(engine.database, engine.threads), Asked()
+    reads, asked = SharedReads(engine.database, engine.threads, engine.clock, PATIENCE), Asked()
     read: list[int] = []
 
     def read_one(number: int) -> Callable[[Transaction], int]:
@@ -180,6 +181,29 @@ def test_who_is_asked_about_separately_pays_no_patience_after_the_store_has_gone
     asked.join()
     assert len(read) == 2
     assert {type(each) for each in asked.told.values()} == {StoreUnreachable}
+
+
+def test_who_asked_while_a_read_failed_does_not_wait_for_a_second_whole_patience(
+    engine: Engine,
+) -> None:
+    clock = ManualClock(0)
+    reads = SharedReads(engine.database, engine.threads, clock, PATIENCE)
+    asked = Asked()
+
+    def fail(tx: Transaction) -> None:
+        tx.read("now")
+        asked.ask(1, lambda: reads.share(lambda tx: tx.read("now") != []))
+        wait_until_queued(reads, 1)
+        clock.sleep(0.6 * PATIENCE)
+        asked.ask(2, lambda: reads.share(lambda tx: tx.read("now") != []))
+        wait_until_queued(reads, 2)
+        clock.sleep(0.4 * PATIENCE)
+        raise StoreUnreachable("it does not answer")
+
+    asked.ask(0, lambda: reads.share(fail))
+    asked.join()
+    assert asked.told[2] is True
+    assert [type(asked.told[each]) for each in (0, 1)] == [StoreUnreachable] * 2
 
 
 def test_a_guard_after_a_cancel_is_refused_though_somebody_read_before_it(engine: Engine) -> None:

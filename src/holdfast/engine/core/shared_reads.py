@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextvars import Context
 from typing import Any, TypeVar, cast
 
+from holdfast.clock import Clock
 from holdfast.engine.core.thread_wakeups import WAKEUPS, ThreadWaiter
 from holdfast.errors import StoreGone, StoreUnreachable
 from holdfast.store.database import Database, Transaction
@@ -23,7 +24,7 @@ ReadAll = Callable[[Transaction, list[Any]], Sequence[Any]]
 
 
 class _Question:
-    __slots__ = ("answer", "error", "leads", "read_all", "waiter", "what")
+    __slots__ = ("answer", "asked_at", "error", "leads", "read_all", "waiter", "what")
 
     def __init__(self, read_all: ReadAll, what: object) -> None:
         self.read_all = read_all
@@ -31,6 +32,7 @@ class _Question:
         self.answer: Any = None
         self.error: Exception | None = None
         self.leads = False
+        self.asked_at = 0.0
         self.waiter: ThreadWaiter | None = None
 
 
@@ -41,8 +43,10 @@ class SharedReads:
     without another thread.
     """
 
-    def __init__(self, database: Database, threads: Threads) -> None:
+    def __init__(self, database: Database, threads: Threads, clock: Clock, patience: float) -> None:
         self._database = database
+        self._clock = clock
+        self._patience = patience
         self._lock = threads.lock()
         self._waiting: deque[_Question] = deque()
         self._somebody_reads = False
@@ -63,6 +67,7 @@ class SharedReads:
             self._somebody_reads = True
             if not question.leads:
                 question.waiter = ThreadWaiter(WAKEUPS)
+                question.asked_at = self._clock.monotonic()
                 self._waiting.append(question)
         if question.waiter is not None:
             self._wait(question, question.waiter)
@@ -98,6 +103,8 @@ class SharedReads:
                 self._waiting.clear()
             # An empty context: log lines about the read do not belong to the step of this thread.
             Context().run(self._answer, group)
+            if leader.error is not None and _concerns_all(leader.error):
+                self._fail_late(leader.error, group)
             answered = [each.waiter for each in group[1:] if each.waiter is not None]
         except BaseException:
             with self._lock:
@@ -109,6 +116,17 @@ class SharedReads:
                 self._hand_over()
             finally:
                 WAKEUPS.add(*answered)
+
+    def _fail_late(self, error: Exception, group: list[_Question]) -> None:
+        """Fail those, too, who have waited for most of their patience while a read failed.
+
+        The next read may take a whole patience again. Who asked later has it for the next read.
+        """
+        asked_before = self._clock.monotonic() - self._patience / 2
+        with self._lock:
+            while self._waiting and self._waiting[0].asked_at <= asked_before:
+                group.append(self._waiting.popleft())
+        _fail_questions(group, error)
 
     def _hand_over(self) -> None:
         with self._lock:
