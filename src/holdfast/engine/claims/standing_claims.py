@@ -136,9 +136,15 @@ class StandingClaims:
         """Send the claim that is served if nothing becomes ready or is started directly."""
         if self._failing:
             return
-        claims = [each.claim(0) for each in self._standing_claims if each.may_have_more]
-        if len(claims) == 1 and claims[0] is not None and claims[0].request is None:
-            picker.send_plain_claim(work, claims[0])
+        expected = [each for each in self._standing_claims if each.may_have_more]
+        if len(expected) != 1 or expected[0].request is not None:
+            return
+        claim: Claim | None = None
+        # A claim whose `passed` fails is reported where it is served.
+        with suppress(Exception):
+            claim = expected[0].claim(0)
+        if claim is not None:
+            picker.send_plain_claim(work, claim)
 
     def serve(self, work: UnitOfWork, pulls: Collection[Pull]) -> HandOver:
         """Claim for the standing claims, and give directly started tasks to the chosen claim.

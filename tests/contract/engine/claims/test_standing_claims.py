@@ -192,6 +192,20 @@ def test_a_single_operation_is_written_though_the_claim_beside_it_fails(quiet: E
     assert created.result().created
 
 
+def test_a_completion_is_written_though_the_claim_that_would_be_sent_ahead_fails(
+    quiet: Engine,
+) -> None:
+    hand = Hand(quiet, room=1)
+    create(quiet, "one")
+    quiet.commits.step()
+    assert hand.standing_claim.may_have_more
+    hand.trouble = RuntimeError("nobody can tell what to pass by")
+    held = hand.held.pop()
+    completed = quiet.work.complete.submit(held.task.id, held.token)
+    quiet.commits.step()
+    assert completed.result().ok
+
+
 def test_a_worker_that_cannot_tell_its_room_is_given_nothing_and_stops_nobody(
     quiet: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
