@@ -181,6 +181,10 @@ class Contended(Exception):
     """Another process was first: raised inside a transaction, which is then run again."""
 
 
+class WronglyExpected(Contended):
+    """A statement that was sent ahead changed what nobody asked for; no other process caused it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Backoff:
     """The first wait and the longest, which waits double up to, and all waits together, in seconds.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from holdfast.clock import ManualClock
 from holdfast.store.database import Database, Transaction
 from holdfast.store.sql_text.queries import Rows
 from tests.contract.store.small_store import add, events, opened, tasks
@@ -51,6 +52,16 @@ def test_a_change_that_was_sent_ahead_and_not_asked_for_is_undone(
     assert tries == (1 if bare_url.startswith("sqlite") else 2)
     assert tasks(database) == {"t_1": "one"}
     assert len(events(database)) == 1
+
+
+def test_nobody_sleeps_before_the_try_that_follows_a_wrong_expectation(bare_url: str) -> None:
+    clock = ManualClock()
+    with opened(bare_url, clock=clock) as database:
+        add(database, ("t_1", "one"))
+        before = clock.monotonic()
+        tries = counted(database, lambda tx: tx.send_ahead("rename_tasks", rows=RENAMED))
+        assert tries == (1 if bare_url.startswith("sqlite") else 2)
+        assert clock.monotonic() == before
 
 
 def test_a_statement_that_was_sent_ahead_and_changed_nothing_need_not_be_asked_for(

@@ -24,7 +24,8 @@ def send_ahead(
 ) -> None:
     """Send the completions of a group, and what follows from them if all of them are accepted.
 
-    Where hooks are fired, their tasks come before the claim, which is then not sent.
+    The claim is not sent where something is known to be written before it: where hooks are fired,
+    their tasks; where runs do not stand alone, what their ends free, hold or wake.
     """
     started = [work.run_cache.started(report.task_id) for report in reports]
     tasks = [task for task in started if task is not None and task.simple]
@@ -35,11 +36,12 @@ def send_ahead(
     work.tx.send_ahead("complete_tasks", rows=completion_rows(reports))
     start = work.direct_start
     has_room = start is not None and start.room > 0
-    locked = runs if has_room and all(run.stands_alone for run in facts) else []
+    stand_alone = all(run.stands_alone for run in facts)
+    locked = runs if has_room and stand_alone else []
     query, parameters = describe_unblocking(start, [each.task_id for each in reports], locked)
     work.tx.send_ahead(query, **parameters)
     if len(tasks) == 1 and not tasks[0].needed:
         if runs:
             work.tx.send_ahead("settle_runs", ids=runs)
-        if not fires_hooks:
+        if stand_alone and not fires_hooks:
             standing_claims.send_ahead(work)

@@ -27,7 +27,14 @@ from holdfast.errors import (
 from holdfast.store import migrations
 from holdfast.store.application_connections import KeptConnection
 from holdfast.store.connection_pool import ConnectionPool, PoolSizes
-from holdfast.store.database import Backoff, Contended, DriverPorts, Patience, Transaction
+from holdfast.store.database import (
+    Backoff,
+    Contended,
+    DriverPorts,
+    Patience,
+    Transaction,
+    WronglyExpected,
+)
 from holdfast.store.fork_guard import OwningProcess
 from holdfast.store.group_commit.deferred_entries import longest_deferral
 from holdfast.store.migrations import AppliedMigration, Ledger, Migration
@@ -200,6 +207,9 @@ class PostgresqlDatabase:
                 away = away or self._patience(self._away_backoff)
                 if not away.wait():
                     raise make_unreachable(error) from None
+            except WronglyExpected:
+                # The next try sends nothing ahead, so that this happens once.
+                continue
             except psycopg.DataError as error:
                 raise InvalidInput("value", f"PostgreSQL: {describe_error(error)}") from None
             except (psycopg.Error, Contended) as error:

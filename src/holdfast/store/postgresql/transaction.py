@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from holdfast.clock import Clock
-from holdfast.store.database import Contended, Row
+from holdfast.store.database import Row, WronglyExpected
 from holdfast.store.postgresql.common_values import bind_by_column, is_worthwhile
 from holdfast.store.sql_text.queries import (
     Query,
@@ -105,11 +105,11 @@ class SentAhead:
         self._answers.clear()
 
     def refuse_unexpected_changes(self) -> None:
-        """Raise `Contended` if a statement has changed rows, and its answer was never taken."""
+        """Raise `WronglyExpected` if a statement has changed rows that nobody asked for."""
         self.note_write()
         for query, answer in self._outdated:
             if may_write(query) and answer.rows()[1]:
-                raise Contended(f"{query.name} was sent ahead, and nothing asked for it")
+                raise WronglyExpected(f"{query.name} was sent ahead, and nothing asked for it")
 
 
 class PostgresqlTransaction:
@@ -211,7 +211,7 @@ class PostgresqlTransaction:
         return self._xid
 
     def refuse_unexpected_changes(self) -> None:
-        """Raise `Contended` if a statement that was sent ahead changed what nobody asked for."""
+        """Raise `WronglyExpected` if a statement sent ahead changed what nobody asked for."""
         if self._ahead is not None:
             self._ahead.refuse_unexpected_changes()
 

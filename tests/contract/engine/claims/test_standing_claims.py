@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -13,9 +13,12 @@ from holdfast.engine.core.operation import CreateTasks
 from holdfast.engine.engine import Engine
 from holdfast.engine.input import validation
 from holdfast.ids import Ids
+from holdfast.model.budget import Budget
 from holdfast.model.run import NewRun
 from holdfast.model.task import Assignment, NewTask
-from holdfast.model.workflow.graph import Step, Workflow
+from holdfast.model.workflow.declarations import WorkflowDeclarations
+from holdfast.model.workflow.graph import Concurrency, Step, Workflow
+from holdfast.store.database import Transaction
 from holdfast.worker.attempt.execution import ReportAnswer, ReportEntry
 from tests.contract import task_states
 from tests.contract.engine.state.plans.test_plans import plan
@@ -272,6 +275,43 @@ def test_a_group_that_is_written_one_by_one_gives_nobody_more_than_there_is_room
     quiet.commits.step()
     assert isinstance(culprit.exception(), StoreError)
     assert hand.titles == ["one"]
+
+
+@pytest.mark.parametrize("budget", [None, Budget(attempts=9)], ids=["key", "budget"])
+def test_each_step_of_a_run_with_a_key_or_a_budget_is_written_by_one_transaction(
+    quiet: Engine, monkeypatch: pytest.MonkeyPatch, budget: Budget | None
+) -> None:
+    def define(name: str) -> Workflow:
+        key = Concurrency(key=name) if budget is None else None
+        declared = WorkflowDeclarations(budget=budget)
+        steps = (Step(id="work"), Step(id="beside"))
+        return Workflow.define(name, steps, concurrency=key, declared=declared)
+
+    hand = Hand(quiet, room=1, bare=False)
+    runs = [quiet.runs.start.submit(NewRun(workflow=define(name))) for name in ("a", "b", "c", "d")]
+    quiet.commits.step()
+    tries = count_tries(quiet, monkeypatch)
+    for _ in range(2 * len(runs)):
+        hand.complete()
+        quiet.commits.step()
+    assert len(tries) == 2 * len(runs)
+    assert {quiet.runs.get(each.result().id).status for each in runs} == {"completed"}
+
+
+def count_tries(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[Transaction]:
+    """The tries of the transactions that the engine's writer writes from now on."""
+    tries: list[Transaction] = []
+    transact = engine.database.transact
+
+    def counted(work: Callable[[Transaction], object], *, patience: float | None = None) -> object:
+        def attempt(tx: Transaction) -> object:
+            tries.append(tx)
+            return work(tx)
+
+        return transact(attempt, patience=patience)
+
+    monkeypatch.setattr(engine.database, "transact", counted)
+    return tries
 
 
 @pytest.mark.parametrize("first", ["x", "y"])
