@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager
 
 import psycopg
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.errors import KeyConflict
+from holdfast.errors import KeyConflict, UnknownOutcome
 from holdfast.model.task import NewTask
+from holdfast.settings import Settings
+from holdfast.store.connection_pool import PoolSizes
+from holdfast.store.database import Transaction
 from holdfast.store.postgresql.commit_outcome import read_identity, was_committed_in
 from holdfast.store.postgresql.connection import ServerAddress
 from holdfast.store.postgresql.session import PostgresqlSession
@@ -67,6 +70,52 @@ def test_an_enqueue_that_was_cut_off_is_told_who_holds_its_key(
     assert known.id in str(refusal.value)
     assert proxy.cuts == 2
     assert len(engine.tasks.list()) == 2
+
+
+def test_an_enqueue_whose_key_cannot_be_read_again_costs_the_others_of_its_group_nothing(
+    proxy: Proxy,
+) -> None:
+    """The commit is known, and every connection that could read the key's holder is taken."""
+    settings = Settings(url=proxy.url, patience=0.5, connections=4)
+    with closing(Engine(proxy.url, settings=settings)) as engine, ExitStack() as stack:
+        engine.tasks.create.submit(NewTask(title="first", key="first"))
+        engine.commits.step()
+        views = PoolSizes.of(settings.connections).views
+        for _ in range(views):
+            stack.enter_context(viewing(engine))
+        commits: list[None] = []
+        engine.on_commit(lambda: commits.append(None))
+        keyed = engine.tasks.create.submit(NewTask(title="keyed", key="mine"))
+        plain = engine.tasks.create.submit(NewTask(title="plain"))
+        proxy.cut(Cut.AFTER_THE_SERVER_GOT_IT)
+        engine.commits.step()
+        assert proxy.cuts == 1
+        assert plain.result().created
+        with pytest.raises(UnknownOutcome, match="it was committed"):
+            keyed.result()
+        assert commits == [None]
+        stack.close()
+        titles = [task.title for task in engine.tasks.list()]
+        assert sorted(titles) == ["first", "keyed", "plain"]
+
+
+@contextmanager
+def viewing(engine: Engine) -> Iterator[None]:
+    """A view that stays open."""
+    opened, over = threading.Event(), threading.Event()
+
+    def stay(_: Transaction) -> None:
+        opened.set()
+        assert over.wait(PATIENCE)
+
+    thread = threading.Thread(target=engine.database.view, args=(stay,))
+    thread.start()
+    try:
+        assert opened.wait(PATIENCE)
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def test_an_enqueue_that_still_waits_on_the_server_is_ended_and_written_again(

@@ -20,7 +20,7 @@ from holdfast.errors import (
     WrongThread,
 )
 from holdfast.settings import MEBIBYTE, Settings
-from holdfast.store.database import Transaction, read_replies
+from holdfast.store.database import LateReply, Transaction
 from holdfast.store.deadlocks import refuse_declared_wait, writer_thread
 from holdfast.store.fork_guard import OwningProcess
 from holdfast.store.group_commit.deferred_entries import DeferredEntries
@@ -303,7 +303,7 @@ class GroupCommit(Generic[O]):
         replies = self._database.transact(
             lambda transaction: self._apply_group(transaction, operations), patience=patience
         )
-        return read_replies(replies)
+        return [_read_reply(reply) for reply in replies]
 
     def _apply_group(self, transaction: Transaction, operations: Sequence[O]) -> Replies:
         replies = self._apply(transaction, operations)
@@ -337,6 +337,18 @@ class GroupCommit(Generic[O]):
             begun, behind = self._deferred.take_all()
         error = ShuttingDown("the writer stopped before this operation was written")
         _fail_entries([*begun, *(entry for entry in (*behind, *left) if entry.begin())], error)
+
+
+def _read_reply(reply: object) -> object:
+    """Read a reply after the commit, when an error concerns one operation and undoes nothing."""
+    if type(reply) is not LateReply:
+        return reply
+    try:
+        return reply.read()
+    except UnknownOutcome as error:
+        return error
+    except Exception as error:  # noqa: BLE001 - the operation is committed, whatever it is
+        return UnknownOutcome(f"it was committed, and its reply cannot be read: {error!r}")
 
 
 def _concerns_everyone(error: BaseException) -> bool:

@@ -17,6 +17,7 @@ from psycopg.pq import TransactionStatus
 
 from holdfast.clock import Clock
 from holdfast.errors import (
+    HoldfastError,
     InvalidInput,
     StoreBusy,
     StoreError,
@@ -32,6 +33,7 @@ from holdfast.store.database import (
     Contended,
     DriverPorts,
     Patience,
+    Row,
     Transaction,
     WronglyExpected,
 )
@@ -281,15 +283,33 @@ class PostgresqlDatabase:
                 raise
             if not self._was_committed(xid, transaction.proofs(), error):
                 raise ConnectionLost(describe_error(error)) from error
-            for late in transaction.late_reads:
-                self._read_again(late)
-        for late in transaction.late_reads:
-            late()
+            self._settle_late_reads(transaction.late_reads, self._read_again)
+        else:
+            self._settle_late_reads(transaction.late_reads, LateRead.__call__)
         return result
 
-    def _read_again(self, late: LateRead) -> None:
+    def _read_again(self, late: LateRead) -> list[Row]:
         """Read what was answered together with a COMMIT, if the answer to both was lost."""
-        late.found = self.view(lambda tx: tx.read(late.query, rows=late.given, **late.parameters))
+        return self.view(lambda tx: tx.read(late.query, rows=late.given, **late.parameters))
+
+    def _settle_late_reads(
+        self, late_reads: Sequence[LateRead], read: Callable[[LateRead], list[Row]]
+    ) -> None:
+        """Read the rows of late reads; an error is kept for those who ask for the rows.
+
+        The transaction is committed: an error must not fail it, and must not have it run again.
+        """
+        failure: UnknownOutcome | None = None
+        for late in late_reads:
+            if failure is None:
+                try:
+                    late.found = read(late)
+                except (psycopg.Error, HoldfastError) as error:
+                    why = describe_error(error) if isinstance(error, psycopg.Error) else error
+                    failure = UnknownOutcome(
+                        f"it was committed, and what it found cannot be read: {why}"
+                    )
+            late.error = failure
 
     def _dry_run(self, work: Callable[[Transaction], T]) -> T:
         settings, clock = self._ports.settings, self._ports.clock

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from holdfast.clock import Clock
+from holdfast.errors import UnknownOutcome
 from holdfast.store.database import Row, WronglyExpected
 from holdfast.store.postgresql.common_values import bind_by_column, is_worthwhile
 from holdfast.store.sql_text.queries import (
@@ -64,8 +65,12 @@ class LateRead:
     parameters: Bound
     answer: StatementAnswer
     found: list[Row] | None = None
+    # Why the rows of a committed transaction cannot be told.
+    error: UnknownOutcome | None = None
 
     def __call__(self) -> list[Row]:
+        if self.error is not None:
+            raise self.error
         if self.found is None:
             self.found = _make_rows(self.answer)
         return self.found
