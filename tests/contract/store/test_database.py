@@ -86,6 +86,14 @@ def test_an_error_of_the_work_rolls_everything_back(database: Database) -> None:
     assert (tasks(database), events(database), notes(database)) == ({}, [], [])
 
 
+def test_a_dry_run_tells_of_an_error_in_a_statement_that_nobody_waited_for(
+    database: Database,
+) -> None:
+    with pytest.raises(StoreError):
+        database.dry_run(lambda tx: tx.run("fail", code="P0001"))
+    add(database, ("t_1", "one"))
+
+
 def test_an_error_of_the_database_rolls_everything_back_and_quotes_no_row(
     database: Database,
 ) -> None:

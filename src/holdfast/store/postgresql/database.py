@@ -320,6 +320,8 @@ class PostgresqlDatabase:
             with session.notice_loss():
                 session.execute(_BEGIN)
                 result = work(PostgresqlTransaction(session, self._queries, clock, pipelined=True))
+                # Of statements whose answers nobody asked for, one may have failed.
+                session.end_reading()
             session.roll_back()
         finally:
             self._transactions.give_back(connection, keep=False)
