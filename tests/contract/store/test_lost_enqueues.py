@@ -15,7 +15,7 @@ from holdfast.model.task import NewTask
 from holdfast.settings import Settings
 from holdfast.store.connection_pool import PoolSizes
 from holdfast.store.database import Transaction
-from holdfast.store.postgresql.commit_outcome import read_identity, was_committed_in
+from holdfast.store.postgresql.commit_outcome import mark_session, was_committed_in
 from holdfast.store.postgresql.connection import ServerAddress
 from holdfast.store.postgresql.session import PostgresqlSession
 from holdfast.store.sql_text.transitions import CommitProof
@@ -155,10 +155,31 @@ def test_the_outcome_in_a_lost_session_is_not_told_before_the_session_has_ended(
     gone = CommitProof(entity="t_" + "7" * 20, version=1)
     with closing(PostgresqlSession(ServerAddress(postgres_url).connect())) as asking:
         lost = PostgresqlSession(ServerAddress(postgres_url).connect())
-        identity = read_identity(lost)
+        identity = mark_session(lost)
         assert was_committed_in(asking, identity, [there]) is None
         while (told := was_committed_in(asking, identity, [gone, there])) is None:
             pass
         assert told is True
         assert was_committed_in(asking, identity, [gone]) is False
         lost.close()
+
+
+def test_a_session_that_a_pooler_has_given_to_another_client_is_not_ended(
+    engine: Engine, postgres_url: str
+) -> None:
+    made = engine.tasks.create(NewTask(title="job"))
+    there = CommitProof(entity=made.id, version=1)
+    with (
+        closing(PostgresqlSession(ServerAddress(postgres_url).connect())) as asking,
+        closing(PostgresqlSession(ServerAddress(postgres_url).connect())) as pooled,
+    ):
+        lost = mark_session(pooled)
+        # It may be the session that the pooler gives to the client that asks.
+        assert was_committed_in(pooled, lost, [there]) is True
+        # What a pooler does before it gives a session to another client.
+        pooled.execute("DISCARD ALL")
+        pooled.end_reading()
+        pooled.execute("BEGIN")
+        pooled.execute("SELECT 'of the other client'").rows()
+        assert was_committed_in(asking, lost, [there]) is True
+        pooled.commit()

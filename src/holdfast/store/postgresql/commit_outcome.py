@@ -17,14 +17,20 @@ _END_SESSION = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE backend_xid = CAST(CAST(%(xid)s AS xid8) AS xid) AND pid <> pg_backend_pid()
 """
-# A process id may belong to another session by now, which then began later.
-_READ_IDENTITY = """
-SELECT pid, CAST(EXTRACT(EPOCH FROM backend_start) * 1000000 AS bigint)
-FROM pg_stat_activity WHERE pid = pg_backend_pid()
+# A process id may belong to another session by now. Behind a pooler even the session may serve
+# another client: then the pooler has cleared it of our lock, after our transaction had ended.
+_MARK_SESSION = """
+SELECT pid, mark, pg_advisory_lock_shared(pid, mark) FROM (
+  SELECT pid, CAST(
+    CAST(EXTRACT(EPOCH FROM backend_start) * 1000000 AS bigint) % 2147483647 AS integer
+  ) AS mark
+  FROM pg_stat_activity WHERE pid = pg_backend_pid()
+) AS session
 """
-_END_NAMED_SESSION = """
-SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-WHERE pid = %(pid)s AND CAST(EXTRACT(EPOCH FROM backend_start) * 1000000 AS bigint) = %(began)s
+_END_MARKED_SESSION = """
+SELECT pg_terminate_backend(pid) FROM pg_locks
+WHERE locktype = 'advisory' AND objsubid = 2 AND pid = %(pid)s AND pid <> pg_backend_pid()
+  AND classid = CAST(%(pid)s AS oid) AND objid = CAST(%(mark)s AS oid)
 """
 _FIND_PROOF = """
 SELECT 1 FROM holdfast_event
@@ -38,13 +44,15 @@ class SessionIdentity:
     """What tells a session of the server from all others, earlier and later ones."""
 
     pid: int
-    began: int
+    # A number made of its beginning: the session keeps an advisory lock on both until it ends.
+    mark: int
 
 
-def read_identity(session: PostgresqlSession) -> SessionIdentity:
-    ((pid, began),) = session.execute(_READ_IDENTITY).rows()[1]
+def mark_session(session: PostgresqlSession) -> SessionIdentity:
+    """Mark a session by a lock that lasts as long as the session serves this client."""
+    ((pid, mark, _),) = session.execute(_MARK_SESSION).rows()[1]
     session.end_reading()
-    return SessionIdentity(pid=pid, began=began)
+    return SessionIdentity(pid=pid, mark=mark)
 
 
 def was_committed_in(
@@ -52,10 +60,11 @@ def was_committed_in(
 ) -> bool | None:
     """Whether a transaction whose id nobody was told was committed in a session that was lost.
 
-    None while that session goes on, which is ended, so that a later call gets an answer. A session
-    ends after its transaction, so that the events of the transaction can be seen then.
+    None while that session serves the lost client, even if it is idle: it may not have read yet
+    what the client sent. It is ended, so that a later call gets an answer. Its lock goes after its
+    transaction, so that the events of the transaction can be seen then.
     """
-    found = session.execute(_END_NAMED_SESSION, {"pid": lost.pid, "began": lost.began}).rows()[1]
+    found = session.execute(_END_MARKED_SESSION, {"pid": lost.pid, "mark": lost.mark}).rows()[1]
     session.end_reading()
     if found:
         return None

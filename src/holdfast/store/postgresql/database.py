@@ -42,7 +42,7 @@ from holdfast.store.group_commit.deferred_entries import longest_deferral
 from holdfast.store.migrations import AppliedMigration, Ledger, Migration
 from holdfast.store.postgresql.commit_outcome import (
     SessionIdentity,
-    read_identity,
+    mark_session,
     was_committed,
     was_committed_in,
 )
@@ -258,7 +258,7 @@ class PostgresqlDatabase:
     def _connect_writer(self) -> PostgresqlSession:
         session = PostgresqlSession(self._address.connect_writer(LOCK_TIMEOUT))
         with session.notice_loss():
-            self._writer_identity = read_identity(session)
+            self._writer_identity = mark_session(session)
         return session
 
     def _transact(
