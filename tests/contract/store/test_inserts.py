@@ -106,7 +106,7 @@ def test_an_insert_leaves_the_mark_by_which_its_commit_is_found(
 ) -> None:
     def work(tx: Transaction) -> Sequence[CommitProof]:
         tx.insert("insert_tasks", rows=written(sample, [None, None]))
-        return tx.proofs() if isinstance(tx, PostgresqlTransaction) else [vars(tx)["proof"]]
+        return tx.proofs() if isinstance(tx, PostgresqlTransaction) else vars(tx)["proofs"]
 
     (proof,) = engine.database.transact(work)
     with raw(store_url) as look:

@@ -6,22 +6,30 @@ import itertools
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import apsw
 import pytest
 
 from holdfast.clock import ManualClock, SystemClock
+from holdfast.engine.input.validation import new_task
 from holdfast.errors import StoreError, StoreUnreachable, UnknownOutcome, UnsafeSqlite
+from holdfast.ids import Ids
+from holdfast.model.task import NewTask
 from holdfast.randomness import SystemRandomness
 from holdfast.settings import MEBIBYTE, Settings
-from holdfast.store.database import Database, DriverPorts, Transaction, sqlite_path
+from holdfast.store.database import Database, DriverPorts, SqlDirectories, Transaction, sqlite_path
+from holdfast.store.sql_text.queries import Rows
 from holdfast.store.sqlite.backup import back_up
 from holdfast.store.sqlite.connection import LOG_LIMIT, refuse_unsafe_version
 from holdfast.store.sqlite.database import SqliteDatabase
 from holdfast.threads import SystemThreads
 from tests import engines
+from tests.contract.raw_store import raw
 from tests.contract.store.small_store import FILES, add, events, notes, opened, tasks
+from tests.contract.store.test_inserts import written
 from tests.contract.task_states import CHAIN, start
 
 
@@ -218,17 +226,23 @@ def disk() -> Disk:
 
 @pytest.fixture
 def shaky(sqlite_url: str, disk: Disk) -> Iterator[SqliteDatabase]:
+    with on_disk(disk, sqlite_url, FILES) as database:
+        database.upgrade()
+        yield database
+
+
+@contextmanager
+def on_disk(disk: Disk, url: str, files: SqlDirectories) -> Iterator[SqliteDatabase]:
     """A database on a disk that fails on request."""
     vfs = FailingDisk("shaky", disk)
     surroundings = DriverPorts(
         clock=SystemClock(),
         randomness=SystemRandomness(),
         threads=SystemThreads(),
-        settings=Settings(url=sqlite_url),
-        sql_directories=FILES,
+        settings=Settings(url=url),
+        sql_directories=files,
     )
-    database = SqliteDatabase(sqlite_path(sqlite_url), surroundings, vfs="shaky")
-    database.upgrade()
+    database = SqliteDatabase(sqlite_path(url), surroundings, vfs="shaky")
     yield database
     disk.failures = 0
     database.close()
@@ -285,6 +299,36 @@ def test_a_failing_disk_leaves_the_outcome_of_a_commit_without_events_unknown(
         shaky.transact(lambda t: t.run("add_note", text="x"))
     shaky.transact(lambda t: t.run("add_note", text="y"))
     assert "y" in notes(shaky)
+
+
+@pytest.mark.parametrize("stands", [True, False])
+def test_the_outcome_of_a_failed_commit_is_known_though_a_key_kept_out_one_row(
+    sqlite_store_url: str, disk: Disk, *, stands: bool
+) -> None:
+    clock = SystemClock()
+    ids = Ids(clock, SystemRandomness())
+    task = new_task(NewTask(title="job", key="mine"), ids, max_payload=100, now=clock.now)
+    held = written(replace(task, id="t_" + "7" * 20), ["mine"])
+    rows = written(task, [None, "mine"])
+    with on_disk(disk, sqlite_store_url, SqlDirectories()) as database:
+
+        def insert(rows: Rows) -> None:
+            database.transact(lambda tx: tx.insert("insert_tasks", rows=rows, some=True))
+
+        insert(held)
+        if stands:
+            writer = database._open_writer()  # noqa: SLF001
+            writer.set_wal_hook(lambda *_: apsw.SQLITE_IOERR)
+            insert(rows)
+        else:
+            disk.failures = 1
+            with pytest.raises(StoreError, match=r"SQLite: .*I/O"):
+                insert(rows)
+        (found,) = database.view(lambda tx: tx.read("task_key_holders", keys=["mine"]))
+        assert found["id"] == held[0][0]
+    with raw(sqlite_store_url) as look:
+        told = {row["entity"] for row in look("SELECT entity FROM holdfast_event")}
+    assert told == {held[0][0], *([rows[0][0]] if stands else [])}
 
 
 class WriteBeside:

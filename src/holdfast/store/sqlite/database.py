@@ -349,7 +349,7 @@ class SqliteDatabase:
             if connection.in_transaction:
                 _roll_back(connection)
                 raise
-            if not self._was_committed(transaction.proof, error):
+            if not self._was_committed(transaction.proofs, error):
                 raise
         self._identity.check()
         return result
@@ -362,23 +362,26 @@ class SqliteDatabase:
             finally:
                 _roll_back(connection)
 
-    def _was_committed(self, proof: CommitProof | None, error: apsw.Error) -> bool:
+    def _was_committed(self, proofs: Sequence[CommitProof], error: apsw.Error) -> bool:
         """Whether the file has a transaction whose COMMIT failed half-way."""
-        if proof is None:
+        if not proofs:
             raise UnknownOutcome(f"COMMIT failed and left no event to look for: {error}") from error
         try:
             self._close_writer()
-            return self._retry_while_locked(lambda: self._find_proof(proof))
+            return self._retry_while_locked(lambda: self._find_any(proofs))
         except (apsw.Error, StoreError) as second:
             raise UnknownOutcome(
                 f"COMMIT failed ({error}), and the file cannot be asked what is in it: {second}"
             ) from second
 
-    def _find_proof(self, proof: CommitProof) -> bool:
+    def _find_any(self, proofs: Sequence[CommitProof]) -> bool:
         connection = self._open_writer()
         connection.execute("BEGIN IMMEDIATE")
         try:
-            found = connection.execute(_FIND_PROOF, proof.as_parameters()).fetchone() is not None
+            found = any(
+                connection.execute(_FIND_PROOF, proof.as_parameters()).fetchone() is not None
+                for proof in proofs
+            )
             # The failed COMMIT may have left frames at the end of the log, which a recovery would
             # take for committed. Any write overwrites them, and makes the answer final.
             connection.pragma("user_version", connection.pragma("user_version"))

@@ -59,7 +59,8 @@ class SqliteTransaction:
         self._connection = connection
         self._catalogue = catalogue
         self._changed_rows = changed_rows or ChangedRowNotes()
-        self.proof: CommitProof | None = None
+        # If the transaction was committed, the file has one of these events at least.
+        self.proofs: list[CommitProof] = []
         self._failed = False
 
     def read(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
@@ -75,7 +76,7 @@ class SqliteTransaction:
         else:
             changed = self._change_in_bulk(known, bulk_change, rows, parameters)
         if changed:
-            self.proof = CommitProof.of(changed[-1])
+            self.proofs = [CommitProof.of(changed[-1])]
         return changed
 
     def read_late(
@@ -96,8 +97,9 @@ class SqliteTransaction:
                 inserted += connection.changes()
             if inserted:
                 connection.execute(known.event_insert, {"ids": encode([row[0] for row in rows])})
-            if inserted == len(rows):
-                self.proof = CommitProof.of_new_row(str(rows[-1][0]))
+                # Nobody knows which rows a key has kept out.
+                candidates = rows if inserted != len(rows) else rows[-1:]
+                self.proofs = [CommitProof.of_new_row(str(row[0])) for row in candidates]
         except apsw.Error:
             self._failed = True
             raise
