@@ -46,7 +46,7 @@ class Inbox:
         self._group = subscription.group
         self._retry = retry
         self._renew_leases = renew_leases
-        self._kept_connection = engine.database.connect()
+        self._kept_connection = engine.database.connect(lends=True)
         self._handlers: dict[str, Handler] = {}
         for each in (UNREADABLE_HANDLER, *handlers):
             name = f"{self._group}/{clean_name('handler', each.name)}"

@@ -16,10 +16,11 @@ T = TypeVar("T")
 class KeptConnection(Generic[C]):
     """Connections of a pool for the transactions of one thread, which has one at a time.
 
-    Between its transactions the connection is in the pool, so that others may use it.
+    Between its transactions the connection is in the pool, so that others may use it. With
+    `lends`, an application's code gets it and may change its settings: others get another then.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a driver knows of its connections
         self,
         pool: ConnectionPool[C],
         *,
@@ -27,8 +28,10 @@ class KeptConnection(Generic[C]):
         usable: Callable[[C], bool],
         can_commit: Callable[[C], bool],
         refuse: Callable[[], None] = lambda: None,
+        lends: bool = False,
     ) -> None:
         self._pool = pool
+        self._borrower = self if lends else None
         self._transaction = transaction
         self._usable = usable
         self._can_commit = can_commit
@@ -41,7 +44,7 @@ class KeptConnection(Generic[C]):
     def begin(self, *, fresh: bool = False) -> Iterator[C]:
         """A write transaction: leaving the block commits it, an error rolls it back."""
         self._refuse()
-        connection = self._pool.take(fresh=fresh)
+        connection = self._pool.take(fresh=fresh, borrower=self._borrower)
         self._connection, self._was_lost = connection, False
         try:
             with self._transaction(connection):

@@ -77,6 +77,8 @@ class ConnectionPool(Generic[C]):
         self._what = what
         self._lock = threads.lock()
         self._idle: list[C] = []
+        # Who let an application's code have a connection, which may have changed its settings.
+        self._borrowers: dict[C, object] = {}
         self._turns: deque[_Turn[C]] = deque()
         # How many are open or being opened.
         self._open = 0
@@ -91,15 +93,18 @@ class ConnectionPool(Generic[C]):
         finally:
             self.give_back(connection)
 
-    def take(self, *, fresh: bool = False) -> C:
-        """A connection for the caller alone, until `give_back`; with `fresh`, one just opened."""
-        connection = self._take_turn()
-        if connection is not None and not fresh:
-            return connection
+    def take(self, *, fresh: bool = False, borrower: object = None) -> C:
+        """A connection for the caller alone, until `give_back`; with `fresh`, one just opened.
+
+        A `borrower` lets an application's code have it: nobody else ever gets that connection.
+        """
+        connection = self._take_turn(borrower)
         try:
             if connection is not None:
-                self._close(connection)
-            return self._connect()
+                if not fresh and self._borrowers.get(connection, borrower) is borrower:
+                    return self._note_borrower(connection, borrower)
+                self._close_open(connection)
+            return self._note_borrower(self._connect(), borrower)
         except BaseException:
             self._pass_on(None)
             raise
@@ -109,7 +114,7 @@ class ConnectionPool(Generic[C]):
             self._pass_on(connection)
             return
         try:
-            self._close(connection)
+            self._close_open(connection)
         finally:
             self._pass_on(None)
 
@@ -119,21 +124,19 @@ class ConnectionPool(Generic[C]):
             idle, self._idle = self._idle, []
             self._open -= len(idle)
         for connection in idle:
-            self._close(connection)
+            self._close_open(connection)
 
     def close(self) -> None:
         self._closed = True
         self.discard()
 
-    def _take_turn(self) -> C | None:
-        """Wait until it is this thread's turn; an open connection, or None where one may be opened.
-
-        Of the idle connections the one used last is taken, so that few go stale.
-        """
+    def _take_turn(self, borrower: object) -> C | None:
+        """Wait for this thread's turn: an open connection, or None where one may be opened."""
         with self._lock:
             if not self._turns:
-                if self._idle:
-                    return self._idle.pop()
+                if (idle := self._choose_idle(borrower)) is not None:
+                    self._idle.remove(idle)
+                    return idle
                 if self._open < self._most:
                     self._open += 1
                     return None
@@ -157,6 +160,27 @@ class ConnectionPool(Generic[C]):
             )
         return turn.connection
 
+    def _choose_idle(self, borrower: object) -> C | None:
+        """The connection that the borrower had before, or one that no borrower had.
+
+        Of several the one used last is taken, so that few go stale. What another borrower had is
+        taken, to be replaced, only where none may be opened beside it.
+        """
+        for wanted in (borrower, None):
+            for connection in reversed(self._idle):
+                if self._borrowers.get(connection) is wanted:
+                    return connection
+        return self._idle[-1] if self._idle and self._open >= self._most else None
+
+    def _note_borrower(self, connection: C, borrower: object) -> C:
+        if borrower is not None:
+            self._borrowers[connection] = borrower
+        return connection
+
+    def _close_open(self, connection: C) -> None:
+        self._borrowers.pop(connection, None)
+        self._close(connection)
+
     def _give_up(self, turn: _Turn[C]) -> None:
         with self._lock:
             if not turn.given:
@@ -177,7 +201,7 @@ class ConnectionPool(Generic[C]):
                 self._idle.append(connection)
                 return
             self._open -= 1
-        self._close(connection)
+        self._close_open(connection)
 
     def _tell_of_wait(self) -> None:
         now = self._clock.monotonic()

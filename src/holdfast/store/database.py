@@ -98,8 +98,11 @@ class Database(Protocol):
     def begin(self) -> AbstractContextManager[Any]:
         """A write transaction on a connection of its own, for the application to use."""
 
-    def connect(self) -> KeptConnection[Any]:
-        """A connection for one write transaction after another, all in one thread."""
+    def connect(self, *, lends: bool = False) -> KeptConnection[Any]:
+        """A connection for one write transaction after another, all in one thread.
+
+        With `lends`, code of the application gets it too.
+        """
 
     def upgrade(self) -> None:
         """Apply the migrations that the store lacks; an error says why that cannot be done."""

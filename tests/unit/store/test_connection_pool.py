@@ -157,6 +157,33 @@ def test_a_fresh_connection_takes_the_place_of_an_idle_one_and_is_not_kept() -> 
     assert bench.open == 0
 
 
+def test_what_one_borrower_had_is_given_to_nobody_else_but_replaced() -> None:
+    bench = Bench(1)
+    lent = bench.pool.take(borrower="consumer")
+    bench.pool.give_back(lent)
+    assert bench.pool.take(borrower="consumer") is lent
+    bench.pool.give_back(lent)
+    other = bench.pool.take()
+    assert (other is lent, lent.closed, bench.open) == (False, True, 1)
+    bench.pool.give_back(other)
+    assert bench.pool.take(borrower="consumer") is other
+    bench.pool.give_back(other)
+    assert bench.pool.take(borrower="another") is not other
+    assert (other.closed, bench.open) == (True, 1)
+
+
+def test_who_waited_gets_a_new_connection_in_place_of_a_borrowers() -> None:
+    bench = Bench(1)
+    got: list[Any] = []
+    lent = bench.pool.take(borrower="consumer")
+    thread = bench.wait_in_thread(got, "a")
+    bench.pool.give_back(lent)
+    thread.join(20)
+    assert lent.closed
+    assert got == [("a", bench.opened[1])]
+    assert bench.open == 1
+
+
 def test_discarded_connections_make_room_for_new_ones() -> None:
     bench = Bench(2)
     for each in [bench.pool.take(), bench.pool.take()]:

@@ -165,7 +165,7 @@ class PostgresqlDatabase:
         # A connection of its own, whose settings the application may change.
         return self.connect().begin(fresh=True)
 
-    def connect(self) -> KeptConnection[psycopg.Connection[Any]]:
+    def connect(self, *, lends: bool = False) -> KeptConnection[psycopg.Connection[Any]]:
         return KeptConnection(
             self._transactions,
             transaction=psycopg.Connection.transaction,
@@ -173,6 +173,7 @@ class PostgresqlDatabase:
             can_commit=lambda connection: (
                 connection.info.transaction_status == TransactionStatus.INTRANS
             ),
+            lends=lends,
         )
 
     def upgrade(self) -> None:

@@ -196,13 +196,14 @@ class SqliteDatabase:
     def begin(self) -> AbstractContextManager[apsw.Connection]:
         return self.connect().begin(fresh=True)
 
-    def connect(self) -> KeptConnection[apsw.Connection]:
+    def connect(self, *, lends: bool = False) -> KeptConnection[apsw.Connection]:
         return KeptConnection(
             self._transactions,
             transaction=self._lend_connection,
             usable=lambda connection: not connection.in_transaction,
             can_commit=lambda connection: connection.in_transaction,
             refuse=lambda: refuse_second_transaction(self.file),
+            lends=lends,
         )
 
     @contextmanager
