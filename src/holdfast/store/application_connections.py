@@ -43,9 +43,11 @@ class KeptConnection(Generic[C]):
     @contextmanager
     def begin(self, *, fresh: bool = False) -> Iterator[C]:
         """A write transaction: leaving the block commits it, an error rolls it back."""
+        # Nothing is lost yet: where none can be taken, there was no work to do once more.
+        self._was_lost = False
         self._refuse()
         connection = self._pool.take(fresh=fresh, borrower=self._borrower)
-        self._connection, self._was_lost = connection, False
+        self._connection = connection
         try:
             with self._transaction(connection):
                 yield connection
