@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from math import inf
 from typing import Generic, TypeVar
 
 from holdfast.clock import Clock
-from holdfast.errors import StoreUnreachable
+from holdfast.errors import StoreUnreachable, WrongThread
 from holdfast.threads import ThreadEvent, Threads
 
 C = TypeVar("C")
@@ -66,6 +67,7 @@ class ConnectionPool(Generic[C]):
         most: int,
         patience: float,
         what: str,
+        refuses_holders: bool = False,
     ) -> None:
         self._connect = connect
         self._close = close
@@ -75,6 +77,9 @@ class ConnectionPool(Generic[C]):
         self._most = most
         self._patience = patience
         self._what = what
+        # Whether a thread that has a connection is refused another one, for which it would wait.
+        self._refuses_holders = refuses_holders
+        self._holders: dict[C, int] = {}
         self._lock = threads.lock()
         self._idle: list[C] = []
         # Who let an application's code have a connection, which may have changed its settings.
@@ -102,14 +107,15 @@ class ConnectionPool(Generic[C]):
         try:
             if connection is not None:
                 if not fresh and self._borrowers.get(connection, borrower) is borrower:
-                    return self._note_borrower(connection, borrower)
+                    return self._note_taken(connection, borrower)
                 self._close_open(connection)
-            return self._note_borrower(self._connect(), borrower)
+            return self._note_taken(self._connect(), borrower)
         except BaseException:
             self._pass_on(None)
             raise
 
     def give_back(self, connection: C, *, keep: bool = True) -> None:
+        self._holders.pop(connection, None)
         if keep and not self._closed and self._usable(connection):
             self._pass_on(connection)
             return
@@ -140,6 +146,8 @@ class ConnectionPool(Generic[C]):
                 if self._open < self._most:
                     self._open += 1
                     return None
+            if self._refuses_holders and threading.get_ident() in self._holders.values():
+                raise WrongThread(f"{self._describe()} are in use, {_HOLDER_ADVICE}")
             turn = _Turn[C](self._threads.event())
             self._turns.append(turn)
         try:
@@ -172,7 +180,8 @@ class ConnectionPool(Generic[C]):
                     return connection
         return self._idle[-1] if self._idle and self._open >= self._most else None
 
-    def _note_borrower(self, connection: C, borrower: object) -> C:
+    def _note_taken(self, connection: C, borrower: object) -> C:
+        self._holders[connection] = threading.get_ident()
         if borrower is not None:
             self._borrowers[connection] = borrower
         return connection
@@ -224,3 +233,8 @@ class ConnectionPool(Generic[C]):
 
 
 _ADVICE = "give them back sooner, or have more: the setting `connections` says how many"
+_HOLDER_ADVICE = (
+    "and this thread has one of them open already: those who wait like this would wait for each "
+    "other; use its connection for both, begin the second after the first has ended, or have more: "
+    "the setting `connections` says how many"
+)

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.engine.engine import Engine
-from holdfast.errors import StoreUnreachable
+from holdfast.errors import StoreUnreachable, WrongThread
 from holdfast.settings import Settings
 from tests import servers
 
@@ -48,6 +48,54 @@ def test_more_transactions_than_connections_are_written_one_after_the_other(
             each.join(PATIENCE)
         assert most == 1
         assert len(list(hf.tasks.list())) == MANY
+
+
+def test_a_thread_with_a_transaction_open_is_refused_a_second_one_where_none_is_free(
+    store_url: str,
+) -> None:
+    with Holdfast(store_url, connections=4) as hf:
+        with (
+            hf.transaction(),
+            pytest.raises(WrongThread, match="use its connection for both"),
+            hf.transaction(),
+        ):
+            pass
+        with hf.transaction():
+            pass
+
+
+def test_threads_that_each_hold_a_transaction_do_not_wait_for_each_other(postgres_url: str) -> None:
+    with Holdfast(postgres_url, connections=8) as hf:
+        all_hold, refused = threading.Barrier(3), list[WrongThread]()
+
+        def hold_one_and_ask_for_another() -> None:
+            with hf.transaction():
+                all_hold.wait(PATIENCE)
+                try:
+                    with hf.transaction():
+                        pass
+                except WrongThread as error:
+                    refused.append(error)
+                # Nobody gives one back before all are answered.
+                all_hold.wait(PATIENCE)
+
+        threads = [threading.Thread(target=hold_one_and_ask_for_another) for _ in range(3)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join(2 * PATIENCE)
+        assert len(refused) == 3
+
+
+def test_a_thread_with_a_transaction_open_gets_a_second_one_while_one_is_free(
+    postgres_url: str,
+) -> None:
+    with (
+        Holdfast(postgres_url, connections=8) as hf,
+        hf.transaction() as first,
+        hf.transaction() as second,
+    ):
+        assert second is not first
 
 
 @pytest.fixture

@@ -139,6 +139,7 @@ class PostgresqlDatabase:
             usable=lambda connection: connection.info.transaction_status == TransactionStatus.IDLE,
             most=sizes.transactions,
             what="transactions",
+            refuses_holders=True,
             **pooled,
         )
         try:
