@@ -22,7 +22,7 @@ LOOK_EVERY = 0.001
 
 
 class WriteTransaction:
-    """A block in which a write transaction is under way; it begins only when no stop waits."""
+    """A block in which a write transaction is under way; the first of a thread waits for a stop."""
 
     __slots__ = ("_all",)
 
@@ -31,6 +31,10 @@ class WriteTransaction:
 
     def __enter__(self) -> None:
         begun, mine = self._all.begun, threading.get_ident()
+        if mine in begun.values():
+            # The stop waits for the outer transaction of this thread, and so for this one.
+            begun[self] = mine
+            return
         # Noted before the look: either the handler sees this block, or the block sees the stop.
         begun[self] = mine
         while self._all.stopping:
@@ -65,8 +69,10 @@ class WriteTransactions:
         return WriteTransaction(self)
 
     def stop_if_put_off(self) -> None:
-        """Stop the process if it was asked to inside a transaction of the main thread."""
-        if self.put_off is not None and threading.current_thread() is threading.main_thread():
+        """Stop the process if it was asked to inside a transaction of the main thread, now over."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        if self.put_off is not None and threading.get_ident() not in self.begun.values():
             number, self.put_off = self.put_off, None
             self._stop(number)
 

@@ -62,6 +62,45 @@ with stop_between_transactions():
             print("goes on", flush=True)
     print("went on", flush=True)
 """
+# The main thread has transactions on two files, and the inner one ends after the signal.
+TWO_FILES = """
+import os, signal, sys
+from holdfast import Holdfast
+from holdfast.stop_signals import stop_between_transactions
+
+outer, inner = Holdfast(sys.argv[1]), Holdfast(sys.argv[2])
+with stop_between_transactions():
+    with outer.transaction():
+        with inner.transaction():
+            os.kill(os.getpid(), signal.SIGTSTP)
+        print("goes on", flush=True)
+    print("went on", flush=True)
+"""
+# Another thread has a transaction open, and begins one on a second file while a stop waits.
+TWO_FILES_BESIDE = """
+import os, signal, sys, threading, time
+from holdfast import Holdfast
+from holdfast.stop_signals import stop_between_transactions, write_transactions
+
+outer, inner = Holdfast(sys.argv[1]), Holdfast(sys.argv[2])
+begun = threading.Event()
+
+def hold():
+    with outer.transaction():
+        begun.set()
+        while not write_transactions.stopping:
+            time.sleep(0.001)
+        with inner.transaction():
+            print("goes on", flush=True)
+
+with stop_between_transactions():
+    beside = threading.Thread(target=hold)
+    beside.start()
+    begun.wait()
+    os.kill(os.getpid(), signal.SIGTSTP)
+    beside.join()
+    print("went on", flush=True)
+"""
 # Nothing puts off SIGSTOP.
 STOPPED = """
 import os, signal, sys
@@ -162,6 +201,17 @@ def test_a_stop_in_the_middle_of_the_main_threads_transaction_waits_for_its_end(
         _take_write_lock(sqlite_store_url)
         os.kill(child.pid, signal.SIGCONT)
         assert _read_line(child) == "went on"
+
+
+@pytest.mark.parametrize("text", [TWO_FILES, TWO_FILES_BESIDE])
+def test_a_stop_waits_for_the_outermost_transaction_of_a_thread(
+    sqlite_store_url: str, tmp_path: Path, text: str
+) -> None:
+    with _program(text, sqlite_store_url, f"sqlite:///{tmp_path}/inner.db") as child:
+        _await_stop(child)
+        _take_write_lock(sqlite_store_url)
+        os.kill(child.pid, signal.SIGCONT)
+        assert [_read_line(child), _read_line(child)] == ["goes on", "went on"]
 
 
 def test_a_second_stop_does_not_wait_for_the_transaction(sqlite_store_url: str) -> None:
