@@ -36,6 +36,7 @@ def _run(given: list[str]) -> int:
     from holdfast.cli.app.session import called_command, chosen_store, typed_arguments
     from holdfast.cli.app.terminal import prepare_streams
     from holdfast.errors import HoldfastError
+    from holdfast.stop_signals import stop_between_transactions
 
     prepare_streams()
     import logging
@@ -51,7 +52,9 @@ def _run(given: list[str]) -> int:
     typed_arguments.set(tuple(given))
     json = "--json" in given
     try:
-        ended = load_command_line(given)(args=given, prog_name="holdfast", standalone_mode=False)
+        with stop_between_transactions():
+            command = load_command_line(given)
+            ended = command(args=given, prog_name="holdfast", standalone_mode=False)
     except SystemExit as left:
         if isinstance(left.__context__, BrokenPipeError):
             raise left.__context__ from None

@@ -101,6 +101,44 @@ with stop_between_transactions():
     beside.join()
     print("went on", flush=True)
 """
+# The main thread is asked to stop inside a dry run, or inside the upgrade of a new file.
+INTERNAL = """
+import os, signal, sys
+from holdfast import Holdfast
+from holdfast.stop_signals import stop_between_transactions
+from holdfast.store.sqlite import database
+
+def stop(*_):
+    os.kill(os.getpid(), signal.SIGTSTP)
+    print("goes on", flush=True)
+
+apply = database.SqliteMigrator.apply
+if sys.argv[2] == "upgrade":
+    database.SqliteMigrator.apply = lambda it, each: (each.number == 1 and stop(), apply(it, each))
+with stop_between_transactions():
+    hf = Holdfast(sys.argv[1])
+    hf.tasks.list()
+    if sys.argv[2] == "dry run":
+        hf.engine.database.dry_run(stop)
+    print("went on", flush=True)
+"""
+# A short command is asked to stop inside its one transaction.
+COMMAND = """
+import os, signal, sys
+from holdfast.cli.main import main
+from holdfast.store.sqlite.transaction import SqliteTransaction
+
+check = SqliteTransaction.check
+
+def stop(it):
+    os.kill(os.getpid(), signal.SIGTSTP)
+    SqliteTransaction.check = check
+    check(it)
+
+SqliteTransaction.check = stop
+main(["task", "add", "late", "--db", sys.argv[1]])
+print("went on", flush=True)
+"""
 # Nothing puts off SIGSTOP.
 STOPPED = """
 import os, signal, sys
@@ -212,6 +250,24 @@ def test_a_stop_waits_for_the_outermost_transaction_of_a_thread(
         _take_write_lock(sqlite_store_url)
         os.kill(child.pid, signal.SIGCONT)
         assert [_read_line(child), _read_line(child)] == ["goes on", "went on"]
+
+
+@pytest.mark.parametrize("what", ["dry run", "upgrade"])
+def test_a_dry_run_and_an_upgrade_end_before_the_process_stops(tmp_path: Path, what: str) -> None:
+    url = f"sqlite:///{tmp_path}/new.db"
+    with _program(INTERNAL, url, what) as child:
+        _await_stop(child)
+        _take_write_lock(url)
+        os.kill(child.pid, signal.SIGCONT)
+        assert [_read_line(child), _read_line(child)] == ["goes on", "went on"]
+
+
+def test_a_short_command_ends_its_transaction_before_it_stops(sqlite_store_url: str) -> None:
+    with _program(COMMAND, sqlite_store_url.removeprefix("sqlite:///")) as child:
+        _await_stop(child)
+        _take_write_lock(sqlite_store_url)
+        os.kill(child.pid, signal.SIGCONT)
+        assert child.communicate(timeout=PATIENCE)[0].endswith("went on\n")
 
 
 def test_a_second_stop_does_not_wait_for_the_transaction(sqlite_store_url: str) -> None:

@@ -100,14 +100,14 @@ class SqliteMigrator:
         return [AppliedMigration(number=row[0], name=row[1], checksum=row[2]) for row in found]
 
     def run_exclusively(self, work: Callable[[Ledger], T]) -> T:
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            self._connection.execute(migrations.TABLE)
-            result = work(self)
-            self._connection.execute("COMMIT")
-        finally:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+        with write_transactions.note():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                self._connection.execute(migrations.TABLE)
+                result = work(self)
+                self._connection.execute("COMMIT")
+            finally:
+                _roll_back(self._connection)
         return result
 
     def apply(self, migration: Migration) -> None:
@@ -356,7 +356,7 @@ class SqliteDatabase:
         return result
 
     def _dry_run(self, work: Callable[[Transaction], T]) -> T:
-        with self._transactions.borrow() as connection:
+        with self._transactions.borrow() as connection, write_transactions.note():
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 return work(SqliteTransaction(connection, self._catalogue))
