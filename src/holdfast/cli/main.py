@@ -17,7 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None:
         # At its exit the interpreter collects once more, and would walk past every module that a
-        # command has loaded: a tenth of what `holdfast runs` takes.
+        # command has loaded: 9 % of what `holdfast runs` takes.
         atexit.register(gc.freeze)
     try:
         try:

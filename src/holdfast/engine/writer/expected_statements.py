@@ -14,6 +14,9 @@ from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.state.direct_start import describe_unblocking
 from holdfast.engine.state.report_outcomes import completion_rows
 
+# The reports of a larger group share their round trips anyway.
+MOST_REPORTS = 8
+
 
 def send_ahead(
     work: UnitOfWork,
@@ -27,6 +30,8 @@ def send_ahead(
     The claim is not sent where something is known to be written before it: where hooks are fired,
     their tasks; where runs do not stand alone, what their ends free, hold or wake.
     """
+    if len(reports) > MOST_REPORTS:
+        return
     started = [work.run_cache.started(report.task_id) for report in reports]
     tasks = [task for task in started if task is not None and task.simple]
     runs = sorted({task.run_id for task in tasks if task.run_id is not None})
