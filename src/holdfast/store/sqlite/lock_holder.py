@@ -1,11 +1,14 @@
 """Lock holder: the process that keeps others from writing a SQLite file, as Linux tells it.
 
 Neither the file nor its index is opened for that: closing it again would drop this process's own
-locks on it. `/proc/locks` names the inode of each locked file and the process that has it locked.
+locks on it. `/proc/locks` names the device and the inode of each locked file, and the process that
+has it locked. Some file systems (btrfs, overlay) tell another device there than `stat` does: then a
+process is named only if it has the file open.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +18,9 @@ WRITE_BYTE = 120
 LONGEST_COMMAND = 80
 _LOCKS = Path("/proc/locks")
 # 12: POSIX  ADVISORY  WRITE 4711 fd:01:271936 120 120
-_LOCK = re.compile(r"\d+: (?:POSIX|OFDLCK) +ADVISORY +WRITE (-?\d+) \w+:\w+:(\d+) (\d+) (\d+|EOF)")
+_LOCK = re.compile(
+    r"\d+: (?:POSIX|OFDLCK) +ADVISORY +WRITE (-?\d+) (\w+):(\w+):(\d+) (\d+) (\d+|EOF)"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,16 +52,37 @@ def find_lock_holder(file: Path, index: Path) -> LockHolder | None:
     """The process that has a file locked for writing, or all of it; None where none is seen."""
     try:
         locks = _LOCKS.read_text(encoding="ascii", errors="replace")
-        inodes = file.stat().st_ino, index.stat().st_ino
+        looked_for = file.stat(), index.stat()
     except OSError:
         return None
     for found in _LOCK.finditer(locks):
-        pid, locked, first, last = found.groups()
+        pid, major, minor, inode, first, last = found.groups()
         writes = int(first) <= WRITE_BYTE and (last == "EOF" or int(last) >= WRITE_BYTE)
         # In WAL mode the file itself is locked for writing only by whoever wants it alone.
-        if int(locked) == inodes[0] or (int(locked) == inodes[1] and writes):
-            return _describe_process(int(pid))
+        for status in looked_for if writes else looked_for[:1]:
+            if int(inode) == status.st_ino and (
+                (int(major, 16), int(minor, 16))
+                == (os.major(status.st_dev), os.minor(status.st_dev))
+                or _has_open(int(pid), status)
+            ):
+                return _describe_process(int(pid))
     return None
+
+
+def _has_open(pid: int, status: os.stat_result) -> bool:
+    """Whether a process has a file open, as far as the system shows it to this one."""
+    try:
+        opened = list((Path("/proc") / str(pid) / "fd").iterdir())
+    except OSError:
+        return False
+    return any(_is_same(each, status) for each in opened)
+
+
+def _is_same(path: Path, status: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(path.stat(), status)
+    except OSError:
+        return False
 
 
 def _describe_process(pid: int) -> LockHolder | None:
