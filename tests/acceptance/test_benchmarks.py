@@ -29,6 +29,8 @@ IN_NO_TIME = (
     "--pairs 1 --tasks 20 --pipelines 2 --alone 1 --finished 50 --drained 20 --claims 20 "
     "--batch 25 --loop 10 --short 4 --dispatches 5 --idle 0 --starts 1 --durable 40"
 )
+# All measures of two checkouts on both databases, beside other tests.
+PATIENCE = 220
 ROW = re.compile(r"^\| (.+?) +\| (sqlite|postgresql) +\| .*\d.* \|$", re.MULTILINE)
 
 
@@ -45,7 +47,7 @@ def run(folder: Path, module: str, *options: str | Path) -> subprocess.Completed
         env={**os.environ, "PYTHONPATH": f"{folder / 'src'}{os.pathsep}{folder}"},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE,
         check=False,
     )
 
@@ -96,6 +98,7 @@ def git_copy(plain_copy: Path) -> Path:
     return copy
 
 
+@pytest.mark.timeout(PATIENCE + 20)
 def test_the_benchmarks_print_a_table_of_both_databases_and_write_their_page(
     tmp_path: Path,
 ) -> None:
@@ -111,6 +114,7 @@ def test_the_benchmarks_print_a_table_of_both_databases_and_write_their_page(
     assert all(f"- {fact}: " in written for fact in ("cores", "Python", "SQLite", "PostgreSQL"))
 
 
+@pytest.mark.timeout(PATIENCE + 20)
 def test_a_second_checkout_is_measured_in_turns_with_this_one(git_copy: Path) -> None:
     ended = run(git_copy, "benchmarks", *IN_NO_TIME.split(), "--beside", "HEAD")
     assert ended.returncode == 0, ended.stdout + ended.stderr
