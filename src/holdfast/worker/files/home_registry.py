@@ -13,7 +13,7 @@ import stat
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from fcntl import LOCK_EX, flock
 from pathlib import Path
@@ -98,19 +98,36 @@ def registry_path() -> Path | None:
     return Path(home) / ".local" / "state" / FOLDER / FILE if Path(home).is_absolute() else None
 
 
+def read_settled_homes() -> KnownHomes | None:
+    """The homes of this user, with each that was being recorded when this was called."""
+    known = read_known_homes()
+    if known is not None:
+        with suppress(OSError), _locked(known.file):
+            return _read(known.file)
+    return known
+
+
 def record_home(home: KnownHome) -> bool:
     """Record a home instead of an earlier record of its path; gives whether that succeeded."""
+    with recorded_home(home) as recorded:
+        return recorded
+
+
+@contextmanager
+def recorded_home(home: KnownHome) -> Iterator[bool]:
+    """Record a home, and hold the lock while the block writes its id into it."""
     known = read_known_homes()
-    if known is None:
-        return False
-    try:
-        with _locked(known.file):
-            now = _read(known.file)
-            others = [each for each in now.homes if not _is_same_home(each, home)]
-            _write(replace(now, homes=[*others[1 - MOST_HOMES :], home]))
-    except OSError:
-        return False
-    return True
+    with ExitStack() as locks:
+        recorded = known is not None
+        if known is not None:
+            try:
+                locks.enter_context(_locked(known.file))
+                now = _read(known.file)
+                others = [each for each in now.homes if not _is_same_home(each, home)]
+                _write(replace(now, homes=[*others[1 - MOST_HOMES :], home]))
+            except OSError:
+                recorded = False
+        yield recorded
 
 
 def make_home_id() -> str:

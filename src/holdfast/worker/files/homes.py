@@ -24,7 +24,9 @@ from holdfast.worker.files.home_registry import (
     KnownHomes,
     make_home_id,
     read_known_homes,
+    read_settled_homes,
     record_home,
+    recorded_home,
     registry_path,
 )
 from holdfast.worker.files.state_paths import open_private, read_private
@@ -74,10 +76,15 @@ def accept_home(home: Path) -> Path:
     if looked not in _accepted_homes or link:
         real = Path(os.path.realpath(home))
         known = read_known_homes()
-        ids = _read_identities(real)
-        entry = None if known is None else known.find(str(real), found.st_uid, ids)
+        entry = _find_entry(real, found, known)
+        empty = entry is None and _is_empty(real)
+        if entry is None and not empty:
+            # Another process or thread may have recorded it since: a home that is being made
+            # has content only from the moment when the lock for its record is held.
+            known = read_settled_homes()
+            entry = _find_entry(real, found, known)
         if entry is None:
-            _adopt_home(home, real, found, known)
+            _adopt_home(home, real, found, known, empty=empty)
         else:
             reason = _find_objection(entry, home, real, found)
             if reason is not None:
@@ -86,6 +93,10 @@ def accept_home(home: Path) -> Path:
                 record_home(replace(entry, path=str(real)))
         _accepted_homes.add(looked)
     return home
+
+
+def _find_entry(real: Path, found: os.stat_result, known: KnownHomes | None) -> KnownHome | None:
+    return None if known is None else known.find(str(real), found.st_uid, _read_identities(real))
 
 
 def _find_objection(entry: KnownHome, home: Path, real: Path, found: os.stat_result) -> str | None:
@@ -99,17 +110,20 @@ def _find_objection(entry: KnownHome, home: Path, real: Path, found: os.stat_res
     return None if entry.tracked else _find_tracking(home)
 
 
-def _adopt_home(home: Path, real: Path, found: os.stat_result, known: KnownHomes | None) -> None:
+def _adopt_home(
+    home: Path, real: Path, found: os.stat_result, known: KnownHomes | None, *, empty: bool
+) -> None:
     """Record a home from before homes were recorded, or an empty one; refuse any other."""
     if home.is_symlink():
         raise make_refusal(home, f"is a symbolic link to {real}")
-    reason = find_objection_to_unknown(home, found, None if known is None else known.since)
+    since = None if known is None or empty else known.since
+    reason = find_objection_to_unknown(home, found, since)
     if reason is not None:
         raise make_refusal(home, reason)
     if found.st_mode & OTHERS_WRITE:
         # Only a group may write to it, such as the user's own group where that is the default.
         home.chmod(stat.S_IMODE(found.st_mode) & ~OTHERS_WRITE)
-    if _is_empty(home):
+    if empty:
         _remember_home(home)
     elif _remember_home(home):
         log.warning(
@@ -130,7 +144,7 @@ def find_objection_to_unknown(path: Path, found: os.stat_result, since: int | No
         return f"belongs to {find_user_name(found.st_uid)}"
     if found.st_mode & stat.S_IWOTH:
         return OPEN_TO_OTHERS
-    since_then = since is not None and not _is_empty(path) and _oldest_change(path) >= since
+    since_then = since is not None and _oldest_change(path) >= since
     return _find_tracking(path) or (NOT_MADE_HERE if since_then else None)
 
 
@@ -221,15 +235,13 @@ def _remember_home(home: Path, *, link: str = "", tracked: bool = False) -> bool
         tracked=tracked,
         writable=bool(found.st_mode & OTHERS_WRITE),
     )
-    if not record_home(entry):
-        return False
-    if entry.id:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        with os.fdopen(
-            open_private(real / IDENTITIES_FILE, flags, real), "w", encoding="ascii"
-        ) as file:
-            file.write(f"{entry.id}\n")
-    return True
+    with recorded_home(entry) as recorded:
+        if recorded and entry.id:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+            file = open_private(real / IDENTITIES_FILE, flags, real)
+            with os.fdopen(file, "w", encoding="ascii") as identities:
+                identities.write(f"{entry.id}\n")
+        return recorded
 
 
 def is_home_of(home: Path, owner: int) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from fcntl import flock
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,25 +47,57 @@ def test_homes_that_are_made_at_once_are_all_remembered(tmp_path: Path) -> None:
         assert accept_home(home) == home
 
 
-@pytest.mark.parametrize("stage", ["record_home", "open_private"])
+@pytest.mark.parametrize("stage", ["recorded_home", "open_private"])
 def test_a_home_that_another_process_is_making_may_be_used(
     stage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _known()
     home, found = tmp_path / ".holdfast", list[Path]()
-    before: Callable[..., object] = getattr(homes, stage)
+    other = threading.Thread(target=lambda: found.append(accept_home(home)))
+    before: Callable[..., Any] = getattr(homes, stage)
+    wanted = threading.Event()
 
-    def find_meanwhile(*given: object) -> object:
+    def lock(held: int, how: int) -> None:
+        wanted.set()
+        flock(held, how)
+
+    def find_meanwhile(*given: object) -> Any:  # noqa: ANN401 - what the stage gives
         monkeypatch.setattr(homes, stage, before)
-        other = threading.Thread(target=lambda: found.append(accept_home(home)))
+        monkeypatch.setattr(home_registry, "flock", lock)
         other.start()
-        other.join()
+        # The other one needs the lock, which the maker holds from the first stage's end on.
+        assert wanted.wait(PATIENCE)
+        if stage == "recorded_home":
+            other.join(PATIENCE)
         homes._accepted_homes.clear()  # noqa: SLF001 - that was another process
         return before(*given)
 
     monkeypatch.setattr(homes, stage, find_meanwhile)
     make_home(home)
+    other.join(PATIENCE)
     assert found == [home]
+    homes._accepted_homes.clear()  # noqa: SLF001 - a third process
+    assert accept_home(home) == home
+
+
+@pytest.mark.parametrize("stage", ["read_known_homes", "_read_identities", "_is_empty"])
+@pytest.mark.parametrize("made", ["before", "after"])
+def test_a_home_that_is_finished_while_it_is_looked_at_may_be_used(
+    stage: str, made: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _known()
+    home = tmp_path / ".holdfast"
+    home.mkdir(mode=0o700)
+    before: Callable[..., Any] = getattr(homes, stage)
+
+    def finish_meanwhile(*given: object) -> Any:  # noqa: ANN401 - what the stage gives
+        monkeypatch.setattr(homes, stage, before)
+        found = before(*given) if made == "after" else None
+        assert homes._remember_home(home)  # noqa: SLF001 - what its maker does next
+        (home / ".gitignore").write_text("*\n")
+        return found if made == "after" else before(*given)
+
+    monkeypatch.setattr(homes, stage, finish_meanwhile)
     assert accept_home(home) == home
 
 
