@@ -14,8 +14,8 @@ COUNTS = ((1, 2**31 - 1), f"1 and {2**31 - 1}")
 SECONDS = ((0.000_001, 10 * 366 * 86_400.0), "a microsecond and ten years")
 # A busy store hardly answers sooner, and every lease would run out.
 LEAST_RENEWAL = 0.02
-# The writer's, the one that listens, one for views and one for transactions.
-LEAST_CONNECTIONS = 4
+# The least are the writer's, the one that listens, one for views and one for transactions.
+CONNECTIONS, LEAST_CONNECTIONS = 8, 4
 # Renewals in the time of one lease, so that it holds when some renewals come late.
 RENEWALS = 5
 
@@ -57,7 +57,7 @@ class Settings:
     group_size: int = 500
     patience: float = 30.0
     watch: float = 0.02
-    connections: int = 8
+    connections: int = CONNECTIONS
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -72,15 +72,26 @@ class Settings:
             # `not least <= value` is true of NaN too, so NaN is refused.
             if not least <= value <= most:
                 raise InvalidInput(each.name, f"must be between {words}, not {value}")
-        if self.connections < LEAST_CONNECTIONS:
-            reason = f"must be at least {LEAST_CONNECTIONS}, not {self.connections}"
-            raise InvalidInput("connections", reason)
+        check_connections("connections", self.connections)
         if self.renewal < LEAST_RENEWAL:
             reason = f"must be at least {LEAST_RENEWAL} s, not {self.renewal} s"
             raise InvalidInput("renewal", reason)
         if self.renewal >= self.lease:
             reason = f"{self.renewal} s must be less than the lease of {self.lease} s"
             raise InvalidInput("renewal", reason)
+
+
+def check_connections(field_name: str, value: object) -> int:
+    """The number of connections that was given; refuses what a process cannot work with."""
+    most = COUNTS[0][1]
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int)
+        or not LEAST_CONNECTIONS <= value <= most
+    ):
+        reason = f"must be a whole number of at least {LEAST_CONNECTIONS}, not {value!r}"
+        raise InvalidInput(field_name, reason)
+    return value
 
 
 # The variables of the environment, for the page that lists them; a test compares the sources.
@@ -92,6 +103,7 @@ VARIABLES = {
     "HOLDFAST_TOKEN": "the token for that server; but for `worker`, the folder's own needs none",
     "HOLDFAST_CONCURRENCY": "how many steps a worker runs at once",
     "HOLDFAST_LEAST_DISK": "workers claim nothing while less is free",
+    "HOLDFAST_CONNECTIONS": "how many connections to its database a server or worker has at most",
     "HOLDFAST_PROXIES": "the proxies that `serve` and `up` believe, as `--proxy` names them",
     "HOLDFAST_LOG_JSON": "1 has `serve`, `up` and `worker` log lines of JSON",
     "HOLDFAST_SECRETS": "the file of a worker's secrets",
@@ -130,6 +142,7 @@ class ProjectSettings:
     - `database`: the store, a path of it from that folder
     - `functions`, `agents`: how many steps a worker runs at once, of a program and without one
     - `least_disk`: below how many free bytes workers claim nothing
+    - `connections`: how many connections to its database a server or worker has at most
     """
 
     folder: Path | None = None
@@ -137,4 +150,5 @@ class ProjectSettings:
     functions: int | None = None
     agents: int = 2
     least_disk: int = LEAST_DISK
+    connections: int = CONNECTIONS
     keep: KeepTimes = KeepTimes()

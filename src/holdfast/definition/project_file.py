@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from holdfast.definition.findings import Findings
 from holdfast.definition.keys import Key, Section
-from holdfast.definition.nodes import Fields, FileNode, describe_node, plain_value
+from holdfast.definition.nodes import Fields, describe_node, plain_value
 from holdfast.definition.text_file import read_nodes, read_text
 from holdfast.definition.values import read_section
 from holdfast.errors import InvalidInput, InvalidProjectFile
 from holdfast.model.units import parse_size
-from holdfast.settings import KeepTimes, ProjectSettings
+from holdfast.settings import (
+    CONNECTIONS,
+    LEAST_CONNECTIONS,
+    KeepTimes,
+    ProjectSettings,
+    check_connections,
+)
 
 NAME = "holdfast.yaml"
 
@@ -52,6 +59,7 @@ PROJECT = Section(
         Key(name="database", kind="text", about="the store"),
         Key(name="concurrency", kind="any", about=CONCURRENCY.about),
         Key(name="least_disk", kind="any", about="a worker claims nothing below it"),
+        Key(name="connections", kind="any", about="the most to the database of the store"),
         Key(name="keep", kind="any", about=KEEP.about),
     ),
 )
@@ -81,6 +89,13 @@ SETTINGS = (
         about="workers claim nothing while less is free where their logs go; 0 for never",
         default="2GB",
         variable="HOLDFAST_LEAST_DISK",
+    ),
+    Setting(
+        name="connections",
+        about="how many connections to its database a server has at most, and a worker without a "
+        f"program; {LEAST_CONNECTIONS} or more",
+        default=str(CONNECTIONS),
+        variable="HOLDFAST_CONNECTIONS",
     ),
     Setting(
         name="keep.worktrees",
@@ -126,16 +141,21 @@ def _read(top: Fields, findings: Findings) -> dict[str, Any]:
     return {
         **({"database": said["database"]} if "database" in said else {}),
         **given.get("concurrency", {}),
-        **_least_disk(top.nodes.get("least_disk"), findings),
+        **_read_number("least_disk", parse_size, top, findings),
+        **_read_number("connections", check_connections, top, findings),
         "keep": KeepTimes(**given.get("keep", {})),
     }
 
 
-def _least_disk(node: FileNode | None, findings: Findings) -> dict[str, int]:
+def _read_number(
+    name: str, read: Callable[[str, object], int], top: Fields, findings: Findings
+) -> dict[str, int]:
+    """The number that a key has, if it is there; a finding if it cannot be read."""
+    node = top.nodes.get(name)
     if node is None:
         return {}
     try:
-        return {"least_disk": parse_size("least_disk", plain_value(node))}
+        return {name: read(name, plain_value(node))}
     except InvalidInput as error:
         findings.add(node.mark, str(error))
         return {}

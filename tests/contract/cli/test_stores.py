@@ -8,6 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from holdfast.cli.commands.workers import open_program
 from tests.contract.cli.command_line import Typed
 from tests.contract.raw_store import raw
 
@@ -88,6 +89,20 @@ def test_settings_of_holdfast_yaml_hold_below_it_and_its_mistakes_are_shown_in_p
     said = alone("runs", "--json")
     error = json.loads(said.out)["error"]
     assert (error["code"], len(error["mistakes"])) == ("invalid_project_file", 2)
+
+
+def test_servers_and_workers_have_the_connections_that_the_project_or_the_environment_says(
+    alone: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "holdfast.yaml").write_text("connections: 12\n")
+    with open_program(None, None) as program:
+        assert program.settings.connections == 12
+    monkeypatch.setenv("HOLDFAST_CONNECTIONS", "5")
+    with open_program(None, "20s") as program:
+        assert (program.settings.connections, program.settings.lease) == (5, 20)
+    monkeypatch.setenv("HOLDFAST_CONNECTIONS", "3")
+    told = alone.refused(2, "worker")
+    assert "HOLDFAST_CONNECTIONS: must be a whole number of at least 4, not 3" in told
 
 
 def test_init_makes_the_store_that_was_named(alone: Typed, tmp_path: Path) -> None:

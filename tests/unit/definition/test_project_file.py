@@ -18,6 +18,7 @@ WHOLE = """\
 database: data/jobs.db
 concurrency: {functions: 7, agents: 3}
 least_disk: 500MB
+connections: 20
 keep: {worktrees: 1d, logs: 2d, runs: 1h}
 """
 
@@ -33,6 +34,7 @@ def test_every_setting_of_a_project_is_read() -> None:
         functions=7,
         agents=3,
         least_disk=500_000_000,
+        connections=20,
         keep=KeepTimes(worktrees=DAY, logs=2 * DAY, runs=3_600),
     )
     assert read("") == read("# nothing") == ProjectSettings(folder=Path("/p"))
@@ -44,6 +46,9 @@ def test_every_setting_of_a_project_is_read() -> None:
         ("¦databse: x", "holdfast.yaml has no key 'databse'"),
         ("database: ¦5", "database: must be text, not a number"),
         ("least_disk: ¦lots", "least_disk: 'lots' is not a size; write '2GB'"),
+        ("connections: ¦3", "connections: must be a whole number of at least 4, not 3"),
+        ("connections: ¦many", "connections: must be a whole number of at least 4, not 'many'"),
+        ("connections: ¦true", "connections: must be a whole number of at least 4, not True"),
         ("concurrency: ¦4", "concurrency must be a mapping, not a number"),
         ("concurrency: {agents: ¦0}", "agents: must be a whole number from 1"),
         ("keep: {logs: ¦soon}", "logs: 'soon' is not a duration"),
@@ -98,11 +103,29 @@ def test_the_nearest_file_holds_and_the_environment_wins_over_it(tmp_path: Path)
     (tmp_path / SETTINGS_FILE).write_text(WHOLE)
     found = find_project(below, {})
     assert (found.folder, found.agents) == (tmp_path, 3)
-    told = find_project(below, {"HOLDFAST_CONCURRENCY": "9", "HOLDFAST_LEAST_DISK": "1GB"})
-    assert (told.functions, told.agents, told.least_disk) == (9, 9, 10**9)
-    for wrong in ({"HOLDFAST_CONCURRENCY": "0"}, {"HOLDFAST_LEAST_DISK": "much"}):
-        with pytest.raises(InvalidInput, match=next(iter(wrong))):
-            find_project(below, wrong)
+    told = find_project(
+        below,
+        {"HOLDFAST_CONCURRENCY": "9", "HOLDFAST_LEAST_DISK": "1GB", "HOLDFAST_CONNECTIONS": "4"},
+    )
+    assert (told.functions, told.agents, told.least_disk, told.connections) == (9, 9, 10**9, 4)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("HOLDFAST_CONCURRENCY", "0"),
+        ("HOLDFAST_LEAST_DISK", "much"),
+        ("HOLDFAST_CONNECTIONS", "3"),
+        ("HOLDFAST_CONNECTIONS", "-8"),
+        ("HOLDFAST_CONNECTIONS", "8.5"),
+        ("HOLDFAST_CONNECTIONS", "9" * 5_000),
+    ],
+)
+def test_a_variable_of_the_environment_that_cannot_be_read_is_refused_by_name(
+    tmp_path: Path, variable: str, value: str
+) -> None:
+    with pytest.raises(InvalidInput, match=variable):
+        find_project(tmp_path, {variable: value})
 
 
 def test_the_store_of_a_project_is_found_from_its_folder(tmp_path: Path) -> None:

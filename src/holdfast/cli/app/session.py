@@ -51,6 +51,13 @@ def project_settings() -> ProjectSettings:
     return find_project(Path.cwd(), os.environ)
 
 
+def open_holdfast(url: str, **given: float) -> Holdfast:
+    """The store for a server or a worker, with the connections that the project's settings say."""
+    from holdfast.api.holdfast import Holdfast
+
+    return Holdfast(url, connections=project_settings().connections, **given)
+
+
 @contextmanager
 def chosen_bus() -> Iterator[str | None]:
     """The Redis that HOLDFAST_BUS names, if any; an invalid URL is refused under that name."""

@@ -18,7 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from holdfast.cli.app.log_output import show_logs
-from holdfast.cli.app.session import project_settings, with_store
+from holdfast.cli.app.session import open_holdfast, project_settings, with_store
 from holdfast.cli.app.terminal import escape, print_note
 from holdfast.stop_signals import stop_between_transactions
 
@@ -158,9 +158,7 @@ class MissingWorkers(TemporaryWorkers):
         return sorted(alone - {*self._agents})
 
     def _start_workers(self, agents: list[str]) -> None:
-        from holdfast.api.holdfast import Holdfast
-
-        holdfast = self._exit_stack.enter_context(Holdfast(self._service.location.url))
+        holdfast = self._exit_stack.enter_context(open_holdfast(self._service.location.url))
         self.add(_start_worker(holdfast, self._workflow, agents))
         self._agents += agents
 

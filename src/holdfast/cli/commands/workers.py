@@ -19,6 +19,7 @@ from holdfast.cli.app.session import (
     format_url,
     keep_up_store,
     locate_store,
+    open_holdfast,
     open_service,
     project_settings,
     with_store,
@@ -134,13 +135,9 @@ def open_program(app: str | None, lease: str | None) -> Holdfast:
         from holdfast.cli.app.program import load_app
 
         return load_app(app)
-    from holdfast.api.holdfast import Holdfast
-
     found = locate_store()
     found.make_folder()
-    if lease is None:
-        return Holdfast(found.url)
-    return Holdfast(found.url, **read_lease(lease))
+    return open_holdfast(found.url, **({} if lease is None else read_lease(lease)))
 
 
 @workers.callback(invoke_without_command=True)

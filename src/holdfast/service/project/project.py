@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import InvalidInput, StoreError, StoreUnreachable
-from holdfast.settings import ProjectSettings
+from holdfast.settings import ProjectSettings, check_connections
 from holdfast.store.database import is_postgresql, sqlite_path
 from holdfast.store.drivers import STORE_TABLE, list_tables
 from holdfast.worker.files.homes import (
@@ -30,6 +30,8 @@ from holdfast.worker.files.state_directory import find_state_directory
 
 SETTINGS_FILE = "holdfast.yaml"
 CONCURRENCY, LEAST_DISK = "HOLDFAST_CONCURRENCY", "HOLDFAST_LEAST_DISK"
+CONNECTIONS = "HOLDFAST_CONNECTIONS"
+_WHOLE = re.compile(r"\d{1,10}")
 _HAS_SETTINGS = re.compile(rb"^[^#\s]", re.MULTILINE)
 STORE_FILE = "holdfast.db"
 
@@ -44,6 +46,9 @@ def find_project(here: Path, environment: Mapping[str, str]) -> ProjectSettings:
         from holdfast.model.units import parse_size  # noqa: PLC0415 - few commands want it
 
         given["least_disk"] = parse_size(LEAST_DISK, least)
+    if most := environment.get(CONNECTIONS):
+        number = int(most) if _WHOLE.fullmatch(most) else most
+        given["connections"] = check_connections(CONNECTIONS, number)
     return replace(found, **given)
 
 
