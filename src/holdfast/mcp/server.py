@@ -44,7 +44,8 @@ finalize_plan. Then the parts are worked on, in order; look with get_task.""",
 Work: claim a task with the agents you are, and keep its token. Do what its title and payload say. \
 Call renew every few minutes, with your progress; guard before each side effect. End with complete \
 and the output, fail with what went wrong, release, or ask a person. After stale_token, \
-lease_expired, cancelled or already_terminal stop at once: the task is yours no more.""",
+lease_expired, cancelled, already_claimed, already_passed or already_terminal stop at once: the \
+task is yours no more.""",
     "operator": """\
 Steer: start_run with a key, get_run, why; retry what failed. Approve or reject what waits for a \
 person only as the person says. Plan: create_task with enqueue false, start_planning, add_child, \

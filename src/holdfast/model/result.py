@@ -15,6 +15,7 @@ class Refusal(StrEnum):
     LEASE_EXPIRED = "lease_expired"
     ALREADY_TERMINAL = "already_terminal"
     ALREADY_CLAIMED = "already_claimed"
+    ALREADY_PASSED = "already_passed"
     CANCELLED = "cancelled"
     RESULT_CONFLICT = "result_conflict"
     INVALID_OUTPUT = "invalid_output"

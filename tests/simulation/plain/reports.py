@@ -92,11 +92,13 @@ def guard(world: World, task_id: str, fence: int) -> Answer:
     if fence == 0:
         return ("stale_token", task.status)
     outcome, _ = task.endings.get(fence, ("", None))
-    if outcome == "cancelled":
+    if "cancelled" in {outcome, task.status}:
         return ("cancelled", task.status)
     if outcome in TOLD:
         return ("already_terminal", task.status)
-    return ("already_claimed" if task.attempt > fence else "lease_expired", task.status)
+    ended = {"done": "already_passed", "failed": "already_terminal"}
+    overtaken = ended.get(task.status, "already_claimed")
+    return (overtaken if task.attempt > fence else "lease_expired", task.status)
 
 
 def _holds_lease(task: Task, fence: int) -> bool:

@@ -43,6 +43,7 @@ _AFTER_REFUSAL = {
     "lease_expired": "holdfast show {id}",
     "already_terminal": "holdfast show {id}",
     "already_claimed": "holdfast show {id}",
+    "already_passed": "holdfast show {id}",
     "cancelled": "holdfast retry {id}",
     "result_conflict": "holdfast show {id}",
     "version_conflict": "holdfast show {id} --json",

@@ -64,15 +64,24 @@ def answer_guard(report: Report, record: Row) -> TransitionResult:
         return TransitionResult(ok=True, status=status)
     if fence == FORGED_FENCE:
         return refuse(Refusal.STALE_TOKEN, status, _describe_late_report(report, record))
+    reason, detail = _describe_lost_attempt(report, record)
+    return refuse(reason, status, detail)
+
+
+def _describe_lost_attempt(report: Report, record: Row) -> tuple[Refusal, str]:
+    """Say what became of the task of an attempt that may not act any more; a cancel comes first."""
+    status, attempt = record["status"], record["attempt"]
     outcome, _ = _read_ending(record)
-    reasons = {
-        "cancelled": Refusal.CANCELLED,
-        "completed": Refusal.ALREADY_TERMINAL,
-        "failed": Refusal.ALREADY_TERMINAL,
-        "rejected": Refusal.ALREADY_TERMINAL,
-    }
-    taken = Refusal.ALREADY_CLAIMED if record["attempt"] > fence else Refusal.LEASE_EXPIRED
-    return refuse(reasons.get(outcome or "", taken), status, f"at attempt {record['attempt']}")
+    if "cancelled" in {status, outcome}:
+        stopped = "task" if status == "cancelled" else "attempt"
+        return Refusal.CANCELLED, f"stop: the {stopped} was cancelled"
+    if outcome in {"completed", "failed", "rejected"}:
+        return Refusal.ALREADY_TERMINAL, f"the attempt has already {outcome}"
+    if attempt == report.fence:
+        return Refusal.LEASE_EXPIRED, f"attempt {attempt} has lost its lease, or has given it back"
+    reasons = {"done": Refusal.ALREADY_PASSED, "failed": Refusal.ALREADY_TERMINAL}
+    now = f"the task is now {status}, at attempt {attempt}"
+    return reasons.get(status, Refusal.ALREADY_CLAIMED), now
 
 
 def refuse(

@@ -14,7 +14,7 @@ from holdfast.model.run import NewRun
 from holdfast.model.task import Assignment, Renewal
 from holdfast.model.workflow.graph import Step, Workflow
 from tests.contract.raw_store import dump
-from tests.contract.task_states import create, finish, start, take
+from tests.contract.task_states import break_for_good, create, finish, start, take
 
 Pair = tuple[Engine, Engine]
 TTL = 30 * 60
@@ -168,6 +168,27 @@ def stolen_by_the_other_chain(engine: Engine, clock: ManualClock, claim: Assignm
     assert take(engine, claim.task.id).attempt == claim.attempt + 1
 
 
+def failed_with_the_other_chain(engine: Engine, clock: ManualClock, claim: Assignment) -> None:
+    expire(engine, clock)
+    break_for_good(engine, claim.task.id)
+
+
+def cancelled_after_the_expiry(engine: Engine, clock: ManualClock, claim: Assignment) -> None:
+    expire(engine, clock)
+    assert engine.tasks.cancel(claim.task.id).ok
+
+
+def cancelled_with_the_other_chain(engine: Engine, clock: ManualClock, claim: Assignment) -> None:
+    stolen_by_the_other_chain(engine, clock, claim)
+    assert engine.tasks.cancel(claim.task.id).ok
+
+
+def cancelled_after_it_passed(engine: Engine, _: ManualClock, claim: Assignment) -> None:
+    assert engine.work.complete(claim.task.id, claim.token).ok
+    assert engine.tasks.reset(claim.task.id).ok
+    assert engine.tasks.cancel(claim.task.id).ok
+
+
 def passed_already(engine: Engine, _: ManualClock, claim: Assignment) -> None:
     assert engine.work.complete(claim.task.id, claim.token, "passed").ok
 
@@ -187,7 +208,11 @@ Happening = Callable[[Engine, ManualClock, Assignment], None]
     ("happening", "reason"),
     [
         (stolen_by_the_other_chain, Refusal.ALREADY_CLAIMED),
-        (passed_by_the_other_chain, Refusal.ALREADY_CLAIMED),
+        (passed_by_the_other_chain, Refusal.ALREADY_PASSED),
+        (failed_with_the_other_chain, Refusal.ALREADY_TERMINAL),
+        (cancelled_after_the_expiry, Refusal.CANCELLED),
+        (cancelled_with_the_other_chain, Refusal.CANCELLED),
+        (cancelled_after_it_passed, Refusal.CANCELLED),
         (passed_already, Refusal.ALREADY_TERMINAL),
         (expired, Refusal.LEASE_EXPIRED),
         (cancelled, Refusal.CANCELLED),
@@ -210,7 +235,7 @@ def test_the_guard_prevents_a_late_commit_after_the_parallel_chain_passes_the_st
     late, winner = overtaken(engine, clock)
     assert engine.work.complete(story, winner.token, {"commit": "b0b"}).ok
     store = dump(store_url)
-    assert refused(engine, late) is Refusal.ALREADY_CLAIMED
+    assert refused(engine, late) is Refusal.ALREADY_PASSED
     assert engine.work.complete(story, late.token, {"commit": "a11"}).reason is Refusal.STALE_TOKEN
     assert engine.work.fail(story, late.token, "late").reason is Refusal.STALE_TOKEN
     assert not renew(engine, late)
