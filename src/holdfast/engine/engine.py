@@ -23,6 +23,7 @@ from holdfast.engine.explain.why_task import explain_task
 from holdfast.engine.input.task_template import TemplatedCreation
 from holdfast.engine.runs import Runs
 from holdfast.engine.state.durable import Signals
+from holdfast.engine.state.expected_version import VersionWait
 from holdfast.engine.surroundings import hooks
 from holdfast.engine.surroundings.access import AccessTokens
 from holdfast.engine.surroundings.browser_sessions import BrowserSessions
@@ -154,7 +155,8 @@ class Engine:
         self._end_listeners: Listeners[str] = Listeners()
         self._attempt_listeners: Listeners[tuple[str, int]] = Listeners()
         self._grant_listeners: Listeners[str] = Listeners()
-        self.tasks = Tasks(self._context)
+        wait = VersionWait(threads=self.threads, clock=self.clock, randomness=self.randomness)
+        self.tasks = Tasks(self._context, wait)
         self.templated_creation = TemplatedCreation(self._context)
         self.runs = Runs(self._context)
         self.workflows = Workflows(self._context)

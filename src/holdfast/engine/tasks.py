@@ -42,6 +42,7 @@ from holdfast.engine.read.missing_functions import (
 from holdfast.engine.read.pages import PAGE_SIZE, Page, choose_tasks_query
 from holdfast.engine.read.records import read_event
 from holdfast.engine.read.task_state import read_tasks_with_state
+from holdfast.engine.state.expected_version import VersionWait
 from holdfast.engine.state.usage_limits import LiftLimit
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.ids import AnyId, TaskIdSource
@@ -60,8 +61,10 @@ T = TypeVar("T")
 class Tasks:
     """Operations on tasks; each result says whether it happened and, if not, why."""
 
-    def __init__(self, context: EngineContext) -> None:
+    def __init__(self, context: EngineContext, wait: VersionWait | None = None) -> None:
+        """Inside a transaction of a caller there is no `wait`: no version can come meanwhile."""
         self._context = context
+        self._version_wait = wait
 
     @operation
     def create_many(
@@ -273,17 +276,19 @@ class Tasks:
         """Change fields of a task that is idle or queued, for its next attempt.
 
         What the task remembers of earlier attempts stays: effects, sleeps and waits. With an
-        `expected_version` the edit is made only at that version; a refusal is noted in the run.
+        `expected_version` the edit is made only at that version. The edit waits for a version that
+        has not come yet, for less than a second; a refusal is noted in the run.
         """
         limit = self._context.settings.max_payload
         chosen = validation.edits(changes, max_payload=limit, now=self._context.now)
         if expected_version is not None:
             validation.number("expected_version", expected_version, least=1)
-        return self._context.submit(
-            EditTask(
-                **_task_and_actor(task_id, actor), changes=chosen, expected_version=expected_version
-            )
+        edit = EditTask(
+            **_task_and_actor(task_id, actor), changes=chosen, expected_version=expected_version
         )
+        if expected_version is None or self._version_wait is None:
+            return self._context.submit(edit)
+        return self._version_wait.follow(self._context.submit, edit)
 
     @reading
     def wanted(self, *, after: str = "", count: int = WANTED_AT_ONCE) -> WantedFunctions:

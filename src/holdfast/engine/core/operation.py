@@ -236,8 +236,11 @@ class UnblockTask(ControlledTask):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EditTask(ControlledTask):
+    """An edit; a `patient` one is not refused while its expected version may still come."""
+
     changes: dict[str, object]
     expected_version: int | None = None
+    patient: bool = False
 
     @property
     def texts(self) -> tuple[str | None, ...]:

@@ -2,25 +2,33 @@
 
 The version is checked, and its row locked, before the command is carried out. A command for another
 version is refused, and recorded in the run as a conflict. Only a version that has not come yet can
-be waited for.
+be waited for, for less than a second.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+from holdfast.clock import Clock
 from holdfast.engine.core.context import EngineContext
-from holdfast.engine.core.operation import RunOperation, TaskOperation
-from holdfast.engine.core.sync_async import operation
+from holdfast.engine.core.operation import EditTask, RunOperation, TaskOperation
+from holdfast.engine.core.sync_async import operation, settle_future
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
 from holdfast.errors import NotFound
-from holdfast.model.result import Expectation
+from holdfast.model.result import Expectation, TransitionResult
+from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import RUN_TERMINAL, TERMINAL
+from holdfast.randomness import Randomness
 from holdfast.store.database import Row
+from holdfast.store.group_commit.entries import follow_future
+from holdfast.threads import Threads
 
+VERSION_RETRY = RetryPolicy(max_attempts=5, backoff=0.02, backoff_max=0.2)
 _ENDED = frozenset({*TERMINAL, *RUN_TERMINAL})
 
 
@@ -61,13 +69,18 @@ class ExpectRunVersion(RunOperation, ExpectVersion):
 def check_expected_version(work: UnitOfWork, operation: ExpectVersion) -> Expectation:
     """Compare the version of a locked row, which stays the same until the transaction has ended."""
     row, command = _find_row(work, operation), operation.command
-    early = row["version"] < command.expected_version
-    if not early and not _has_changed(work, row["id"], command.expected_version):
+    passed = row["version"] >= command.expected_version
+    if passed and not _has_changed(work, row["id"], command.expected_version):
         return Expectation(met=True, version=row["version"], status=row["status"])
-    early &= row["status"] not in _ENDED
+    early = may_still_come(row, command.expected_version)
     if not (early and command.patient):
         record_conflict(work, row, command)
     return Expectation(met=False, early=early, version=row["version"], status=row["status"])
+
+
+def may_still_come(row: Row, version: int) -> bool:
+    """Whether a run or task has not reached a version, and has not ended."""
+    return bool(row["version"] < version and row["status"] not in _ENDED)
 
 
 def record_conflict(work: UnitOfWork, row: Row, command: VersionedCommand) -> None:
@@ -105,6 +118,45 @@ def _find_row(work: UnitOfWork, operation: ExpectVersion) -> Row:
 def _has_changed(work: UnitOfWork, entity: str, version: int) -> bool:
     """Whether the run or task has changed since a version, conflicts aside."""
     return bool(work.tx.read("changes_since", entity=entity, seen=version))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VersionWait:
+    """The wait of an edit for a version that the store does not have yet.
+
+    A caller may have seen that version: the edit is tried again at growing intervals, a few times,
+    and refused at last. The wait has a thread of its own, so that coroutines may await it.
+    """
+
+    threads: Threads
+    clock: Clock
+    randomness: Randomness
+
+    def follow(
+        self, submit: Callable[[EditTask], Future[Any]], edit: EditTask
+    ) -> Future[TransitionResult]:
+        """The reply to an edit, or to the last of its repetitions."""
+        first = submit(replace(edit, patient=True))
+        final: Future[TransitionResult] = follow_future(first)
+
+        def settle(finished: Future[Any]) -> None:
+            early = finished.exception() is None and isinstance(finished.result(), Expectation)
+            if early:
+                self.threads.start("holdfast-edit", lambda: settle_future(final, repeat))
+            else:
+                settle_future(final, finished.result)
+
+        def repeat() -> TransitionResult:
+            for attempt in range(1, VERSION_RETRY.max_attempts):
+                self.clock.sleep(VERSION_RETRY.delay(attempt, self.randomness.random()))
+                patient = attempt < VERSION_RETRY.max_attempts - 1
+                reply = submit(replace(edit, patient=patient)).result()
+                if isinstance(reply, TransitionResult):
+                    return reply
+            raise AssertionError("the last repetition is not patient")
+
+        first.add_done_callback(settle)
+        return final
 
 
 class Expectations:

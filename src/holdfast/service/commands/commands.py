@@ -19,7 +19,6 @@ from holdfast.engine.tasks import Tasks
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.model.effect import read_awaited
 from holdfast.model.result import Refusal, TransitionResult
-from holdfast.model.retry import RetryPolicy
 from holdfast.model.run import CreateResult, NewRun
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
@@ -37,7 +36,6 @@ Change = Callable[..., TransitionResult]
 FindVersion = Callable[[str, str | None], Row | None]
 # The holds that `resume` lifts from a task, one at a time, in this order.
 HOLDS_TO_RESUME = ("paused", "limit", "version")
-VERSION_RETRY = RetryPolicy(max_attempts=5, backoff=0.02, backoff_max=0.2)
 MAX_AWAITED_SIGNALS = 100
 
 
@@ -162,18 +160,6 @@ def _require_needs(needs: Sequence[str]) -> Sequence[str]:
     return needs
 
 
-def await_version(engine: Engine, task_id: str, version: int) -> None:
-    """Read a task again, at growing intervals, until it has reached a version or has ended.
-
-    A caller may have seen a version that this store does not have yet; the wait is short.
-    """
-    for look in range(1, VERSION_RETRY.max_attempts):
-        task = engine.tasks.get(task_id)
-        if task.version >= version or task.finished_at is not None:
-            return
-        engine.clock.sleep(VERSION_RETRY.delay(look, engine.randomness.random()))
-
-
 def find_awaited_signals(tx: Transaction, target: str, name: str) -> list[View]:
     """The signals that a run or task waits for now, and those that the runs below it wait for.
 
@@ -222,8 +208,6 @@ class Commands(ControlCommands):
 
     def edit(self, task_id: str, changes: dict[str, object], version: int | None = None) -> View:
         """Change a task that is idle or queued; with a version, only if it has that version."""
-        if version is not None:
-            await_version(self._engine, task_id, version)
         edit = self._engine.tasks.edit
         return self._change(task_id, edit, changes, expected_version=version)
 
