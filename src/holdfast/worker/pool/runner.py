@@ -57,8 +57,7 @@ class Runner:
         )
 
     def start(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._loop.set_exception_handler(_on_loop_error)
+        self._loop = make_step_loop()
         self._loop_thread: RunningThread = self._threads.start(
             "holdfast-loop", self._loop.run_forever
         )
@@ -147,6 +146,13 @@ class Runner:
             execution.stop = partial(self._loop.call_soon_threadsafe, task.cancel)
             if execution.ended.is_set():
                 execution.end()
+
+
+def make_step_loop() -> asyncio.AbstractEventLoop:
+    """A loop for coroutine functions, which does not tell of branches that were left for a wait."""
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(_on_loop_error)
+    return loop
 
 
 def _is_coroutine(job: BoundStep | Arrival) -> bool:

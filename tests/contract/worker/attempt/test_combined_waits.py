@@ -15,6 +15,7 @@ from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.task import Assignment, NewTask
 from holdfast.worker.attempt.execution import Execution, Invocation
+from holdfast.worker.pool.runner import make_step_loop
 from tests.contract.task_states import create, finish
 
 HOUR = 3600
@@ -66,7 +67,8 @@ class Story:
             asynchronous=inspect.iscoroutinefunction(self.function),
         )
         if invocation.asynchronous:
-            asyncio.run(execution.run_coroutine(invocation))
+            with asyncio.Runner(loop_factory=make_step_loop) as runner:
+                runner.run(execution.run_coroutine(invocation))
         else:
             execution.run_function(invocation)
         assert heard.wait(30)
