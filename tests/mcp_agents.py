@@ -82,7 +82,10 @@ async def build_a_shed(enter: Enter, workers_tools: set[str]) -> str:
         missing = await planner.refused("get_task", task_id="t_" + "0" * 20)
         assert missing.startswith("not_found: ")
         wrong = await planner.refused("get_task", task="t_1")
-        assert wrong == "invalid_input: task_id: is missing. get_task takes task_id"
+        assert wrong == (
+            "invalid_input: task_id: is missing; task: is no field of this; "
+            "did you mean 'task_id'? (get_task takes task_id)"
+        )
     async with enter("worker") as worker:
         assert await worker.tools() == workers_tools
         assert await worker.undescribed() == []

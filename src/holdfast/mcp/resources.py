@@ -9,8 +9,7 @@ from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 
 from holdfast.errors import HoldfastError, InvalidInput, NotFound
 from holdfast.mcp.read_tools import MAX_LOG
-from holdfast.mcp.tools import FindCaller, View, find_error_code
-from holdfast.service.queries.command_lines import describe_message
+from holdfast.mcp.tools import FindCaller, View, describe_refusal
 
 JSON = "application/json"
 MAX_LISTED = 50
@@ -74,6 +73,6 @@ class _ResourceErrors:
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, HoldfastError):
-            text = f"{find_error_code(error)}: {describe_message(error)}"
+            text = describe_refusal(error)
             missing = isinstance(error, NotFound | InvalidInput)
             raise (ResourceNotFoundError if missing else ResourceError)(text) from error

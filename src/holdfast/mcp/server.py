@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -77,10 +78,18 @@ class ToolServer(MCPServer):
     """
 
     def __init__(
-        self, instructions: str, find_caller: FindCaller, resources: Resources | None
+        self,
+        instructions: str,
+        find_caller: FindCaller,
+        toolboxes: Sequence[Toolbox],
+        resources: Resources | None,
     ) -> None:
         super().__init__(
-            "holdfast", version=read_own_version(), instructions=instructions, subscriptions=False
+            "holdfast",
+            version=read_own_version(),
+            instructions=instructions,
+            tools=[tool for box in toolboxes for tool in box.make_tools()],
+            subscriptions=False,
         )
         self._find_caller = find_caller
         self._run_resources = resources
@@ -107,7 +116,7 @@ class ToolServer(MCPServer):
                 raise
             fields = [*tool.input_schema.get("properties", {})]
             told = "; ".join(map(str, translate_errors(mistaken.errors(), fields)))
-            return make_error_result(f"invalid_input: {told}. {name} takes {', '.join(fields)}")
+            return make_error_result(f"invalid_input: {told} ({name} takes {', '.join(fields)})")
 
     def _note(self, name: str, told: str, sent: dict[str, Any]) -> None:
         self._find_caller().note(name, told, describe_subject({}, sent))
@@ -131,11 +140,10 @@ class ToolServer(MCPServer):
 def make_server(find_caller: FindCaller, role: ToolRole, *, looks: bool = True) -> ToolServer:
     """The server of a role; with `looks`, the caller may read tasks that it has not claimed."""
     resources = Resources(find_caller) if looks else None
-    server = ToolServer(f"{INSTRUCTIONS}{_INSTRUCTIONS_OF_ROLE[role]}", find_caller, resources)
     looking: list[Toolbox] = [ReadTools(find_caller), RunTools(find_caller)] if looks else []
-    for box in [*looking, *_make_toolboxes(find_caller, role)]:
-        box.install(server)
-    return server
+    toolboxes = [*looking, *_make_toolboxes(find_caller, role)]
+    instructions = f"{INSTRUCTIONS}{_INSTRUCTIONS_OF_ROLE[role]}"
+    return ToolServer(instructions, find_caller, toolboxes, resources)
 
 
 def _make_toolboxes(find_caller: FindCaller, role: ToolRole) -> list[Toolbox]:

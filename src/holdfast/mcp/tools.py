@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar
 
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.tools import Tool
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
@@ -23,7 +23,7 @@ from holdfast.service.commands.request_errors import Refused, rename_fields
 from holdfast.service.commands.token_scope import Forbidden
 from holdfast.service.protocol.long_polls import ClaimOptions
 from holdfast.service.protocol.protocol import ClaimTerms
-from holdfast.service.queries.command_lines import describe_message
+from holdfast.service.queries.command_lines import describe_message, describe_text
 from holdfast.service.service import Service
 
 MAX_AUDIT_TEXT = 60
@@ -61,7 +61,7 @@ def _shorten(text: str) -> str:
 
 FindCaller = Callable[[], ToolCaller]
 
-Tool = Callable[..., Any]
+Method = Callable[..., Any]
 
 # The fields of calls that name a task or a run.
 _SUBJECT_FIELDS = ("task_id", "run_id")
@@ -131,20 +131,23 @@ class Toolbox:
         own = vars(cls).items()
         return [name for name, value in own if inspect.isfunction(value) and name[0] != "_"]
 
-    def install(self, server: MCPServer) -> None:
-        for name in self.list_names():
-            method = getattr(self, name)
-            server.add_tool(
-                self._wrap(method),
-                description=_clean_docstring(method.__doc__),
-                annotations=ToolAnnotations(
-                    read_only_hint=self.looks,
-                    destructive_hint=name in self.destructive,
-                    open_world_hint=False,
-                ),
-            )
+    def make_tools(self) -> list[Tool]:
+        """The tools; each refuses an argument that it does not have."""
+        return [_forbid_unknown_arguments(self._make_tool(name)) for name in self.list_names()]
 
-    def _wrap(self, method: Tool) -> Tool:
+    def _make_tool(self, name: str) -> Tool:
+        method = getattr(self, name)
+        return Tool.from_function(
+            self._wrap(method),
+            description=_clean_docstring(method.__doc__),
+            annotations=ToolAnnotations(
+                read_only_hint=self.looks,
+                destructive_hint=name in self.destructive,
+                open_world_hint=False,
+            ),
+        )
+
+    def _wrap(self, method: Method) -> Method:
         @functools.wraps(method)
         def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - what the tool gives
             try:
@@ -161,17 +164,17 @@ class Toolbox:
 
         return wait if inspect.iscoroutinefunction(method) else call
 
-    def _note_success(self, method: Tool, given: Any, sent: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON
+    def _note_success(self, method: Method, given: Any, sent: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON
         about = describe_subject(given, sent)
         if about and method.__name__ not in self.unaudited:
             self._note(method, "ok", about)
         return given
 
-    def _refuse(self, method: Tool, error: HoldfastError, sent: dict[str, Any]) -> CallToolResult:
+    def _refuse(self, method: Method, error: HoldfastError, sent: dict[str, Any]) -> CallToolResult:
         self._note(method, find_error_code(error), describe_subject({}, sent))
-        return make_error_result(f"{find_error_code(error)}: {describe_message(error)}")
+        return make_error_result(describe_refusal(error))
 
-    def _note(self, method: Tool, told: str, about: str) -> None:
+    def _note(self, method: Method, told: str, about: str) -> None:
         if not self.looks:
             self.find_caller().note(method.__name__, told, about)
 
@@ -186,6 +189,15 @@ def make_error_result(text: str) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
 
 
+def describe_refusal(error: HoldfastError) -> str:
+    """An error as text: its code, once, what it is about, and what to do."""
+    code = find_error_code(error)
+    if not isinstance(error, Refused):
+        return f"{code}: {describe_message(error)}"
+    detail = describe_text(error.detail) or "it was left as it is"
+    return f"{code}: {error.identifier}: {detail}"
+
+
 def find_error_code(error: HoldfastError) -> str:
     if isinstance(error, Refused):
         return str(error.reason)
@@ -198,6 +210,15 @@ def describe_subject(given: dict[str, Any], sent: dict[str, Any]) -> str:
         return " ".join(each["task"]["id"] for each in given["assignments"])
     found = [given.get("id"), *(sent.get(each) for each in _SUBJECT_FIELDS)]
     return next((str(each) for each in found if each), "")
+
+
+def _forbid_unknown_arguments(tool: Tool) -> Tool:
+    """The same tool, which refuses arguments that it does not have; its schema says so too."""
+    model = tool.fn_metadata.arg_model
+    model.model_config["extra"] = "forbid"
+    model.model_rebuild(force=True)
+    tool.parameters = model.model_json_schema(by_alias=True)
+    return tool
 
 
 def _clean_docstring(text: str | None) -> str:

@@ -9,8 +9,6 @@ from contextvars import Context
 from pathlib import Path
 from typing import Any, cast
 
-from mcp.server.mcpserver import MCPServer
-
 from holdfast.cli.app.advice import print_error
 from holdfast.cli.app.session import chosen_store, with_store
 from holdfast.cli.render.formats import describe_error_line
@@ -83,22 +81,18 @@ class Refusing(Toolbox):
     def __init__(self, error: HoldfastError) -> None:
         super().__init__(cast("Callable[[], ToolCaller]", None))
         self._error = error
-        self._calls: list[Callable[[], Any]] = []
 
     def fail(self) -> None:
         """Refuse."""
         raise self._error
 
-    def add_tool(self, call: Callable[[], Any], **_: object) -> None:
-        self._calls.append(call)
-
     @classmethod
-    def names(cls) -> list[str]:
+    def list_names(cls) -> list[str]:
         return ["fail"]
 
     def read(self) -> str:
-        self.install(cast("MCPServer", self))
-        return str(self._calls[0]().content[0].text)
+        (tool,) = self.make_tools()
+        return str(tool.fn().content[0].text)
 
 
 def _error(read: Read) -> HoldfastError:

@@ -65,6 +65,11 @@ def test_a_mistake_in_typing_is_json_too(typed: Typed) -> None:
             "reject",
         ),
         (("continue", "t_1", "-m", "hi"), "-m: is not an option of holdfast continue", "continue"),
+        (
+            ("task", "add", "roof", "--idle"),
+            "--idle: is not an option of holdfast task add; --no-enqueue does that",
+            "task add",
+        ),
         (("runs", "-z"), "-z: is not an option of holdfast runs", "runs"),
         (("runs", "--limit"), "option '--limit' requires an argument", "runs"),
         (("db", "backup"), "FILE: is missing", "db backup"),

@@ -38,7 +38,7 @@ def test_the_same_key_is_the_same_task_and_another_body_is_refused(
 
 
 def test_a_task_goes_in_the_queue_first_in_line_back_and_away(engine: Engine, typed: Typed) -> None:
-    lone = typed.json("task", "add", "lone", "--idle")["id"]
+    lone = typed.json("task", "add", "lone", "--no-enqueue")["id"]
     assert typed.ok("task", "enqueue", lone) == f"lone {lone} is ready\n"
     typed.ok("task", "run-now", lone)
     assert engine.tasks.get(lone).run_now
@@ -66,7 +66,7 @@ def test_an_edit_changes_what_was_given_and_only_at_its_version(
 
 
 def test_a_child_is_only_added_to_a_plan_and_is_for_its_agent(typed: Typed) -> None:
-    plan = typed.json("task", "add", "feature", "--idle", "--agent", "developer")["id"]
+    plan = typed.json("task", "add", "feature", "--no-enqueue", "--agent", "developer")["id"]
     told = typed.refused(2, "plan", "add", plan, "first")
     begin = f"holdfast plan start {plan}"
     assert f"{plan} is no plan, and nothing would start a part of it; {begin}" in told
@@ -77,7 +77,7 @@ def test_a_child_is_only_added_to_a_plan_and_is_for_its_agent(typed: Typed) -> N
 
 
 def test_a_plan_is_made_of_children_that_follow_each_other(engine: Engine, typed: Typed) -> None:
-    plan = typed.json("task", "add", "feature", "--idle", "--agent", "developer")["id"]
+    plan = typed.json("task", "add", "feature", "--no-enqueue", "--agent", "developer")["id"]
     typed.ok("plan", "start", plan)
     first = typed.json("plan", "add", plan, "first")
     second = typed.json("plan", "add", plan, "second", "--agent", "reviewer")
@@ -93,7 +93,7 @@ def test_a_plan_is_made_of_children_that_follow_each_other(engine: Engine, typed
 
 
 def test_a_child_of_a_plan_is_put_where_it_is_said(engine: Engine, typed: Typed) -> None:
-    plan = typed.json("task", "add", "feature", "--idle")["id"]
+    plan = typed.json("task", "add", "feature", "--no-enqueue")["id"]
     typed.ok("plan", "start", plan)
     places = {"first": ("5",), "second": (), "zero": ("0",), "front": ("-1",), "last": ()}
     for title, place in places.items():
@@ -103,7 +103,7 @@ def test_a_child_of_a_plan_is_put_where_it_is_said(engine: Engine, typed: Typed)
 
 
 def test_a_plan_may_be_a_graph(engine: Engine, typed: Typed) -> None:
-    plan = typed.json("task", "add", "feature", "--idle")["id"]
+    plan = typed.json("task", "add", "feature", "--no-enqueue")["id"]
     typed.ok("plan", "start", plan)
     ids = [typed.json("plan", "add", plan, title)["id"] for title in ("a", "b", "c")]
     graph = (f"{ids[2]}:{ids[0]},{ids[1]}",)
@@ -114,7 +114,7 @@ def test_a_plan_may_be_a_graph(engine: Engine, typed: Typed) -> None:
 def test_the_needs_of_a_child_may_be_told_in_parts_and_must_be_told(
     engine: Engine, typed: Typed
 ) -> None:
-    plan = typed.json("task", "add", "feature", "--idle")["id"]
+    plan = typed.json("task", "add", "feature", "--no-enqueue")["id"]
     typed.ok("plan", "start", plan)
     a, b, c = [typed.json("plan", "add", plan, title)["id"] for title in ("a", "b", "c")]
     for dry in ([], ["--dry-run"]):

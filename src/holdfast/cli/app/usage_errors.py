@@ -14,6 +14,8 @@ MOST_COMMANDS_NAMED = 3
 _COMMON_OPTIONS = frozenset({"--db", "--dry-run", "--help", "--json"})
 # Commands of other programs, and the command of Holdfast that does the same.
 _OTHER_COMMANDS = {"watch": "; `holdfast show --follow` watches a run"}
+# Options by words that other things have here, with the option that does the same.
+_OTHER_OPTIONS = {"--idle": "--no-enqueue", "--depends-on": "--needs", "--blocked-by": "--needs"}
 
 
 @runtime_checkable
@@ -90,6 +92,8 @@ def _suggest_option(option: str, possibilities: Sequence[str] | None, own: Seque
 
     If the called command has few options of its own, the suggestion lists them too.
     """
+    if (same := _OTHER_OPTIONS.get(option)) in own:
+        return f"; {same} does that"
     owners = _commands_with_option(option)
     if 0 < len(owners) <= MOST_COMMANDS_NAMED:
         instead = f", which has {', '.join(own)}" if 0 < len(own) <= MOST_COMMANDS_NAMED else ""

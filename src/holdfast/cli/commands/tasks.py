@@ -58,7 +58,9 @@ def add(
     max_attempts: MaxAttempts = None,
     max_lost: MaxLost = None,
     timeout: Timeout = None,
-    idle: Annotated[bool, typer.Option("--idle", help="Do not queue it yet.")] = False,
+    no_enqueue: Annotated[
+        bool, typer.Option("--no-enqueue", help="Leave it idle: do not queue it yet.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Add a task to the queue."""
@@ -75,7 +77,7 @@ def add(
             parent=None if parent is None else find(parent),
             timeout=_read_seconds(timeout),
             retry=_retry_policy(max_attempts, max_lost),
-            enqueue=not idle,
+            enqueue=not no_enqueue,
             **fields,
         )
         _print_added(service.commands.add_task(wanted), json=json)

@@ -16,6 +16,16 @@ from holdfast.model.result import Refusal, TransitionResult
 STOP = "stop, and change nothing more: the attempt is over"
 MAX_ERRORS = 50
 MAX_SHOWN = 40
+# Fields that callers expect by another word, with the field that is meant and how to use it.
+_OTHER_WORDS = {
+    "idle": ("enqueue", "`enqueue: false` keeps it idle"),
+    "no_enqueue": ("enqueue", "`enqueue: false` keeps it idle"),
+    "depends_on": ("needs", "it is called 'needs'"),
+    "blocked_by": ("needs", "it is called 'needs'"),
+    "parent_id": ("parent", "it is called 'parent'"),
+    "retries": ("max_attempts", "it is called 'max_attempts'"),
+    "id": ("task_id", "it is called 'task_id'"),
+}
 # Fields whose values must not appear in an error.
 _SECRET_FIELDS = {("token",), ("code",)}
 _TYPE_TEXTS: dict[type, str] = {
@@ -162,6 +172,9 @@ def _describe_unknown_field(error: PydanticError, known: Sequence[str]) -> str:
     told = f"is no {'parameter' if error['loc'][0] == 'query' else 'field'} of this"
     if not known or "." in name:
         return told
+    meant, how = _OTHER_WORDS.get(name, ("", ""))
+    if meant in known:
+        return f"{told}; {how}"
     close = get_close_matches(name, known, n=1)
     more = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
     return f"{told}; {more}"

@@ -341,3 +341,34 @@ def test_tools_take_the_words_of_the_calls_over_http(quick_server: Served) -> No
             assert (failed["task"]["status"], failed["task"]["usage"]) == ("failed", {"usd": 3})
 
     asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_an_argument_that_a_tool_does_not_have_is_refused_with_a_hint(quick_server: Served) -> None:
+    server = quick_server
+
+    async def story() -> None:
+        async with enter(server, server.tokens["operator"], "planner") as planner:
+            listed = (await planner.client.list_tools()).tools
+            assert {each.input_schema["additionalProperties"] for each in listed} == {False}
+            for wrong, hint in {
+                "idle": "idle: is no field of this; `enqueue: false` keeps it idle",
+                "agnet": "agnet: is no field of this; did you mean 'agent'?",
+                "depends_on": "depends_on: is no field of this; it is called 'needs'",
+            }.items():
+                said = await planner.refused("create_task", title="roof", **{wrong: True})
+                assert said.startswith(f"invalid_input: {hint} (create_task takes title, agent, ")
+            assert (await planner.use("list_tasks"))["items"] == []
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_a_refusal_names_its_code_once_and_the_task_that_it_is_about(quick_server: Served) -> None:
+    server = quick_server
+    task = server.add()["id"]
+
+    async def story() -> None:
+        async with enter(server, server.tokens["operator"]) as operator:
+            said = await operator.refused("retry", task_id=task)
+            assert said == f"invalid_transition: {task}: it has not failed; it is queued"
+
+    asyncio.run(asyncio.wait_for(story(), 60))
