@@ -125,5 +125,9 @@ class Composer:
         return node.value
 
     def _expect_value(self, token: Token) -> None:
-        if self._open and self._open[-1].token.kind == "{" and self._open[-1].key is None:
-            raise UnreadableValue(token.mark, "a key must be text, not a list or a mapping")
+        if not self._open or self._open[-1].token.kind != "{" or self._open[-1].key is not None:
+            return
+        outer = self._open[-1].token.mark
+        if token.kind == "{" and token.mark == Mark(outer.line, outer.column + 1):
+            raise UnreadableValue(outer, "a text that begins with {{ needs quotes")
+        raise UnreadableValue(token.mark, "a key must be text, not a list or a mapping")

@@ -39,7 +39,10 @@ ALL: tuple[StepKind, ...] = ("work", "loop", "approval", "workflow")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Key:
-    """One key; only steps of `step_kinds` have it, and a key that is not `supported` is refused."""
+    """One key; only steps of `step_kinds` have it, and a key that is not `supported` is refused.
+
+    `reminder` is told to those who call the key by another name, or give it a wrong value.
+    """
 
     name: str
     kind: ValueKind
@@ -48,6 +51,7 @@ class Key:
     required: bool = False
     supported: bool = True
     step_kinds: tuple[StepKind, ...] = ALL
+    reminder: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +99,12 @@ WORKFLOW = Section(
         _required("name", "name", "the name of the workflow"),
         _key("description", "text", "what it is for, for people"),
         _key("input", "types", "what a run is started with; without it any object is taken"),
-        _key("env", "names", "the environment variables of the worker that texts may name"),
+        Key(
+            name="env",
+            kind="names",
+            about="the environment variables of the worker that texts may name",
+            reminder="here stand names alone; a step or an agent sets values: env: {NAME: value}",
+        ),
         _key("concurrency", "concurrency", "how many runs go on at once"),
         _key("budget", "budget", "what one run may cost"),
         _key("deadline", "duration", "how long a run may take, from its start to its end"),
@@ -152,7 +161,12 @@ STEP = Section(
             "the steps that must be done before; `[]` starts at once",
             "the step written before it",
         ),
-        _key("when", "reference", "a value without which the step is skipped"),
+        Key(
+            name="when",
+            kind="reference",
+            about="a value without which the step is skipped",
+            reminder='it takes one variable, as in when: "{{ steps.plan.go }}"',
+        ),
         Key(
             name="for_each",
             kind="reference",
@@ -181,6 +195,7 @@ STEP = Section(
             about="`fail`, `skip`, `ask`, or `{goto: step, max_rounds: n}`",
             default="fail",
             step_kinds=(*WORK, *CALL),
+            reminder="as in on_failure: skip",
         ),
         *(_work(*each) for each in _ATTEMPT_KEYS),
         _key("priority", "integer", "higher goes first", "0"),

@@ -8,6 +8,7 @@ from holdfast.definition.composer import Composer
 from holdfast.definition.findings import Findings, UnreadableValue
 from holdfast.definition.lexer import read_json, read_yaml
 from holdfast.definition.nodes import FileNode, Mark
+from holdfast.definition.quotes import suggest_quotes
 from holdfast.errors import InvalidFile, InvalidInput, InvalidWorkflowFile, Mistake
 from holdfast.settings import MEBIBYTE
 
@@ -41,12 +42,17 @@ def read_nodes(text: str, findings: Findings) -> FileNode | None:
     try:
         top = composer.build(read(text))
     except UnreadableValue as error:
-        findings.add(error.mark, error.message, error.hint)
+        quotes = "" if read is read_json else suggest_quotes(text, error.mark, _read_yaml_nodes)
+        findings.add(error.mark, error.message, quotes or error.hint)
     for name, again, first in composer.repeated:
         findings.add(
             again, f"the key {name!r} is here a second time", f"first in line {first.line}"
         )
     return top
+
+
+def _read_yaml_nodes(text: str) -> FileNode | None:
+    return Composer().build(read_yaml(text))
 
 
 def make_length_error(name: str, kind: type[InvalidFile] = InvalidWorkflowFile) -> InvalidFile:

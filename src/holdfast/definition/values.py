@@ -7,7 +7,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from holdfast.definition.command_text import suggest_list
 from holdfast.definition.findings import Findings, UnreadableValue
+from holdfast.definition.key_names import suggest_key
 from holdfast.definition.keys import (
     ACTIONS,
     BUDGET,
@@ -50,8 +52,7 @@ def read_section(section: Section, node: FileNode, findings: Findings) -> dict[s
     for name, mark, _ in node.items():
         if name not in known:
             message = f"{section.name} has no key {name[:MAX_NAME]!r}"
-            near = [each.name for each in section.keys if each.supported]
-            findings.add(mark, message, partial(suggest, name[:MAX_NAME], near))
+            findings.add(mark, message, partial(suggest_key, section, name[:MAX_NAME], node.nodes))
         elif not known[name].supported:
             findings.add(mark, f"{name!r} is not there yet: {known[name].about}")
     for key in section.keys:
@@ -71,9 +72,9 @@ def read_value(key: Key, node: FileNode, findings: Findings) -> Any:  # noqa: AN
     try:
         return READERS[key.kind](node, findings)
     except UnreadableValue as error:
-        findings.add(error.mark, f"{key.name}: {error.message}", error.hint)
+        findings.add(error.mark, f"{key.name}: {error.message}", error.hint or key.reminder)
     except InvalidInput as error:
-        findings.add(node.mark, f"{key.name}: {error.reason}")
+        findings.add(node.mark, f"{key.name}: {error.reason}", key.reminder)
     return None
 
 
@@ -101,14 +102,15 @@ def read_name(node: FileNode, findings: Findings) -> str:
 
 def _names(node: FileNode, findings: Findings) -> tuple[str, ...]:
     """A list of names, each once, or one name alone."""
+    if isinstance(node, Fields):
+        raise UnreadableValue(node.mark, "must be a list of names, not a mapping")
     nodes = node.nodes if isinstance(node, Items) else (node,)
     return tuple(dict.fromkeys(read_name(each, findings) for each in nodes))
 
 
 def _command(node: FileNode, _: Findings) -> tuple[str, ...]:
     if isinstance(node, Scalar) and isinstance(node.value, str):
-        words = ", ".join(node.value.split()) or "npm, test"
-        hint = f"write [{words}]; for a shell, [sh, -c, …] with values from the environment"
+        hint = suggest_list(node.value) if node.value.strip() else "write [npm, test]"
         raise UnreadableValue(node.mark, "must be a list of the command and its arguments", hint)
     if not isinstance(node, Items) or not node.nodes:
         raise UnreadableValue(node.mark, "must be a list of the command and its arguments")

@@ -51,6 +51,8 @@ TEXTS = {
     "long number": STEPS + "- {id: a, run: [x], priority: " + "9" * 100_000 + "}\n",
     "too long": "a" * 5_000_000,
     "quotes": "'" * 500_001,
+    "quotes left out": STEPS + "- {id: a, title: " + "{{ a: " * 100_000 + "}\n",
+    "a command of braces": STEPS + "- {id: a, run: '" + "{{" * 200_000 + "'}\n",
     "nothing": "",
 }
 JSON_TEXTS = {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.definition.key_names import KEY_NAMES
+from holdfast.definition.keys import SECTIONS
 from holdfast.errors import InvalidWorkflowFile
 from holdfast.model.workflow.template import MAX_VARIABLES, ROOTS
 from tests.unit.definition.workflow_files import FEATURE, mistakes, read
@@ -53,6 +55,39 @@ ONE = "name: w\nagents: {dev: {command: [dev]}}\nsteps:\n"
         ("  - id: a\n¦\trun: [x]", "a tab, where YAML takes spaces", "indent by spaces"),
         ("  - {id: a, agent: ¦dve}", "'dve' is not one of the agents", "mean 'dev'?"),
         ("  - {id: a, run: ¦npm test}", "run: must be a list", "write [npm, test]"),
+        (
+            "  - id: a\n    run: ¦|\n      npm ci\n      npm test",
+            "run: must be a list",
+            'write [sh, -c, "npm ci && npm test"]',
+        ),
+        ("  - {id: a, run: ¦'echo \"a b\" 1.0'}", "must be a list", 'write [echo, "a b", "1.0"]'),
+        (
+            "  - {id: a, run: ¦'grep {{ input.x }} * | wc'}",
+            "must be a list",
+            """write [sh, -c, 'grep "$INPUT_X" * | wc'] and env: {INPUT_X: "{{ input.x }}"}""",
+        ),
+        (
+            "  - id: a\n    run: ¦|\n      if x\n      then y\n      fi",
+            "must be a list",
+            "put it into a file",
+        ),
+        ("  - {id: a, for_each: ¦{{ input.l }}}", "needs quotes", 'for_each: "{{ input.l }}"'),
+        ("  - {id: a, run: [x, ¦{{ input.y }}]}", "needs quotes", 'it: "{{ input.y }}"'),
+        ("  - id: a\n    title: Fix¦: it", "mapping values are not", 'title: "Fix: it"'),
+        ("  - {id: a, title: Fix¦: it, run: [x]}", "did not find", 'title: "Fix: it"'),
+        ('  - id: a\n    title: "a" ¦b\n    run: [x]', "expected key", "title: '\"a\" b'"),
+        ("  - id: a\n    title: ¦*it\n", "named &it", 'title: "*it"'),
+        ("  - id: a\n    title: ¦!it x\n", "tags such as !it", "leave the tag out"),
+        ("  - {id: a, run: [x], ¦if: y}", "no key 'if'", "mean 'when'? it takes one variable"),
+        ("  - {id: a, run: [x], ¦depends_on: [b]}", "no key 'depends_on'", "mean 'needs'?"),
+        ("  - {id: a, run: [x], ¦dependsOn: [b]}", "no key 'dependsOn'", "mean 'needs'?"),
+        (
+            "  - {id: a, run: [x], ¦retries: 2}",
+            "no key 'retries'",
+            "mean 'max_attempts'? it counts the first attempt too",
+        ),
+        ("  - {¦name: a, run: [x]}", "no key 'name'", "mean 'id'?"),
+        ("  - {id: a, ¦name: b, run: [x]}", "no key 'name'", "mean 'title'?"),
         ("  - ¦{id: a}", "says nothing to do", "give it agent and prompt"),
         ("  - {id: a, run: [x], ¦http: y}", "one of 'run' and 'http'", ""),
         ("  - {id: a, agent: dev, ¦run: [x]}", "one of 'agent' and 'run'", ""),
@@ -150,6 +185,7 @@ def test_a_mistake_is_told_with_its_place(marked: str, message: str, hint: str) 
         ),
         ("name: w\nname: v\nsteps: [{id: a, run: [x]}]\n", (2, 1), "'name' is here a second time"),
         ("name: w\ninput: [a]\nsteps: [{id: a, run: [x]}]\n", (2, 8), "mapping of names to types"),
+        ("name: w\nenv: {A: b}\nsteps: [{id: a, run: [x]}]\n", (2, 6), "not a mapping"),
         ("name: 12\nsteps: [{id: a, run: [x]}]\n", (1, 7), "must be text, not a number"),
         ("name: w\n  steps: [x\n", (2, 8), "mapping values are not allowed"),
     ],
@@ -159,6 +195,18 @@ def test_a_mistake_of_the_whole_file_is_told_with_its_place(
 ) -> None:
     told = mistakes(text)
     assert any(each[:2] == place and message in each[2] for each in told), told
+
+
+def test_values_of_variables_at_the_top_are_told_where_they_go() -> None:
+    ((*_, hint),) = mistakes("name: w\nenv: {A: b}\nsteps: [{id: a, run: [x]}]\n")
+    assert hint == "here stand names alone; a step or an agent sets values: env: {NAME: value}"
+
+
+def test_a_name_that_another_tool_gives_to_a_key_is_no_key_here() -> None:
+    for section in SECTIONS:
+        for key, names in KEY_NAMES.get(section.name, {}).items():
+            assert section.known[key].supported
+            assert not section.known.keys() & set(names.split()), (section.name, key)
 
 
 def test_all_mistakes_are_told_at_once_in_the_order_of_the_file() -> None:
