@@ -11,7 +11,7 @@ HoldfastError
 │           ├── InvalidWorkflowFile  of a workflow file
 │           └── InvalidProjectFile   of the settings in holdfast.yaml
 ├── NotFound              no run or task has that id, no schedule that name
-├── KeyConflict           the key exists with another body
+├── KeyConflict           the key exists with other arguments
 ├── TaskFailed            the awaited task or run ended without a result
 ├── ShuttingDown          the engine is closed or closing
 ├── WrongThread           a call that would wait for the very thread it is made in
@@ -145,21 +145,32 @@ class NotFound(HoldfastError):
         self.identifier = identifier
 
 
-_ANOTHER_BODY = (
-    "which was made from another body; use another key, or send the same body to get the "
-    "existing one"
-)
-
-
 class KeyConflict(HoldfastError):
-    """The key belongs to another task or run already; `existing` is the id of that one."""
+    """The key belongs to another task or run already; `existing` is the id of that one.
+
+    `differing` names the arguments that differ, as far as they are known.
+    """
 
     def __init__(
-        self, key: str, existing: str, advice: str = _ANOTHER_BODY, *, kind: str = "key"
+        self,
+        key: str,
+        existing: str,
+        reason: str | None = None,
+        *,
+        kind: str = "key",
+        differing: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(f"{kind} {key!r} already belongs to {existing}, " + advice)
+        told = reason or _describe_differing(differing)
+        super().__init__(f"{kind} {key!r} already belongs to {existing}, " + told)
         self.key = key
         self.existing = existing
+        self.differing = differing
+
+
+def _describe_differing(names: tuple[str, ...]) -> str:
+    plural = "arguments differ" if len(names) > 1 else "argument differs"
+    what = f"whose {plural}: {', '.join(names)}" if names else "which has other arguments"
+    return f"{what}; use another key, or send the same arguments to get the existing one"
 
 
 class TaskFailed(HoldfastError):

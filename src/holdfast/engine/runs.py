@@ -52,7 +52,7 @@ class Runs:
     def start(
         self, run: NewRun, *, actor: str = USER, connection: object = None
     ) -> Future[CreateResult]:
-        """Start a run; the same key with the same body gives back the existing one untouched.
+        """Start a run; the same key, workflow and input give back the existing one untouched.
 
         With a `connection` it is part of the application's own transaction there.
         """

@@ -85,7 +85,7 @@ class Tasks:
     def create(
         self, task: NewTask, *, actor: str = USER, connection: object = None
     ) -> Future[CreateResult]:
-        """Create one task; the same key with the same body gives back the existing one."""
+        """Create one task; the same key, function and payload give back the existing one."""
         start_trace = StartTrace()
         task = start_trace.add_trace(task)
         row = self._task_row(task, self._context.ids)

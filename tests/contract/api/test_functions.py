@@ -163,8 +163,12 @@ def test_a_key_makes_a_call_exist_once(hf: Holdfast) -> None:
     assert first.created
     again = note.enqueue("a", key="k")
     assert (again.id, again.created) == (first.id, False)
-    with pytest.raises(KeyConflict, match=first.id):
-        note.enqueue("b", key="k")
+    later = note.using(max_attempts=7, priority=3, title="other", scheduled_for="1h")
+    again = later.enqueue("a", key="k")
+    assert (again.id, again.created, hf.tasks.get(first.id).state) == (first.id, False, "ready")
+    for other in (note, later):
+        with pytest.raises(KeyConflict, match=f"{first.id}, whose argument differs: text"):
+            other.enqueue("b", key="k")
 
 
 def test_a_task_is_enqueued_with_other_options_than_it_was_made_with(hf: Holdfast) -> None:

@@ -25,14 +25,16 @@ def test_a_task_is_added_with_all_its_fields(engine: Engine, typed: Typed) -> No
     assert told["blocked_by"] == [need]
 
 
-def test_the_same_key_is_the_same_task_and_another_body_is_refused(
+def test_the_same_key_is_the_same_task_and_other_arguments_are_refused(
     engine: Engine, typed: Typed
 ) -> None:
     first = typed.json("task", "add", "once", "--key", "k")
     again = typed.json("task", "add", "once", "--key", "k")
     assert (again["id"], again["created"]) == (first["id"], False)
     assert "already exists, and is ready" in typed.ok("task", "add", "once", "--key", "k")
-    told = typed.refused(2, "task", "add", "twice", "--key", "k")
+    other = ("twice", "--priority", "3", "--max-attempts", "9", "--at", "1h", "--key", "k")
+    assert typed.json("task", "add", *other) == again
+    told = typed.refused(2, "task", "add", "once", "--payload", '{"a": 1}', "--key", "k")
     assert told.endswith(f"next:  holdfast show {first['id']}\n")
     assert len(engine.tasks.list()) == 1
 

@@ -324,7 +324,7 @@ def test_the_outcome_of_a_failed_commit_is_known_though_a_key_kept_out_one_row(
             disk.failures = 1
             with pytest.raises(StoreError, match=r"SQLite: .*I/O"):
                 insert(rows)
-        (found,) = database.view(lambda tx: tx.read("task_key_holders", keys=["mine"]))
+        (found,) = database.view(lambda tx: tx.read("task_key_holders", rows=[("mine", "")]))
         assert found["id"] == held[0][0]
     with raw(sqlite_store_url) as look:
         told = {row["entity"] for row in look("SELECT entity FROM holdfast_event")}

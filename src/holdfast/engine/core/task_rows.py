@@ -85,7 +85,8 @@ class TaskInserts:
     needs: list[tuple[str, str, int]] = field(default_factory=list)
     # Tasks that go on without a claim: they are evaluated.
     to_evaluate: list[str] = field(default_factory=list)
-    keys: set[str] = field(default_factory=set)
+    # Keys with the digests of their tasks.
+    keys: set[tuple[str, str]] = field(default_factory=set)
     slots: dict[str, int] = field(default_factory=dict)
     wakes: bool = False
     # Tasks that can be claimed, as far as these rows tell.
@@ -98,7 +99,7 @@ class TaskInserts:
             if not waits:
                 self.ready.append(task.id)
         if task.key is not None:
-            self.keys.add(task.key)
+            self.keys.add((task.key, task.body_digest))
         if task.concurrency_key is not None:
             self.slots[task.concurrency_key] = task.capacity
         if task.needs:

@@ -51,18 +51,18 @@ class TaskTemplate:
             return validation.new_task(
                 task, source.ids, max_payload=source.max_payload, now=source.now
             )
-        values, besides = self._shared
+        values, function = self._shared
         text = encode_json("payload", payload, limit=source.max_payload)
         keyed = {}
         if key is not None:
-            # A key may be used again only with the same body.
-            keyed = {"key": validation.caller_key(key), "body_digest": digest(text, *besides)}
+            # A key may be used again only with the same function and arguments.
+            keyed = {"key": validation.caller_key(key), "body_digest": digest(text, *function)}
         own = {"id": source.ids.task(), "payload": text, "trace": trace}
         return make_record(TaskRow, {**values, **own, **keyed})
 
     @cached_property
-    def _shared(self) -> tuple[dict[str, Any], tuple[str, ...]] | None:
-        """The shared fields, and the shared parts of the body; None if the tasks share none."""
+    def _shared(self) -> tuple[dict[str, Any], tuple[str, str]] | None:
+        """The shared fields, and the function for the digest; None if the tasks share none."""
         # The time at which a task is due may be counted from its creation.
         if self.task.scheduled_for is not None:
             return None
@@ -70,7 +70,7 @@ class TaskTemplate:
             values = validation.shared_fields(self.task)
         except InvalidInput:
             return None
-        return values, validation.body_parts(make_record(TaskRow, {**values}))
+        return values, validation.describe_function(make_record(TaskRow, {**values}))
 
 
 T = TypeVar("T")

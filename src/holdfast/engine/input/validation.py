@@ -24,7 +24,7 @@ from holdfast.model.status import Hold
 from holdfast.model.task import Completion, NewTask, Renewal
 from holdfast.model.text import clean_key, clean_name, clean_text, digest, encode_json
 from holdfast.model.trace import Trace, clean_trace
-from holdfast.model.units import Moment, is_duration, parse_duration, parse_moment
+from holdfast.model.units import parse_moment
 from holdfast.model.workflow.graph import Concurrency, Workflow
 from holdfast.model.workflow.run_input import check_texts, fill_input, render_run_key
 from holdfast.model.workflow.template import Variables
@@ -129,7 +129,7 @@ def new_task(
             **_described_fields(task),
         },
     )
-    return row if key is None else replace(row, body_digest=body_digest(row, later))
+    return row if key is None else replace(row, body_digest=body_digest(row))
 
 
 def shared_fields(task: NewTask) -> dict[str, Any]:
@@ -224,8 +224,8 @@ def new_run(
             "workflow_version": workflow.version,
             "definition": workflow.definition,
             "key": key,
-            # A key may be used again only with the same body.
-            "body_digest": "" if key is None else _run_body_digest(run, given, priority),
+            # A key may be used again only with the same workflow and input.
+            "body_digest": "" if key is None else digest(workflow.name, given),
             "input": given,
             "priority": priority,
             "concurrency_key": None if slot is None else RUN_PREFIX + slot,
@@ -256,12 +256,6 @@ def _run_limits(run: NewRun) -> RunLimits:
         attempts=None if most is None else count("budget.attempts", most),
         time=None if seconds is None else positive_microseconds("deadline", seconds),
     )
-
-
-def _run_body_digest(run: NewRun, given: str, priority: int) -> str:
-    """The digest of a run as submitted; without an own deadline it is that of old versions."""
-    own = () if run.deadline is None else (str(run.deadline),)
-    return digest(run.workflow.name, given, str(priority), *own)
 
 
 def _limits(task: NewTask) -> dict[str, Any]:
@@ -306,20 +300,14 @@ def need_pairs(field: str, graph: object) -> tuple[tuple[str, str], ...]:
     )
 
 
-def body_digest(row: TaskRow, scheduled_for: Moment | None = None) -> str:
-    """The digest of a task as submitted; a duration such as "2s" is the same at any time."""
-    return digest(row.payload, *body_parts(row, scheduled_for))
+def body_digest(row: TaskRow) -> str:
+    """The digest of what a task is to do: its arguments and its function, not its options."""
+    return digest(row.payload, *describe_function(row))
 
 
-def body_parts(row: TaskRow, scheduled_for: Moment | None = None) -> tuple[str, str, str]:
-    """The parts of the body of a task besides the payload, for its digest."""
-    waits = is_duration(scheduled_for)
-    when = parse_duration("scheduled_for", scheduled_for) if waits else row.scheduled_for
-    parts = (row.title, row.step, row.agent, sorted(row.needs), row.parent_id, row.tags)
-    rest = (row.status, when, row.priority, row.position, row.timeout)
-    retry = (row.max_attempts, row.max_lost, row.backoff, row.backoff_max)
-    limits = (*retry, row.concurrency_key, row.capacity, *(["plan"] if row.plan else []))
-    return repr(parts), repr(rest), repr(limits)
+def describe_function(row: TaskRow) -> tuple[str, str]:
+    """The function of a task, and whether the task is a plan, for the digest of its body."""
+    return row.step or "", "plan" if row.plan else ""
 
 
 def count(field: str, value: object) -> int:

@@ -6,11 +6,12 @@ Import order: task_control, advance → loops, needs → child_runs → creation
 - `child_run_refusals`  called runs that have ended: they go on only through their callers
 - `child_runs`  steps that call a workflow: the called run is started, awaited and ended
 - `control_refusals`  the reasons why a task does not move as a person or program asked
-- `creation`  new tasks and runs, and the keys that make each exist once
+- `creation`  new tasks and runs, each once for its key
 - `direct_start`  the change of a task from blocked to running in one step
 - `durable`  operations of running functions: effects, questions, waits, signals and child tasks
 - `effects`  the part of the worker's protocol that records and reads effects
 - `expected_version`  commands that are meant for one version of a run or task
+- `idempotency_keys`  the task or run that has each key, and the arguments that it was made with
 - `loops`  tasks whose needs are done: conditions, lists and calls are evaluated, items started
 - `need_cycles`  needs by which tasks would wait for each other
 - `needs`  needs between existing tasks: added and removed by hand

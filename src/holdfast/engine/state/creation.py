@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -11,6 +11,13 @@ from holdfast.engine.core.run_cache import RunFacts
 from holdfast.engine.core.task_rows import TaskInserts, TaskRow
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.state import plans, slots, superseded_needs
+from holdfast.engine.state.idempotency_keys import (
+    IdempotencyKeys,
+    find_conflict,
+    read_task_holder,
+    request_run,
+    request_task,
+)
 from holdfast.errors import HoldfastError, InvalidInput, InvalidNow, KeyConflict, NotFound
 from holdfast.model.advice import Action, advise
 from holdfast.model.budget import to_dollars
@@ -46,16 +53,18 @@ def _insert_lone_tasks(
     """Insert tasks whose keys are free; who holds the keys is asked in the same round trip."""
     new: list[tuple[TaskRow, str]] = []
     keys: set[str] = set()
+    bodies: set[tuple[str, str]] = set()
     for operation in operations:
         (task,) = operation.tasks
         if task.key is None or task.key not in keys:
             new.append((task, operation.actor))
         if task.key is not None:
             keys.add(task.key)
+            bodies.add((task.key, task.body_digest))
     _insert_traces(work, [(task.id, task.trace) for task, _ in new if task.trace])
     new.sort(key=_key_of)
     insert_tasks(work, new, {}, run_holds=0, some=bool(keys))
-    holders = work.tx.read_late("task_key_holders", keys=sorted(keys)) if keys else list
+    holders = work.tx.read_late("task_key_holders", rows=sorted(bodies)) if bodies else list
     return [
         [CreateResult(id=task.id, created=True)]
         if task.key is None
@@ -67,10 +76,10 @@ def _insert_lone_tasks(
 def _find_holder(
     task: TaskRow, holders: Callable[[], list[Row]]
 ) -> list[CreateResult] | HoldfastError:
-    (holder,) = (row for row in holders() if row["key"] == task.key)
-    if holder["body_digest"] != task.body_digest:
-        return KeyConflict(str(task.key), holder["id"])
-    return [CreateResult(id=holder["id"], created=holder["id"] == task.id)]
+    key, digest = str(task.key), task.body_digest
+    (row,) = (row for row in holders() if (row["key"], row["wanted"]) == (key, digest))
+    conflict = find_conflict(key, read_task_holder(row), request_task(task))
+    return conflict or [CreateResult(id=row["id"], created=row["id"] == task.id)]
 
 
 def _key_of(new: tuple[TaskRow, str]) -> str:
@@ -85,7 +94,7 @@ def _check_and_insert_tasks(work: UnitOfWork, operations: Sequence[CreateTasks])
     related |= {task.parent_id for task in wanted if task.parent_id is not None}
     found = work.tx.read("lock_needed", ids=sorted(related)) if related else []
     known = {row["id"]: row for row in found}
-    keys = IdempotencyKeys(work, "tasks_by_key", [task.key for task in wanted])
+    keys = IdempotencyKeys(work, "task", [task.key for task in wanted])
     replies: Replies = []
     accepted: list[tuple[TaskRow, str]] = []
     for operation in operations:
@@ -115,7 +124,7 @@ def _settle_keys(
     keys: IdempotencyKeys, operation: CreateTasks, known: dict[str, Row]
 ) -> list[CreateResult] | HoldfastError:
     try:
-        claimed = [keys.claim(task.key, task.body_digest, task.id) for task in operation.tasks]
+        claimed = [keys.claim(task.key, request_task(task)) for task in operation.tasks]
         for task, found in zip(operation.tasks, claimed, strict=True):
             if found == task.id:
                 _check_related(task, known)
@@ -201,7 +210,8 @@ def _insert_task_rows(work: UnitOfWork, inserts: TaskInserts, *, some: bool = Fa
     work.keys_to_withdraw.update(inserts.slots)
     work.tx.insert("insert_tasks", rows=inserts.rows, some=some)
     if inserts.keys and not some:
-        _check_keys(work, "task", inserts.keys)
+        # Begin again if a holder was removed meanwhile: its tombstone keeps the key.
+        work.tx.read_late("task_key_holders", rows=sorted(inserts.keys))
     work.wakes = work.wakes or inserts.wakes
     work.ready.update(inserts.ready)
     work.to_evaluate += inserts.to_evaluate
@@ -216,14 +226,18 @@ def _has_open_needs(task: TaskRow, known: dict[str, Row]) -> bool:
 
 
 def start_runs(
-    work: UnitOfWork, operations: Sequence[StartRun]
+    work: UnitOfWork, operations: Sequence[StartRun], *, imported: bool = False
 ) -> list[CreateResult | HoldfastError]:
-    keys = IdempotencyKeys(work, "runs_by_key", [operation.key for operation in operations])
+    """Start runs; the digest of a run that is `imported` is that of all that was imported."""
+    keys = IdempotencyKeys(work, "run", [operation.key for operation in operations])
     replies: list[CreateResult | HoldfastError] = []
     new: list[StartRun] = []
     for operation in operations:
         try:
-            found = keys.claim(operation.key, operation.body_digest, operation.run_id)
+            wanted = request_run(operation)
+            found = keys.claim(
+                operation.key, replace(wanted, arguments=None) if imported else wanted
+            )
         except KeyConflict as error:
             replies.append(error)
             continue
@@ -288,7 +302,8 @@ def _insert_runs(work: UnitOfWork, new: Sequence[StartRun]) -> None:
         ],
     )
     if keys:
-        _check_keys(work, "run", keys)
+        # Begin again if a holder was removed meanwhile: its tombstone keeps the key.
+        work.tx.read_late("run_key_holders", keys=sorted(keys))
     _insert_traces(work, [(run.run_id, run.trace) for run in new if run.trace])
     inserts = TaskInserts()
     for run in new:
@@ -299,11 +314,6 @@ def _insert_runs(work: UnitOfWork, new: Sequence[StartRun]) -> None:
     for key, _ in capacities:
         if key is not None:
             slots.admit_runs(work, key, 1)
-
-
-def _check_keys(work: UnitOfWork, kind: str, keys: set[str]) -> None:
-    """Begin again if the holder of a key was removed meanwhile: its tombstone keeps the key."""
-    work.tx.read_late(f"{kind}_key_holders", keys=sorted(keys))
 
 
 def _caller_columns(caller: RunCaller | None) -> tuple[str | None, int | None, str | None, int]:
@@ -327,30 +337,3 @@ def _first_holds(run: StartRun) -> int:
 def _define_slots(work: UnitOfWork, capacities: Mapping[str, int]) -> None:
     if capacities:
         work.tx.run("define_slots", rows=sorted(capacities.items()))
-
-
-class IdempotencyKeys:
-    """The task or run that has each key, in the store and in this unit of work."""
-
-    def __init__(self, work: UnitOfWork, query: str, wanted: Sequence[str | None]) -> None:
-        keys = sorted({key for key in wanted if key is not None})
-        rows = work.tx.read(query, keys=keys) if keys else []
-        self._holders: dict[str, tuple[str, str]] = {
-            row["key"]: (row["id"], row["body_digest"]) for row in rows
-        }
-
-    def claim(self, key: str | None, body: str, identifier: str) -> str:
-        """Return the id that has the key: the given id if the key was free."""
-        if key is None:
-            return identifier
-        holder, held_body = self._holders.setdefault(key, (identifier, body))
-        if held_body != body:
-            raise KeyConflict(key, holder)
-        return holder
-
-    def forget(self, identifiers: Iterable[str]) -> None:
-        """Free the keys that a refused call had claimed."""
-        gone = set(identifiers)
-        self._holders = {
-            key: holder for key, holder in self._holders.items() if holder[0] not in gone
-        }

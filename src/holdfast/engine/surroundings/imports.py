@@ -21,6 +21,7 @@ from holdfast.engine.core.task_rows import TaskRow
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
 from holdfast.engine.state import creation, plans, report_outcomes
+from holdfast.engine.state.idempotency_keys import IdempotencyKeys, KeyRequest
 from holdfast.errors import HoldfastError, InvalidInput, KeyConflict
 from holdfast.model.retry import positive_microseconds
 from holdfast.model.run import CreateResult, NewRun
@@ -140,7 +141,7 @@ def _start_runs(work: UnitOfWork, operations: Sequence[Import]) -> dict[int, Imp
     runs: dict[int, StartRun] = {
         place: each.run for place, each in enumerate(operations) if each.run is not None
     }
-    started = creation.start_runs(work, list(runs.values())) if runs else []
+    started = creation.start_runs(work, list(runs.values()), imported=True) if runs else []
     return {
         place: [reply] if isinstance(reply, CreateResult) else reply
         for place, reply in zip(runs, started, strict=True)
@@ -150,7 +151,7 @@ def _start_runs(work: UnitOfWork, operations: Sequence[Import]) -> dict[int, Imp
 def _create_trees(work: UnitOfWork, operations: Sequence[Import]) -> dict[int, ImportReply]:
     trees = {place: each for place, each in enumerate(operations) if each.run is None}
     wanted = [task.key for tree in trees.values() for task in tree.tasks]
-    keys = creation.IdempotencyKeys(work, "tasks_by_key", wanted)
+    keys = IdempotencyKeys(work, "task", wanted)
     replies = {place: _claim_keys(keys, tree.tasks) for place, tree in trees.items()}
     accepted = [
         (task, trees[place].actor)
@@ -181,10 +182,12 @@ def _find_depths(tasks: Sequence[TaskRow]) -> dict[str, int]:
     return depths
 
 
-def _claim_keys(keys: creation.IdempotencyKeys, tasks: Sequence[TaskRow]) -> ImportReply:
+def _claim_keys(keys: IdempotencyKeys, tasks: Sequence[TaskRow]) -> ImportReply:
     own = [task.id for task in tasks]
     try:
-        found = [keys.claim(task.key, task.body_digest, task.id) for task in tasks]
+        # The digest of an import names the whole content that was imported.
+        wanted = [KeyRequest(id=task.id, digest=task.body_digest) for task in tasks]
+        found = [keys.claim(task.key, each) for task, each in zip(tasks, wanted, strict=True)]
     except KeyConflict as error:
         keys.forget(own)
         return error

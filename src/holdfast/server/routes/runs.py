@@ -22,10 +22,15 @@ table = RouteTable(tag="runs")
     OPERATOR_ROLES,
     answers=responses.RunResponse,
     status=201,
-    also={200: {"description": "The same key and body again", "model": responses.RunResponse}},
+    also={
+        200: {
+            "description": "The same key, workflow and input again",
+            "model": responses.RunResponse,
+        }
+    },
 )
 def start_run(body: request_bodies.StartRunBody, context: Context) -> JsonAnswer:
-    """Start a run; the same key with the same body gives back the existing one."""
+    """Start a run; the same key, workflow and input give back the existing one."""
     within = None if body.deadline is None else parse_duration("deadline", body.deadline)
     more = {"key": body.key, "priority": body.priority or 0, "deadline": within}
     told = context.service.commands.start_by_name(

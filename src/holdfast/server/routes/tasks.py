@@ -33,7 +33,7 @@ _VERSION = re.compile(r'(?:W/)?"?(\d{1,9})"?')
     OPERATOR_ROLES,
     answers=responses.NewTasksResponse,
     status=201,
-    also={200: {"description": "The same key and body again", "model": responses.TaskResponse}},
+    also={200: {"description": "The same key and payload again", "model": responses.TaskResponse}},
 )
 async def add_tasks(
     body: request_bodies.NewTaskBody | request_bodies.NewTasksBody, context: Context
@@ -239,7 +239,7 @@ plan_table = RouteTable(tag="plans")
     OPERATOR_ROLES,
     answers=responses.NewTasksResponse,
     status=201,
-    also={200: {"description": "The same key and body again", "model": responses.TaskResponse}},
+    also={200: {"description": "The same key and payload again", "model": responses.TaskResponse}},
 )
 async def add_children(
     task_id: TaskId,

@@ -36,7 +36,8 @@ def describe_error(error: HoldfastError) -> HttpReply:
             outside = isinstance(error, Forbidden)
             return problem(403 if outside else 404, "forbidden" if outside else "not_found", said)
         case KeyConflict():
-            return problem(409, "key_conflict", said, existing=error.existing)
+            differing = {"differing": list(error.differing)} if error.differing else {}
+            return problem(409, "key_conflict", said, existing=error.existing, **differing)
         case StoreError():
             return _describe_store_error(error, said)
         case _:

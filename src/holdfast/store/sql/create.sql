@@ -104,6 +104,10 @@ SELECT entity, key, body_digest FROM holdfast_tombstone
 WHERE kind = 'task'
   AND key IN (SELECT value FROM {each keys})
 
+-- name: task_arguments
+-- purpose: Read the function and the arguments of a task, to compare them with a request under its key
+SELECT id, body_digest, step, planning_phase <> 'none' AS planned, payload FROM holdfast_task WHERE id = :task_id
+
 -- name: insert_needs
 -- purpose: Insert needs: which task must be done before which
 -- guards: The pair is not stored yet

@@ -64,7 +64,7 @@ def test_a_key_that_somebody_else_took_is_told_and_forgotten_after_the_next_tick
     engine: Engine, clock: ManualClock, store_url: str
 ) -> None:
     engine.schedules.put(daily())
-    engine.tasks.create(NewTask(title="other", key="taken"))
+    engine.tasks.create(NewTask(title="other", payload="other", key="taken"))
     with raw(store_url) as run:
         run("UPDATE holdfast_task SET key = ?", TICK)
     move_to(clock, 1)

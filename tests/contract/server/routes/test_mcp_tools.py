@@ -117,6 +117,14 @@ def test_a_part_that_is_added_again_under_its_key_is_the_same(server: Served) ->
             assert (again["id"], again["key"]) == (made["id"], "shed-roof")
             other = await planner.refused("add_child", **roof, payload={"tiles": 7})
             assert other.startswith("key_conflict: ")
+            renamed = {"task_id": plan, "title": "roofing", "key": "shed-roof"}
+            assert (await planner.use("add_child", **renamed))["title"] == "roof"
+            job = {"title": "tile", "payload": {"tiles": 7}, "key": "tile"}
+            made_job = await planner.use("create_task", **job)
+            told = await planner.refused("create_task", **{**job, "payload": {"tiles": 8}})
+            assert "whose argument differs: tiles" in told
+            again = await planner.use("create_task", **{**job, "priority": 3, "title": "other"})
+            assert (again["id"], again["created"]) == (made_job["id"], False)
             await planner.use("finalize_plan", task_id=plan)
             assert (await planner.use("add_child", **roof))["id"] == made["id"]
 

@@ -21,8 +21,11 @@ def test_a_start_with_the_key_of_what_was_removed_gives_back_what_is_left(server
         told = again.json()
         assert (again.status_code, told["id"], told["status"]) == (200, made["id"], "cancelled")
         assert "removed_at" in told
-        other = admin.post(path, json={**body, "priority": 3})
+        assert admin.post(path, json={**body, "priority": 3}).json()["id"] == made["id"]
+        given = {"input": {"a": 1}} if path == "/runs" else {"payload": 1}
+        other = admin.post(path, json={**body, **given})
         assert (other.status_code, other.json()["code"]) == (409, "key_conflict")
+        assert "which has other arguments" in other.json()["detail"]
         gone = admin.get(f"{path}/{made['id']}")
         assert (gone.status_code, gone.json()["code"]) == (404, "not_found")
         assert "removed" in gone.json()["detail"]

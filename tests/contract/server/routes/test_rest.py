@@ -40,7 +40,11 @@ def test_a_workflow_is_defined_started_steered_and_told(server: Served) -> None:
     assert operator.post("/runs", json=body).status_code == 200
     other = operator.post("/runs", json={**body, "input": {"name": "Bob"}})
     assert (other.status_code, other.json()["code"]) == (409, "key_conflict")
-    assert other.json()["existing"] == told["id"]
+    assert (other.json()["existing"], other.json()["differing"]) == (told["id"], ["name"])
+    assert "whose argument differs: name" in other.json()["detail"]
+    sooner = operator.post("/runs", json={**body, "priority": 7, "deadline": "5m"})
+    assert (sooner.status_code, sooner.json()["created"]) == (200, False)
+    assert sooner.json() == {**told, "created": False}
     bad = operator.post("/runs", json={"workflow": "hello", "input": {"name": 7}})
     assert (bad.status_code, bad.json()["code"]) == (422, "invalid_input")
     none = operator.post("/runs", json={"workflow": "goodbye"})

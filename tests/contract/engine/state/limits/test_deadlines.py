@@ -9,7 +9,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.errors import InvalidInput, KeyConflict
+from holdfast.errors import InvalidInput
 from holdfast.model.event import fold_events
 from holdfast.model.run import NewRun
 from holdfast.model.task import Renewal
@@ -64,15 +64,15 @@ def test_a_retry_gives_a_run_its_time_again(engine: Engine, clock: ManualClock) 
     assert engine.runs.expire() == []
 
 
-def test_a_start_may_say_another_deadline_and_is_another_body_for_its_key(
+def test_a_start_may_say_another_deadline_which_its_key_does_not_depend_on(
     engine: Engine, clock: ManualClock
 ) -> None:
     short = NewRun(workflow=HOUR, deadline=60, key="once")
     made = engine.runs.start(short)
     assert engine.runs.get(made.id).deadline == clock.now() + 60 * MICROSECONDS
     assert not engine.runs.start(short).created
-    with pytest.raises(KeyConflict):
-        engine.runs.start(replace(short, deadline=None))
+    assert engine.runs.start(replace(short, deadline=None)).id == made.id
+    assert engine.runs.get(made.id).deadline == clock.now() + 60 * MICROSECONDS
     for bad in (0, -1, float("nan")):
         with pytest.raises(InvalidInput, match="deadline"):
             engine.runs.start(NewRun(workflow=CHAIN, deadline=bad))
