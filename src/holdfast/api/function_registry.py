@@ -20,6 +20,7 @@ from holdfast.model.workflow.reference import Reference, Unresolved
 from holdfast.worker.attempt.context import Context
 from holdfast.worker.attempt.durable import feedback_before
 from holdfast.worker.attempt.execution import Invocation, UnknownFunction
+from holdfast.worker.attempt.retry_rules import RetryRules
 from holdfast.worker.files.state_directory import StateDirectory
 from holdfast.worker.steps.executors import Executors
 
@@ -42,6 +43,7 @@ class FunctionBinding:
     gather: Callable[[Assignment], dict[str, Any]]
     encode: Callable[[object], object]
     asynchronous: bool
+    retry_rules: RetryRules
 
 
 class FunctionRegistry:
@@ -68,7 +70,9 @@ class FunctionRegistry:
         arguments = call.gather(assignment)
         if call.context is not None:
             arguments[call.context] = context
-        return Invocation(call.function, arguments, call.encode, call.asynchronous)
+        return Invocation(
+            call.function, arguments, call.encode, call.asynchronous, call.retry_rules
+        )
 
     def _find_binding(self, workflow: str | None, assignment: Assignment) -> FunctionBinding:
         found = self._bindings.get((workflow, assignment.step))
@@ -102,6 +106,7 @@ class FunctionRegistry:
             gather=gather,
             encode=encode,
             asynchronous=signature.asynchronous,
+            retry_rules=signature.retry_rules,
         )
 
     def _step_arguments(

@@ -22,6 +22,7 @@ from holdfast.api.hook import HookFunction, WatchedEnds, define_hook
 from holdfast.api.options import (
     default_retry,
     read_concurrency,
+    read_retry_rules,
     read_seconds,
     read_settings,
     read_step_options,
@@ -263,14 +264,15 @@ class Holdfast(PeopleOperations):
 
         Its `name` is the function's unless given. Options: `agent`, `tags`, `priority`,
         `timeout`, `concurrency` (a key, or a key and its limit), `max_attempts`, `max_lost`,
-        `backoff`, `backoff_max`.
+        `backoff`, `backoff_max`, `retry_on` and `never_retry_on`: the errors after which it is
+        tried again, or not.
         """
-        chosen = read_step_options(options, self._retry)
+        chosen, rules = read_step_options(options, self._retry), read_retry_rules(options)
 
         def add(decorated: Callable[..., Any]) -> TaskFunction[..., Any, Any]:
             known = clean_name("task", name or function_name(decorated))
             template = NewTask(title=known, step=known, **chosen)
-            made = TaskFunction[..., Any, Any](lambda: self.engine, decorated, template)
+            made = TaskFunction[..., Any, Any](lambda: self.engine, decorated, template, rules)
             if known in self._functions.tasks:
                 raise InvalidDefinition(known, ["is already a task of this Holdfast"])
             self._functions.tasks[known] = made.signature

@@ -13,6 +13,7 @@ from holdfast.model.units import parse_duration
 from holdfast.model.workflow.graph import Concurrency, OnFailure
 from holdfast.model.workflow.step import FailureAction
 from holdfast.settings import RENEWALS, Settings
+from holdfast.worker.attempt.retry_rules import RetryRules, read_error_types
 
 
 class StepOptions(TypedDict, total=False):
@@ -26,6 +27,8 @@ class StepOptions(TypedDict, total=False):
 
 _COUNTS = ("max_attempts", "max_lost")
 _WAITS = ("backoff", "backoff_max")
+# Kept with the function, because only its program knows the classes of its errors.
+RETRY_RULES = ("retry_on", "never_retry_on")
 STEP_OPTIONS = (*_COUNTS, *_WAITS, "agent", "timeout", "tags", "priority", "concurrency")
 
 
@@ -80,7 +83,7 @@ def default_retry(settings: Settings) -> RetryPolicy:
 
 def read_step_options(given: Mapping[str, Any], retry: RetryPolicy) -> StepOptions:
     """Read `max_attempts=5, timeout="2m", …`; an unknown option is refused by name."""
-    refuse_unknown("option", given, STEP_OPTIONS)
+    refuse_unknown("option", given, (*STEP_OPTIONS, *RETRY_RULES))
     options = StepOptions(retry=replace(retry, **_retry(given)))
     if "agent" in given:
         options["agent"] = given["agent"]
@@ -93,6 +96,13 @@ def read_step_options(given: Mapping[str, Any], retry: RetryPolicy) -> StepOptio
     if "concurrency" in given:
         options["concurrency"] = read_concurrency(given["concurrency"])
     return options
+
+
+def read_retry_rules(given: Mapping[str, Any]) -> RetryRules:
+    """Read `retry_on=ConnectionError` and `never_retry_on=(ValueError, KeyError)`."""
+    return RetryRules(
+        **{name: read_error_types(name, given[name]) for name in RETRY_RULES if name in given}
+    )
 
 
 def read_concurrency(given: Concurrency | Sequence[Any] | str | None) -> Concurrency | None:

@@ -35,6 +35,7 @@ from holdfast.model.workflow.graph import Concurrency
 from holdfast.settings import Settings
 from holdfast.worker.attempt.attempt_lease import AttemptEnded
 from holdfast.worker.attempt.context import Context
+from holdfast.worker.attempt.retry_rules import Permanent, RetryAfter
 from holdfast.worker.pool.worker import Worker
 
 __all__ = [
@@ -55,9 +56,11 @@ __all__ = [
     "NewSchedule",
     "NewTask",
     "NotFound",
+    "Permanent",
     "Plan",
     "Refusal",
     "Renewal",
+    "RetryAfter",
     "RetryPolicy",
     "RunHandle",
     "Schedule",

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from holdfast.api.handle import Handle, Row, read_task_result
-from holdfast.api.options import STEP_OPTIONS, read_step_options, refuse_unknown
+from holdfast.api.options import RETRY_RULES, STEP_OPTIONS, read_step_options, refuse_unknown
 from holdfast.api.signature import Signature
 from holdfast.api.start import Schedulable
 from holdfast.engine.core.sync_async import map_future, operation
@@ -18,6 +18,7 @@ from holdfast.ids import id_of
 from holdfast.model.frozen_record import make_record
 from holdfast.model.run import CreateResult
 from holdfast.model.task import NewTask
+from holdfast.worker.attempt.retry_rules import EVERY_ERROR_RETRIED, RetryRules
 
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
@@ -33,13 +34,17 @@ class TaskFunction(Schedulable, Generic[P, R, T]):
     """Made by `@hf.task`: a call returns `R` as the function does, a worker's result is a `T`."""
 
     def __init__(
-        self, engine: Callable[[], Engine], function: Callable[P, R], template: NewTask
+        self,
+        engine: Callable[[], Engine],
+        function: Callable[P, R],
+        template: NewTask,
+        retry_rules: RetryRules = EVERY_ERROR_RETRIED,
     ) -> None:
         self._engine = engine
         self._function = function
         self._template = template
         self._prepared = TaskTemplate(template)
-        self.signature = Signature(function)
+        self.signature = Signature(function, retry_rules=retry_rules)
         for name in self.signature.needed:
             reason = f"parameter {name!r}: needs(…) stands for a step's output, and this is no step"
             raise InvalidDefinition(template.title, [reason])
@@ -60,11 +65,15 @@ class TaskFunction(Schedulable, Generic[P, R, T]):
         These are its `title`, `scheduled_for`, `needs`, `parent` and `position`, and `enqueue`:
         with `enqueue=False` it is made and stays idle, as the children of a plan are.
         """
+        for name in RETRY_RULES:
+            if name in options:
+                raise InvalidInput(name, "belongs to the function: say it where @hf.task does")
         refuse_unknown("option", options, (*STEP_OPTIONS, *_ONE_TASK_OPTIONS))
         own = {name: _ids_of(options[name]) for name in options if name in _ONE_TASK_OPTIONS}
         rest = {name: options[name] for name in options if name not in _ONE_TASK_OPTIONS}
         chosen = read_step_options(rest, self._template.retry)
-        return TaskFunction(self._engine, self._function, replace(self._template, **chosen, **own))
+        template = replace(self._template, **chosen, **own)
+        return TaskFunction(self._engine, self._function, template, self.signature.retry_rules)
 
     def request(self, /, *args: Any, **kwargs: Any) -> NewTask:
         """The task of one call with these arguments."""

@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar, overload
 
 from holdfast.api.options import (
+    RETRY_RULES,
     STEP_OPTIONS,
     check_count,
     read_on_failure,
+    read_retry_rules,
     read_step_options,
     refuse_unknown,
 )
@@ -63,21 +65,22 @@ class WorkflowBody:
         Unless `needs` says otherwise, it waits for the approval written before it too.
         `needs` is a step, by its function or its name, or a list of them. Options: `agent`,
         `tags`, `priority`, `timeout`, `concurrency` (a key, or a key and its limit),
-        `max_attempts`, `max_lost`, `backoff`, `backoff_max`; `when`, without which it is skipped:
+        `max_attempts`, `max_lost`, `backoff`, `backoff_max`; `retry_on` and `never_retry_on`, the
+        errors after which it is tried again or not; `when`, without which it is skipped:
         `needs(plan, "deploy")`, "input.deploy" or "item.deploy"; `on_failure`: "fail", "skip",
         "ask" or `goto(step)`; `verifies`, a step or loop that its Verdict lets pass or sends back,
         at most `max_rounds` times.
         """
-        refuse_unknown("option", options, (*STEP_OPTIONS, *_FLOW_OPTIONS))
+        refuse_unknown("option", options, (*STEP_OPTIONS, *RETRY_RULES, *_FLOW_OPTIONS))
         rest = {name: value for name, value in options.items() if name not in _FLOW_OPTIONS}
-        chosen = read_step_options(rest, self._retry)
+        chosen, rules = read_step_options(rest, self._retry), read_retry_rules(rest)
         flow = self._read_flow_options(options)
 
         def add(decorated: Callable[P, T]) -> Callable[P, T]:
             if not hasattr(decorated, "__name__"):
                 reason = f"step {decorated!r} has no name of its own; put it into a function"
                 raise InvalidDefinition(self.name, [reason])
-            signature = Signature(decorated, FILLED_PARAMETERS)
+            signature = Signature(decorated, FILLED_PARAMETERS, rules)
             self._check_filled(signature, flow)
             sources = {
                 name: self._read_reference(name, each) for name, each in signature.needed.items()

@@ -1,6 +1,6 @@
 """One attempt of a task, from its assignment to its report.
 
-Imports go down: `execution`, `context`, `durable_flows`, `durable`, then the rest.
+Imports go down: `execution`, `context` and `retry_rules`, `durable_flows`, `durable`, the rest.
 
 - `execution`  an attempt from its assignment to its report, and the entry of that report
 - `attempt_lease`  how long an attempt may act, and sending again while the store is away
@@ -9,5 +9,6 @@ Imports go down: `execution`, `context`, `durable_flows`, `durable`, then the re
 - `durable`  the durable operations: effects, sleeps, waits, questions, children, artifacts, leases
 - `durable_flows`  the two ways to run a durable operation: in a thread and in a coroutine
 - `effect_names`  the names under which effects, sleeps and waits are remembered
+- `retry_rules`  what an error that a function raises says about another attempt
 - `waits`  the waits for which a function is left, joined into one
 """

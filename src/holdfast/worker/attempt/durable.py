@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, 
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import fields
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -395,7 +396,7 @@ def _read_child_output(child: Child, callee: Callee) -> object:
     return callee.read_output(child.output)
 
 
-def parse_seconds(field: str, value: float | str) -> float:
+def parse_seconds(field: str, value: float | str | timedelta) -> float:
     found = parse_duration(field, value)
     # `not <=` instead of `>`, because a comparison with NaN is always false.
     if not abs(found) <= LONGEST_WAIT:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from holdfast.engine.core.operation import Operation
 from holdfast.engine.state.reports import FinalReport, HeldTask
-from holdfast.errors import InvalidInput, ShuttingDown, TaskFailed, summarize_error
+from holdfast.errors import HoldfastError, InvalidInput, ShuttingDown, TaskFailed, summarize_error
 from holdfast.logs import LogFields, set_log_subject
 from holdfast.model.result import GIVEN_BACK, TransitionResult
 from holdfast.model.status import TERMINAL
@@ -22,6 +23,13 @@ from holdfast.worker.attempt.attempt_span import NO_SPAN, AttemptSpan, NoAttempt
 from holdfast.worker.attempt.context import Context
 from holdfast.worker.attempt.durable import InvalidCall, InvalidEffect, InvalidWait, SignalTimeout
 from holdfast.worker.attempt.effect_names import SharedName
+from holdfast.worker.attempt.retry_rules import (
+    EVERY_ERROR_RETRIED,
+    Permanent,
+    RetryAfter,
+    RetryRules,
+    leaf_errors,
+)
 from holdfast.worker.attempt.waits import Suspended, SuspendedForAnswer
 from holdfast.worker.secrets.secret_rules import WrittenKind, redact_or_refuse
 from holdfast.worker.store_port import StorePort
@@ -32,10 +40,18 @@ LONGEST_TEXT = 2_000
 log = logging.getLogger("holdfast.worker")
 ReportAnswer = TransitionResult | BaseException
 
-# After these errors a function is not tried again: a child has failed for good, an effect cannot be
-# remembered, two branches share a name, an argument is refused, the function would wait for its own
-# transaction, or a signal did not come in time.
-FINAL_ERRORS = (TaskFailed, InvalidEffect, SharedName, InvalidCall, InvalidWait, SignalTimeout)
+# After these errors a function is not tried again: it said so, a child has failed for good, an
+# effect cannot be remembered, two branches share a name, an argument is refused, the function would
+# wait for its own transaction, or a signal did not come in time.
+FINAL_ERRORS = (
+    Permanent,
+    TaskFailed,
+    InvalidEffect,
+    SharedName,
+    InvalidCall,
+    InvalidWait,
+    SignalTimeout,
+)
 # Each of these decides what becomes of the task, whatever else was raised beside it.
 _DECISIVE_ERRORS = (AttemptEnded, *FINAL_ERRORS)
 # These are reported even when the function was left for a wait: the attempt may report no more,
@@ -44,12 +60,12 @@ _ALWAYS_REPORTED = (AttemptEnded, InvalidEffect)
 
 
 def choose_reported_error(error: BaseException, left: Suspended | None = None) -> BaseException:
-    """The error to report of a group: a failure before a wait, and a wait if there is nothing else.
+    """The error to report of a group: a failure, or else a `RetryAfter`, or else a wait.
 
     If the function was `left` for a wait and caught it, that wait is reported: the error that the
     function raised instead may follow from its not having waited.
     """
-    leaves = list(_leaf_errors(error))
+    leaves = list(leaf_errors(error))
     if left is not None and not any(isinstance(leaf, Suspended) for leaf in leaves):
         return next((leaf for leaf in leaves if isinstance(leaf, _ALWAYS_REPORTED)), left)
     if not isinstance(error, BaseExceptionGroup):
@@ -57,16 +73,9 @@ def choose_reported_error(error: BaseException, left: Suspended | None = None) -
     decisive = [leaf for leaf in leaves if isinstance(leaf, _DECISIVE_ERRORS)]
     if decisive:
         return decisive[0]
-    _, failures = error.split(Suspended)
-    return failures or leaves[0]
-
-
-def _leaf_errors(error: BaseException) -> Iterator[BaseException]:
-    if not isinstance(error, BaseExceptionGroup):
-        yield error
-        return
-    for each in error.exceptions:
-        yield from _leaf_errors(each)
+    _, failures = error.split((Suspended, RetryAfter))
+    later = next((leaf for leaf in leaves if isinstance(leaf, RetryAfter)), leaves[0])
+    return failures or later
 
 
 class UnknownFunction(Exception):
@@ -80,6 +89,7 @@ class Invocation(NamedTuple):
     arguments: dict[str, Any]
     encode: Callable[[object], object]
     asynchronous: bool
+    retry_rules: RetryRules = EVERY_ERROR_RETRIED
 
 
 class StepFailed(Exception):
@@ -211,7 +221,7 @@ class Execution:
             try:
                 result = invocation.function(**invocation.arguments)
             except BaseException as error:  # noqa: BLE001 - whatever a step raises is its report
-                self._report_raised(error)
+                self._report_raised(invocation, error)
             else:
                 self._report_result(invocation, result)
 
@@ -228,7 +238,7 @@ class Execution:
                 result = await awaitable
             except BaseException as error:  # noqa: BLE001 - whatever a step raises is its report
                 await self.context.end_effects()
-                self._report_raised(error)
+                self._report_raised(invocation, error)
             else:
                 self._report_result(invocation, result)
 
@@ -240,17 +250,19 @@ class Execution:
         if isinstance(caught, Suspended):
             reason = "it runs again when that is over, and `why` names it"
             log.warning("%s returned after it was left for a wait: %s", self, reason)
-        self._report_raised(caught)
+        self._report_raised(invocation, caught)
 
-    def _report_raised(self, raised: BaseException) -> None:
+    def _report_raised(self, invocation: Invocation, raised: BaseException) -> None:
         # The function may have caught the wait, as `return_exceptions=True` does.
         left = None if self.context.ended else self.context.suspension
         error = self.context.refusal or choose_reported_error(raised, left)
         if isinstance(error, Suspended):
             self.finish_with(self.suspend, error)
             return
-        self.finish_with(self.fail, error)
-        self.span.fail(self.raised or type(error).__name__)
+        retryable = invocation.retry_rules.allow_retry(error)
+        self.finish_with(partial(self.fail, retryable=retryable), error)
+        if not isinstance(error, RetryAfter):
+            self.span.fail(self.raised or type(error).__name__)
 
     def finish_with(self, report: Callable[..., bool], *arguments: Any) -> None:
         """Report after the function has returned; the execution finishes with the answer."""
@@ -309,6 +321,8 @@ class Execution:
         if isinstance(error, GivenBack):
             log.warning("%s is given back: %s", self, self._redact(str(error)))
             return self.release()
+        if isinstance(error, RetryAfter):
+            return self._postpone(error)
         described = encode_error(error, self._redact)
         self.raised = summarize_error(described)
         again = retryable and not isinstance(error, FINAL_ERRORS)
@@ -319,6 +333,14 @@ class Execution:
     def release(self) -> bool:
         """Release the task; no failure is counted."""
         return self._report(self.store.work.reports.release)
+
+    def _postpone(self, error: RetryAfter) -> bool:
+        """Release the task until the time that its function names."""
+        told = self._redact(f"given back until {error}")
+        log.warning("%s is %s", self, told)
+        with suppress(HoldfastError):
+            self.context.log(told)
+        return self._report(partial(self.store.work.reports.release, until=error.until))
 
     def _log_answer(self, answer: ReportAnswer) -> None:
         """Log the answer to a report, if the report was refused or not written."""

@@ -9,6 +9,7 @@ from holdfast.model.effect import WakeCondition
 from holdfast.worker.attempt.attempt_lease import AttemptEnded
 from holdfast.worker.attempt.durable import InvalidCall, InvalidEffect, SignalTimeout
 from holdfast.worker.attempt.execution import choose_reported_error
+from holdfast.worker.attempt.retry_rules import Permanent, RetryAfter
 from holdfast.worker.attempt.waits import Suspended
 
 WAIT, FAILURE = Suspended(WakeCondition()), ValueError("stumbled")
@@ -55,3 +56,13 @@ def test_an_error_that_forbids_a_report_or_a_retry_counts_before_a_caught_wait(
 ) -> None:
     assert choose_reported_error(raised, WAIT) is raised
     assert choose_reported_error(group(FAILURE, raised), WAIT) is raised
+
+
+def test_what_asks_for_later_counts_before_a_wait_and_after_a_failure() -> None:
+    later = RetryAfter(60)
+    assert choose_reported_error(group(WAIT, later)) is later
+    told = choose_reported_error(group(later, FAILURE, WAIT))
+    assert isinstance(told, BaseExceptionGroup)
+    assert told.split(ValueError)[1] is None
+    final = Permanent("never")
+    assert choose_reported_error(group(later, final, FAILURE)) is final
