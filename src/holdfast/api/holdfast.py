@@ -16,6 +16,7 @@ from typing import Any, ParamSpec, Self, TypeVar, overload
 from weakref import WeakSet
 
 from holdfast.api.archive import Archive
+from holdfast.api.call_concurrency import check_call_concurrency
 from holdfast.api.function_registry import FunctionRegistry, make_executors
 from holdfast.api.handle import Handle, RunHandle, is_run_id, read_task_result
 from holdfast.api.hook import HookFunction, WatchedEnds, define_hook
@@ -263,16 +264,21 @@ class Holdfast(PeopleOperations):
         """Make a function a job that can be enqueued: `@hf.task` or `@hf.task(max_attempts=5)`.
 
         Its `name` is the function's unless given. Options: `agent`, `tags`, `priority`,
-        `timeout`, `concurrency` (a key, or a key and its limit), `max_attempts`, `max_lost`,
-        `backoff`, `backoff_max`, `retry_on` and `never_retry_on`: the errors after which it is
-        tried again, or not.
+        `timeout`, `concurrency`, `max_attempts`, `max_lost`, `backoff`, `backoff_max`, `retry_on`
+        and `never_retry_on`: the errors after which it is tried again, or not. The `concurrency`
+        is a key, or a key and its limit. A key may name arguments, as
+        "customer-{{ input.customer }}", or be a function of the arguments that it takes by name.
         """
+        concurrency = options.pop("concurrency", None)
+        check_call_concurrency(concurrency)
         chosen, rules = read_step_options(options, self._retry), read_retry_rules(options)
 
         def add(decorated: Callable[..., Any]) -> TaskFunction[..., Any, Any]:
             known = clean_name("task", name or function_name(decorated))
             template = NewTask(title=known, step=known, **chosen)
-            made = TaskFunction[..., Any, Any](lambda: self.engine, decorated, template, rules)
+            made = TaskFunction[..., Any, Any](
+                lambda: self.engine, decorated, template, rules, concurrency
+            )
             if known in self._functions.tasks:
                 raise InvalidDefinition(known, ["is already a task of this Holdfast"])
             self._functions.tasks[known] = made.signature
@@ -311,8 +317,8 @@ class Holdfast(PeopleOperations):
         """Begin a workflow; add its steps with `@….step`.
 
         `concurrency` limits how many of its runs go on at once: a key for one at a time, or a key
-        and its limit. A run that has not ended when its `deadline` comes, "2h" after its start, has
-        failed.
+        and its limit. The key may name inputs: "customer-{{ input.customer }}". A run that has not
+        ended when its `deadline` comes, "2h" after its start, has failed.
         """
         clean_name("workflow", name)
         if name in self._functions.workflows:

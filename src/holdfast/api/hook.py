@@ -79,13 +79,13 @@ def define_hook(
         shown = given.__name__ if isinstance(given, type) else given
         reason = f"takes the event, an Ended, and never {shown}; annotate it so"
         raise InvalidDefinition(name, [f"parameter {parameter!r}: {reason}"])
+    chosen = read_step_options(options, retry)
+    limit = chosen.get("concurrency")
+    if limit is not None and limit.has_variables:
+        reason = "a hook has no variables: its calls share one key, or have none"
+        raise InvalidInput("concurrency", reason)
     return HookFunction(
-        definition=NewHook(
-            name=name,
-            events=watched.events,
-            about=watched.about,
-            **read_step_options(options, retry),
-        ),
+        definition=NewHook(name=name, events=watched.events, about=watched.about, **chosen),
         signature=signature,
     )
 

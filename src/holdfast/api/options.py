@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypedDict, get_args
 
@@ -12,6 +13,7 @@ from holdfast.model.retry import MAX_COUNT, RetryPolicy, positive_microseconds
 from holdfast.model.units import parse_duration
 from holdfast.model.workflow.graph import Concurrency, OnFailure
 from holdfast.model.workflow.step import FailureAction
+from holdfast.model.workflow.template import parse_template
 from holdfast.settings import RENEWALS, Settings
 from holdfast.worker.attempt.retry_rules import RetryRules, read_error_types
 
@@ -30,6 +32,8 @@ _WAITS = ("backoff", "backoff_max")
 # Kept with the function, because only its program knows the classes of its errors.
 RETRY_RULES = ("retry_on", "never_retry_on")
 STEP_OPTIONS = (*_COUNTS, *_WAITS, "agent", "timeout", "tags", "priority", "concurrency")
+_VARIABLE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+_LIKE_A_VARIABLE = re.compile(r"\$?\{[^{}]*\}?|\$[A-Za-z_]\w*|\}+")
 
 
 def refuse_unknown(what: str, given: Iterable[str], known: Collection[str]) -> None:
@@ -105,17 +109,39 @@ def read_retry_rules(given: Mapping[str, Any]) -> RetryRules:
     )
 
 
-def read_concurrency(given: Concurrency | Sequence[Any] | str | None) -> Concurrency | None:
-    """A key alone means one at a time; a pair is a key and its limit."""
+def read_concurrency(given: object) -> Concurrency | None:
+    """A key alone means one at a time; a pair is a key and its limit.
+
+    Text that looks like a variable, and is none, is refused.
+    """
     match given:
-        case None | Concurrency():
-            return given
+        case None:
+            return None
+        case Concurrency():
+            read = given
         case str():
-            return Concurrency(key=given)
-        case [key, limit]:
-            return Concurrency(key=key, limit=limit)
+            read = Concurrency(key=given)
+        case [str(key), int(limit)]:
+            read = Concurrency(key=key, limit=limit)
         case _:
-            raise InvalidInput("concurrency", f"{given!r} is neither a key nor (key, limit)")
+            raise InvalidInput("concurrency", _describe_no_key(given))
+    _refuse_no_variable(read.key)
+    return read
+
+
+def _describe_no_key(given: object) -> str:
+    if callable(given) or (isinstance(given, list | tuple) and any(map(callable, given))):
+        advice = 'write a text with variables: "customer-{{ input.customer }}"'
+        return f"a function gives the keys of @hf.task alone; {advice}"
+    return f"{given!r} is neither a key nor (key, limit)"
+
+
+def _refuse_no_variable(key: str) -> None:
+    if "{{" in key:
+        parse_template("concurrency", key)
+    if found := _LIKE_A_VARIABLE.search(_VARIABLE.sub("", key)):
+        reason = f"{found[0]!r} in {key!r} is no variable; write {{{{ input.customer }}}}"
+        raise InvalidInput("concurrency", reason)
 
 
 def read_seconds(field: str, given: object) -> float | None:

@@ -13,18 +13,28 @@ from holdfast.api.signature import Signature
 from holdfast.api.step import StepDeclaration
 from holdfast.api.workflow_call import find_misnamed_inputs
 from holdfast.errors import InvalidInput
+from holdfast.model.workflow.step import Concurrency
+from holdfast.model.workflow.template import parse_template
 
 
 class RunInputs:
     """The inputs of a workflow, with the steps that take each of them."""
 
-    def __init__(self, workflow: str, members: Iterable[StepDeclaration]) -> None:
+    def __init__(
+        self,
+        workflow: str,
+        members: Iterable[StepDeclaration],
+        concurrency: Concurrency | None = None,
+    ) -> None:
         self._workflow = workflow
+        self._in_keys: dict[str, str] = {}
         self._takers: dict[str, list[Signature]] = {}
         self._required: dict[str, str] = {}
         self._referred: dict[str, list[StepDeclaration]] = {}
+        self._read_key("the run", concurrency)
         for member in members:
             self._read(member)
+            self._read_key(f"step {member.name!r}", member.options.get("concurrency"))
 
     def find_wrong_inputs(self, step: str, given: object) -> list[str]:
         """The mistakes in the names of the inputs that a calling step gives."""
@@ -55,6 +65,26 @@ class RunInputs:
                 self._referred.setdefault(reference.parts[1], []).append(member)
                 self._required.setdefault(reference.parts[1], member.name)
 
+    def _read_key(self, of: str, concurrency: Concurrency | None) -> None:
+        """Note the inputs that a concurrency key names."""
+        if concurrency is not None and concurrency.has_variables:
+            for reference in parse_template("concurrency", concurrency.key).references:
+                if reference.root == "input" and len(reference.parts) > 1:
+                    self._in_keys.setdefault(reference.parts[1], of)
+
+    @property
+    def mistakes(self) -> list[str]:
+        """The inputs that a concurrency key names and no step takes."""
+        return [
+            f"the concurrency key of {of}: {name!r} is no input of a step"
+            f"{suggest_name(name, self._known) or self._list_known()}"
+            for name, of in self._in_keys.items()
+            if name not in self._known
+        ]
+
+    def _list_known(self) -> str:
+        return f"; they take {', '.join(self._known) or 'none'}"
+
     def _refuse_unknown(self, given: Mapping[str, Any]) -> None:
         for name in given:
             if name not in self._known:
@@ -69,10 +99,10 @@ class RunInputs:
 
     @cached_property
     def _defaults(self) -> dict[str, Any]:
-        """Defaults, from steps, of the inputs that a condition or a list refers to."""
+        """Defaults, from steps, of the inputs that a condition, a list or a key refers to."""
         return {
             name: parameter.default
-            for name in self._referred
+            for name in {**self._referred, **self._in_keys}
             for taker in self._takers.get(name, ())
             if (parameter := taker.inputs[name]).default is not parameter.empty
         }

@@ -84,6 +84,11 @@ class Signature:
                 return name
         return None
 
+    @property
+    def parameter_names(self) -> list[str]:
+        """The names of all parameters but `ctx`; no annotation is looked at yet."""
+        return [name for name in self._parameters if name != "ctx"]
+
     @cached_property
     def filled(self) -> dict[str, inspect.Parameter]:
         """The parameters that the engine fills, by their names."""

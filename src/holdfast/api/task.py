@@ -7,17 +7,19 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
+from holdfast.api.call_concurrency import CallConcurrency, read_call_concurrency
 from holdfast.api.handle import Handle, Row, read_task_result
 from holdfast.api.options import RETRY_RULES, STEP_OPTIONS, read_step_options, refuse_unknown
 from holdfast.api.signature import Signature
 from holdfast.api.start import Schedulable
 from holdfast.engine.core.sync_async import map_future, operation
-from holdfast.engine.input.task_template import TaskTemplate
+from holdfast.engine.input.task_template import TaskTemplate, TemplatedTask
 from holdfast.errors import InvalidDefinition, InvalidInput
 from holdfast.ids import id_of
 from holdfast.model.frozen_record import make_record
 from holdfast.model.run import CreateResult
 from holdfast.model.task import NewTask
+from holdfast.model.workflow.step import Concurrency
 from holdfast.worker.attempt.retry_rules import EVERY_ERROR_RETRIED, RetryRules
 
 if TYPE_CHECKING:
@@ -39,12 +41,17 @@ class TaskFunction(Schedulable, Generic[P, R, T]):
         function: Callable[P, R],
         template: NewTask,
         retry_rules: RetryRules = EVERY_ERROR_RETRIED,
+        concurrency: object = None,
     ) -> None:
         self._engine = engine
         self._function = function
-        self._template = template
-        self._prepared = TaskTemplate(template)
         self.signature = Signature(function, retry_rules=retry_rules)
+        self._concurrency = concurrency
+        limit = read_call_concurrency(concurrency, self.signature)
+        self._call_concurrency = limit if isinstance(limit, CallConcurrency) else None
+        of_all = None if isinstance(limit, CallConcurrency) else limit
+        self._template = template = replace(template, concurrency=of_all)
+        self._prepared = TaskTemplate(template)
         for name in self.signature.needed:
             reason = f"parameter {name!r}: needs(…) stands for a step's output, and this is no step"
             raise InvalidDefinition(template.title, [reason])
@@ -71,14 +78,23 @@ class TaskFunction(Schedulable, Generic[P, R, T]):
         refuse_unknown("option", options, (*STEP_OPTIONS, *_ONE_TASK_OPTIONS))
         own = {name: _ids_of(options[name]) for name in options if name in _ONE_TASK_OPTIONS}
         rest = {name: options[name] for name in options if name not in _ONE_TASK_OPTIONS}
+        concurrency = rest.pop("concurrency", self._concurrency)
         chosen = read_step_options(rest, self._template.retry)
         template = replace(self._template, **chosen, **own)
-        return TaskFunction(self._engine, self._function, template, self.signature.retry_rules)
+        rules = self.signature.retry_rules
+        return TaskFunction(self._engine, self._function, template, rules, concurrency)
 
     def request(self, /, *args: Any, **kwargs: Any) -> NewTask:
         """The task of one call with these arguments."""
         payload = self.signature.bind_call(args, kwargs)
-        return make_record(NewTask, {**self._template.__dict__, "payload": payload})
+        limit = self._template.concurrency or self._limit_call(payload)
+        told = {"payload": payload, "concurrency": limit}
+        return make_record(NewTask, {**self._template.__dict__, **told})
+
+    def _limit_call(self, payload: Mapping[str, Any]) -> Concurrency | None:
+        """The concurrency that the arguments of one call decide; None if it is that of all."""
+        own = self._call_concurrency
+        return None if own is None else own.of_call(payload)
 
     def read_output(self, output: object) -> T:
         """The result of a call, from its JSON."""
@@ -100,21 +116,21 @@ class TaskFunction(Schedulable, Generic[P, R, T]):
         def handle(created: list[CreateResult]) -> Handle[T]:
             return self._handle(engine, created[0], since)
 
-        return engine.templated_creation.submit(
-            self._prepared, payload, handle, key=key, connection=connection
-        )
+        task = TemplatedTask(payload, key, self._limit_call(payload))
+        return engine.templated_creation.submit(self._prepared, task, handle, connection=connection)
 
     @operation
     def enqueue_many(
         self, calls: Sequence[Mapping[str, Any]], *, connection: object = None
     ) -> Future[list[Handle[T]]]:
         """Put many calls in the queue in one commit, all or none; each maps names to values."""
-        bind = self.signature.bind_call
-        payloads = [bind((), _check_mapping(call)) for call in calls]
+        bind, limit = self.signature.bind_call, self._limit_call
+        payloads = (bind((), _check_mapping(call)) for call in calls)
+        tasks = [TemplatedTask(payload, None, limit(payload)) for payload in payloads]
         engine = self._engine()
         since = engine.outcomes.looks if connection is None else None
         created = engine.templated_creation.submit_many(
-            self._prepared, payloads, connection=connection
+            self._prepared, tasks, connection=connection
         )
         return map_future(
             created, lambda replies: [self._handle(engine, each, since) for each in replies]

@@ -53,6 +53,8 @@ class WorkflowBuilder(WorkflowBody, StartableWorkflow):
         called = self._called() if self._calls else ()
         if self._graph is None or called != self._graph.called:
             mistakes = [each for step in self.known.values() for each in step.mistakes(self.known)]
+            # Where a signature has a mistake, its inputs may not be known.
+            mistakes = mistakes or self._inputs.mistakes
             if mistakes:
                 raise InvalidDefinition(f"workflow {self.name}", mistakes)
             steps, _ = self.build_steps()
@@ -88,7 +90,7 @@ class WorkflowBuilder(WorkflowBody, StartableWorkflow):
     @property
     def _inputs(self) -> RunInputs:
         if self._run_inputs is None:
-            self._run_inputs = RunInputs(self.name, self.known.values())
+            self._run_inputs = RunInputs(self.name, self.known.values(), self._concurrency)
         return self._run_inputs
 
     def _first_input(self) -> str:

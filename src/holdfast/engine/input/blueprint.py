@@ -137,7 +137,7 @@ def _blueprint(steps: tuple[Step, ...]) -> Blueprint:
 def _has_texts_to_render(step: Step) -> bool:
     """Whether the title or the concurrency key of a step is rendered from values of its run."""
     if step.work is None:
-        return False
+        return step.concurrency is not None and step.concurrency.has_variables
     return bool(step.title or step.approval or step.concurrency)
 
 
@@ -182,6 +182,12 @@ def encode_limits(
     """Retries, timeout and concurrency as columns of the store."""
     return _encode_retry(retry) | {
         "timeout": None if timeout is None else positive_microseconds("timeout", timeout),
+        **encode_concurrency(concurrency),
+    }
+
+
+def encode_concurrency(concurrency: Concurrency | None) -> dict[str, Any]:
+    return {
         "concurrency_key": None if concurrency is None else TASK_PREFIX + concurrency.key,
         "capacity": 1 if concurrency is None else concurrency.limit,
     }

@@ -261,7 +261,10 @@ def _run_limits(run: NewRun) -> RunLimits:
 def _limits(task: NewTask) -> dict[str, Any]:
     retry = instance("retry", task.retry, RetryPolicy)
     if task.concurrency is not None:
-        instance("concurrency", task.concurrency, Concurrency)
+        limit = instance("concurrency", task.concurrency, Concurrency)
+        if limit.has_variables:
+            reason = "names variables, which only steps and functions have; write the key itself"
+            raise InvalidInput("concurrency", reason)
     return encode_limits(retry, task.timeout, task.concurrency)
 
 

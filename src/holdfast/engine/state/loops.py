@@ -20,7 +20,7 @@ from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import TaskKind
 from holdfast.model.workflow.reference import Unresolved
 from holdfast.model.workflow.step import Step
-from holdfast.model.workflow.step_template import render_title
+from holdfast.model.workflow.step_template import find_references, render_title
 from holdfast.model.workflow.template import SKIPPED
 from holdfast.store.database import Contended, Row
 
@@ -46,7 +46,7 @@ def evaluate_tasks(work: UnitOfWork, ids: Iterable[str]) -> None:
             listed = (
                 _resolve_list(work, row, step) if wanted and step.for_each is not None else None
             )
-            title = written[row["id"]].render_title() if wanted and row["id"] in written else None
+            title = _render_title(work, row, step, written) if wanted else None
         except Unresolved as error:
             unresolved[row["id"]] = json.dumps(_describe_problem(step, error))
             continue
@@ -80,6 +80,19 @@ def _read_scripts(work: UnitOfWork, rows: list[Row]) -> dict[str, StepTexts]:
         if row["step"] in known:
             found.append((row, known[row["step"]], run))
     return read_step_texts(work.tx, found)
+
+
+def _render_title(
+    work: UnitOfWork, row: Row, step: Step, written: dict[str, StepTexts]
+) -> str | None:
+    """The title, if any; raises `Unresolved` when a text of the step names a missing value."""
+    if row["id"] in written:
+        return written[row["id"]].render_title()
+    # The concurrency key of a function's step may name the item.
+    for reference in find_references(step):
+        if reference.root == "item":
+            step_texts.resolve_reference(work, row, reference)
+    return None
 
 
 def _describe_problem(step: Step, error: Unresolved) -> str:

@@ -107,7 +107,7 @@ class Workflow:
         return tuple(
             step
             for step in all_steps(self.steps)
-            if step.work is not None and find_references(step) and not needs_later_values(step)
+            if find_references(step) and not needs_later_values(step)
         )
 
     @cached_property

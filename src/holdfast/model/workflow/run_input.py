@@ -57,7 +57,7 @@ def make_paths_absolute(workflow: Workflow, given: object, folder: str) -> Any: 
 def render_run_key(workflow: Workflow, given: object) -> str | None:
     """The concurrency key of a run, or None where the workflow has none."""
     limit = workflow.concurrency
-    if limit is None or workflow.declared is None:
+    if limit is None or (workflow.declared is None and not limit.has_variables):
         return None if limit is None else limit.key
     try:
         return render_key(limit.key, {"input": given})

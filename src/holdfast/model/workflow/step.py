@@ -30,6 +30,11 @@ class Concurrency:
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_COUNT:
             raise InvalidInput("concurrency.limit", f"must be a whole number from 1 to {MAX_COUNT}")
 
+    @property
+    def has_variables(self) -> bool:
+        """Whether the key is a text with variables, and not yet a key."""
+        return "{{" in self.key
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OnFailure:

@@ -33,12 +33,13 @@ def find_texts(step: Step) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     if step.title is not None:
         found.append(("title" if step.for_each is None else "items.title", step.title))
+    limit = step.concurrency
+    if limit is not None and (limit.has_variables or step.work is not None):
+        found.append(("concurrency.key", limit.key))
     if step.work is None:
         return found
     if step.approval is not None:
         found.append(("approval", step.approval))
-    if step.concurrency is not None:
-        found.append(("concurrency.key", step.concurrency.key))
 
     def note(field: str, text: str) -> str:
         found.append((field, text))
@@ -57,9 +58,7 @@ def find_references(step: Step) -> list[Reference]:
 
 def needs_later_values(step: Step) -> bool:
     """Whether texts of the step name values that are not known before the step may start."""
-    return step.work is not None and any(
-        each.root in _LATER_ROOTS for each in find_references(step)
-    )
+    return any(each.root in _LATER_ROOTS for each in find_references(step))
 
 
 def steps_in_texts(step: Step) -> frozenset[str]:

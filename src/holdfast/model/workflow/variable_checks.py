@@ -53,7 +53,7 @@ def find_bad_texts(
     """Flaws in the texts of a graph, and in the lists and conditions of a workflow file."""
     flaws: list[Flaw] = []
     view = _View(declared=declared)
-    if declared is not None and concurrency is not None:
+    if concurrency is not None and (declared is not None or concurrency.has_variables):
         flaws += view.check_text("run.concurrency.key", concurrency.key)
     return [*flaws, *_bad_bodies(steps, view)]
 

@@ -11,7 +11,7 @@ import pytest
 from holdfast.clock import ManualClock, SystemClock
 from holdfast.engine.core.task_rows import TaskRow
 from holdfast.engine.input import validation
-from holdfast.engine.input.task_template import TaskSource, TaskTemplate
+from holdfast.engine.input.task_template import TaskSource, TaskTemplate, TemplatedTask
 from holdfast.errors import InvalidInput
 from holdfast.ids import Ids
 from holdfast.model.hook import HOOK_PREFIX
@@ -67,7 +67,7 @@ def test_a_prepared_task_is_what_it_would_be_alone(
 ) -> None:
     prepared = TaskTemplate(task)
     for payload in ({"a": 1}, {}, None, [2]):
-        row = prepared.make_row(EDGE, payload, key, trace)
+        row = prepared.make_row(EDGE, TemplatedTask(payload, key), trace)
         same = alone(replace(task, payload=payload, key=key, trace=trace))
         assert row == replace(same, id=row.id)
         assert row.id != same.id
@@ -93,7 +93,9 @@ def test_a_mistake_in_a_prepared_task_is_told_in_the_same_words_every_time(
     task = replace(NewTask(title="job"), **wrong)
     prepared = TaskTemplate(task)
     for _ in range(2):
-        told = refusal(lambda: prepared.make_row(EDGE, given.get("payload"), given.get("key")))
+        told = refusal(
+            lambda: prepared.make_row(EDGE, TemplatedTask(given.get("payload"), given.get("key")))
+        )
         assert told == refusal(lambda: alone(replace(task, **given)))
 
 
@@ -118,12 +120,14 @@ def test_the_payload_and_the_key_of_each_task_are_refused_as_they_would_be_alone
 ) -> None:
     prepared = TaskTemplate(RICH)
     task = replace(RICH, payload=payload, key=key)
-    assert refusal(lambda: prepared.make_row(EDGE, payload, key)) == refusal(lambda: alone(task))
+    assert refusal(lambda: prepared.make_row(EDGE, TemplatedTask(payload, key))) == refusal(
+        lambda: alone(task)
+    )
 
 
 def test_ids_come_from_where_it_is_asked_for() -> None:
     made = Ids(ManualClock(), SeededRandomness(1)).draw_task_ids(2)
     edge = replace(EDGE, ids=made)
     prepared = TaskTemplate(NewTask(title="job"))
-    first, second = (prepared.make_row(edge, None) for _ in range(2))
+    first, second = (prepared.make_row(edge, TemplatedTask(None)) for _ in range(2))
     assert first.id < second.id
