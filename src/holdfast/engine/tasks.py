@@ -283,12 +283,15 @@ class Tasks:
         chosen = validation.edits(changes, max_payload=limit, now=self._context.now)
         if expected_version is not None:
             validation.number("expected_version", expected_version, least=1)
+        wait = None if expected_version is None else self._version_wait
         edit = EditTask(
-            **_task_and_actor(task_id, actor), changes=chosen, expected_version=expected_version
+            **_task_and_actor(task_id, actor),
+            changes=chosen,
+            expected_version=expected_version,
+            patient=wait is not None,
         )
-        if expected_version is None or self._version_wait is None:
-            return self._context.submit(edit)
-        return self._version_wait.follow(self._context.submit, edit)
+        submit = self._context.submit
+        return submit(edit) if wait is None else wait.follow(submit, edit)
 
     @reading
     def wanted(self, *, after: str = "", count: int = WANTED_AT_ONCE) -> WantedFunctions:

@@ -11,7 +11,6 @@ import json
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Any
 
 from holdfast.clock import Clock
 from holdfast.engine.core.context import EngineContext
@@ -44,6 +43,10 @@ class VersionedCommand:
     actor: str
     message_id: str | None = None
     patient: bool = False
+
+
+class TooEarly(TransitionResult):
+    """The reply to a patient edit whose version may still come; nothing was recorded."""
 
 
 class ExpectVersion:
@@ -133,14 +136,14 @@ class VersionWait:
     randomness: Randomness
 
     def follow(
-        self, submit: Callable[[EditTask], Future[Any]], edit: EditTask
+        self, submit: Callable[[EditTask], Future[TransitionResult]], edit: EditTask
     ) -> Future[TransitionResult]:
-        """The reply to an edit, or to the last of its repetitions."""
-        first = submit(replace(edit, patient=True))
+        """The reply to a patient edit, or to the last of its repetitions."""
+        first = submit(edit)
         final: Future[TransitionResult] = follow_future(first)
 
-        def settle(finished: Future[Any]) -> None:
-            early = finished.exception() is None and isinstance(finished.result(), Expectation)
+        def settle(finished: Future[TransitionResult]) -> None:
+            early = finished.exception() is None and isinstance(finished.result(), TooEarly)
             if early:
                 self.threads.start("holdfast-edit", lambda: settle_future(final, repeat))
             else:
@@ -151,7 +154,7 @@ class VersionWait:
                 self.clock.sleep(VERSION_RETRY.delay(attempt, self.randomness.random()))
                 patient = attempt < VERSION_RETRY.max_attempts - 1
                 reply = submit(replace(edit, patient=patient)).result()
-                if isinstance(reply, TransitionResult):
+                if not isinstance(reply, TooEarly):
                     return reply
             raise AssertionError("the last repetition is not patient")
 

@@ -31,8 +31,8 @@ from holdfast.engine.state import (
     plans,
     reopen,
 )
-from holdfast.engine.state.expected_version import VersionedCommand
-from holdfast.model.result import Expectation, Refusal, TransitionResult
+from holdfast.engine.state.expected_version import TooEarly, VersionedCommand
+from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import TERMINAL, PlanningPhase, TaskKind
 from holdfast.store.database import Row
 
@@ -52,7 +52,7 @@ EDITABLE = (
 
 
 @singledispatch
-def control_task(operation: ControlledTask, work: UnitOfWork) -> TransitionResult | Expectation:
+def control_task(operation: ControlledTask, work: UnitOfWork) -> TransitionResult:
     message = f"{type(operation).__name__} is not an operation on a task, asked in {work}"
     raise TypeError(message)
 
@@ -258,7 +258,7 @@ def _answer_hold(
 
 
 @control_task.register
-def _edit(operation: EditTask, work: UnitOfWork) -> TransitionResult | Expectation:
+def _edit(operation: EditTask, work: UnitOfWork) -> TransitionResult:
     parameters: dict[str, Any] = {name: operation.changes.get(name) for name in EDITABLE}
     rows = work.change_tasks(
         "edit_task",
@@ -274,9 +274,7 @@ def _edit(operation: EditTask, work: UnitOfWork) -> TransitionResult | Expectati
     if task is not None and operation.expected_version not in {None, task["version"]}:
         wanted = operation.expected_version or 0
         if operation.patient and expected_version.may_still_come(task, wanted):
-            return Expectation(
-                met=False, version=task["version"], status=task["status"], early=True
-            )
+            return TooEarly(ok=False, reason=Refusal.VERSION_CONFLICT, status=task["status"])
         command = VersionedCommand(name="task.edit", expected_version=wanted, actor=operation.actor)
         expected_version.record_conflict(work, task, command)
         detail = f"it is at version {task['version']}, not {operation.expected_version}"
