@@ -11,8 +11,10 @@ import pytest
 
 from holdfast.engine.engine import Engine
 from holdfast.model.effect import WakeCondition
+from holdfast.model.retry import RetryPolicy
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
+from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.worker.files.homes import make_private_directory
 from holdfast.worker.files.state_directory import find_state_directory
 from tests.contract.cli.command_line import Typed
@@ -118,8 +120,26 @@ def test_the_doctor_takes_back_expired_leases_when_told_so(engine: Engine, typed
     would = typed.ok("doctor", "--fix", "--dry-run")
     assert "would take back 1 expired lease\nwould look at 1 open run" in would
     assert run.task("plan").status == "running"
-    assert "took back 1 expired lease\nlooked at 1 open run" in typed.ok("doctor", "--fix")
+    told = typed.ok("doctor", "--fix")
+    assert "took back 1 expired lease: 1 task is queued now\n" in told
+    assert "looked at 1 open run, 1 of which moved on\n" in told
     assert run.task("plan").status == "queued"
+
+
+def test_the_doctor_says_which_runs_it_has_failed_or_completed(
+    engine: Engine, typed: Typed
+) -> None:
+    once = Step(id="once", retry=RetryPolicy(max_lost=1))
+    failed, still = start(engine, Workflow.define("frail", (once,))), start(engine)
+    take(engine, failed.steps["once"], lease=0.001)
+    told = typed.ok("doctor", "--fix")
+    assert told.startswith(
+        "took back 1 expired lease: 1 task is failed now\n"
+        "looked at 2 open runs, 0 of which moved on\n"
+        f"  frail {failed.id} has failed\n"
+    )
+    assert (failed.status, still.status) == ("failed", "running")
+    assert "looked at 1 open run, 0 of which moved on\n" in typed.ok("doctor", "--fix")
 
 
 def test_a_schedule_is_added_for_a_workflow_or_a_task_and_replaced_by_its_name(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from shlex import quote
 from typing import Annotated, Any
@@ -143,10 +144,13 @@ def _print_repairs(repairs: dict[str, Any] | None) -> None:
     if repairs is None:
         return
     would = "would take" if repairs["dry_run"] else "took"
-    print_line(f"{would} back {format_count(len(repairs['expired_leases']), 'expired lease')}")
+    leases = format_count(len(repairs["expired_leases"]), "expired lease")
+    print_line(f"{would} back {leases}{_describe_taken_back(repairs)}")
     looked = format_count(len(repairs["looked_at"]), "open run")
     moved = "" if repairs["dry_run"] else f", {len(repairs['advanced'])} of which moved on"
     print_line(f"{'would look' if repairs['dry_run'] else 'looked'} at {looked}{moved}")
+    for run in repairs["ended"]:
+        print_line(f"  {escape(run['workflow'])} {run['id']} has {run['status']}")
     if plans := repairs["settled_plans"]:
         settled = format_count(len(plans), "plan")
         print_line(f"{'would settle' if repairs['dry_run'] else 'settled'} {settled}")
@@ -156,6 +160,16 @@ def _print_repairs(repairs: dict[str, Any] | None) -> None:
     if lost := repairs["passed_on"]:
         told = f"what {format_count(len(lost), 'task')} waited for in vain"
         print_line(f"{'would pass on' if repairs['dry_run'] else 'passed on'} {told}")
+
+
+def _describe_taken_back(repairs: dict[str, Any]) -> str:
+    """What became of the tasks whose leases were taken back: 2 are queued, 1 is failed."""
+    counts = Counter(each["status"] for each in repairs["taken_back"])
+    told = [
+        f"{format_count(number, 'task')} {'is' if number == 1 else 'are'} {status} now"
+        for status, number in sorted(counts.items())
+    ]
+    return f": {', '.join(told)}" if told else ""
 
 
 def _print_diagnosis(told: dict[str, Any]) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from holdfast.engine.engine import Engine
-from holdfast.model.status import RunStatus
+from holdfast.model.status import RUN_TERMINAL, RunStatus
 from holdfast.service.admin.health import MAX_LISTED
 from holdfast.service.queries.views import View
-from holdfast.store.database import Transaction
+from holdfast.store.database import Row, Transaction
 
 
 def repair_store(engine: Engine, *, dry_run: bool = False) -> View:
@@ -23,15 +23,30 @@ def repair_store(engine: Engine, *, dry_run: bool = False) -> View:
         advanced = [each for each in running if engine.runs.advance(each).advanced]
         for task_id in [*(row["entity"] for row in plans), *waiting, *lost]:
             engine.tasks.advance(task_id, actor="doctor")
+    leases = [row["id"] for row in expired]
+    taken_back = [] if dry_run else _read_rows(engine, "tasks_by_id", leases)
+    ended = [
+        row for row in _read_rows(engine, "runs_by_id", running) if row["status"] in RUN_TERMINAL
+    ]
+    moved = {*advanced, *(row["run_id"] for row in taken_back)} - {row["id"] for row in ended}
     return {
         "dry_run": dry_run,
-        "expired_leases": [row["id"] for row in expired],
+        "expired_leases": leases,
+        "taken_back": [{"id": row["id"], "status": row["status"]} for row in taken_back],
         "looked_at": running,
-        "advanced": advanced,
+        "advanced": [each for each in running if each in moved],
+        "ended": [
+            {"id": row["id"], "workflow": row["workflow"], "status": row["status"]} for row in ended
+        ],
         "settled_plans": [row["entity"] for row in plans],
         "woken": waiting,
         "passed_on": lost,
     }
+
+
+def _read_rows(engine: Engine, query: str, ids: list[str]) -> list[Row]:
+    rows = engine.database.view(lambda tx: tx.read(query, ids=ids)) if ids else []
+    return sorted(rows, key=lambda row: str(row["id"]))
 
 
 def _find_tasks_waiting_in_vain(tx: Transaction) -> list[str]:
