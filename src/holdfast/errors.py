@@ -205,6 +205,16 @@ def describe_error(error: object) -> str:
             return _to_text(error)
 
 
+def read_traceback(error: object) -> list[str]:
+    """The lines of the traceback of a function's error; none for other errors."""
+    match error:
+        # A single line only repeats the error.
+        case {"traceback": [_, _, *_] as lines}:
+            return [str(line) for line in lines]
+        case _:
+            return []
+
+
 def _to_text(value: object) -> str:
     """Text as it is, and any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

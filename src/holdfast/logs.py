@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from holdfast.tracing import find_tracer
 
+FAILURES = "holdfast.worker.failures"
 LogFields = Mapping[str, str | int | None]
 
 
@@ -26,6 +27,11 @@ _subject: ContextVar[Subject | None] = ContextVar("holdfast_log_subject", defaul
 def set_log_subject(subject: Subject) -> None:
     """Make a subject the one of all later log lines in this context."""
     _subject.set(subject)
+
+
+def find_log_subject() -> Subject | None:
+    """The subject of the log lines in this context."""
+    return _subject.get()
 
 
 class JsonLogFormatter(logging.Formatter):

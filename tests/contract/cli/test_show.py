@@ -50,6 +50,19 @@ def url(store_url: str) -> str:
     return store_url
 
 
+def test_the_traceback_of_a_function_is_shown_and_explained(engine: Engine, typed: Typed) -> None:
+    task_id = create(engine, retry=RetryPolicy(max_attempts=1))
+    lines = ["Traceback (most recent call last):", '  File "shop.py", line 7, in pay', "Oh: no\x1b"]
+    error = {"type": "Oh", "message": "no", "traceback": lines}
+    engine.work.fail(task_id, take(engine, task_id).token, error)
+    shown = "".join(f"    {line}\n" for line in lines).replace("\x1b", "\\x1b")
+    assert shown in typed.ok("show", task_id)
+    assert shown in typed.ok("why", task_id)
+    assert typed.json("why", task_id)["traceback"] == lines
+    assert "    Oh: no" in str(engine.why(task_id))
+    assert "traceback" not in typed.json("why", create(engine))
+
+
 def test_a_run_and_its_tasks_hold_what_they_are_said_to_hold(engine: Engine, typed: Typed) -> None:
     run = start(engine, input={"n": 1})
     run.finish("plan")

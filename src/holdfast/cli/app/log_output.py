@@ -26,7 +26,10 @@ class PlainLogHandler(logging.Handler):
     """Writes to the current `sys.stderr`, which a live tree replaces while it is shown."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        print_note(escape(self.format(record), keep="\n\t"))
+        try:
+            print_note(escape(self.format(record), keep="\n\t"))
+        except Exception:  # noqa: BLE001 - a record that cannot be shown fails no caller
+            self.handleError(record)
 
 
 class JsonLogHandler(logging.StreamHandler[TextIO]):
@@ -55,6 +58,8 @@ def show_logs(level: int, *, json: bool = False) -> None:
     handler: logging.Handler = JsonLogHandler() if json else PlainLogHandler()
     if not json:
         handler.setFormatter(logging.Formatter("%(asctime)s  %(message)s", datefmt="%H:%M:%S"))
-    logging.basicConfig(level=level, handlers=[handler], force=True)
+    handler.setLevel(level)
+    # The logs of attempts have the records of steps from INFO on, also where fewer are shown here.
+    logging.basicConfig(level=min(level, logging.INFO), handlers=[handler], force=True)
     for name in _NOISY_LOGGERS:
         logging.getLogger(name).setLevel(max(level, logging.WARNING))

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from holdfast.cli.app.log_output import show_logs
 from holdfast.cli.app.session import open_holdfast, project_settings, with_store
 from holdfast.cli.app.terminal import escape, print_note
+from holdfast.logs import FAILURES
 from holdfast.stop_signals import stop_between_transactions
 
 if TYPE_CHECKING:
@@ -168,8 +169,10 @@ def workers_beside_run(
     service: Service, workflow: Workflow, program: Program | None
 ) -> Iterator[TemporaryWorkers]:
     """The temporary workers of a run, until its view is left."""
-    # The events of the run report the errors of its steps, so warnings of the log are not shown.
+    # The events of the run report the errors of its steps, so the log shows neither these nor any
+    # warnings.
     show_logs(logging.ERROR)
+    logging.getLogger(FAILURES).setLevel(logging.CRITICAL)
     if program is None:
         with MissingWorkers(service, workflow) as missing_workers:
             missing_workers.start_missing()

@@ -20,6 +20,7 @@ from holdfast.cli.app.terminal import (
 )
 from holdfast.cli.render.formats import (
     describe_error_line,
+    draw_lines,
     format_ago,
     format_span,
     format_state,
@@ -156,7 +157,8 @@ def _explain_task(told: View) -> list[str]:
         if not clause["ok"]
     ]
     free = [] if broken else [_NOTHING_BLOCKS]
-    return [f"  {paint('   '.join(held), 'green')}", *broken, *free]
+    traceback = draw_lines(told.get("traceback", ()))
+    return [*traceback, f"  {paint('   '.join(held), 'green')}", *broken, *free]
 
 
 def _explain_run(told: View) -> list[str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from holdfast.cli.app.session import with_store
 from holdfast.cli.app.terminal import escape, paint
-from holdfast.errors import summarize_error
+from holdfast.errors import read_traceback, summarize_error
 from holdfast.model.advice import read_stored
 from holdfast.model.budget import Budget, BudgetUsage, describe_raise, describe_usage
 from holdfast.service.queries.command_lines import describe_text
@@ -73,6 +74,16 @@ def one_line(value: object, most: int = 200) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     shown = escape(text)
     return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
+def draw_traceback(error: Any) -> list[str]:  # noqa: ANN401 - JSON is any value
+    """The lines of the traceback of a function's error; no lines for other errors."""
+    return draw_lines(read_traceback(error))
+
+
+def draw_lines(lines: Sequence[str]) -> list[str]:
+    """Lines of a traceback, below what they are about."""
+    return [f"    {paint(escape(line), 'dim')}" for line in lines]
 
 
 def describe_error_line(error: Any) -> str:  # noqa: ANN401 - JSON is any value

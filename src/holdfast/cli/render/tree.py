@@ -11,6 +11,7 @@ from holdfast.cli.render.formats import (
     SECOND,
     cost_of,
     describe_error_line,
+    draw_traceback,
     format_ago,
     format_money,
     format_span,
@@ -194,7 +195,8 @@ def _draw_error(task: View) -> list[str]:
         return []
     ended = task["status"] in {"done", "failed", "cancelled"}
     name, colour = ("error", "red") if ended else ("earlier", "dim")
-    return [f"  {name:<9} {paint(describe_error_line(task['error']), colour)}"]
+    error = task["error"]
+    return [f"  {name:<9} {paint(describe_error_line(error), colour)}", *draw_traceback(error)]
 
 
 def _draw_child(task: View) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from holdfast.engine.read.step_texts import is_step
-from holdfast.errors import summarize_error
+from holdfast.errors import read_traceback, summarize_error
 from holdfast.model.advice import Action, AdviceText, advise, join_texts, read_stored
 from holdfast.model.status import Status
 from holdfast.model.task import Task
@@ -99,7 +99,8 @@ class Explanation:
                 else _NOTHING_IN_THE_WAY
             )
         fixes = dict.fromkeys([*(clause.fix for clause in self.clauses), self.fix])
-        return "\n".join([self.summary, *marks, *(f"Fix:   {fix}" for fix in fixes if fix)])
+        lines = [f"    {line}" for line in read_traceback(self.task.error)]
+        return "\n".join([self.summary, *lines, *marks, *(f"Fix:   {fix}" for fix in fixes if fix)])
 
     @property
     def no_worker(self) -> str | None:

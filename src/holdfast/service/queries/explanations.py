@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from holdfast.engine.engine import Engine
 from holdfast.engine.explain.explanation import Explanation, TakenBy
 from holdfast.engine.explain.why_run import RunExplanation
+from holdfast.errors import read_traceback
 from holdfast.model.advice import advice_of, join_texts
 from holdfast.model.status import Status, TaskKind
 from holdfast.model.worker import LiveWorker
@@ -93,6 +94,7 @@ def _view_task(told: Explanation, served: View | None, typed: WriteCommand) -> V
         "status": told.task.status.value,
         "state": told.task.state,
         "summary": describe_text(told.summary, typed),
+        **({"traceback": lines} if (lines := read_traceback(told.task.error)) else {}),
         "claimable": told.claimable,
         "clauses": clauses if served is None else [*clauses, served],
         "fixes": [typed(fix) for fix in dict.fromkeys(fixes)],

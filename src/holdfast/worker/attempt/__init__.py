@@ -10,5 +10,6 @@ Imports go down: `execution`, `context` and `retry_rules`, `durable_flows`, `dur
 - `durable_flows`  the two ways to run a durable operation: in a thread and in a coroutine
 - `effect_names`  the names under which effects, sleeps and waits are remembered
 - `retry_rules`  what an error that a function raises says about another attempt
+- `step_output`  what a step prints and logs, into the log of its attempt
 - `waits`  the waits for which a function is left, joined into one
 """

@@ -13,7 +13,7 @@ from typing import Any
 
 from holdfast.engine.core.sync_async import reading
 from holdfast.engine.input.validation import JSON_SCALAR_LIMIT
-from holdfast.errors import InvalidInput, StoreUnwritable
+from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment
 from holdfast.model.text import encode_json
@@ -27,19 +27,19 @@ from holdfast.worker.attempt.durable import (
 )
 from holdfast.worker.attempt.durable_flows import raise_again, run_in_coroutine, run_in_thread
 from holdfast.worker.attempt.effect_names import SharedName
+from holdfast.worker.attempt.step_output import StepLog
 from holdfast.worker.attempt.waits import Suspended
 from holdfast.worker.files.artifacts import Artifact
 from holdfast.worker.files.attempt_log import append_to_log
 from holdfast.worker.files.state_directory import StateDirectory, find_state_directory
 from holdfast.worker.secrets.redaction import Redaction
-from holdfast.worker.secrets.secret_rules import WrittenKind, make_cleaner, redact_or_refuse
+from holdfast.worker.secrets.secret_rules import Cleaner, WrittenKind, redact_or_refuse
 from holdfast.worker.store_port import StorePort
 
 logger = logging.getLogger("holdfast.worker")
 
 
-def _unchanged(value: object) -> object:
-    return value
+_CLEANS_NOTHING = Cleaner()
 
 
 class Context:
@@ -48,6 +48,8 @@ class Context:
     asynchronous = False
     latest_progress: Any = None
     _token_was_read = False
+    _step_log: StepLog | None = None
+    _log_is_closed = False
     # Called as soon as the attempt is over.
     interrupt: Callable[[], object] | None = None
 
@@ -56,7 +58,7 @@ class Context:
         store: StorePort,
         assignment: Assignment,
         lease: AttemptLease,
-        clean: Callable[[Any], Any] = _unchanged,
+        clean: Cleaner = _CLEANS_NOTHING,
     ) -> None:
         self._store = store
         self._assignment = assignment
@@ -102,10 +104,8 @@ class Context:
 
     def _keep_out_token(self) -> None:
         """Redact the token too, from when the step has read it: earlier it cannot write it down."""
-        others = self.clean
         own = Redaction({"HOLDFAST_ATTEMPT_TOKEN": self._assignment.token})
-        without_own = make_cleaner(lambda: own)
-        self.clean = lambda value: without_own(others(value))
+        self.clean = self.clean.with_redaction(own)
 
     @property
     def deadline(self) -> float:
@@ -171,17 +171,48 @@ class Context:
     def log(self, text: object) -> None:
         """Add a line to the log of this attempt, which `holdfast logs` shows.
 
-        That it cannot be written is told, and is no reason for a step to fail.
+        That it cannot be written is told, and is no reason for a step to fail. What the step prints
+        or logs by `logging` is in that log too.
         """
         if self.ended:
             raise AttemptEnded(f"attempt {self.attempt} of {self.task_id} has ended")
-        line = str(redact_or_refuse(WrittenKind.LOG, str(text), self.clean))
-        ending = "" if line.endswith("\n") else "\n"
-        path = self._directory.log(self.task_id, self.attempt)
+        if (log := self.open_step_log()) is not None:
+            log.write_line(str(text))
+
+    def open_step_log(self) -> StepLog | None:
+        """The log of this attempt; None once it is closed, or where it can have none.
+
+        Steps that are no functions write their logs themselves.
+        """
+        if self._assignment.work is None and self._step_log is None and not self._log_is_closed:
+            try:
+                path = self._directory.log(self.task_id, self.attempt)
+            except HoldfastError as error:
+                self._log_is_closed = True
+                logger.warning("what a step writes is in no log: %s", error)
+                return None
+            # Threads of one step may come here at the same time.
+            log: StepLog = self.__dict__.setdefault("_step_log", StepLog(path, self._cleaner))
+            if self._log_is_closed:
+                log.close()
+        return self._step_log
+
+    def close_step_log(self) -> None:
+        """Write nothing more into the log, because the function has returned."""
+        self._log_is_closed = True
+        if (log := self.__dict__.pop("_step_log", None)) is not None:
+            log.close()
+
+    def log_failure(self, text: str) -> None:
+        """Add the traceback of the function to its log, which is closed or still open."""
         try:
-            append_to_log(path, f"{line}{ending}".encode("utf-8", "replace"))
-        except StoreUnwritable as error:
-            logger.warning("a line of a step is not in its log: %s", error)
+            path = self._directory.log(self.task_id, self.attempt)
+            append_to_log(path, text.encode("utf-8", "replace"))
+        except HoldfastError as error:
+            logger.warning("the traceback of a step is not in its log: %s", error)
+
+    def _cleaner(self) -> Cleaner:
+        return self.clean
 
     def artifact(self, name: str, content: str | bytes | Path) -> Any:  # noqa: ANN401
         """Keep a file under a name, and give its path; the content, or where to read it.

@@ -7,14 +7,14 @@ import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from holdfast.engine.core.operation import Operation
 from holdfast.engine.state.reports import FinalReport, HeldTask
 from holdfast.errors import HoldfastError, InvalidInput, ShuttingDown, TaskFailed, summarize_error
-from holdfast.logs import LogFields, set_log_subject
+from holdfast.logs import FAILURES, LogFields, set_log_subject
 from holdfast.model.result import GIVEN_BACK, TransitionResult
-from holdfast.model.status import TERMINAL
+from holdfast.model.status import TERMINAL, Status
 from holdfast.model.task import Assignment
 from holdfast.store.group_commit.entries import Entry
 from holdfast.threads import is_program_ending
@@ -34,10 +34,17 @@ from holdfast.worker.attempt.waits import Suspended, SuspendedForAnswer
 from holdfast.worker.secrets.secret_rules import WrittenKind, redact_or_refuse
 from holdfast.worker.store_port import StorePort
 
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from holdfast.worker.attempt.step_output import StepLog
+
 TRACEBACK_LINES = 30
 LONGEST_TEXT = 2_000
 
 log = logging.getLogger("holdfast.worker")
+# What steps have raised: a program that shows it in another way need not show these records.
+failures = logging.getLogger(FAILURES)
 ReportAnswer = TransitionResult | BaseException
 
 # After these errors a function is not tried again: it said so, a child has failed for good, an
@@ -135,6 +142,7 @@ class Execution:
     unreported = False
     in_thread = False
     raised: str | None = None
+    raised_traceback: str | None = None
     span: AttemptSpan | NoAttemptSpan = NO_SPAN
     stop: Callable[[], object] | None = None
 
@@ -180,6 +188,10 @@ class Execution:
             "task": self.task_id,
             "attempt": self.assignment.attempt,
         }
+
+    def open_step_log(self) -> StepLog | None:
+        """The log of the attempt, for what its step prints and logs."""
+        return self.context.open_step_log()
 
     def begin(self) -> bool:
         """Count the timeout from now on; gives whether the function is to be called.
@@ -270,6 +282,8 @@ class Execution:
         sent = False
         try:
             self.context.give_back_leases()
+            # Before the report: whoever hears of the end finds the whole log.
+            self.context.close_step_log()
             sent = report(*arguments)
         finally:
             if not sent:
@@ -323,7 +337,11 @@ class Execution:
             return self.release()
         if isinstance(error, RetryAfter):
             return self._postpone(error)
-        described = encode_error(error, self._redact)
+        shown = describe_traceback(error)
+        if self.assignment.work is None:
+            self.raised_traceback = self._redact(shown)
+            self.context.log_failure(self.raised_traceback)
+        described = encode_error(error, self._redact, shown)
         self.raised = summarize_error(described)
         again = retryable and not isinstance(error, FINAL_ERRORS)
         if isinstance(error, StepFailed):
@@ -362,7 +380,16 @@ class Execution:
             self.span.record_task(str(answer.status))
         if self.raised is not None:
             again = "it is tried again" if answer.status == "queued" else "it is not tried again"
-            log.warning("%s raised %s; %s", self, self.raised, answer.detail or again)
+            level = logging.ERROR if answer.status == Status.FAILED else logging.WARNING
+            shown = f"\n{self.raised_traceback}" if self.raised_traceback else ""
+            failures.log(
+                level,
+                "%s raised %s; %s%s",
+                self,
+                self.raised,
+                answer.detail or again,
+                shown.rstrip(),
+            )
 
     def _report(
         self, make: Callable[..., FinalReport], *arguments: object, **options: object
@@ -433,16 +460,32 @@ class ReportEntry(Entry[Operation]):
         sender.on_answer(reply, last=self.last)
 
 
+def describe_traceback(error: BaseException) -> str:
+    """The traceback of an error, from the step's own code on; a `StepFailed` has none."""
+    if isinstance(error, StepFailed):
+        return ""
+    first = error.__traceback__
+    while first is not None and _is_own_code(first):
+        first = first.tb_next
+    return "".join(traceback.format_exception(type(error), error, first or error.__traceback__))
+
+
+def _is_own_code(found: TracebackType) -> bool:
+    return str(found.tb_frame.f_globals.get("__name__")).startswith("holdfast.worker.")
+
+
 def encode_error(
-    error: BaseException, clean: Callable[[str], str] = lambda text: text
+    error: BaseException, clean: Callable[[str], str], shown: str
 ) -> dict[str, object]:
-    """An exception as JSON that every store can keep; `clean` takes the secrets out of it."""
+    """An exception as JSON that every store can keep; `clean` takes the secrets out of it.
+
+    `shown` is its traceback, of which the end is kept.
+    """
     try:
         message = str(error)
     except Exception:  # noqa: BLE001 - a broken __str__ must not hide the failure
         message = "its message cannot be shown"
-    shown = [] if isinstance(error, StepFailed) else traceback.format_exception(error)
-    lines = clean("".join(shown)).splitlines()[-TRACEBACK_LINES:]
+    lines = clean(shown).splitlines()[-TRACEBACK_LINES:]
     return {
         "type": _printable(clean(type(error).__name__)),
         "message": _printable(clean(message)),

@@ -18,7 +18,7 @@ from holdfast.model.task import Assignment
 from holdfast.threads import Lock
 from holdfast.worker.problem import HttpReply, problem
 from holdfast.worker.secrets.redaction import Redaction
-from holdfast.worker.secrets.secret_rules import Clean, WrittenKind, make_cleaner, redact_or_refuse
+from holdfast.worker.secrets.secret_rules import Clean, Cleaner, WrittenKind, redact_or_refuse
 
 # The fields of each call that people read, which are redacted. Code reads all other fields again.
 SHOWN_FIELDS: Mapping[str, Mapping[str, WrittenKind]] = {
@@ -81,7 +81,7 @@ class AttemptRequests:
         self._assignment = assignment
         self._forwarder = forwarder
         self._current_redaction = current_redaction
-        self._clean: Clean = make_cleaner(current_redaction)
+        self._clean: Clean = Cleaner(current_redaction)
         self._lock = lock
         self._held_log = b""
         # Whether the held-back end of the log was written for a report.

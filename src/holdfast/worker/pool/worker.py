@@ -7,7 +7,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Self
+from typing import Self
 
 from holdfast.engine.claims.picker import Claimed
 from holdfast.engine.claims.standing_claims import MOST_AT_ONCE
@@ -18,6 +18,7 @@ from holdfast.stop_signals import stop_between_transactions
 from holdfast.store.deadlocks import is_writer_thread, refuse_deadlock, writes_own_operation
 from holdfast.threads import is_program_ending, shorten_switch_interval
 from holdfast.worker.attempt.execution import Execution, Functions, Invocation, UnknownFunction
+from holdfast.worker.attempt.step_output import step_output
 from holdfast.worker.pool.claims_ahead import LONGEST_WAIT, ClaimsAhead
 from holdfast.worker.pool.disk import find_worker_disk
 from holdfast.worker.pool.lease_renewal import Heartbeat
@@ -34,6 +35,7 @@ from holdfast.worker.pool.shutdown import (
 from holdfast.worker.pool.version_holds import VersionHolds
 from holdfast.worker.pool.worker_attempts import LOOK_EVERY, WorkerAttempts
 from holdfast.worker.pool.worker_options import WorkerOptions, claimed_at_once
+from holdfast.worker.secrets.secret_rules import Cleaner
 from holdfast.worker.store_port import StorePort
 
 SIGNAL_CHECK_EVERY = 0.2
@@ -74,7 +76,7 @@ class Worker(Lifecycle):
         store: StorePort,
         functions: Functions,
         options: WorkerOptions,
-        clean: Callable[[Any], Any] | None = None,
+        clean: Cleaner | None = None,
     ) -> None:
         self._store = store
         self._clean = clean
@@ -148,6 +150,7 @@ class Worker(Lifecycle):
             self._store.on_gone(self._stop_as_told),
         )
         shorten_switch_interval()
+        step_output.begin()
         self._heartbeat.start()
         self._runner.start()
         threads.start("holdfast-worker", self._run_loop)
@@ -330,6 +333,7 @@ class Worker(Lifecycle):
             unsubscribe()
         self._heartbeat.close()
         self._runner.close()
+        step_output.end()
         self._presence.leave()
         self._stopped.set()
 

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from holdfast.errors import InvalidInput
-from holdfast.worker.secrets.redaction import Redaction
+from holdfast.worker.secrets.redaction import Redaction, RedactionStream
 
 # Replaces every known secret in a value or in bytes by `[secret NAME]`.
 Clean = Callable[[Any], Any]
@@ -73,11 +73,40 @@ def _as_text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=repr)
 
 
-def make_cleaner(current_redaction: Callable[[], Redaction]) -> Clean:
-    """A function that replaces all secrets known at the time of its call, in JSON or bytes."""
+class Cleaner:
+    """Replaces all secrets that some redactions know at the time of the call, in JSON or bytes."""
 
-    def clean(value: Any) -> Any:  # noqa: ANN401 - JSON is any value
-        redaction = current_redaction()
-        return redaction.clean(value) if isinstance(value, bytes) else redaction.value(value)
+    def __init__(self, *redactions: Callable[[], Redaction]) -> None:
+        self.redactions = redactions
 
-    return clean
+    def __call__(self, value: Any) -> Any:  # noqa: ANN401 - JSON is any value
+        for current_redaction in self.redactions:
+            redaction = current_redaction()
+            value = redaction.clean(value) if isinstance(value, bytes) else redaction.value(value)
+        return value
+
+    def with_redaction(self, redaction: Redaction) -> Cleaner:
+        """A cleaner that replaces the secrets of one more redaction."""
+        return Cleaner(*self.redactions, lambda: redaction)
+
+
+class CleanStream:
+    """Bytes that come in pieces, cleaned by a cleaner that may get more redactions meanwhile."""
+
+    def __init__(self, current_cleaner: Callable[[], Cleaner]) -> None:
+        self._current_cleaner = current_cleaner
+        self._streams: list[RedactionStream] = []
+
+    def feed(self, data: bytes) -> bytes:
+        redactions = self._current_cleaner().redactions
+        self._streams += map(RedactionStream, redactions[len(self._streams) :])
+        for stream in self._streams:
+            data = stream.feed(data)
+        return data
+
+    def flush(self) -> bytes:
+        """The rest that was held back, at the end of the stream."""
+        data = b""
+        for stream in self._streams:
+            data = stream.feed(data) + stream.flush()
+        return data

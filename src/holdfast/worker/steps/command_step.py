@@ -18,7 +18,7 @@ from holdfast.worker.attempt.context import Context
 from holdfast.worker.attempt.execution import GivenBack, StepFailed
 from holdfast.worker.attempt_server.attempt_addresses import AttemptAddress
 from holdfast.worker.files.attempt_log import AttemptLog
-from holdfast.worker.secrets.secret_rules import WrittenKind, make_cleaner, redact_or_refuse
+from holdfast.worker.secrets.secret_rules import Cleaner, WrittenKind, redact_or_refuse
 from holdfast.worker.steps.command import (
     IDLE,
     OVER,
@@ -139,9 +139,7 @@ class CommandStep:
         clean = None if file is None else redaction.clean(file)
         answered = GivenAnswer(file=clean, written=transcript.output)
         answer = read_answer(answered, work.outputs, limit=limit)
-        output = redact_or_refuse(
-            WrittenKind.OUTPUT, answer.output, make_cleaner(current_redaction)
-        )
+        output = redact_or_refuse(WrittenKind.OUTPUT, answer.output, Cleaner(current_redaction))
         return answered, replace(answer, output=output)
 
     def _write_input(self, command_try: CommandTry) -> None:

@@ -13,7 +13,7 @@ from holdfast.worker.attempt.execution import Functions, Invocation, StepFailed,
 from holdfast.worker.attempt_server.attempt_addresses import AttemptAddresses
 from holdfast.worker.attempt_server.attempt_requests import CallForwarder
 from holdfast.worker.files.state_directory import StateDirectory, find_state_directory
-from holdfast.worker.secrets.secret_rules import make_cleaner
+from holdfast.worker.secrets.secret_rules import Cleaner
 from holdfast.worker.secrets.secrets import Secrets, WorkflowSecrets
 from holdfast.worker.steps.permission import Permission
 from holdfast.worker.steps.step_resources import StepResources
@@ -44,7 +44,7 @@ class Executors:
             permission=permission or Permission(),
             addresses=AttemptAddresses(store.threads, partial(make_forwarder, kept), known),
         )
-        self.clean = make_cleaner(lambda: known.redaction)
+        self.clean = Cleaner(lambda: known.redaction)
 
     def begin(self) -> None:
         """End the processes that killed workers have left, and remove the files of their steps."""

@@ -39,7 +39,9 @@ def test_each_attempt_has_a_log_of_its_own(hf: Holdfast) -> None:
     with hf.worker():
         handle = greet.enqueue()
         handle.result(PATIENCE)
-    assert log_of(hf, handle.id) == "begins\n{'attempt': 1}\n"
+    begun, traceback = log_of(hf, handle.id).split("Traceback (most recent call last):\n")
+    assert begun == "begins\n{'attempt': 1}\n"
+    assert "raise ConnectionError\n" in traceback
     assert log_of(hf, handle.id, 2) == "begins\n{'attempt': 2}\n"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import threading
 from typing import Any
@@ -40,7 +41,7 @@ def test_a_failing_function_is_tried_again_and_its_error_kept(hf: Holdfast) -> N
     assert attempts[0].error["message"] == "no luck"
 
 
-def test_a_worker_logs_what_raised_and_whether_it_is_tried_again(
+def test_a_worker_logs_what_raised_with_its_traceback_and_a_final_failure_as_an_error(
     hf: Holdfast, caplog: pytest.LogCaptureFixture
 ) -> None:
     @hf.task(max_attempts=2, backoff=0)
@@ -51,12 +52,17 @@ def test_a_worker_logs_what_raised_and_whether_it_is_tried_again(
         handle = broken.enqueue()
         with pytest.raises(TaskFailed, match="and more of it"):
             handle.result(PATIENCE)
-    logged = [each for each in caplog.records if each.name == "holdfast.worker"]
-    assert {each.levelname for each in logged} == {"WARNING"}
-    assert [each.getMessage() for each in logged] == [
+    logged = [each for each in caplog.records if each.name == "holdfast.worker.failures"]
+    assert [each.levelname for each in logged] == ["WARNING", "ERROR"]
+    told = [each.getMessage().splitlines() for each in logged]
+    assert [lines[0] for lines in told] == [
         f"attempt 1 of broken ({handle.id}) raised ValueError: no luck; it is tried again",
         f"attempt 2 of broken ({handle.id}) raised ValueError: no luck; it is not tried again",
     ]
+    for lines in told:
+        # The first frame is the step's own.
+        assert re.match(r'  File ".*test_execution.py", line \d+, in broken', lines[2])
+        assert lines[-2:] == ["ValueError: no luck", "and more of it"]
 
 
 def test_an_exception_of_any_kind_fails_its_task_and_not_the_worker(hf: Holdfast) -> None:
