@@ -73,7 +73,7 @@ class PeopleOperations(ABC):
         """The engine of the store."""
 
     @operation
-    def signal(
+    def signal(  # noqa: PLR0913 - what is sent, who sends it, and in which transaction
         self,
         target: AnyId,
         name: str,
@@ -81,9 +81,15 @@ class PeopleOperations(ABC):
         *,
         key: str | None = None,
         actor: str = USER,
+        connection: object = None,
     ) -> Future[TransitionResult]:
-        """Send a run, or a task without one, what its `wait_for` waits for; a `key` once."""
-        return self.engine.signals.send.submit(target, name, payload, key=key, actor=actor)
+        """Send a run, or a task without one, what its `wait_for` waits for; a `key` once.
+
+        With a `connection` the signal is part of the application's own transaction there.
+        """
+        return self.engine.signals.send.submit(
+            target, name, payload, key=key, actor=actor, connection=connection
+        )
 
     @operation
     def approve(

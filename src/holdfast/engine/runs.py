@@ -89,9 +89,14 @@ class Runs:
                 raise InvalidInput("workflow", f"{reason}; `holdfast workflow add {name}.yaml`")
 
     @operation
-    def cancel(self, run_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
-        """End a run and every open task of it, at once and for good."""
-        return self._context.submit(CancelRun(**_run_and_actor(run_id, actor)))
+    def cancel(
+        self, run_id: AnyId, *, actor: str = USER, connection: object = None
+    ) -> Future[TransitionResult]:
+        """End a run and every open task of it, at once and for good.
+
+        With a `connection` the cancel is part of the application's own transaction there.
+        """
+        return self._context.submit(CancelRun(**_run_and_actor(run_id, actor)), connection)
 
     @operation
     def pause(self, run_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:

@@ -104,9 +104,14 @@ class Tasks:
         return self._context.submit(RunNow(**_task_and_actor(task_id, actor)))
 
     @operation
-    def cancel(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
-        """End a task and all below it; whatever comes later from its worker changes nothing."""
-        return self._context.submit(CancelTask(**_task_and_actor(task_id, actor)))
+    def cancel(
+        self, task_id: AnyId, *, actor: str = USER, connection: object = None
+    ) -> Future[TransitionResult]:
+        """End a task and all below it; whatever comes later from its worker changes nothing.
+
+        With a `connection` the cancel is part of the application's own transaction there.
+        """
+        return self._context.submit(CancelTask(**_task_and_actor(task_id, actor)), connection)
 
     @operation
     def reset(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:

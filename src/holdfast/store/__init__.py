@@ -9,6 +9,8 @@ Imports: drivers → notifiers → postgresql → group_commit, sqlite → datab
 - `drivers`  opening the database and the notifier that a URL names
 - `fork_guard`  the refusal of connections and files that a forked process has inherited
 - `group_commit`  the queue before the writer of a process, which writes in groups
+- `loop_connection`  an asynchronous connection of an application, as a thread sees it
+- `loop_statements`  statements that the event loop of such a connection sends for a thread
 - `migrations`  numbered schema files, and their application in order
 - `notifier`  the port for hints that something was committed
 - `notifiers`  a notifier for each way between processes

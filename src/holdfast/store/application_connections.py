@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from holdfast.errors import InvalidInput
 from holdfast.store.connection_pool import ConnectionPool
+from holdfast.store.loop_connection import AWAIT_ADVICE, LoopConnection, is_asynchronous
 
 C = TypeVar("C")
 T = TypeVar("T")
@@ -81,8 +82,14 @@ class KeptConnection(Generic[C]):
 def unwrap_connection(connection: object) -> object:
     """The driver's connection inside a Session or Connection of SQLAlchemy, or the one given.
 
-    SQLAlchemy is not imported.
+    SQLAlchemy is not imported. An asynchronous connection is refused unless it is inside a
+    `LoopConnection`, whose `driver` is given then.
     """
+    if isinstance(connection, LoopConnection):
+        given_driver: object = connection.driver
+        return given_driver
+    if is_asynchronous(connection):
+        raise InvalidInput("connection", AWAIT_ADVICE)
     if not any(base.__module__.startswith("sqlalchemy.") for base in type(connection).__mro__):
         return connection
     given: Any = connection

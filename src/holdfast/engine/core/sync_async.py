@@ -21,6 +21,7 @@ from holdfast.store.deadlocks import (
     is_writer_thread,
 )
 from holdfast.store.group_commit.entries import follow_future
+from holdfast.store.loop_connection import LoopConnection, is_asynchronous
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -53,11 +54,15 @@ class BoundOperation(DocumentedMethod, Generic[P, T]):
     """A bound operation: `call(…)` blocks for the reply, `await call.aio(…)` does not block."""
 
     def __init__(
-        self, submit: Callable[P, Future[T]], undo: Callable[[T], object] | None = None
+        self,
+        submit: Callable[P, Future[T]],
+        undo: Callable[[T], object] | None = None,
+        joined_connection: object = None,
     ) -> None:
         super().__init__(submit)
         self.submit = submit
         self._undo = undo
+        self._joined_connection = joined_connection
 
     @property
     def __signature__(self) -> inspect.Signature:
@@ -81,6 +86,9 @@ class BoundOperation(DocumentedMethod, Generic[P, T]):
 
         from holdfast.engine.core.event_loop_wakeups import wait_in_loop  # noqa: PLC0415 - the same
 
+        joined = kwargs.get("connection") or self._joined_connection
+        if joined is not None and is_asynchronous(joined):
+            return await self._write_in_loop(joined, *args, **kwargs)
         if is_inside_transaction():
             with declare_wait(f"{self.__name__}.aio(…)", self.submit, blocking=False):
                 future = self.submit(*args, **kwargs)
@@ -95,6 +103,16 @@ class BoundOperation(DocumentedMethod, Generic[P, T]):
             raise
         # From the future itself, because its result may be made only when it is asked for.
         return future.result()
+
+    async def _write_in_loop(self, joined: object, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Write the operation through an asynchronous connection, in its event loop."""
+        from holdfast.store.loop_statements import use_in_thread  # noqa: PLC0415 - imports asyncio
+
+        def write(lent: LoopConnection[Any]) -> T:
+            kwargs["connection"] = lent
+            return self.submit(*args, **kwargs).result()
+
+        return await use_in_thread(joined, write)
 
     def _undo_late_reply(self, future: Future[T]) -> None:
         if self._undo is not None and future.exception() is None:
@@ -126,7 +144,8 @@ class OperationMethod(Generic[S, P, T]):
         if instance is None:
             return self
         undo = None if self._undo is None else _bind(self._undo, instance)
-        call = BoundOperation(_bind(self._method, instance), undo)
+        joined = getattr(instance, "joined_connection", None)
+        call = BoundOperation(_bind(self._method, instance), undo, joined)
         # From now on the attribute is found on the instance, before this descriptor.
         instance.__dict__[self._method.__name__] = call
         return call

@@ -299,7 +299,7 @@ class Signals:
         self._context = context
 
     @operation
-    def send(
+    def send(  # noqa: PLR0913 - what is sent, who sends it, and in which transaction
         self,
         target: AnyId,
         name: str,
@@ -307,10 +307,12 @@ class Signals:
         *,
         key: str | None = None,
         actor: str = "user",
+        connection: object = None,
     ) -> Future[TransitionResult]:
         """Send a run, or a task without one, what it waits for; a `key` is sent once.
 
-        Another payload under the key is a `KeyConflict`.
+        Another payload under the key is a `KeyConflict`. With a `connection` the signal is part of
+        the application's own transaction there.
         """
         return self._context.submit(
             SendSignal(
@@ -320,5 +322,6 @@ class Signals:
                 payload=encode_json("payload", payload, limit=self._context.settings.max_payload),
                 key=None if key is None else clean_key("key", key),
                 actor=validation.actor(actor),
-            )
+            ),
+            connection,
         )

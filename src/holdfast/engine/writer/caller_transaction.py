@@ -23,6 +23,7 @@ from holdfast.engine.work import Work
 from holdfast.engine.writer.writer import Writer
 from holdfast.errors import InvalidInput, WrongThread
 from holdfast.store.database import Contended, Database, Transaction, read_replies
+from holdfast.store.loop_connection import StatementInterrupted
 
 MAX_TRIES = 5
 WriteOperation = Callable[[Operation], Future[Any]]
@@ -162,7 +163,7 @@ class CallerTransactions:
                 transaction.run("roll_back_to_savepoint")
                 if attempt == MAX_TRIES:
                     raise
-            except InvalidInput:
+            except (InvalidInput, StatementInterrupted):
                 transaction.run("roll_back_to_savepoint")
                 raise
             else:

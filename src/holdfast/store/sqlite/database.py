@@ -73,8 +73,9 @@ SELECT 1 FROM holdfast_event WHERE (entity, version, at, type)
   = (:entity, :version, COALESCE(:at, at), COALESCE(:type, type))
 """
 _SECOND_LIBRARY = (
-    "is the standard library's sqlite3: two SQLite libraries on one file in one process do not see "
-    "each other's locks, and both their commits succeed; use `with hf.transaction() as connection`"
+    "is on the standard library's sqlite3: two SQLite libraries on one file in one process do not "
+    "see each other's locks, and both their commits succeed; use `with hf.transaction() as "
+    "connection`"
 )
 _LONG_TRANSACTION = (
     "a transaction on %s was open for %.1f s: nobody could renew a lease meanwhile, and what runs "
@@ -85,7 +86,9 @@ _LONG_TRANSACTION = (
 def _is_of_second_library(connection: object) -> bool:
     # A connection of this library comes from a program that has imported it.
     library = sys.modules.get("sqlite3")
-    return library is not None and isinstance(connection, library.Connection)
+    if library is not None and isinstance(connection, library.Connection):
+        return True
+    return type(connection).__module__.startswith(("aiosqlite.", "aiosqlite"))
 
 
 class SqliteMigrator:
