@@ -88,8 +88,8 @@ def _render_title(
     """The title, if any; raises `Unresolved` when a text of the step names a missing value."""
     if row["id"] in written:
         return written[row["id"]].render_title()
-    # The concurrency key of a function's step may name the item.
-    for reference in find_references(step):
+    # The concurrency key of a function's step may name the item; a loop's texts are of its items.
+    for reference in find_references(step) if step.for_each is None else ():
         if reference.root == "item":
             step_texts.resolve_reference(work, row, reference)
     return None

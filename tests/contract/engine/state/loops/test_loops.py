@@ -111,6 +111,13 @@ def test_a_loop_inside_a_loop_sees_the_item_around_it(engine: Engine) -> None:
     assert [task.output for task in inners if task.total is not None] == [["edit x", "edit y"], []]
 
 
+def test_the_title_of_a_loop_names_each_item(engine: Engine) -> None:
+    named = loop(needs=("plan",), title="{{ item.name }}")
+    run = planned(engine, named, stories=[{"name": "a"}, {"name": "b"}])
+    assert [each.title for each in of(engine, run, "build")] == ["build", "a", "b"]
+    work_off(engine, run)
+
+
 def test_the_output_of_an_item_is_the_output_of_its_last_steps(engine: Engine) -> None:
     run = begin(engine, loop("input", body=(Step(id="left"), Step(id="right"))), given=["a"])
     work_off(engine, run)
