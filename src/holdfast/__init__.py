@@ -3,6 +3,7 @@
 The layers, from the top to the bottom; imports go down only:
 
 - `cli` the command line
+- `testing` tests of programs that use Holdfast; import this package by its name
 - `server` HTTP: authentication, routes over the service, long polls, a stream of events
 - `mcp` the service as tools for agents, by role
 - `importing` imports from the databases of older programs; import this package by its name

@@ -11,6 +11,7 @@ NO_NOUN = re.compile(r"(?:ing|ed|ly)$")
 NOUNS = {
     "importing": "the public name of a package: `import` is a keyword",
     "spending": "the money that a run has spent",
+    "testing": "the public name of a package: what it is for, as elsewhere in Python",
     "tracing": "the name of this field for the recording of traces",
 }
 

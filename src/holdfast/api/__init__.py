@@ -1,7 +1,8 @@
 """The Python API: functions as tasks and steps, workflows, and handles on tasks and runs.
 
-Imports: public → holdfast → function_registry → hook → workflow → workflow_body → run_inputs →
-plan, step → task, workflow_call → call_concurrency, start → archive, handle, options, signature.
+Imports: public → holdfast → open_stores → function_registry → hook → workflow → workflow_body →
+run_inputs → plan, step → task, workflow_call → call_concurrency, start → archive, handle, options,
+signature.
 
 - `archive` the hook that writes a JSON file for each run that ends
 - `call_concurrency` the concurrency keys of task functions, made of the arguments of each call
@@ -9,6 +10,7 @@ plan, step → task, workflow_call → call_concurrency, start → archive, hand
 - `handle` handles on tasks and runs, and their results
 - `holdfast` the class `Holdfast`: one store, the functions of a program, and its workers
 - `hook` functions that follow the ends of runs and tasks
+- `open_stores` the engine and the workers that a `Holdfast` has open, in each process
 - `options` options of tasks and steps, read from decorators
 - `plan` handles on plans, whose tasks are their children
 - `public` the public names of the package `holdfast`

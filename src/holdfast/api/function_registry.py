@@ -59,6 +59,11 @@ class FunctionRegistry:
     def has_function(self, workflow: str | None, step: str | None) -> bool:
         return self._signature(workflow, step) is not None
 
+    def find_function(self, workflow: str | None, step: str | None) -> Callable[..., object] | None:
+        """The function of a step of a workflow, or of a task without a run."""
+        found = self._signature(workflow, step)
+        return None if found is None else found.function
+
     def decode(self, name: str | None, output: Any) -> Any:  # noqa: ANN401 - what it returns
         """The result of a task function, from its JSON; the JSON for a function unknown here."""
         known = self.tasks.get(str(name))

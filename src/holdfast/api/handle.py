@@ -52,6 +52,8 @@ class PendingResult(Generic[T]):
                 refuse_deadlock("result(…)", self._engine.file)
             row = future.result(seconds)
         except TimeoutError:
+            if seconds is None:
+                raise
             raise TimeoutError(self._describe_timeout(seconds)) from None
         finally:
             future.cancel()
@@ -71,6 +73,8 @@ class PendingResult(Generic[T]):
                 refuse_deadlock("result.aio(…)", self._engine.file, blocking=False)
             row = await asyncio.wait_for(future, seconds)
         except TimeoutError:
+            if seconds is None:
+                raise
             raise TimeoutError(await asyncio.to_thread(self._describe_timeout, seconds)) from None
         finally:
             future.cancel()
@@ -79,7 +83,7 @@ class PendingResult(Generic[T]):
     def _wait(self, since: int | None) -> Future[Row]:
         return self._engine.outcomes.wait(self._identifier, since)
 
-    def _describe_timeout(self, seconds: float | None) -> str:
+    def _describe_timeout(self, seconds: float) -> str:
         late = f"{self._identifier} has not ended within {seconds:g} s, and goes on"
         ask = self._engine.why_run if is_run_id(self._identifier) else self._engine.why
         try:

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from datetime import timedelta
 from os import PathLike
 from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar, overload
-from weakref import WeakSet
 
 from holdfast.api.archive import Archive
 from holdfast.api.call_concurrency import check_call_concurrency
 from holdfast.api.function_registry import FunctionRegistry, make_executors
 from holdfast.api.handle import Handle, RunHandle, is_run_id, read_task_result
 from holdfast.api.hook import HookFunction, WatchedEnds, define_hook
+from holdfast.api.open_stores import OpenStore, OpenStores
 from holdfast.api.options import (
     default_retry,
     read_concurrency,
@@ -56,7 +55,6 @@ from holdfast.model.text import clean_name
 from holdfast.settings import Settings
 from holdfast.store.database import check_url
 from holdfast.store.deadlocks import declare_wait
-from holdfast.threads import fork_generation
 from holdfast.worker.pool.worker import Worker
 from holdfast.worker.pool.worker_options import WorkerOptions
 
@@ -111,16 +109,6 @@ class PeopleOperations(ABC):
         return self.engine.tasks.answer.submit(task, answer, actor=actor)
 
 
-@dataclass(kw_only=True)
-class ProcessState:
-    """The engine and the workers that are open in one process; a forked child starts with none."""
-
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    engine: Engine | None = None
-    # Weak, because a worker that is unused and has no thread need not be stopped.
-    workers: WeakSet[Worker] = field(default_factory=WeakSet)
-
-
 class Holdfast(PeopleOperations):
     """Open a store by URL: `sqlite:///file.db` or `postgresql://…`, the same code on both.
 
@@ -137,40 +125,27 @@ class Holdfast(PeopleOperations):
         self.settings = Settings(url=url, **read_settings(settings))
         self._retry = default_retry(self.settings)
         self._functions = FunctionRegistry(lambda: self.engine)
-        self._closed = False
-        self._states_by_process: dict[int, ProcessState] = {}
+        self._stores = OpenStores(self.settings, self._functions)
 
     @property
     def engine(self) -> Engine:
         """The engine, opened and its schema brought up to date on first use in each process."""
-        state = self._process_state
-        with state.lock:
-            if self._closed:
+        store = self._stores.current
+        with store.lock:
+            if store.closed:
                 raise ShuttingDown("this Holdfast is closed; open another")
-            if state.engine is None:
-                state.engine = self._open()
-            return state.engine
+            if store.engine is None:
+                store.engine = self._open(store)
+            return store.engine
 
-    def _open(self) -> Engine:
-        engine = Engine(self.settings.url, settings=self.settings).start()
+    def _open(self, store: OpenStore) -> Engine:
+        engine = store.open_engine(self.settings)
         try:
             engine.hooks.register([each.definition for each in self._functions.hooks.values()])
         except BaseException:
             engine.close()
             raise
         return engine
-
-    @property
-    def _process_state(self) -> ProcessState:
-        # A forked child keeps the state that it inherits: dropping that would close the connections
-        # of its parent.
-        state = self._states_by_process.get(fork_generation())
-        # `setdefault` is atomic, so that two threads never make two states.
-        return (
-            self._states_by_process.setdefault(fork_generation(), ProcessState())
-            if state is None
-            else state
-        )
 
     @property
     def tasks(self) -> Tasks:
@@ -376,13 +351,13 @@ class Holdfast(PeopleOperations):
         def add(decorated: Callable[P, T]) -> Callable[P, T]:
             known = clean_name("hook", name or function_name(decorated))
             made = define_hook(known, decorated, watched, options, self._retry)
-            state = self._process_state
+            store = self._stores.current
             # The thread that opens the store holds the lock until all hooks are registered.
-            with state.lock:
+            with store.lock:
                 if known in self._functions.hooks:
                     raise InvalidDefinition(known, ["is already a hook of this Holdfast"])
                 self._functions.hooks[known] = made
-                opened = state.engine
+                opened = store.engine
             if opened is not None:
                 self._register(opened, made)
             return decorated
@@ -395,7 +370,7 @@ class Holdfast(PeopleOperations):
                 opened.hooks.register([hook.definition])
         except BaseException:
             # Forgotten, so that the caller can add the hook again.
-            with self._process_state.lock:
+            with self._stores.current.lock:
                 self._functions.hooks.pop(hook.definition.name, None)
             raise
 
@@ -433,17 +408,18 @@ class Holdfast(PeopleOperations):
         executors = make_executors(self.engine, self._functions)
         worker = Worker(self.engine, executors, WorkerOptions(**options), executors.clean)
         executors.begin()
-        with self._process_state.lock:
-            self._process_state.workers.add(worker)
+        store = self._stores.current
+        with store.lock:
+            store.workers.add(worker)
         return worker
 
     def close(self) -> None:
         """Stop the workers, write what was submitted, then close the store."""
-        state = self._process_state
-        for worker in list(state.workers):
+        store = self._stores.current
+        for worker in list(store.workers):
             worker.stop()
-        with state.lock:
-            opened, state.engine, self._closed = state.engine, None, True
+        with store.lock:
+            opened, store.engine, store.closed = store.engine, None, True
         if opened is not None:
             opened.close()
 

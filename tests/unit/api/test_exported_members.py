@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
+from types import ModuleType
+
+import pytest
 
 import holdfast
-from holdfast import bus, importing
+from holdfast import bus, importing, testing
 
 
 def test_every_exported_name_exists_and_the_list_is_sorted() -> None:
@@ -16,7 +19,8 @@ def test_every_exported_name_exists_and_the_list_is_sorted() -> None:
 def test_nothing_public_is_reachable_without_being_exported() -> None:
     modules = {"api", "bus", "cli", "clock", "definition", "engine", "errors", "forks", "ids"}
     modules |= {"importing", "mcp", "model", "randomness", "server", "service", "settings"}
-    modules |= {"logs", "spans", "stop_signals", "store", "threads", "tracing", "worker"}
+    modules |= {"logs", "spans", "stop_signals", "store", "testing", "threads"}
+    modules |= {"tracing", "worker"}
     public = {name for name in vars(holdfast) if not name.startswith("_")}
     assert public - modules == set(holdfast.__all__)
 
@@ -31,10 +35,19 @@ def test_the_exported_names_of_the_bus_package_are_sorted_and_exist() -> None:
     assert [name for name in bus.__all__ if not hasattr(bus, name)] == []
 
 
-def test_every_exported_class_and_each_of_its_own_methods_says_what_it_is_for() -> None:
+def test_the_exported_names_of_the_testing_package_are_sorted_and_exist() -> None:
+    assert sorted(testing.__all__) == testing.__all__
+    assert [name for name in testing.__all__ if not hasattr(testing, name)] == []
+    assert set(testing.__all__) <= set(dir(testing))
+
+
+@pytest.mark.parametrize("package", [holdfast, testing], ids=lambda package: package.__name__)
+def test_every_exported_class_and_each_of_its_own_methods_says_what_it_is_for(
+    package: ModuleType,
+) -> None:
     silent = []
-    for name in holdfast.__all__:
-        exported = getattr(holdfast, name)
+    for name in package.__all__:
+        exported = getattr(package, name)
         if not exported.__doc__ or exported.__doc__.startswith(f"{name}("):
             silent.append(name)
         members = vars(exported).items() if inspect.isclass(exported) else ()

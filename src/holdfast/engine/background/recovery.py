@@ -68,6 +68,11 @@ class Recovery:
             due = self._due()
         return max(0.001, min(self._context.settings.recovery, due))
 
+    def find_next_due(self) -> int | None:
+        """The time in microseconds at which something is due next, expired leases left aside."""
+        row = self._context.view(lambda tx: tx.read("next_wake"))[0]
+        return None if row["at"] is None else int(row["at"])
+
     def _due(self) -> float:
         row = self._context.view(lambda tx: tx.read("next_wake"))[0]
         if row["waiting"]:

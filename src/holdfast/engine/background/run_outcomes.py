@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from functools import partial
 from math import inf
@@ -33,6 +33,9 @@ class Outcomes:
         self._owner = OwningProcess()
         self._failed_with: HoldfastError | None = None
         self._looks = 0
+        # Called with what somebody begins to wait for: a test does the work then, and gives the
+        # error for what does not end.
+        self.on_wait: Callable[[str], HoldfastError | None] | None = None
         self._loop = PollingLoop(threads, "holdfast-outcomes", self._on_hint, rest=self._rest)
         self.start = self._loop.start
         # To be called when another process has committed.
@@ -60,7 +63,16 @@ class Outcomes:
         future.add_done_callback(partial(self._forget_cancelled, identifier))
         if not is_new:
             self.look_for_ends([identifier])
+        if self.on_wait is not None and not future.done():
+            self._end_wait(identifier, self.on_wait(identifier))
         return future
+
+    def _end_wait(self, identifier: str, error: HoldfastError | None) -> None:
+        """Settle what has ended meanwhile, or fail who waits where nothing else ends the wait."""
+        self.look_for_ends([identifier])
+        if error is not None:
+            for future in self._take_waiting(identifier, self._waiting.get(identifier, [])):
+                future.set_exception(error)
 
     def close(self) -> None:
         """Stop the loop, and fail the futures that are left."""

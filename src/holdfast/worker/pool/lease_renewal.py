@@ -76,6 +76,11 @@ class Heartbeat:
         rest = now + self._store.settings.renewal
         return max(0.0, min(moments, default=rest) - now)
 
+    def wait_for_replies(self) -> None:
+        """Wait until the renewals under way are answered, as where time is moved by hand."""
+        for asked in list(self._renewals.values()):
+            asked.reply.exception()
+
     def _list_live(self) -> list[Execution]:
         return [each for each in self._executions() if not each.ended.is_set()]
 

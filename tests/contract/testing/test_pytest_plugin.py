@@ -1,0 +1,70 @@
+"""The plugin for pytest, as a project of a user loads it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+PLUGIN = "holdfast.testing.pytest_plugin"
+PROGRAM = """
+from holdfast import Holdfast
+
+hf = Holdfast("sqlite:///shop.db")
+
+
+@hf.task
+def greet(name: str) -> str:
+    return f"hello {name}"
+"""
+TESTS = """
+import os
+
+from shop import greet, hf
+
+
+def test_a_greeting(harness):
+    assert greet.enqueue("ada").result() == "hello ada"
+    harness.assert_ran_once(greet)
+
+
+def test_each_test_has_a_store_of_its_own(harness):
+    assert hf.tasks.list() == []
+    assert not os.path.exists("shop.db")
+
+
+def test_a_message_says_what_was_there(harness):
+    greet.enqueue("ada")
+    harness.assert_enqueued(greet, name="bob")
+"""
+
+
+def test_a_project_has_the_fixture_and_reads_the_messages(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(PROGRAM)
+    (tmp_path / "test_shop.py").write_text(TESTS)
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", PLUGIN, "-W", "error"],
+        cwd=tmp_path,
+        env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "1 failed, 2 passed" in ran.stdout, ran.stdout + ran.stderr
+    assert "greet(name='bob') was not enqueued; enqueued were greet(name='ada')" in ran.stdout
+
+
+def test_loading_the_plugin_loads_nothing_else_of_holdfast() -> None:
+    asked = f"import sys, pytest, {PLUGIN}; print(*(m for m in sys.modules if 'holdfast' in m))"
+    ran = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["holdfast", "holdfast.testing", PLUGIN]
+
+
+def test_the_package_tells_pytest_of_its_plugin_and_needs_no_pytest() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["entry-points"]["pytest11"] == {"holdfast": PLUGIN}
+    assert not any("pytest" in each for each in project["dependencies"])
+    asked = "import sys; sys.modules['pytest'] = None; from holdfast.testing import *"
+    subprocess.run([sys.executable, "-c", asked], check=True)
