@@ -83,6 +83,7 @@ class PeopleOperations(ABC):
     ) -> Future[TransitionResult]:
         """Send a run, or a task without one, what its `wait_for` waits for; a `key` once.
 
+        The target is an id, a handle, or the key of the run or task.
         With a `connection` the signal is part of the application's own transaction there.
         """
         return self.engine.signals.send.submit(
@@ -202,15 +203,19 @@ class Holdfast(PeopleOperations):
         Of a run it tells the holds, and one line for each task that is not done. With `agents`
         and `tags`, as a worker with these would find it. Takes an id or a handle; print it.
         """
-        identifier = id_of(what)
+        identifier = self.engine.find(what)
         if is_run_id(identifier):
             return self.engine.why_run(identifier, agents=agents, tags=tags)
         return self.engine.why(identifier, agents=agents, tags=tags)
 
     @reading
     def handle(self, identifier: AnyId) -> Handle[Any]:
-        """A handle on a task or run by its id; its result is JSON, as no type is known for it."""
-        engine, known = self.engine, id_of(identifier)
+        """A handle on a task or run by its id, or by its key as "key:order-7".
+
+        Its result is JSON, as no type is known for it.
+        """
+        engine = self.engine
+        known = engine.find(identifier)
         if is_run_id(known):
             engine.runs.get(known)
             return RunHandle(engine, known, lambda _, output: output, created=False)

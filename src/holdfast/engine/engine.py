@@ -21,6 +21,7 @@ from holdfast.engine.explain.explanation import Explanation
 from holdfast.engine.explain.why_run import RunExplanation, explain_run
 from holdfast.engine.explain.why_task import explain_task
 from holdfast.engine.input.task_template import TemplatedCreation
+from holdfast.engine.read.key_addresses import find_id, find_run_id, find_task_id
 from holdfast.engine.runs import Runs
 from holdfast.engine.state.durable import Signals
 from holdfast.engine.state.expected_version import VersionWait
@@ -260,7 +261,8 @@ class Engine:
         tags: Sequence[str] | None = None,
     ) -> Explanation:
         """Explain, clause by clause, why a task is not claimed, or what it does instead."""
-        return explain_task(self.database, task_id, agents=agents, tags=tags)
+        found = find_task_id(self._context, task_id)
+        return explain_task(self.database, found, agents=agents, tags=tags)
 
     @reading
     def why_run(
@@ -271,7 +273,12 @@ class Engine:
         tags: Sequence[str] | None = None,
     ) -> RunExplanation:
         """Explain a run: its holds, and each task of it that is not done."""
-        return explain_run(self.database, run_id, agents=agents, tags=tags)
+        found = find_run_id(self._context, run_id)
+        return explain_run(self.database, found, agents=agents, tags=tags)
+
+    def find(self, identifier: AnyId) -> str:
+        """The id of the run or task that an id, a record or a key address (`key:…`) means."""
+        return find_id(self._context, identifier)
 
     @reading
     def doctor(self) -> Diagnosis:

@@ -22,6 +22,7 @@ from holdfast.engine.core.sync_async import operation, reading
 from holdfast.engine.input import validation
 from holdfast.engine.input.trace_start import StartTrace
 from holdfast.engine.read import addresses
+from holdfast.engine.read.key_addresses import choose_id_or_key, find_run_id
 from holdfast.engine.read.pages import PAGE_SIZE, Page, choose_runs_query
 from holdfast.engine.read.records import read_event, read_run, read_task, read_value
 from holdfast.engine.read.task_state import name_tasks, read_tasks_with_state
@@ -96,12 +97,12 @@ class Runs:
 
         With a `connection` the cancel is part of the application's own transaction there.
         """
-        return self._context.submit(CancelRun(**_run_and_actor(run_id, actor)), connection)
+        return self._context.submit(CancelRun(**self._run_and_actor(run_id, actor)), connection)
 
     @operation
     def pause(self, run_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Let what runs finish, and start nothing new."""
-        return self._context.submit(HoldRun(**_run_and_actor(run_id, actor), reason=Hold.PAUSED))
+        return self._context.submit(HoldRun(**self._run_and_actor(run_id, actor), reason=Hold.PAUSED))
 
     @operation
     def resume(
@@ -113,7 +114,7 @@ class Runs:
         actor: str = USER,
     ) -> Future[TransitionResult]:
         """Lift `paused`; what is added raises the budget of the run, and lifts `budget` too."""
-        about = _run_and_actor(run_id, actor)
+        about = self._run_and_actor(run_id, actor)
         if add_usd is None and add_attempts is None:
             return self._context.submit(UnholdRun(**about, reason=Hold.PAUSED))
         usd = 0 if add_usd is None else to_millionths("add_usd", add_usd)
@@ -124,14 +125,14 @@ class Runs:
     def hold(self, run_id: AnyId, reason: str, *, actor: str = USER) -> Future[TransitionResult]:
         """Put a hold with a reason on a run."""
         return self._context.submit(
-            HoldRun(**_run_and_actor(run_id, actor), reason=validation.run_hold(reason))
+            HoldRun(**self._run_and_actor(run_id, actor), reason=validation.run_hold(reason))
         )
 
     @operation
     def unhold(self, run_id: AnyId, reason: str, *, actor: str = USER) -> Future[TransitionResult]:
         """Remove the hold with one reason from a run."""
         return self._context.submit(
-            UnholdRun(**_run_and_actor(run_id, actor), reason=validation.run_hold(reason))
+            UnholdRun(**self._run_and_actor(run_id, actor), reason=validation.run_hold(reason))
         )
 
     @operation
@@ -143,12 +144,12 @@ class Runs:
         A step in a loop is named with its item: `build.2.implement`; `build.2` is the item.
         """
         chosen = None if step is None else clean_name("step", step)
-        return self._context.submit(RetryRun(**_run_and_actor(run_id, actor), step=chosen))
+        return self._context.submit(RetryRun(**self._run_and_actor(run_id, actor), step=chosen))
 
     @operation
     def advance(self, run_id: AnyId) -> Future[AdvanceResult]:
         """Derive from the run's state what may go on; as often as anyone likes."""
-        return self._context.submit(AdvanceRun(run_id=validation.run_id(run_id)))
+        return self._context.submit(AdvanceRun(run_id=find_run_id(self._context, run_id)))
 
     @operation
     def expire(self) -> Future[list[TransitionResult]]:
@@ -158,9 +159,9 @@ class Runs:
         return self._context.submit_all(overdue)
 
     @reading
-    def get(self, run_id: AnyId) -> Run:
-        """A run as it stands now."""
-        identifier = validation.run_id(run_id)
+    def get(self, run_id: AnyId | None = None, *, key: str | None = None) -> Run:
+        """A run as it stands now, by its id or by its key."""
+        identifier = find_run_id(self._context, choose_id_or_key("run_id", run_id, key))
         rows = self._context.view(lambda tx: tx.read("run_by_id", run_id=identifier))
         if not rows:
             raise NotFound(identifier)
@@ -174,9 +175,15 @@ class Runs:
         after: AnyId | None = None,
         status: str | None = None,
         workflow: str | None = None,
+        key: str | None = None,
     ) -> Page[Run]:
-        """Runs, newest first, at most 1,000; `after` the last id of a page comes the next."""
-        query, asked = choose_runs_query(limit=limit, after=after, status=status, workflow=workflow)
+        """Runs, newest first, at most 1,000; `after` the last id of a page comes the next.
+
+        With `workflow` those of one workflow, with `key` the one that has it.
+        """
+        query, asked = choose_runs_query(
+            limit=limit, after=after, status=status, workflow=workflow, key=key
+        )
         return [read_run(row) for row in self._context.view(lambda tx: tx.read(query, **asked))]
 
     @reading
@@ -188,7 +195,7 @@ class Runs:
     @reading
     def tasks(self, run_id: AnyId) -> Page[Task]:
         """The tasks of a run, one for each step, in the order they were written."""
-        identifier = validation.run_id(run_id)
+        identifier = find_run_id(self._context, run_id)
         return self._context.view(
             lambda tx: read_tasks_with_state(tx, _rows_of_run(tx, "run_tasks", identifier))
         )
@@ -196,7 +203,7 @@ class Runs:
     @reading
     def failed_at(self, run_id: AnyId) -> str | None:
         """The address of the first task that failed by itself, or whose cancel failed the run."""
-        identifier = validation.run_id(run_id)
+        identifier = find_run_id(self._context, run_id)
 
         def read(tx: Transaction) -> str | None:
             rows = _rows_of_run(tx, "failed_in_run", identifier)
@@ -212,7 +219,7 @@ class Runs:
 
         Items count from 1; `build.2` is the item itself, `build` the loop.
         """
-        identifier = validation.run_id(run_id)
+        identifier = find_run_id(self._context, run_id)
         place = clean_text("address", address)
 
         def read(tx: Transaction) -> Row:
@@ -236,7 +243,7 @@ class Runs:
     @reading
     def record(self, run_id: AnyId) -> RunRecord:
         """A run, its tasks, its events and what it has called, all at the same moment."""
-        identifier = validation.run_id(run_id)
+        identifier = find_run_id(self._context, run_id)
 
         def read(tx: Transaction) -> RunRecord:
             rows = tx.read("run_by_id", run_id=identifier)
@@ -249,8 +256,11 @@ class Runs:
 
         return self._context.view(read)
 
+    def _run_and_actor(self, run_id: AnyId, actor: str) -> dict[str, str]:
+        return {"run_id": find_run_id(self._context, run_id), "actor": validation.actor(actor)}
+
     def _rows_of_run(self, query: str, run_id: AnyId) -> Page[Row]:
-        identifier = validation.run_id(run_id)
+        identifier = find_run_id(self._context, run_id)
         return self._context.view(lambda tx: _rows_of_run(tx, query, identifier))
 
 
@@ -266,10 +276,6 @@ def _rows_of_run(tx: Transaction, query: str, run_id: str) -> list[Row]:
     if not tx.read("run_by_id", run_id=run_id):
         raise NotFound(run_id)
     return tx.read(query, run_id=run_id)
-
-
-def _run_and_actor(run_id: AnyId, actor: str) -> dict[str, str]:
-    return {"run_id": validation.run_id(run_id), "actor": validation.actor(actor)}
 
 
 def _newest_version(tx: Transaction, *, name: str) -> list[Row]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -33,6 +35,13 @@ from holdfast.engine.core.sync_async import operation, reading
 from holdfast.engine.core.task_rows import TaskRow
 from holdfast.engine.input import validation
 from holdfast.engine.input.trace_start import StartTrace
+from holdfast.engine.read.key_addresses import (
+    choose_id_or_key,
+    find_run_id,
+    find_task_id,
+    find_task_ids,
+    read_key,
+)
 from holdfast.engine.read.missing_functions import (
     WANTED_AT_ONCE,
     HoldLifter,
@@ -96,12 +105,12 @@ class Tasks:
     @operation
     def enqueue(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Move an idle task into the queue."""
-        return self._context.submit(EnqueueTask(**_task_and_actor(task_id, actor)))
+        return self._context.submit(EnqueueTask(**self._task_and_actor(task_id, actor)))
 
     @operation
     def run_now(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Put a task first in line: order, time and `paused` no longer hold it up."""
-        return self._context.submit(RunNow(**_task_and_actor(task_id, actor)))
+        return self._context.submit(RunNow(**self._task_and_actor(task_id, actor)))
 
     @operation
     def cancel(
@@ -111,22 +120,22 @@ class Tasks:
 
         With a `connection` the cancel is part of the application's own transaction there.
         """
-        return self._context.submit(CancelTask(**_task_and_actor(task_id, actor)), connection)
+        return self._context.submit(CancelTask(**self._task_and_actor(task_id, actor)), connection)
 
     @operation
     def reset(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Take a task back to idle, as if it had never run."""
-        return self._context.submit(ResetTask(**_task_and_actor(task_id, actor)))
+        return self._context.submit(ResetTask(**self._task_and_actor(task_id, actor)))
 
     @operation
     def retry(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Try a failed or cancelled task again, and all that failed with it in its run."""
-        return self._context.submit(RetryTask(**_task_and_actor(task_id, actor)))
+        return self._context.submit(RetryTask(**self._task_and_actor(task_id, actor)))
 
     @operation
     def reopen(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Do an ended task again, and everything that needs it."""
-        return self._context.submit(ReopenTask(**_task_and_actor(task_id, actor)))
+        return self._context.submit(ReopenTask(**self._task_and_actor(task_id, actor)))
 
     @operation
     def follow_up(
@@ -136,12 +145,12 @@ class Tasks:
         kept = encode_json("message", message, limit=validation.JSON_SCALAR_LIMIT)
         if kept == "null":
             raise InvalidInput("message", "is missing; say what is to be done now")
-        return self._context.submit(ReopenTask(**_task_and_actor(task_id, actor), follow_up=kept))
+        return self._context.submit(ReopenTask(**self._task_and_actor(task_id, actor), follow_up=kept))
 
     @operation
     def delete(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Remove a task that nothing needs."""
-        return self._context.submit(DeleteTask(**_task_and_actor(task_id, actor)))
+        return self._context.submit(DeleteTask(**self._task_and_actor(task_id, actor)))
 
     @operation
     def approve(
@@ -163,13 +172,13 @@ class Tasks:
         limit = validation.JSON_SCALAR_LIMIT
         kept = None if note is None else encode_json("note", note, limit=limit)
         return self._context.submit(
-            SettleTask(**_task_and_actor(task_id, actor), approved=approved, note=kept)
+            SettleTask(**self._task_and_actor(task_id, actor), approved=approved, note=kept)
         )
 
     @operation
     def start_planning(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Begin to plan an idle task: create children with it as their `parent`, not enqueued."""
-        return self._context.submit(StartPlanning(**_task_and_actor(task_id, actor)))
+        return self._context.submit(StartPlanning(**self._task_and_actor(task_id, actor)))
 
     @operation
     def reorder_plan(
@@ -177,11 +186,12 @@ class Tasks:
     ) -> Future[TransitionResult]:
         """Put the children of a plan in this order, before it is finalized; name all of them."""
         chosen = tuple(
-            validation.task_id(each, "order") for each in validation.listed("order", order)
+            find_task_id(self._context, each, "order")
+            for each in validation.listed("order", order)
         )
         if len(set(chosen)) < len(chosen):
             raise InvalidInput("order", "names a task twice")
-        return self._context.submit(ReorderPlan(**_task_and_actor(task_id, actor), order=chosen))
+        return self._context.submit(ReorderPlan(**self._task_and_actor(task_id, actor), order=chosen))
 
     @operation
     def finalize_plan(
@@ -192,8 +202,9 @@ class Tasks:
         actor: str = USER,
     ) -> Future[TransitionResult]:
         """Queue the children of a plan, as a chain in their order, or by what each needs."""
-        pairs = None if graph is None else validation.need_pairs("graph", graph)
-        return self._context.submit(FinalizePlan(**_task_and_actor(task_id, actor), graph=pairs))
+        find = partial(find_task_id, self._context)
+        pairs = None if graph is None else validation.need_pairs("graph", graph, find)
+        return self._context.submit(FinalizePlan(**self._task_and_actor(task_id, actor), graph=pairs))
 
     @operation
     def advance(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
@@ -202,7 +213,7 @@ class Tasks:
         Tasks that wait for a signal that is there are woken too. Needs on superseded tasks move to
         the tasks that replaced them. Repeated calls change nothing more.
         """
-        return self._context.submit(AdvancePlan(**_task_and_actor(task_id, actor)))
+        return self._context.submit(AdvancePlan(**self._task_and_actor(task_id, actor)))
 
     @operation
     def answer(
@@ -210,7 +221,7 @@ class Tasks:
     ) -> Future[TransitionResult]:
         """Answer the question of a task, which then goes on with the answer as its feedback."""
         kept = encode_json("answer", answer, limit=validation.JSON_SCALAR_LIMIT)
-        return self._context.submit(AnswerTask(**_task_and_actor(task_id, actor), answer=kept))
+        return self._context.submit(AnswerTask(**self._task_and_actor(task_id, actor), answer=kept))
 
     @operation
     def hold(
@@ -227,7 +238,7 @@ class Tasks:
             raise InvalidInput("until", "only the hold 'limit' lifts by itself")
         lifts = None if until is None else parse_moment("until", until, self._context.now)
         return self._context.submit(
-            HoldTask(**_task_and_actor(task_id, actor), reason=chosen, until=lifts)
+            HoldTask(**self._task_and_actor(task_id, actor), reason=chosen, until=lifts)
         )
 
     @operation
@@ -236,7 +247,7 @@ class Tasks:
     ) -> Future[TransitionResult]:
         """Remove one reason that stopped a task."""
         return self._context.submit(
-            UnholdTask(**_task_and_actor(task_id, actor), reason=validation.hold(reason))
+            UnholdTask(**self._task_and_actor(task_id, actor), reason=validation.hold(reason))
         )
 
     @operation
@@ -252,8 +263,8 @@ class Tasks:
         self, task_id: AnyId, on: Sequence[AnyId], *, actor: str = USER
     ) -> Future[TransitionResult]:
         """Make a task need others too."""
-        needed = validation.needs(on)
-        return self._context.submit(BlockTask(**_task_and_actor(task_id, actor), on=needed))
+        needed = self._find_needs(on)
+        return self._context.submit(BlockTask(**self._task_and_actor(task_id, actor), on=needed))
 
     @operation
     def unblock(
@@ -265,8 +276,8 @@ class Tasks:
         actor: str = USER,
     ) -> Future[TransitionResult]:
         """Stop a task from needing the given others, or any; `by_hand`, only what was linked so."""
-        needed = None if on is None else validation.needs(on)
-        about = _task_and_actor(task_id, actor)
+        needed = None if on is None else self._find_needs(on)
+        about = self._task_and_actor(task_id, actor)
         return self._context.submit(UnblockTask(**about, on=needed, by_hand=bool(by_hand)))
 
     @operation
@@ -290,7 +301,7 @@ class Tasks:
             validation.number("expected_version", expected_version, least=1)
         wait = None if expected_version is None else self._version_wait
         edit = EditTask(
-            **_task_and_actor(task_id, actor),
+            **self._task_and_actor(task_id, actor),
             changes=chosen,
             expected_version=expected_version,
             patient=wait is not None,
@@ -342,9 +353,9 @@ class Tasks:
         return [row["id"] for row in rows]
 
     @reading
-    def get(self, task_id: AnyId) -> Task:
-        """A task as it stands now."""
-        identifier = validation.task_id(task_id)
+    def get(self, task_id: AnyId | None = None, *, key: str | None = None) -> Task:
+        """A task as it stands now, by its id or by its key."""
+        identifier = find_task_id(self._context, choose_id_or_key("task_id", task_id, key))
         found = self._context.view(
             lambda tx: read_tasks_with_state(tx, tx.read("task_by_id", task_id=identifier))
         )
@@ -362,22 +373,34 @@ class Tasks:
         agent: str | None = None,
         run: AnyId | None = None,
         parent: AnyId | None = None,
+        workflow: str | None = None,
+        step: str | None = None,
+        key: str | None = None,
     ) -> Page[Task]:
         """Tasks, newest first, at most 1,000; `after` the last id of a page comes the next.
 
-        With `run` those of a run, with `parent` those directly below a task.
+        With `run` those of a run, with `parent` those directly below a task, with `workflow` those
+        of all its runs, with `step` those of one step or function, with `key` the one that has it.
         """
         query, asked = choose_tasks_query(
-            {"limit": limit, "after": after, "status": status, "agent": agent},
-            run=run,
-            parent=parent,
+            {
+                "limit": limit,
+                "after": after,
+                "status": status,
+                "agent": agent,
+                "step": step,
+                "key": key,
+            },
+            run=None if run is None else find_run_id(self._context, run, "run"),
+            parent=None if parent is None else find_task_id(self._context, parent, "parent"),
+            workflow=workflow,
         )
         return self._context.view(lambda tx: read_tasks_with_state(tx, tx.read(query, **asked)))
 
     @reading
     def children(self, task_id: AnyId) -> Page[Task]:
         """The tasks directly below a task, in the order of their places: the parts of a plan."""
-        identifier = validation.task_id(task_id)
+        identifier = find_task_id(self._context, task_id)
 
         def read(tx: Transaction) -> Page[Task]:
             if not tx.read("task_by_id", task_id=identifier):
@@ -389,35 +412,51 @@ class Tasks:
     @reading
     def blocked_by(self, task_id: AnyId) -> Page[str]:
         """The needs that are not done, as the ids of their tasks."""
-        identifier = validation.task_id(task_id)
+        identifier = find_task_id(self._context, task_id)
         rows = self._context.view(lambda tx: tx.read("unmet_needs", ids=[identifier]))
         return [row["id"] for row in rows]
 
     @reading
     def events(self, task_id: AnyId) -> Page[Event]:
         """The history of a task, in the order it was written."""
-        identifier = validation.task_id(task_id)
+        identifier = find_task_id(self._context, task_id)
         rows = self._context.view(lambda tx: tx.read("entity_events", entity=identifier))
         return [read_event(row) for row in rows]
 
     @reading
     def attempts(self, task_id: AnyId) -> Page[Attempt]:
         """Every lease the task ever had, and how each ended."""
-        identifier = validation.task_id(task_id)
+        identifier = find_task_id(self._context, task_id)
         rows = self._context.view(lambda tx: tx.read("stops_of", task_id=identifier))
         stops = {
             row["attempt"]: (row["stopped_at"], row["ended"], row["remaining"]) for row in rows
         }
         return add_stops(read_attempts(self.events(identifier)), stops)
 
+    def _find_needs(self, given: Sequence[AnyId]) -> tuple[str, ...]:
+        listed = validation.listed("needs", given)
+        return validation.needs(find_task_ids(self._context, listed, "needs"))
+
+    def _task_and_actor(self, task_id: AnyId, actor: str) -> dict[str, str]:
+        return {"task_id": find_task_id(self._context, task_id), "actor": validation.actor(actor)}
+
     def _task_row(self, task: NewTask, ids: TaskIdSource) -> TaskRow:
         limit = self._context.settings.max_payload
-        return validation.new_task(task, ids, max_payload=limit, now=self._context.now)
+        wanted = self._follow_keys(task)
+        return validation.new_task(wanted, ids, max_payload=limit, now=self._context.now)
+
+    def _follow_keys(self, task: NewTask) -> NewTask:
+        """The task with ids in place of the keys by which it names its needs and its parent."""
+        if not isinstance(task, NewTask):
+            return task
+        if isinstance(task.needs, list | tuple) and any(read_key(each) for each in task.needs):
+            task = replace(task, needs=find_task_ids(self._context, task.needs, "needs"))
+        if read_key(task.parent) is not None:
+            task = replace(task, parent=find_task_id(self._context, task.parent, "parent"))
+        return task
 
 
 def _first(created: list[CreateResult]) -> CreateResult:
     return created[0]
 
 
-def _task_and_actor(task_id: AnyId, actor: str) -> dict[str, str]:
-    return {"task_id": validation.task_id(task_id), "actor": validation.actor(actor)}

@@ -13,6 +13,7 @@ MAX_LOG = 20_000
 TaskStatus = Annotated[
     str | None, Field(description="idle, queued, running, done, failed or cancelled")
 ]
+ThisKey = Annotated[str | None, Field(description="Only the one with this key")]
 RunStatus = Annotated[str | None, Field(description="running, completed, failed or cancelled")]
 
 
@@ -25,17 +26,28 @@ class ReadTools(Toolbox):
         agent: Annotated[str | None, Field(description="Only those for this agent")] = None,
         run: Annotated[str | None, Field(description="Only those of this run: r_…")] = None,
         parent: Annotated[str | None, Field(description="Only the parts of this plan")] = None,
+        step: Annotated[
+            str | None, Field(description="Only those of this step or function")
+        ] = None,
+        key: ThisKey = None,
         limit: Limit = 20,
         after: After = None,
     ) -> View:
-        """List tasks, newest first, as `{items, next}`; filter them by status, agent, run, parent.
+        """List tasks, newest first, as `{items, next}`; filter them by their fields.
 
         Of each, `status` is where it is in its life, and `state` what a person sees: `ready`,
         `blocked` (by `blocked_by`), `held` (by `holds`), `scheduled`, `in progress 2/5`. For the
         reason that one does not move, use why.
         """
         return self.service.queries.tasks(
-            limit=limit, after=after, status=status, agent=agent, run=run, parent=parent
+            limit=limit,
+            after=after,
+            status=status,
+            agent=agent,
+            run=None if run is None else self.run(run),
+            parent=None if parent is None else self.task(parent),
+            step=step,
+            key=key,
         )
 
     def get_task(self, task_id: TaskId) -> View:
@@ -68,11 +80,13 @@ class RunTools(Toolbox):
         self,
         status: RunStatus = None,
         workflow: Annotated[str | None, Field(description="Only those of this workflow")] = None,
+        key: ThisKey = None,
         limit: Limit = 20,
         after: After = None,
     ) -> View:
         """List runs of workflows, newest first, as `{items, next}`."""
-        return self.service.queries.runs(limit=limit, after=after, status=status, workflow=workflow)
+        own = {"status": status, "workflow": workflow, "key": key}
+        return self.service.queries.runs(limit=limit, after=after, **own)
 
     def get_run(self, run_id: RunId) -> View:
         """Show one run with all its tasks: what is done, what runs, what failed and with what."""

@@ -228,8 +228,12 @@ def _clean_docstring(text: str | None) -> str:
 
 View = dict[str, Any]
 
-TaskId = Annotated[str, Field(description="The id of a task (t_…), or a step of a run, r_…:step")]
-RunId = Annotated[str, Field(description="The id of a run (r_…), or @last for the newest")]
+TaskId = Annotated[
+    str, Field(description="The id of a task (t_…), its key as key:…, or a step of a run, r_…:step")
+]
+RunId = Annotated[
+    str, Field(description="The id of a run (r_…), its key as key:…, or @last for the newest")
+]
 # Of these two a call names one.
 ThisTask = Annotated[str | None, Field(description="The task (t_…, or r_…:step); else give run_id")]
 ThisRun = Annotated[str | None, Field(description="The run (r_…, or @last); else give task_id")]

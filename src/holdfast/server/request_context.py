@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import anyio.to_thread
@@ -10,10 +11,11 @@ from starlette.types import Scope
 
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.model.text import parse_run_id, parse_task_id
-from holdfast.model.token import AccessToken
+from holdfast.model.token import AccessToken, Role
 from holdfast.server.gate import ABOUT, ACCESS
 from holdfast.server.server_state import ServerState
 from holdfast.service.async_service import AsyncService
+from holdfast.service.queries.addresses import is_key_address
 
 
 class RequestContext:
@@ -33,6 +35,18 @@ class RequestContext:
         """Set the subject for the audit, where the path does not name it."""
         self._scope[ABOUT] = ascii(" ".join(map(str, about)))[1:-1][:200]
 
+    def find_run(self, text: str) -> str:
+        """The id of the run with a key, for a text that is `key:…`; any other text as it is."""
+        return self.service.addresses.run(text) if self._may_follow(text) else text
+
+    def find_task(self, text: str) -> str:
+        """The id of the task with a key, for a text that is `key:…`; any other text as it is."""
+        return self.service.addresses.task(text) if self._may_follow(text) else text
+
+    def _may_follow(self, text: str) -> bool:
+        # A worker knows the ids of its tasks, and is not told which keys there are.
+        return is_key_address(text) and self.access.role is not Role.WORKER
+
     def leave_out_of_audit(self) -> None:
         """Keep no audit entry unless the request is refused: a renewal changes no task."""
         self._scope[ABOUT] = None
@@ -47,12 +61,24 @@ def require_run_id(text: str) -> str:
     return _require_id(parse_run_id, text, "run")
 
 
-async def _run_id(run_id: Annotated[str, Path(description="The id of a run: `r_…`")]) -> str:
-    return require_run_id(run_id)
+async def _run_id(
+    run_id: Annotated[str, Path(description="The id of a run: `r_…`, or `key:…`")],
+    context: Annotated[RequestContext, Depends(_open_context)],
+) -> str:
+    return require_run_id(await _in_thread_if_key(context.find_run, run_id))
 
 
-async def _task_id(task_id: Annotated[str, Path(description="The id of a task: `t_…`")]) -> str:
-    return _require_id(parse_task_id, task_id, "task")
+async def _task_id(
+    task_id: Annotated[str, Path(description="The id of a task: `t_…`, or `key:…`")],
+    context: Annotated[RequestContext, Depends(_open_context)],
+) -> str:
+    found = await _in_thread_if_key(context.find_task, task_id)
+    return _require_id(parse_task_id, found, "task")
+
+
+async def _in_thread_if_key(find: Callable[[str], str], text: str) -> str:
+    """The id that a text means; only that of a key is read from the store."""
+    return await in_thread(find, text) if is_key_address(text) else text
 
 
 def _require_id(parse: Any, text: str, kind: str) -> str:  # noqa: ANN401 - either of two functions
@@ -66,6 +92,7 @@ def _require_id(parse: Any, text: str, kind: str) -> str:  # noqa: ANN401 - eith
 Context = Annotated[RequestContext, Depends(_open_context)]
 RunId = Annotated[str, Depends(_run_id)]
 TaskId = Annotated[str, Depends(_task_id)]
+Key = Annotated[str | None, Query(description="The one with this key")]
 Limit = Annotated[int, Query(ge=1, le=1_000, description="How many at most")]
 After = Annotated[str | None, Query(description="The `next` of the page before")]
 

@@ -26,6 +26,32 @@ def test_a_task_is_found_by_its_step_in_a_run(engine: Engine, typed: Typed) -> N
         assert typed.json("show", text)["id"] == run.steps["work"]
 
 
+def test_a_run_a_task_and_a_step_are_found_by_a_key(engine: Engine, typed: Typed) -> None:
+    run, task = start(engine, key="shop:order-7"), create(engine, "send", key="mail 7")
+    assert typed.json("show", "key:shop:order-7")["id"] == run.id
+    assert typed.json("show", "key:shop:order-7:work")["id"] == run.steps["work"]
+    assert typed.json("show", "key:mail 7")["id"] == task
+    assert typed.ok("pause", "key:shop:order-7", "key:mail 7").count("paused") == 2
+    listed = [typed.json("runs", "--key", "shop:order-7"), typed.json("tasks", "--key", "mail 7")]
+    assert [[each["id"] for each in page["items"]] for page in listed] == [[run.id], [task]]
+    assert [each["id"] for each in typed.json("tasks", "--step", "plan")["items"]] == [
+        run.steps["plan"]
+    ]
+
+
+def test_a_key_that_nothing_has_and_one_of_two_are_told(engine: Engine, typed: Typed) -> None:
+    run, task = start(engine, key="order-7"), create(engine, "send", key="order-7")
+    told = typed.refused(2, "show", "key:order-9")
+    assert "there is no such run or task in this store; near it: 'order-7'" in told
+    told = typed.refused(2, "cancel", "key:order-7")
+    assert "a run and a task have the key 'order-7'" in told
+    assert f"{run.id} (chain, running) and {task} (send, queued)" in told
+    assert typed.json("tasks", "--run", "key:order-7")["items"][0]["run_id"] == run.id
+    assert typed.json("task", "edit", "key:order-7", "--title", "sent")["task"]["id"] == task
+    told = typed.refused(2, "show", "key:order-7:werk")
+    assert "the steps there are plan, work, review" in told
+
+
 def test_a_beginning_of_several_tells_them_all(engine: Engine, typed: Typed) -> None:
     first, second = create(engine, "one"), create(engine, "two")
     told = typed.refused(2, "show", "t_0")

@@ -17,10 +17,11 @@ from tests.contract.task_states import start
 
 @pytest.mark.usefixtures("typed")
 def test_ids_and_names_are_completed_from_the_store(engine: Engine) -> None:
-    run = start(engine)
+    run = start(engine, key="order-7")
     engine.schedules.put(NewSchedule(name="nightly", cron="0 2 * * *", starts=NewTask(title="t")))
     assert complete_id("r_") == [run.id]
     assert set(complete_id("t_")) == set(run.steps.values())
+    assert (complete_id("key:or"), complete_id("key:x")) == (["key:order-7"], [])
     assert complete_id("@l") == ["@last"]
     assert complete_id(run.id[:-1]) == [run.id]
     assert (complete_workflow("ch"), complete_workflow("x")) == (["chain"], [])

@@ -64,13 +64,13 @@ Address = Annotated[
     str,
     typer.Argument(
         metavar="ID",
-        help="A run or task: an id or its first characters, @last, or RUN:step.",
+        help="A run or task: an id or its first characters, @last, key:KEY, or RUN:step.",
         autocompletion=complete_id,
     ),
 ]
 _ADDRESSES = typer.Argument(
     metavar="ID",
-    help="Runs or tasks: ids or their first characters, @last, or RUN:step.",
+    help="Runs or tasks: ids or their first characters, @last, key:KEY, or RUN:step.",
     autocompletion=complete_id,
 )
 Addresses = Annotated[list[str], _ADDRESSES]
@@ -79,7 +79,7 @@ TaskAddress = Annotated[
     str,
     typer.Argument(
         metavar="TASK",
-        help="A task: an id or its first characters, or RUN:step (@last:build.2.test).",
+        help="A task: an id or its first characters, key:KEY, or RUN:step (@last:build.2.test).",
         autocompletion=complete_id,
     ),
 ]

@@ -38,6 +38,7 @@ def runs(
         str | None, typer.Option(help="Only running, completed, failed or cancelled runs.")
     ] = None,
     workflow: Annotated[str | None, typer.Option(help="Only runs of this workflow.")] = None,
+    key: Annotated[str | None, typer.Option(help="Only the run with this key.")] = None,
     called: Annotated[
         bool, typer.Option("--called", help="Include runs called by steps of other runs.")
     ] = False,
@@ -48,14 +49,14 @@ def runs(
     """List runs, newest first."""
     with open_service() as service:
         page = service.queries.runs(
-            limit=limit, after=after, status=status, workflow=workflow, called=called
+            limit=limit, after=after, status=status, workflow=workflow, key=key, called=called
         )
     if json:
         print_json(page)
         return
     if not page["items"]:
         begin = f"No runs yet. Start one: {with_store('holdfast run WORKFLOW')}"
-        print_note(begin if status is None else "No such runs.")
+        print_note(begin if status is workflow is key is None else "No such runs.")
         return
     headings = ("ID", "WORKFLOW", "STATUS", "DONE", "STARTED", "TOOK", "COST", "")
     print_table(headings, [_run_row(run) for run in page["items"]])
@@ -73,6 +74,11 @@ def tasks(
         typer.Option(help="Only idle, queued, running, done, failed or cancelled tasks."),
     ] = None,
     agent: Annotated[str | None, typer.Option(help="Only tasks for this agent.")] = None,
+    workflow: Annotated[
+        str | None, typer.Option(help="Only tasks in runs of this workflow.")
+    ] = None,
+    step: Annotated[str | None, typer.Option(help="Only tasks of this step or function.")] = None,
+    key: Annotated[str | None, typer.Option(help="Only the task with this key.")] = None,
     limit: Limit = 20,
     after: After = None,
     json: Json = False,
@@ -86,6 +92,9 @@ def tasks(
             agent=agent,
             run=None if run is None else service.addresses.run(run),
             parent=None if parent is None else service.addresses.task(parent),
+            workflow=workflow,
+            step=step,
+            key=key,
         )
         named = [] if json else [task["id"] for task in page["items"]]
         places = service.queries.name_each(named)

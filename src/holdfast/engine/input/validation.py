@@ -292,12 +292,17 @@ def edits(changes: object, *, max_payload: int, now: Callable[[], int]) -> dict[
     return {name: readers[name](value) for name, value in changes.items()}
 
 
-def need_pairs(field: str, graph: object) -> tuple[tuple[str, str], ...]:
-    """Pairs of a task and a need of it, from a mapping of tasks to their needs."""
+def need_pairs(
+    field: str, graph: object, find: Callable[[object, str], str]
+) -> tuple[tuple[str, str], ...]:
+    """Pairs of a task and a need of it, from a mapping of tasks to their needs.
+
+    `find` finds the id of the task that an entry of a field means.
+    """
     if not isinstance(graph, Mapping):
         raise InvalidInput(field, f"must be a mapping, not {type(graph).__name__}")
     return tuple(
-        (task_id(child, field), task_id(need, field))
+        (find(child, field), find(need, field))
         for child, needed in graph.items()
         for need in listed(field, needed)
     )

@@ -12,7 +12,7 @@ from typing import Any
 from holdfast.errors import InvalidInput
 from holdfast.ids import AnyId, id_of
 from holdfast.model.status import RunStatus, Status
-from holdfast.model.text import clean_name, clean_text, parse_run_id, parse_task_id
+from holdfast.model.text import clean_key, clean_name, clean_text, parse_run_id, parse_task_id
 
 MAX_INTEGER = 2**31 - 1
 PAGE_SIZE = 100
@@ -26,7 +26,12 @@ PageQuery = tuple[str, dict[str, Any]]
 
 
 def choose_runs_query(
-    *, limit: int, after: AnyId | None, status: str | None, workflow: str | None
+    *,
+    limit: int,
+    after: AnyId | None,
+    status: str | None,
+    workflow: str | None,
+    key: str | None = None,
 ) -> PageQuery:
     """The query that gives a page of runs, and its parameters."""
     parameters: dict[str, Any] = {
@@ -35,9 +40,12 @@ def choose_runs_query(
         "workflow": None if workflow is None else clean_name("workflow", workflow),
         "called": True,
     }
-    if status is None:
+    chosen = None if status is None else _check_status(RunStatus, status)
+    if key is not None:
+        return "list_runs_of_key", {**parameters, "status": chosen, "key": clean_key("key", key)}
+    if chosen is None:
         return "list_runs", parameters
-    return "list_runs_by_status", {**parameters, "status": _check_status(RunStatus, status)}
+    return "list_runs_by_status", {**parameters, "status": chosen}
 
 
 def choose_tasks_query(
@@ -49,12 +57,18 @@ def choose_tasks_query(
 ) -> PageQuery:
     """The query that gives a page of tasks by the index that serves it, and its parameters."""
     after, status, agent = page["after"], page["status"], page["agent"]
+    step, key = page.get("step"), page.get("key")
     parameters = {
         "count": read_limit(page["limit"]),
         "after": _NEWEST_TASK if after is None else task_id(after, "after"),
         "status": None if status is None else _check_status(Status, status),
         "agent": None if agent is None else clean_name("agent", agent),
+        "step": None if step is None else clean_name("step", step),
     }
+    if key is not None:
+        if not (run is parent is workflow is None):
+            raise InvalidInput("key", "is of one task; leave out run, parent and workflow")
+        return "list_tasks_of_key", {**parameters, "key": clean_key("key", key)}
     if run is not None and parent is not None:
         raise InvalidInput("parent", "a page is of a run or of a parent, not of both")
     if workflow is not None and not (run is parent is None):

@@ -18,6 +18,7 @@ from holdfast.engine.core.sync_async import operation
 from holdfast.engine.core.task_rows import TaskRow, measure_tasks
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
+from holdfast.engine.read.key_addresses import find_target
 from holdfast.engine.read.report_refusals import answer_renewal, answer_report, refuse
 from holdfast.engine.state import creation
 from holdfast.errors import HoldfastError, KeyConflict
@@ -311,13 +312,14 @@ class Signals:
     ) -> Future[TransitionResult]:
         """Send a run, or a task without one, what it waits for; a `key` is sent once.
 
-        Another payload under the key is a `KeyConflict`. With a `connection` the signal is part of
-        the application's own transaction there.
+        The target is an id or the key of the run or task. Another payload under the key of the
+        signal is a `KeyConflict`. With a `connection` the signal is part of the application's own
+        transaction there.
         """
         return self._context.submit(
             SendSignal(
                 id=self._context.ids.signal(),
-                target=validation.target(target),
+                target=validation.target(find_target(self._context, target)),
                 signal=clean_name("name", name),
                 payload=encode_json("payload", payload, limit=self._context.settings.max_payload),
                 key=None if key is None else clean_key("key", key),

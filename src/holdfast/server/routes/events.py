@@ -51,7 +51,7 @@ def list_events(
 ) -> JsonAnswer:
     """Every event of the store, or of a run, oldest first; `next` goes on with what comes later."""
     if run is not None:
-        return events_of_run(require_run_id(run), context, limit, after)
+        return events_of_run(require_run_id(context.find_run(run)), context, limit, after)
     return JsonAnswer(context.service.history.page(after, limit))
 
 
@@ -92,7 +92,7 @@ async def stream(
     """Events as they come; `gap` tells a slow reader what it has missed."""
     begun = last_event_id or after
     cursor = None if begun is None else Cursor.read(begun)
-    known = None if run is None else require_run_id(run)
+    known = None if run is None else require_run_id(await in_thread(context.find_run, run))
     if known is not None:
         await in_thread(context.service.queries.require, known)
     asked = StreamRequest(after=cursor, run_id=known, digest=request.scope[SHOWN_DIGEST])

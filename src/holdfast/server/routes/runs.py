@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from holdfast.model.units import parse_duration
 from holdfast.server.exception_handlers import JsonAnswer
-from holdfast.server.request_context import After, Context, Limit, RunId
+from holdfast.server.request_context import After, Context, Key, Limit, RunId
 from holdfast.server.route_table import OPERATOR_ROLES, VIEWER_ROLES, RouteTable
 from holdfast.server.schemas import responses
 from holdfast.service.commands import request_bodies
@@ -47,11 +47,11 @@ def list_runs(
     after: After = None,
     status: str | None = None,
     workflow: str | None = None,
+    key: Key = None,
 ) -> JsonAnswer:
     """Runs, newest first."""
-    return JsonAnswer(
-        context.service.queries.runs(limit=limit, after=after, status=status, workflow=workflow)
-    )
+    own = {"status": status, "workflow": workflow, "key": key}
+    return JsonAnswer(context.service.queries.runs(limit=limit, after=after, **own))
 
 
 @table.route("GET", "/runs/{run_id}", VIEWER_ROLES, answers=responses.RunResponse)

@@ -13,7 +13,14 @@ from fastapi import Header, Query
 from holdfast.errors import InvalidInput
 from holdfast.model.task import NewTask
 from holdfast.server.exception_handlers import JsonAnswer
-from holdfast.server.request_context import After, Context, Limit, RequestContext, TaskId
+from holdfast.server.request_context import (
+    After,
+    Context,
+    Key,
+    Limit,
+    RequestContext,
+    TaskId,
+)
 from holdfast.server.route_table import OPERATOR_ROLES, VIEWER_ROLES, RouteTable
 from holdfast.server.schemas import responses
 from holdfast.service.commands import request_bodies
@@ -83,10 +90,16 @@ def list_tasks(  # noqa: PLR0913, PLR0917 - the filters of a list
     run: str | None = None,
     parent: str | None = None,
     workflow: str | None = None,
+    step: Annotated[str | None, Query(description="Of this step or function")] = None,
+    key: Key = None,
 ) -> JsonAnswer:
     """Tasks, newest first."""
-    own = {"status": status, "agent": agent, "run": run, "parent": parent, "workflow": workflow}
-    return JsonAnswer(context.service.queries.tasks(limit=limit, after=after, **own))
+    own = {"status": status, "agent": agent, "workflow": workflow, "step": step, "key": key}
+    of_run = None if run is None else context.find_run(run)
+    below = None if parent is None else context.find_task(parent)
+    return JsonAnswer(
+        context.service.queries.tasks(limit=limit, after=after, run=of_run, parent=below, **own)
+    )
 
 
 @table.route("GET", "/tasks/{task_id}", VIEWER_ROLES, answers=responses.TaskResponse)

@@ -1,4 +1,4 @@
-"""Addresses: ids, beginnings of ids, `@last` and `RUN:step`, resolved to the id that is meant."""
+"""Addresses: ids, beginnings of ids, `@last`, keys and `RUN:step`, resolved to the id meant."""
 
 from __future__ import annotations
 
@@ -6,6 +6,14 @@ import re
 from difflib import get_close_matches
 
 from holdfast.engine.engine import Engine
+from holdfast.engine.read.key_addresses import (
+    KEY_PREFIX,
+    RUN_PREFIX,
+    TASK_PREFIX,
+    find_holder,
+    read_key,
+    read_neighbours,
+)
 from holdfast.engine.read.pages import choose_runs_query
 from holdfast.engine.read.task_state import name_tasks
 from holdfast.errors import InvalidInput, NotFound
@@ -20,10 +28,15 @@ MAX_COMPARED = 200
 ID_LENGTH = 22
 _ID_BEGINNING = re.compile(rf"[rt]_[{ALPHABET}]{{1,20}}")
 _FORMS = (
-    "write an id (r_… or t_…), the beginning of one, @last, or a step of a run as RUN:step "
-    "(@last:build.2.implement)"
+    "write an id (r_… or t_…), the beginning of one, @last, key:KEY, or a step of a run as "
+    "RUN:step (@last:build.2.implement)"
 )
 _KINDS = {"r": "run", "t": "task"}
+
+
+def is_key_address(text: str) -> bool:
+    """Whether a text names a run or task by its key, as `key:order-7`."""
+    return text.startswith(KEY_PREFIX)
 
 
 class Addresses:
@@ -32,9 +45,11 @@ class Addresses:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def find(self, text: str) -> str:
-        """The id of the run or task that is meant."""
+    def find(self, text: str, wanted: str = "") -> str:
+        """The id of the run or task that is meant; `wanted` is the prefix of the ids preferred."""
         given = text.strip()
+        if is_key_address(given):
+            return self._find_by_key(given, wanted)
         run, colon, step = given.partition(":")
         if colon:
             return self._engine.runs.task(self.run(run), step).id if step else self.run(run)
@@ -45,16 +60,16 @@ class Addresses:
         return self._find_by_beginning(given)
 
     def run(self, text: str) -> str:
-        found = self.find(text)
-        if found.startswith("t_"):
+        found = self.find(text, RUN_PREFIX)
+        if found.startswith(TASK_PREFIX):
             own = self._engine.tasks.get(found).run_id
             instead = "it is part of no run" if own is None else f"its run is {own}"
             raise InvalidInput("run", f"{found} is a task, and a run is wanted; {instead}")
         return found
 
     def task(self, text: str) -> str:
-        found = self.find(text)
-        if found.startswith("r_"):
+        found = self.find(text, TASK_PREFIX)
+        if found.startswith(RUN_PREFIX):
             steps = [task.step for task in self._engine.runs.tasks(found) if not task.parent_id]
             names = ", ".join(f"{found}:{step}" for step in steps[:MAX_SHOWN])
             raise InvalidInput("task", f"{found} is a run, and a task is wanted; its are {names}")
@@ -62,6 +77,8 @@ class Addresses:
 
     def complete_id(self, text: str) -> list[str]:
         """The newest ids that begin with a text, for the completion of a shell."""
+        if is_key_address(text):
+            return self._complete_key(text.removeprefix(KEY_PREFIX))
         found: list[str] = []
         for kind, listed in (("r_", self._engine.runs.list), ("t_", self._engine.tasks.list)):
             if kind.startswith(text[:2]):
@@ -69,6 +86,29 @@ class Addresses:
                     each.id for each in listed(limit=MAX_COMPARED) if each.id.startswith(text)
                 ]
         return found
+
+    def _complete_key(self, text: str) -> list[str]:
+        known = self._engine.database.view(lambda tx: read_neighbours(tx, text))
+        return [KEY_PREFIX + key for key in known if key.startswith(text)]
+
+    def _find_by_key(self, given: str, wanted: str) -> str:
+        """The run or task with a key, or a step of such a run: `key:order-7:build.2.implement`.
+
+        A key may have colons in it: the longest key that a run has comes first.
+        """
+        key = read_key(given) or ""
+
+        def read(tx: Transaction) -> tuple[str, str]:
+            run, colon, step = key, "", ""
+            while not tx.read("holders_of_key", key=run):
+                run, colon, last = run.rpartition(":")
+                if not colon:
+                    return find_holder(tx, key, wanted), ""
+                step = f"{last}:{step}" if step else last
+            return find_holder(tx, run, RUN_PREFIX if step else wanted), step
+
+        found, step = self._engine.database.view(read)
+        return self._engine.runs.task(found, step).id if step else found
 
     def _find_last_run(self) -> str:
         query, asked = choose_runs_query(limit=1, after=None, status=None, workflow=None)

@@ -72,10 +72,13 @@ class Queries:
         after: str | None = None,
         status: str | None = None,
         workflow: str | None = None,
+        key: str | None = None,
         called: bool = False,
     ) -> View:
         """A page of runs, newest first: `{items, next}`; with `called`, called runs as well."""
-        query, asked = choose_runs_query(limit=limit, after=after, status=status, workflow=workflow)
+        query, asked = choose_runs_query(
+            limit=limit, after=after, status=status, workflow=workflow, key=key
+        )
         asked["called"] = called
 
         def read(tx: Transaction) -> View:
@@ -94,9 +97,12 @@ class Queries:
         run: str | None = None,
         parent: str | None = None,
         workflow: str | None = None,
+        step: str | None = None,
+        key: str | None = None,
     ) -> View:
         """A page of tasks, newest first: `{items, next}`."""
         page = {"limit": limit, "after": after, "status": status, "agent": agent}
+        page |= {"step": step, "key": key}
         query, asked = choose_tasks_query(page, run=run, parent=parent, workflow=workflow)
 
         def read(tx: Transaction) -> View:

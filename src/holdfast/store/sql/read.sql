@@ -30,6 +30,27 @@ SELECT * FROM holdfast_task WHERE run_id = :run_id ORDER BY id
 -- purpose: List the tasks of some runs, in the order of creation
 SELECT * FROM holdfast_task WHERE run_id IN (SELECT value FROM {each ids}) ORDER BY id
 
+-- name: holders_of_key
+-- purpose: Find the run and the task that have a key, and those that had it and were removed
+SELECT id, workflow AS name, status, CAST(NULL AS bigint) AS removed_at FROM holdfast_run WHERE key = :key
+UNION ALL
+SELECT id, title, status, NULL FROM holdfast_task WHERE key = :key
+UNION ALL
+SELECT entity, name, status, removed_at FROM holdfast_tombstone
+WHERE kind IN ('run', 'task')
+  AND key = :key
+
+-- name: keys_near
+-- purpose: List some keys of runs and tasks before and after a text, each part by the index of keys
+SELECT key FROM (SELECT key FROM holdfast_run WHERE key >= :key ORDER BY key LIMIT :count) AS runs_after
+UNION
+SELECT key FROM (SELECT key FROM holdfast_run WHERE key < :key ORDER BY key DESC LIMIT :count) AS runs_before
+UNION
+SELECT key FROM (SELECT key FROM holdfast_task WHERE key >= :key ORDER BY key LIMIT :count) AS tasks_after
+UNION
+SELECT key FROM (SELECT key FROM holdfast_task WHERE key < :key ORDER BY key DESC LIMIT :count) AS tasks_before
+ORDER BY key
+
 -- name: list_runs
 -- purpose: List a page of runs, newest first, with or without called runs
 SELECT * FROM holdfast_run
@@ -48,12 +69,23 @@ WHERE id < :after
   AND (CAST(:called AS boolean) OR parent_id IS NULL)
 ORDER BY id DESC LIMIT :count
 
+-- name: list_runs_of_key
+-- purpose: List the run that has a key, unless another filter of the page leaves it out
+SELECT * FROM holdfast_run
+WHERE key = :key
+  AND id < :after
+  AND (CAST(:status AS text) IS NULL OR status = :status)
+  AND (CAST(:workflow AS text) IS NULL OR workflow = :workflow)
+  AND (CAST(:called AS boolean) OR parent_id IS NULL)
+LIMIT :count
+
 -- name: list_tasks
 -- purpose: List a page of tasks, newest first; also the page of `done`, the status of most tasks
 SELECT * FROM holdfast_task
 WHERE id < :after
   AND (CAST(:status AS text) IS NULL OR status = :status)
   AND (CAST(:agent AS text) IS NULL OR agent = :agent)
+  AND (CAST(:step AS text) IS NULL OR step = :step)
 ORDER BY id DESC LIMIT :count
 
 -- name: list_tasks_by_status
@@ -64,6 +96,7 @@ WHERE id < :after
   AND status IN ('idle', 'queued', 'failed', 'cancelled')
   AND created_at >= 0
   AND (CAST(:agent AS text) IS NULL OR agent = :agent)
+  AND (CAST(:step AS text) IS NULL OR step = :step)
 ORDER BY id DESC LIMIT :count
 
 -- name: list_tasks_running
@@ -74,6 +107,7 @@ WHERE id < :after
   AND lease_expires_at IS NOT NULL
   AND attempt >= 1
   AND (CAST(:agent AS text) IS NULL OR agent = :agent)
+  AND (CAST(:step AS text) IS NULL OR step = :step)
 ORDER BY id DESC LIMIT :count
 
 -- name: list_tasks_of_run
@@ -83,6 +117,7 @@ WHERE run_id = :run_id
   AND id < :after
   AND (CAST(:status AS text) IS NULL OR status = :status)
   AND (CAST(:agent AS text) IS NULL OR agent = :agent)
+  AND (CAST(:step AS text) IS NULL OR step = :step)
 ORDER BY id DESC LIMIT :count
 
 -- name: list_tasks_of_workflow
@@ -92,6 +127,7 @@ WHERE id < :after
   AND (SELECT run.workflow FROM holdfast_run AS run WHERE run.id = holdfast_task.run_id) = :workflow
   AND (CAST(:status AS text) IS NULL OR status = :status)
   AND (CAST(:agent AS text) IS NULL OR agent = :agent)
+  AND (CAST(:step AS text) IS NULL OR step = :step)
 ORDER BY id DESC LIMIT :count
 
 -- name: list_tasks_of_parent
@@ -102,7 +138,18 @@ WHERE parent_id = :parent_id
   AND created_at >= 0
   AND (CAST(:status AS text) IS NULL OR status = :status)
   AND (CAST(:agent AS text) IS NULL OR agent = :agent)
+  AND (CAST(:step AS text) IS NULL OR step = :step)
 ORDER BY id DESC LIMIT :count
+
+-- name: list_tasks_of_key
+-- purpose: List the task that has a key, unless another filter of the page leaves it out
+SELECT * FROM holdfast_task
+WHERE key = :key
+  AND id < :after
+  AND (CAST(:status AS text) IS NULL OR status = :status)
+  AND (CAST(:agent AS text) IS NULL OR agent = :agent)
+  AND (CAST(:step AS text) IS NULL OR step = :step)
+LIMIT :count
 
 -- name: children_in_order
 -- purpose: List the direct children of a task by position, superseded ones aside

@@ -1,0 +1,112 @@
+"""Key addresses: `key:order-7` stands for the id of the run or task that has this key.
+
+A run and a task may have the same key: then the call decides which of both is meant, or refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from holdfast.engine.core.context import EngineContext
+from holdfast.engine.read import pages
+from holdfast.errors import InvalidInput, NotFound
+from holdfast.ids import AnyId, id_of
+from holdfast.model.frozen_record import describe_moment
+from holdfast.model.text import clean_key
+from holdfast.store.database import Row, Transaction
+
+KEY_PREFIX = "key:"
+RUN_PREFIX, TASK_PREFIX = "r_", "t_"
+NEIGHBOURS = 20
+SHOWN_KEYS = 3
+_LIKENESS = 0.7
+
+
+def read_key(given: object) -> str | None:
+    """The key that an address names; None for any other address."""
+    text = id_of(given)
+    if not isinstance(text, str) or not text.startswith(KEY_PREFIX):
+        return None
+    return clean_key("key", text.removeprefix(KEY_PREFIX))
+
+
+def find_task_id(context: EngineContext, given: object, field: str = "task_id") -> str:
+    """The id of the task that an id, a record or a key address means."""
+    key = read_key(given)
+    if key is None:
+        return pages.task_id(given, field)
+    return pages.task_id(context.view(lambda tx: find_holder(tx, key, TASK_PREFIX)), field)
+
+
+def find_run_id(context: EngineContext, given: object, field: str = "run_id") -> str:
+    """The id of the run that an id, a record or a key address means."""
+    key = read_key(given)
+    if key is None:
+        return pages.run_id(given, field)
+    return pages.run_id(context.view(lambda tx: find_holder(tx, key, RUN_PREFIX)), field)
+
+
+def find_id(context: EngineContext, given: AnyId) -> str:
+    """The id of the run or task that an address means: a key address, else as it is."""
+    key = read_key(given)
+    if key is None:
+        return str(id_of(given))
+    return context.view(lambda tx: find_holder(tx, key))
+
+
+def find_target(context: EngineContext, given: object) -> object:
+    """The id of the run or task that is sent something; a text that is no id is a key."""
+    text = id_of(given)
+    if not isinstance(text, str) or text.startswith((RUN_PREFIX, TASK_PREFIX)):
+        return text
+    key = clean_key("target", text.removeprefix(KEY_PREFIX))
+    return context.view(lambda tx: find_holder(tx, key))
+
+
+def find_task_ids(context: EngineContext, given: Sequence[object], field: str) -> tuple[str, ...]:
+    return tuple(find_task_id(context, each, field) for each in given)
+
+
+def choose_id_or_key(field: str, given: AnyId | None, key: str | None) -> AnyId:
+    """The address of one run or task, of which a caller gives either the id or the key."""
+    if (given is None) == (key is None):
+        raise InvalidInput(field, "give an id or a key, one of both")
+    return given if given is not None else KEY_PREFIX + clean_key("key", key)
+
+
+def find_holder(tx: Transaction, key: str, wanted: str = "") -> str:
+    """The id of the run or task that has a key; `wanted` is the prefix of the ids preferred.
+
+    The other one is returned where only that has the key, so that its kind can be told.
+    """
+    rows = tx.read("holders_of_key", key=key)
+    kept = [row for row in rows if row["removed_at"] is None]
+    chosen = [row for row in kept if row["id"].startswith(wanted)] or kept
+    if len(chosen) > 1:
+        told = " and ".join(f"{row['id']} ({row['name']}, {row['status']})" for row in chosen)
+        raise InvalidInput("id", f"a run and a task have the key {key!r}; give the id of one: {told}")
+    if not chosen:
+        kind = {RUN_PREFIX: "run", TASK_PREFIX: "task"}.get(wanted, "run or task")
+        hint = _describe_removed(rows) or _describe_neighbours(tx, key)
+        raise NotFound(f"{KEY_PREFIX}{key}", kind, hint)
+    return str(chosen[0]["id"])
+
+
+def read_neighbours(tx: Transaction, key: str) -> list[str]:
+    """The keys before and after a text in the order of keys."""
+    return [row["key"] for row in tx.read("keys_near", key=key, count=NEIGHBOURS)]
+
+
+def _describe_removed(rows: Sequence[Row]) -> str:
+    for row in rows:
+        return f"{row['id']} had it, was {row['status']}, and removed {describe_moment(row['removed_at'])}"
+    return ""
+
+
+def _describe_neighbours(tx: Transaction, key: str) -> str:
+    known = read_neighbours(tx, key)
+    if not known:
+        return "no run or task has a key yet"
+    close = get_close_matches(key, known, n=SHOWN_KEYS, cutoff=_LIKENESS)
+    return f"near it: {', '.join(map(repr, close))}" if close else ""

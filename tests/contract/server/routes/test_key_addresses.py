@@ -1,0 +1,61 @@
+"""Keys as addresses over HTTP and MCP: `/runs/key:order-7`, and lists by key and by name."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.contract.server.local_server import Served
+from tests.contract.server.routes.test_mcp_tools import enter
+
+LETTERS = "name: letters\nsteps: [{id: write, agent: writer}]\nagents: {writer: {external: true}}"
+
+
+def test_runs_and_tasks_are_named_by_their_keys(server: Served) -> None:
+    admin, operator = server("admin"), server("operator")
+    admin.post("/workflows", content=LETTERS, headers={"Content-Type": "application/yaml"})
+    run = operator.post("/runs", json={"workflow": "letters", "key": "order-7"}).json()
+    task = operator.post("/tasks", json={"title": "send", "step": "mail", "key": "mail/7"}).json()
+    assert operator.get("/runs/key:order-7").json()["id"] == run["id"]
+    assert operator.post("/runs/key:order-7/pause").json()["run"]["holds"] == ["paused"]
+    below = operator.get("/tasks", params={"run": "key:order-7"}).json()["items"]
+    assert [each["step"] for each in below] == ["write"]
+    assert operator.get("/tasks/key:order-7:write").json()["id"] == below[0]["id"]
+    assert operator.get("/runs", params={"key": "order-7"}).json()["items"][0]["id"] == run["id"]
+    for asked in ({"key": "mail/7"}, {"step": "mail"}):
+        (found,) = operator.get("/tasks", params=asked).json()["items"]
+        assert found["id"] == task["id"]
+    events = operator.get("/events", params={"run": "key:order-7"}).json()["items"]
+    assert {each["run_id"] for each in events} == {run["id"]}
+    after = {"title": "then", "needs": ["key:mail/7"]}
+    assert operator.post("/tasks", json=after).json()["blocked_by"] == [task["id"]]
+
+    missing = operator.get("/runs/key:order-8")
+    assert (missing.status_code, missing.json()["code"]) == (404, "not_found")
+    assert "near it: 'order-7'" in missing.json()["detail"]
+    operator.post("/tasks", json={"title": "other", "key": "order-7"})
+    assert operator.get("/runs/key:order-7").json()["id"] == run["id"]
+    assert operator.get("/tasks/key:order-7").json()["title"] == "other"
+
+
+def test_a_worker_learns_nothing_of_keys(quick_server: Served) -> None:
+    operator, worker = quick_server("operator"), quick_server("worker")
+    operator.post("/tasks", json={"title": "send", "key": "mail-7"})
+    told = [
+        worker.post(f"/claims/key:{key}/guard", json={"token": "1.x"}).json()
+        for key in ("mail-7", "mail-8")
+    ]
+    assert [each["code"] for each in told] == ["not_found"] * 2
+    assert "near" not in str(told)
+
+
+def test_tools_take_keys(quick_server: Served) -> None:
+    server = quick_server
+    made = server("operator").post("/tasks", json={"title": "send", "key": "mail-7"}).json()
+
+    async def ask() -> list[str]:
+        async with enter(server, server.tokens["operator"]) as agent:
+            shown = await agent.use("get_task", task_id="key:mail-7")
+            listed = await agent.use("list_tasks", key="mail-7")
+            return [shown["id"], *(each["id"] for each in listed["items"])]
+
+    assert asyncio.run(asyncio.wait_for(ask(), 60)) == [made["id"]] * 2
