@@ -45,6 +45,10 @@ class RunInputs:
     def first(self) -> str | None:
         return next(iter(self._known), None)
 
+    def takes(self, name: str) -> bool:
+        """Whether a step takes an input of that name."""
+        return name in self._known
+
     def encode(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The inputs as JSON, each checked against all steps that take it."""
         self._refuse_unknown(given)

@@ -9,12 +9,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from holdfast.api.handle import RunHandle
+from holdfast.api.options import read_concurrency
 from holdfast.engine.core.sync_async import operation
 from holdfast.errors import InvalidInput
 from holdfast.ids import AnyId, id_of
 from holdfast.model.run import CreateResult, NewRun
 from holdfast.model.schedule import NewSchedule, Schedule
 from holdfast.model.task import NewTask
+from holdfast.model.units import Moment
 from holdfast.model.workflow.graph import Workflow
 
 if TYPE_CHECKING:
@@ -65,19 +67,34 @@ class StartableWorkflow(Schedulable):
         /,
         *unnamed: object,
         key: str | None = None,
+        priority: int | None = None,
+        scheduled_for: Moment | None = None,
+        concurrency: Any = None,  # noqa: ANN401 - a key, or a key and its limit
         connection: object = None,
         **given: Any,
     ) -> Future[RunHandle]:
         """Start a run with its inputs by name; a `key` makes it exist once.
 
-        With a `connection` it is part of the application's own transaction there.
+        Its tasks have the `priority`, besides that of their steps. Nothing of it starts before the
+        moment that it is `scheduled_for`: a datetime, or "2h" from now. A `concurrency`, a key or a
+        key and its limit, stands in place of that of the workflow. These are options: with the same
+        key others give back the same run. An input of such a name is the input. With a `connection`
+        the run is part of the application's own transaction there.
         """
         if unnamed:
             reason = f"inputs go by name: start({self._first_input()}={unnamed[0]!r})"
             raise InvalidInput("start", reason)
-        run = self.request(**given)
-        if key is not None:
-            run = replace(run, key=key)
+        options = {
+            "priority": priority,
+            "scheduled_for": scheduled_for,
+            "concurrency": concurrency,
+        }
+        told = {name: value for name, value in options.items() if value is not None}
+        named = {name: told.pop(name) for name in list(told) if self._has_input(name)}
+        run = self.request(**named, **given)
+        if "concurrency" in told:
+            told["concurrency"] = read_concurrency(told["concurrency"])
+        run = replace(run, key=run.key if key is None else key, **told)
         engine = self._engine()
         since = engine.outcomes.looks if connection is None else None
 
@@ -98,6 +115,10 @@ class StartableWorkflow(Schedulable):
     @abstractmethod
     def find_wrong_inputs(self, step: str, given: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
         """The mistakes in the input that a step of another workflow gives to this one."""
+
+    @abstractmethod
+    def _has_input(self, name: str) -> bool:
+        """Whether the workflow takes an input of that name."""
 
     @abstractmethod
     def _first_input(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,6 +93,9 @@ class WorkflowBuilder(WorkflowBody, StartableWorkflow):
             self._run_inputs = RunInputs(self.name, self.known.values(), self._concurrency)
         return self._run_inputs
 
+    def _has_input(self, name: str) -> bool:
+        return self._inputs.takes(name)
+
     def _first_input(self) -> str:
         return self._inputs.first or "name"
 
@@ -137,9 +140,17 @@ class WorkflowFile(StartableWorkflow):
         call = Step(id=step, work=StepWork(workflow=self.name, input=given))
         yield from (flaw.text for flaw in find_bad_calls((call,), {self.name: declared}))
 
+    def _has_input(self, name: str) -> bool:
+        return name in self._declared_inputs
+
     def _first_input(self) -> str:
+        return next(iter(self._declared_inputs), "name")
+
+    @property
+    def _declared_inputs(self) -> Mapping[str, Any]:
         declared = None if self.graph.declared is None else self.graph.declared.input
-        return next(iter((declared or {}).get("properties", ())), "name")
+        known: Mapping[str, Any] = (declared or {}).get("properties", {})
+        return known
 
     def _decode(self, step: str, output: Any) -> Any:  # noqa: ANN401, ARG002 - JSON as it is
         return output

@@ -159,6 +159,7 @@ def _new_run(envelope: Envelope, payload: Payload, workflow: Workflow) -> NewRun
         input=payload.get("input"),
         key=payload.get("key"),
         priority=payload.get("priority", 0),
+        scheduled_for=payload.get("scheduled_for"),
         trace=envelope.trace,
     )
 

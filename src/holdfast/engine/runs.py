@@ -75,6 +75,7 @@ class Runs:
             self._context.ids,
             max_payload=self._context.settings.max_payload,
             actor_name=actor if actor is USER else validation.actor(actor),
+            now=self._context.now,
         )
         if run.workflow.called_by_name and connection is None:
             self._check_called(run.workflow)
@@ -113,10 +114,13 @@ class Runs:
         add_attempts: int | None = None,
         actor: str = USER,
     ) -> Future[TransitionResult]:
-        """Lift `paused`; what is added raises the budget of the run, and lifts `budget` too."""
+        """Lift `paused`; what is added raises the budget of the run, and lifts `budget` too.
+
+        A run that is scheduled for later, and not paused, starts now.
+        """
         about = self._run_and_actor(run_id, actor)
         if add_usd is None and add_attempts is None:
-            return self._context.submit(UnholdRun(**about, reason=Hold.PAUSED))
+            return self._context.submit(UnholdRun(**about, reason=Hold.PAUSED, begins=True))
         usd = 0 if add_usd is None else to_millionths("add_usd", add_usd)
         attempts = 0 if add_attempts is None else validation.count("add_attempts", add_attempts)
         return self._context.submit(RaiseBudget(**about, usd=usd, attempts=attempts))
@@ -132,7 +136,9 @@ class Runs:
     def unhold(self, run_id: AnyId, reason: str, *, actor: str = USER) -> Future[TransitionResult]:
         """Remove the hold with one reason from a run."""
         return self._context.submit(
-            UnholdRun(**self._run_and_actor(run_id, actor), reason=validation.run_hold(reason))
+            UnholdRun(
+                **self._run_and_actor(run_id, actor), reason=validation.liftable_run_hold(reason)
+            )
         )
 
     @operation
@@ -150,6 +156,15 @@ class Runs:
     def advance(self, run_id: AnyId) -> Future[AdvanceResult]:
         """Derive from the run's state what may go on; as often as anyone likes."""
         return self._context.submit(AdvanceRun(run_id=find_run_id(self._context, run_id)))
+
+    @operation
+    def begin_due(self) -> Future[list[TransitionResult]]:
+        """Begin the runs whose time has come, which were scheduled for later when they started."""
+        rows = self._context.view(lambda tx: tx.read("runs_to_begin", count=OVERDUE_AT_ONCE))
+        due = [
+            UnholdRun(run_id=row["id"], actor="recovery", reason=Hold.SCHEDULED) for row in rows
+        ]
+        return self._context.submit_all(due)
 
     @operation
     def expire(self) -> Future[list[TransitionResult]]:

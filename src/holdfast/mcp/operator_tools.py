@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from holdfast.mcp.tools import RunId, ThisRun, ThisTask, Toolbox, View
+from holdfast.service.commands.task_fields import read_moment
 
 WaitingTask = Annotated[
     str, Field(description="The task that waits (t_…), or a run (r_…) where only one waits")
@@ -25,12 +26,19 @@ class OperatorTools(Toolbox):
         key: Annotated[
             str | None, Field(description="Makes it exist once: the same key is the same run")
         ] = None,
+        priority: Annotated[int, Field(description="Higher goes first")] = 0,
+        scheduled_for: Annotated[
+            str | None,
+            Field(description="Nothing starts before: a time in ISO 8601, or `10m` from now"),
+        ] = None,
     ) -> View:
         """Start a run of a workflow; give a `key` so that a call made again starts no second one.
 
         Answers the run with its id and tasks. Follow it with get_run, and ask why where it stands.
         """
-        return self.service.commands.start_by_name(workflow, input, key=key)
+        return self.service.commands.start_by_name(
+            workflow, input, key=key, priority=priority, scheduled_for=read_moment(scheduled_for)
+        )
 
     def cancel_run(self, run_id: RunId) -> View:
         """End a run and every open task of it, for good; who works on one is told to stop."""

@@ -15,7 +15,8 @@ from holdfast.model.task import Task
 if TYPE_CHECKING:
     # The parts of a new run are slow to load, and reading a run needs none.
     from holdfast.model.trace import Trace
-    from holdfast.model.workflow.graph import Workflow
+    from holdfast.model.units import Moment
+    from holdfast.model.workflow.graph import Concurrency, Workflow
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,6 +25,8 @@ class NewRun:
 
     Its events belong to the `trace`, or to a trace of their own without one. The run fails when
     it has not ended `deadline` seconds after its start; without one, its workflow's deadline holds.
+    Nothing of it starts before the moment that it is `scheduled_for`. A `concurrency` of its own
+    stands in place of that of its workflow.
     """
 
     workflow: Workflow
@@ -32,6 +35,8 @@ class NewRun:
     priority: int = 0
     trace: Trace | None = None
     deadline: float | None = None
+    scheduled_for: Moment | None = None
+    concurrency: Concurrency | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
@@ -58,6 +63,8 @@ class Run(ReadableRecord):
     # The budget includes what was added since the start; the run fails at its deadline.
     budget: Budget | None = None
     deadline: int | None = None
+    # The time before which nothing of the run starts, if one was given.
+    scheduled_for: int | None = None
 
     @property
     def terminal(self) -> bool:

@@ -46,6 +46,7 @@ class Hold(IntFlag):
     SLOT = 32
     FAILING = 64
     VERSION = 128
+    SCHEDULED = 256
 
     @property
     def names(self) -> tuple[str, ...]:

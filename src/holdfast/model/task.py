@@ -134,7 +134,8 @@ class Task(ReadableRecord):
         if self.blocked:
             return "blocked"
         if self.holds or self.run_holds:
-            return "held"
+            waits_for_time = not self.holds and self.run_holds == Hold.SCHEDULED
+            return "scheduled" if waits_for_time else "held"
         if not self.due:
             return "scheduled" if self.waits_for is None else "waiting"
         return self._state_of_group if self.kind is TaskKind.GROUP else "ready"

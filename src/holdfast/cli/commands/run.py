@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli.app.command_registry import command
-from holdfast.cli.app.options import Inputs, Json, WorkflowName, read_pairs, read_value
+from holdfast.cli.app.options import (
+    Inputs,
+    Json,
+    WorkflowName,
+    read_moment,
+    read_pairs,
+    read_value,
+)
 from holdfast.cli.app.session import (
     chosen_store,
     locate_store,
@@ -24,6 +31,7 @@ from holdfast.cli.app.session import (
     with_store,
 )
 from holdfast.cli.app.terminal import escape, print_json, print_line, print_note
+from holdfast.cli.render.formats import describe_start
 from holdfast.errors import InvalidInput
 from holdfast.model.units import parse_duration
 
@@ -32,7 +40,7 @@ if TYPE_CHECKING:
     from holdfast.api.workflow import WorkflowBuilder
     from holdfast.cli.app.program import Program
     from holdfast.model.run import NewRun
-    from holdfast.model.workflow.graph import Workflow
+    from holdfast.model.workflow.graph import Concurrency, Workflow
     from holdfast.service.service import Service
 
 WORKFLOW_FILE_SUFFIXES = {".yaml", ".yml", ".json"}
@@ -48,6 +56,13 @@ def run(
         str | None, typer.Option(help="A version of a stored workflow (default: the newest).")
     ] = None,
     priority: Annotated[int, typer.Option(help="Higher goes first.")] = 0,
+    at: Annotated[
+        str | None, typer.Option(help="Start then: 2h from now, or a time.", metavar="WHEN")
+    ] = None,
+    concurrency: Annotated[
+        str | None,
+        typer.Option(help="A key for one run at a time, or KEY=LIMIT (default: the workflow's)."),
+    ] = None,
     deadline: Annotated[
         str | None, typer.Option(help="Time limit, e.g. 2h (default: the workflow's).")
     ] = None,
@@ -68,13 +83,22 @@ def run(
     json: Json = False,
 ) -> int | None:
     """Start a run of a workflow, by name, file or module:name."""
+    from holdfast.service.commands.request_errors import rename_fields
+
     with prepare_request(workflow, app, version=version) as (service, request, program):
-        wanted = replace(request(given or []), key=key, priority=priority)
+        wanted = replace(
+            request(given or []),
+            key=key,
+            priority=priority,
+            scheduled_for=read_moment("at", at),
+            concurrency=_read_concurrency(concurrency),
+        )
         if deadline is not None:
             wanted = replace(wanted, deadline=parse_duration("deadline", deadline))
         if rehearsal:
             return rehearse(wanted, json=json)
-        started = service.commands.start(wanted)
+        with rename_fields(scheduled_for="at"):
+            started = service.commands.start(wanted)
         if json and not wait:
             print_json(started)
         elif not wait:
@@ -86,6 +110,17 @@ def run(
         else:
             return _watch(service, started["id"], wanted.workflow, program, json=json)
     return None
+
+
+def _read_concurrency(text: str | None) -> Concurrency | None:
+    """The limit of a run as it is typed: `KEY` for one at a time, or `KEY=LIMIT`."""
+    if text is None:
+        return None
+    from holdfast.model.workflow.step import Concurrency
+
+    key, _, limit = text.rpartition("=")
+    limited = key and limit.isdecimal()
+    return Concurrency(key=key, limit=int(limit)) if limited else Concurrency(key=text)
 
 
 def _watch(
@@ -171,6 +206,8 @@ def _serve_store_of(program: Holdfast) -> Iterator[Service]:
 
 def _describe_started(run: dict[str, Any]) -> str:
     name = f"{escape(run['workflow'])} {run['id']}"
+    if run["created"] and "scheduled" in run["holds"]:
+        return f"{name} starts {describe_start(run)}"
     return f"{name} has started" if run["created"] else f"{name} already exists: {run['status']}"
 
 

@@ -20,11 +20,13 @@ from holdfast.cli.app.terminal import (
 )
 from holdfast.cli.render.formats import (
     describe_error_line,
+    describe_start,
     draw_lines,
     format_ago,
     format_span,
     format_state,
     now,
+    state_of_run,
 )
 
 View = dict[str, Any]
@@ -185,17 +187,19 @@ def _run_row(run: View) -> list[str]:
     begun, ended = read_time(run["created_at"]), read_time(run.get("finished_at"))
     progress = run.get("progress", {"done": 0, "total": 0})
     held = run["holds"] if ended is None else ()
-    holds = f"held: {', '.join(held)}" if held else ""
+    later = describe_start(run) if "scheduled" in held else ""
+    named = [each for each in held if each != "scheduled"]
+    holds = f"held: {', '.join(named)}" if named else ""
     error = describe_error_line(run["error"]) if run.get("error") is not None else ""
     return [
         run["id"],
         escape(run["workflow"]),
-        format_state(run["status"]),
+        format_state(state_of_run(run)),
         f"{progress['done']}/{progress['total']}",
         format_ago(begun),
         format_span((ended or now()) - (begun or 0)),
         cost_of(run),
-        "  ".join(part for part in (holds, error) if part),
+        "  ".join(part for part in (later, holds, error) if part),
     ]
 
 

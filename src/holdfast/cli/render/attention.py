@@ -45,9 +45,9 @@ def front_nodes(run: View) -> list[TaskNode]:
 
 
 def nodes_asking(run: View) -> list[TaskNode]:
-    """The steps that ask a person now, without approvals of a run that waits for its slot."""
+    """The steps that ask a person now, without approvals of a run that has not begun."""
     held = held_runs(run)
-    early = {each for each, view in held.items() if "slot" in view["holds"]}
+    early = {each for each, view in held.items() if {"slot", "scheduled"} & {*view["holds"]}}
     found = [front for front in front_nodes(run) if front.asks_person]
     return [
         each

@@ -13,8 +13,9 @@ from holdfast.errors import read_traceback, summarize_error
 from holdfast.model.advice import read_stored
 from holdfast.model.budget import Budget, BudgetUsage, describe_raise, describe_usage
 from holdfast.service.queries.command_lines import describe_text
-from holdfast.service.queries.views import read_cost
+from holdfast.service.queries.views import read_cost, read_time
 
+View = dict[str, Any]
 SECOND = 1_000_000
 _SHORT = 9.95 * SECOND
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
@@ -59,6 +60,18 @@ def format_ago(moment: int | None) -> str:
     return "" if moment is None else f"{format_span(now() - moment)} ago"
 
 
+def describe_start(run: View) -> str:
+    """The time at which a run starts that was scheduled for later."""
+    moment = read_time(run.get("scheduled_for")) or 0
+    return f"{run['scheduled_for']}, in {format_span(moment - now())}"
+
+
+def state_of_run(run: View) -> str:
+    """The status of a run; of one that is scheduled for later, that."""
+    scheduled = run["status"] == "running" and "scheduled" in run["holds"]
+    return "scheduled" if scheduled else str(run["status"])
+
+
 def format_money(cost: float | None) -> str:
     return "" if cost is None else f"${cost:.2f}"
 
@@ -93,9 +106,6 @@ def describe_error_line(error: Any) -> str:  # noqa: ANN401 - JSON is any value
 
 def format_count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-View = dict[str, Any]
 
 
 def cost_of(run: View) -> str:

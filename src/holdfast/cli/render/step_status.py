@@ -101,7 +101,9 @@ def describe_reason(node: TaskNode, labels: Mapping[str, str], *, short: bool = 
             needs = [labels[each] for each in task["blocked_by"] if each in labels]
             return f"after {escape(', '.join(needs))}" if needs else "blocked"
         case "scheduled":
-            left = (read_time(task.get("scheduled_for")) or 0) - now()
+            if "scheduled_for" not in task:
+                return "with its run"
+            left = (read_time(task["scheduled_for"]) or 0) - now()
             return f"in {format_span(left)}" if left > SECOND else "due now"
         case "waiting":
             awaited = read_awaited(str(task.get("waits_for", "")))

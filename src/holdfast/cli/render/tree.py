@@ -11,6 +11,7 @@ from holdfast.cli.render.formats import (
     SECOND,
     cost_of,
     describe_error_line,
+    describe_start,
     draw_traceback,
     format_ago,
     format_money,
@@ -18,6 +19,7 @@ from holdfast.cli.render.formats import (
     format_state,
     now,
     one_line,
+    state_of_run,
 )
 from holdfast.cli.render.step_status import (
     advise_answer,
@@ -49,12 +51,11 @@ def draw_head(run: View) -> str:
     begun = read_time(run["created_at"]) or 0
     ended = read_time(run.get("finished_at"))
     due = read_time(run.get("deadline"))
-    held = run["holds"] and ended is None
     caller = run.get("caller")
     parts = [
         f"{paint(escape(run['workflow']), 'bold')} {run['id']}",
         f"called by {escape(caller['step'])} of {caller['run_id']}" if caller else "",
-        format_state(run["status"]) + (f" ({', '.join(run['holds'])})" if held else ""),
+        _describe_status(run),
         cost_of(run),
         format_span((ended or now()) - begun),
         f"{format_span(due - now())} left" if due is not None and ended is None else "",
@@ -62,6 +63,14 @@ def draw_head(run: View) -> str:
     if run.get("error") is not None:
         parts.append(paint(describe_error_line(run["error"]), "red"))
     return " · ".join(part for part in parts if part)
+
+
+def _describe_status(run: View) -> str:
+    """The status of a run with its holds, and when it starts."""
+    later = state_of_run(run) == "scheduled"
+    held = [each for each in run["holds"] if each != "scheduled"] if "finished_at" not in run else []
+    starts = f" {describe_start(run)}" if later else ""
+    return format_state(state_of_run(run)) + starts + (f" ({', '.join(held)})" if held else "")
 
 
 def _all_nodes(nodes: Sequence[TaskNode]) -> list[TaskNode]:

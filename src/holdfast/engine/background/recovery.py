@@ -1,4 +1,4 @@
-"""Recovery: the loop that handles expired leases, deadlines, schedules, limits and keys."""
+"""Recovery: the loop for expired leases, scheduled runs, deadlines, schedules, limits, keys."""
 
 from __future__ import annotations
 
@@ -62,6 +62,7 @@ class Recovery:
         due = self._due()
         if due <= 0:
             self._context.submit(Sweep()).result()
+            self._runs.begin_due()
             self._runs.expire()
             # Last, so that a schedule that cannot be moved on delays nothing else.
             self._schedules.fire()

@@ -266,7 +266,10 @@ class HoldRun(ControlledRun):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnholdRun(ControlledRun):
+    """With `begins`, a run that does not have the hold begins before its time, if it has one."""
+
     reason: Hold
+    begins: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -334,6 +337,7 @@ class StartRun(Operation):
     called: frozenset[tuple[str, str, str]] = frozenset()
     trace: Trace | None = None
     bounds: RunLimits = RunLimits()
+    scheduled_for: int | None = None
     keys: Keys = ()
 
     @property

@@ -18,6 +18,10 @@ from holdfast.store.database import Row, Transaction
 from holdfast.store.sql_text.queries import Rows
 
 
+# A run on one of these holds does not have the slot of its key yet.
+WITHOUT_SLOT = Hold.SLOT | Hold.SCHEDULED
+
+
 @dataclass(kw_only=True, eq=False)
 class DirectStartRoom:
     """Room of one standing claim for tasks that the reports of a group make ready."""
@@ -177,7 +181,7 @@ class UnitOfWork:
                 else:
                     self.run_cache.forget(row["entity"])
                     self.runs_with_usage.discard(row["entity"])
-                if row["concurrency_key"] and not row["holds"] & Hold.SLOT:
+                if row["concurrency_key"] and not row["holds"] & WITHOUT_SLOT:
                     self.freed[row["concurrency_key"]] += 1
         return changed
 

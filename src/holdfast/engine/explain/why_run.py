@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.clock import MICROSECONDS
 from holdfast.engine.explain.explanation import Explanation, describe_stored_error
 from holdfast.engine.explain.why_missing_value import retry_for_value_of_rows
 from holdfast.engine.explain.why_slot import explain_place_in_key_queue
-from holdfast.engine.explain.why_task import TaskExplainer
+from holdfast.engine.explain.why_task import TaskExplainer, describe_start, describe_time_to
 from holdfast.engine.input import validation
 from holdfast.engine.read.records import read_run
 from holdfast.engine.read.spending import describe_budget, describe_reached_budget
@@ -20,7 +19,6 @@ from holdfast.ids import AnyId
 from holdfast.model.advice import Action, advise
 from holdfast.model.run import Run
 from holdfast.model.status import Hold, RunStatus
-from holdfast.model.units import describe_duration
 from holdfast.store.database import Database, Row, Transaction
 
 SHOWN = 50
@@ -97,12 +95,12 @@ def _describe_caller(tx: Transaction, run: Run) -> str:
 def _describe_bounds(tx: Transaction, row: Row, run: Run) -> str:
     """The holders of the key that the run waits for, its budget and usage, and its time left."""
     told = [_explain_wait(tx, run)[0]]
+    now: int = tx.read("now")[0]["now"]
+    if run.holds & Hold.SCHEDULED and not run.terminal and run.scheduled_for is not None:
+        told.append(describe_start(run.scheduled_for, now))
     told += [] if run.budget is None else [describe_budget(tx, row)[0]]
     if run.deadline is not None and not run.terminal:
-        left = max(0, run.deadline - tx.read("now")[0]["now"])
-        told.append(
-            f"ends in {describe_duration(round(left / MICROSECONDS) * MICROSECONDS)} at most"
-        )
+        told.append(f"ends in {describe_time_to(run.deadline, now)} at most")
     return "".join(f", {each}" for each in told if each)
 
 
@@ -127,6 +125,6 @@ def _retry_or_resume(tx: Transaction, run: Run, rows: Sequence[Row]) -> str:
         failed = [row for row in rows if row["status"] == "failed"]
         again = retry_for_value_of_rows(tx, failed) or advise(Action.RETRY, run.id)
         return child_run_refusals.fix_or_retry(tx, run.id, again)
-    if run.holds & Hold.PAUSED:
+    if run.holds & (Hold.PAUSED | Hold.SCHEDULED):
         return advise(Action.RESUME, run.id)
     return ""

@@ -29,6 +29,7 @@ from holdfast.ids import AnyId
 from holdfast.model.advice import ANSWER, OPEN, Action, advise, join_texts
 from holdfast.model.effect import read_awaited
 from holdfast.model.event import read_event_data, read_outcome
+from holdfast.model.frozen_record import describe_moment
 from holdfast.model.status import Hold, RunStatus, Status, TaskKind
 from holdfast.model.units import describe_duration
 from holdfast.store.database import Database, Row, Transaction
@@ -230,6 +231,10 @@ class TaskExplainer:
         if holds & Hold.SLOT and identifier != self._task.id:
             told, turn = explain_place_in_key_queue(self._tx, identifier)
             names += f", {told}"
+        if holds & Hold.SCHEDULED:
+            (run,) = self._tx.read("run_by_id", run_id=identifier)
+            told, turn = describe_start(run["scheduled_for"], self._now), _lift_paused(identifier)
+            names += f", {told}"
         if holds & Hold.LIMIT and self._row["held_until"] is not None:
             names += f", lifts in {self._describe_time_to(self._row['held_until'])}"
         if holds & Hold.VERSION:
@@ -349,8 +354,17 @@ class TaskExplainer:
         return describe_taker(self._task, self._taken_by)
 
     def _describe_time_to(self, moment: int) -> str:
-        left = max(0, moment - self._now)
-        return describe_duration(round(left / MICROSECONDS) * MICROSECONDS)
+        return describe_time_to(moment, self._now)
+
+
+def describe_time_to(moment: int, now: int) -> str:
+    left = max(0, moment - now)
+    return describe_duration(round(left / MICROSECONDS) * MICROSECONDS)
+
+
+def describe_start(moment: int, now: int) -> str:
+    """Say when a run starts that was scheduled for later."""
+    return f"starts {describe_moment(moment)}, in {describe_time_to(moment, now)}"
 
 
 def _lift_paused(identifier: str) -> str:

@@ -84,9 +84,14 @@ def results(values: object) -> list[Completion]:
 
 
 def hold(value: object) -> Hold:
-    known = [each.lower() for each in Hold.__members__]
-    if not isinstance(value, str) or value not in known:
-        raise InvalidInput("hold", f"{value!r} is not one of {', '.join(known)}")
+    """A hold of a task; `scheduled` is of runs alone."""
+    return _read_hold(value, [each for each in Hold if each is not Hold.SCHEDULED])
+
+
+def _read_hold(value: object, known: Iterable[Hold]) -> Hold:
+    names = [str(each.name).lower() for each in known]
+    if not isinstance(value, str) or value not in names:
+        raise InvalidInput("hold", f"{value!r} is not one of {', '.join(names)}")
     return Hold[value.upper()]
 
 
@@ -195,10 +200,19 @@ def bounded_batch(rows: Iterable[TaskRow]) -> tuple[TaskRow, ...]:
     return tuple(kept)
 
 
-def new_run(
-    run: NewRun, ids: Ids, *, max_payload: int, actor_name: str, tick: str | None = None
+def new_run(  # noqa: PLR0913 - what a run is made of, and what the engine adds
+    run: NewRun,
+    ids: Ids,
+    *,
+    max_payload: int,
+    actor_name: str,
+    tick: str | None = None,
+    now: Callable[[], int] | None = None,
 ) -> StartRun:
-    """The operation that starts a run; the run of a tick has the key of the tick."""
+    """The operation that starts a run; the run of a tick has the key of the tick.
+
+    Without `now` the run is of this moment: its time is not read.
+    """
     instance("run", run, NewRun)
     workflow = instance("workflow", run.workflow, Workflow)
     filled = fill_input(workflow, run.input)
@@ -206,7 +220,8 @@ def new_run(
     key = tick if run.key is None else caller_key(run.key)
     priority = signed("priority", run.priority)
     identifier = ids.run()
-    concurrency, slot = workflow.concurrency, render_run_key(workflow, filled)
+    concurrency = _choose_concurrency(run)
+    slot = render_run_key(workflow, concurrency, filled)
 
     def variables() -> Variables:
         return {"input": filled, "run": build_run_variables(identifier, workflow.name, key)}
@@ -235,8 +250,24 @@ def new_run(
             "called": workflow.definitions,
             "trace": _trace(run.trace),
             "bounds": _run_limits(run),
+            "scheduled_for": None if now is None else _read_later_moment(run, now),
         },
     )
+
+
+def _choose_concurrency(run: NewRun) -> Concurrency | None:
+    """The limit of the run itself, else that of its workflow."""
+    if run.concurrency is None:
+        return run.workflow.concurrency
+    return instance("concurrency", run.concurrency, Concurrency)
+
+
+def _read_later_moment(run: NewRun, now: Callable[[], int]) -> int | None:
+    """The moment that a run is scheduled for; None where the run starts now."""
+    if run.scheduled_for is None:
+        return None
+    later = parse_moment("scheduled_for", run.scheduled_for, now)
+    return later if later > now() else None
 
 
 def _trace(given: object) -> Trace | None:
@@ -352,7 +383,15 @@ def instance(field: str, value: object, kind: type[T]) -> T:
 
 def run_hold(value: object) -> Hold:
     """A hold that a caller may put on a run; the engine alone holds for a slot or a failure."""
-    chosen = hold(value)
+    chosen = liftable_run_hold(value)
+    if chosen is Hold.SCHEDULED:
+        raise InvalidInput("hold", "a run is scheduled when it is started: start(scheduled_for=…)")
+    return chosen
+
+
+def liftable_run_hold(value: object) -> Hold:
+    """A hold that a caller may remove from a run."""
+    chosen = _read_hold(value, Hold)
     if chosen in Hold.SLOT | Hold.FAILING:
         raise InvalidInput("hold", f"{value!r} is the engine's own; it comes and goes by itself")
     return chosen

@@ -102,6 +102,7 @@ def read_run(row: Row) -> Run:
         root_id=row["root_id"],
         budget=read_budget(row),
         deadline=row["deadline"],
+        scheduled_for=row["scheduled_for"],
     )
 
 

@@ -297,6 +297,7 @@ def _insert_runs(work: UnitOfWork, new: Sequence[StartRun]) -> None:
                 run.bounds.usd_per_attempt,
                 run.bounds.attempts,
                 run.bounds.time,
+                run.scheduled_for,
             )
             for run in sorted(new, key=lambda run: (run.key or "", run.run_id))
         ],
@@ -331,6 +332,8 @@ def _insert_traces(work: UnitOfWork, new: Sequence[tuple[str, Trace]]) -> None:
 
 
 def _first_holds(run: StartRun) -> int:
+    if run.scheduled_for is not None:
+        return int(Hold.SCHEDULED)
     return 0 if run.concurrency_key is None else int(Hold.SLOT)
 
 

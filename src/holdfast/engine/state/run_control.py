@@ -17,7 +17,7 @@ from holdfast.engine.core.operation import (
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.read.report_refusals import refuse
 from holdfast.engine.read.spending import describe_reached_budget
-from holdfast.engine.state import reopen
+from holdfast.engine.state import reopen, slots
 from holdfast.model.advice import OPEN, Action, advise
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import RUN_TERMINAL, Hold, RunStatus
@@ -31,8 +31,12 @@ def control_run(work: UnitOfWork, operation: ControlledRun) -> TransitionResult:
             return _cancel(work, operation)
         case ExpireRun():
             return _expire(work, operation)
-        case HoldRun() | UnholdRun():
+        case HoldRun():
             return _hold(work, operation)
+        case UnholdRun(reason=Hold.SCHEDULED):
+            return _begin(work, operation)
+        case UnholdRun():
+            return _unhold(work, operation)
         case RaiseBudget():
             return _raise_budget(work, operation)
         case RetryRun(step=None):
@@ -66,14 +70,39 @@ def _expire(work: UnitOfWork, operation: ExpireRun) -> TransitionResult:
     return TransitionResult(ok=True, status="failed")
 
 
-def _hold(work: UnitOfWork, operation: HoldRun | UnholdRun) -> TransitionResult:
-    rows = work.change_runs(
-        "hold_run" if isinstance(operation, HoldRun) else "unhold_run",
+def _hold(work: UnitOfWork, operation: HoldRun) -> TransitionResult:
+    return _copy_holds_to_tasks(work, operation, _change_hold(work, "hold_run", operation))
+
+
+def _unhold(work: UnitOfWork, operation: UnholdRun) -> TransitionResult:
+    rows = _change_hold(work, "unhold_run", operation)
+    return (
+        _begin(work, operation)
+        if operation.begins and not rows
+        else _copy_holds_to_tasks(work, operation, rows)
+    )
+
+
+def _change_hold(work: UnitOfWork, query: str, operation: HoldRun | UnholdRun) -> list[Row]:
+    return work.change_runs(
+        query,
         run_id=operation.run_id,
         reason=int(operation.reason),
         actor=operation.actor,
     )
-    return _copy_holds_to_tasks(work, operation, rows)
+
+
+def _begin(work: UnitOfWork, operation: UnholdRun) -> TransitionResult:
+    """Begin a run that was scheduled for later; with a key it waits for a slot from now on."""
+    rows = work.change_runs("begin_run", run_id=operation.run_id, actor=operation.actor)
+    answer = _copy_holds_to_tasks(work, operation, rows)
+    for row in rows:
+        work.to_evaluate += [
+            each["id"] for each in work.tx.read("ripe_in_run", run_id=operation.run_id)
+        ]
+        if row["concurrency_key"] is not None:
+            slots.admit_runs(work, row["concurrency_key"], 1)
+    return answer
 
 
 def _raise_budget(work: UnitOfWork, operation: RaiseBudget) -> TransitionResult:

@@ -451,7 +451,7 @@ def _build_target(starts: object, ids: Ids, *, max_payload: int) -> dict[str, An
         template = {name: getattr(task, name) for name in _TEMPLATE_FIELDS}
         return {"template": json.dumps(template), "input": task.payload}
     if isinstance(starts, NewRun):
-        _refuse_fields(starts, ("key", "trace"))
+        _refuse_fields(starts, ("key", "trace", "scheduled_for", "concurrency"))
         run = validation.new_run(starts, ids, max_payload=max_payload, actor_name="schedule")
         return {
             "workflow": run.workflow,

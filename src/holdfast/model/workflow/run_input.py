@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.errors import InvalidInput
 from holdfast.model.json_schema import check_input, map_paths
 from holdfast.model.workflow.declarations import WorkflowDeclarations
-from holdfast.model.workflow.graph import Workflow
+from holdfast.model.workflow.graph import Concurrency, Workflow
 from holdfast.model.workflow.reference import Unresolved
 from holdfast.model.workflow.step_template import render_key, try_rendering
 from holdfast.model.workflow.template import Variables
@@ -54,9 +54,10 @@ def make_paths_absolute(workflow: Workflow, given: object, folder: str) -> Any: 
     return map_paths(declared.input, filled, lambda path: normpath(PurePath(folder, path)))
 
 
-def render_run_key(workflow: Workflow, given: object) -> str | None:
-    """The concurrency key of a run, or None where the workflow has none."""
-    limit = workflow.concurrency
+def render_run_key(
+    workflow: Workflow, limit: Concurrency | None, given: object
+) -> str | None:
+    """The concurrency key of a run with this input, or None where it has no limit."""
     if limit is None or (workflow.declared is None and not limit.has_variables):
         return None if limit is None else limit.key
     try:

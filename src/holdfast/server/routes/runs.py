@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.model.units import parse_duration
+from holdfast.model.workflow.step import Concurrency
 from holdfast.server.exception_handlers import JsonAnswer
 from holdfast.server.request_context import After, Context, Key, Limit, RunId
 from holdfast.server.route_table import OPERATOR_ROLES, VIEWER_ROLES, RouteTable
 from holdfast.server.schemas import responses
 from holdfast.service.commands import request_bodies
 from holdfast.service.commands.commands import Commands
+from holdfast.service.commands.task_fields import read_moment
 from holdfast.service.queries.views import View
 
 table = RouteTable(tag="runs")
@@ -31,13 +33,25 @@ table = RouteTable(tag="runs")
 )
 def start_run(body: request_bodies.StartRunBody, context: Context) -> JsonAnswer:
     """Start a run; the same key, workflow and input give back the existing one."""
-    within = None if body.deadline is None else parse_duration("deadline", body.deadline)
-    more = {"key": body.key, "priority": body.priority or 0, "deadline": within}
     told = context.service.commands.start_by_name(
-        body.workflow, body.input, version=body.version, **more
+        body.workflow,
+        body.input,
+        version=body.version,
+        key=body.key,
+        priority=body.priority or 0,
+        deadline=None if body.deadline is None else parse_duration("deadline", body.deadline),
+        scheduled_for=read_moment(body.scheduled_for),
+        concurrency=_read_concurrency(body.concurrency),
     )
     context.note(told["id"], body.workflow)
     return JsonAnswer(told, 201 if told["created"] else 200)
+
+
+def _read_concurrency(given: str | request_bodies.ConcurrencyBody | None) -> Concurrency | None:
+    if given is None:
+        return None
+    told = request_bodies.ConcurrencyBody(key=given) if isinstance(given, str) else given
+    return Concurrency(key=told.key, limit=told.limit)
 
 
 @table.route("GET", "/runs", VIEWER_ROLES, answers=responses.RunPageResponse)

@@ -34,6 +34,11 @@ class RequestBody(BaseModel):
         }
 
 
+class ConcurrencyBody(RequestBody):
+    key: str
+    limit: int = 1
+
+
 class StartRunBody(RequestBody):
     model_config = _example(workflow="letters", input={"to": "Ada"}, key="monday")
     workflow: Annotated[str, Field(description="A name that the store knows")]
@@ -44,6 +49,14 @@ class StartRunBody(RequestBody):
     deadline: Annotated[
         str | float | None,
         Field(description="Seconds from its start, or `2h`; else its workflow's"),
+    ] = None
+    scheduled_for: Annotated[
+        str | int | None,
+        Field(description="Nothing of it starts before: a time in ISO 8601, or `10m` from now"),
+    ] = None
+    concurrency: Annotated[
+        str | ConcurrencyBody | None,
+        Field(description="A key for one run at a time, or a key and its limit"),
     ] = None
 
 

@@ -73,6 +73,7 @@ RUN = Shape(
     time("created_at", kind=str, example=ExampleOf.TIME),
     time("finished_at"),
     time("deadline"),
+    time("scheduled_for"),
     given("output"),
     given("usage"),
     given("caller"),

@@ -252,7 +252,7 @@ UPDATE holdfast_run SET
   status = 'running',
   generation = generation + 1, finished_at = NULL, error = NULL,
   deadline = (SELECT holdfast_now()) + time_limit,
-  holds = (holds & ~64 & ~32) | CASE WHEN concurrency_key IS NULL THEN 0 ELSE 32 END,
+  holds = (holds & ~64 & ~32 & ~256) | CASE WHEN concurrency_key IS NULL THEN 0 ELSE 32 END,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
 WHERE id = :run_id
@@ -430,6 +430,29 @@ WHERE id IN (
     SELECT id FROM below)
   AND status = 'running'
   AND (holds & :reason) <> 0
+
+-- name: begin_run
+-- purpose: Remove hold scheduled from a run; with a concurrency key it waits for its slot instead
+-- guards: The run is running and on hold scheduled
+-- changes: run
+-- event: 'run.unheld'
+-- data: '{"holds":' || holds || '}'
+-- returning: concurrency_key
+UPDATE holdfast_run SET
+  holds = (holds & ~256) | CASE WHEN concurrency_key IS NULL THEN 0 ELSE 32 END,
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE id = :run_id
+  AND status = 'running'
+  AND (holds & 256) <> 0
+
+-- name: runs_to_begin
+-- purpose: List runs on hold scheduled whose time has come, the earliest first
+SELECT id FROM holdfast_run
+WHERE (holds & 256) <> 0
+  AND status = 'running'
+  AND scheduled_for <= (SELECT holdfast_now())
+ORDER BY scheduled_for LIMIT :count
 
 -- name: block_task
 -- purpose: Block a task by new needs that are not done

@@ -33,27 +33,29 @@ WHERE name = r.workflow
     ORDER BY newest.created_at DESC, newest.version LIMIT 1)
 
 -- name: insert_runs
--- purpose: Insert runs; a run that waits for its concurrency key starts on hold slot
+-- purpose: Insert runs; one that waits for its concurrency key starts on hold slot, one for later on scheduled
 -- guards: No run has that key yet
 -- rows: run_id text, workflow_name text, digest text, unique_key text, body text, reasons integer,
 --   given text, rank integer, slot_key text, actor text, caller text, called_in integer,
 --   topmost text, level integer, usd integer, usd_per_attempt integer, attempts integer,
---   lasts integer
+--   lasts integer, later integer
 -- changes: run
 -- event: 'run.started'
 -- data: '{"holds":' || holds || ',"priority":' || priority
 --   || COALESCE(',"parent_id":"' || parent_id || '"', '')
 --   || COALESCE(',"budget_usd":' || budget_usd, '')
 --   || COALESCE(',"budget_attempts":' || budget_attempts, '')
---   || COALESCE(',"deadline":' || deadline, '') || '}'
+--   || COALESCE(',"deadline":' || deadline, '')
+--   || COALESCE(',"scheduled_for":' || scheduled_for, '') || '}'
 -- answers: count
 INSERT INTO holdfast_run (id, workflow, workflow_version, key, body_digest, status, holds, input,
   priority, concurrency_key, changed_by, changed_at, created_at, parent_id, parent_epoch, root_id,
-  depth, budget_usd, budget_usd_per_attempt, budget_attempts, time_limit, deadline)
+  depth, budget_usd, budget_usd_per_attempt, budget_attempts, time_limit, deadline,
+  scheduled_for)
 SELECT r.run_id, r.workflow_name, r.digest, r.unique_key, r.body, 'running', r.reasons, r.given,
   r.rank, r.slot_key, r.actor, (SELECT holdfast_now()), (SELECT holdfast_now()), r.caller,
   r.called_in, r.topmost, r.level, r.usd, r.usd_per_attempt, r.attempts, r.lasts,
-  (SELECT holdfast_now()) + r.lasts
+  COALESCE(r.later, (SELECT holdfast_now())) + r.lasts, r.later
 FROM {rows} AS r WHERE true
 ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING
 

@@ -225,7 +225,7 @@ UNION ALL
 SELECT key, 'counts ' || used || ', but ' || held || ' hold it' FROM (
   SELECT slot.key, slot.used,
     (SELECT count(*) FROM holdfast_task AS task WHERE task.concurrency_key = slot.key AND task.status = 'running')
-    + (SELECT count(*) FROM holdfast_run AS run WHERE run.concurrency_key = slot.key AND run.status = 'running' AND (run.holds & 32) = 0) AS held
+    + (SELECT count(*) FROM holdfast_run AS run WHERE run.concurrency_key = slot.key AND run.status = 'running' AND (run.holds & 288) = 0) AS held
   FROM holdfast_slot AS slot) AS counters
 WHERE used <> held
 

@@ -10,6 +10,7 @@ FROM holdfast_task AS task
 WHERE task.id IN (SELECT value FROM {each ids})
   AND task.status = 'queued'
   AND NOT task.blocked
+  AND (task.run_holds & 256) = 0
   AND ((task.conditional AND NOT task.due AND task.scheduled_for IS NULL AND task.waits_for IS NULL)
     OR (task.kind = 'group' AND task.total IS NULL AND task.item IS NULL AND task.waits_for IS NULL
       AND (task.calls IS NULL OR (task.holds = 0 AND task.run_holds = 0))))

@@ -334,7 +334,7 @@ UNION ALL
 SELECT id FROM holdfast_run
 WHERE status = 'running'
   AND concurrency_key = :key
-  AND (holds & 32) = 0
+  AND (holds & 288) = 0
 ORDER BY id
 
 -- name: next_wake
@@ -350,6 +350,9 @@ SELECT
     SELECT min(until) FROM holdfast_limit
     UNION ALL
     SELECT min(next_at) FROM holdfast_schedule WHERE next_at IS NOT NULL
+    UNION ALL
+    SELECT min(scheduled_for) FROM holdfast_run WHERE (holds & 256) <> 0
+      AND status = 'running'
     UNION ALL
     SELECT min(deadline) FROM holdfast_run WHERE deadline IS NOT NULL
       AND status = 'running') AS times) AS at,

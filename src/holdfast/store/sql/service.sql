@@ -203,7 +203,8 @@ SELECT * FROM holdfast_event WHERE seq > :after ORDER BY seq LIMIT :count
 -- purpose: Count the queued and running tasks by agent and state: blocked, held, scheduled, ready, running
 SELECT agent, state, count(*) AS tasks FROM (
   SELECT agent,
-    CASE WHEN blocked THEN 'blocked' WHEN holds <> 0 OR run_holds <> 0 THEN 'held'
+    CASE WHEN blocked THEN 'blocked' WHEN holds = 0 AND run_holds = 256 THEN 'scheduled'
+      WHEN holds <> 0 OR run_holds <> 0 THEN 'held'
       WHEN NOT due THEN 'scheduled'
       WHEN agent IN (SELECT reached.agent FROM holdfast_limit AS reached WHERE reached.until > (SELECT holdfast_now())) THEN 'held'
       ELSE 'ready' END AS state
