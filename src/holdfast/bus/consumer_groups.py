@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from holdfast.bus.execution_bus import Channel, ExecutionBus, Subscription
@@ -70,6 +71,24 @@ def list_external_groups(engine: Engine, bus: ExecutionBus, channel: Channel) ->
     """The groups that an external bus must have before anything is removed from it."""
     named = [each for each in _list_consumers(engine, channel) if each.startswith(bus.key_prefix)]
     return [each.removeprefix(bus.key_prefix) for each in named]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GroupElsewhere:
+    """A group on an external bus; the prefix of its names in the store says on which."""
+
+    key_prefix: str
+    group: str
+
+
+def list_groups_elsewhere(engine: Engine, channel: Channel) -> list[GroupElsewhere]:
+    """The groups of external buses that the store knows of."""
+    names = [each for each in _list_consumers(engine, channel) if each.startswith(EXTERNAL_PREFIX)]
+    return [
+        GroupElsewhere(key_prefix=each[: -len(_group_of_consumer(each))], group=group)
+        for each in names
+        if (group := _group_of_consumer(each))
+    ]
 
 
 def _list_consumers(engine: Engine, channel: Channel) -> list[str]:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass
+
 from holdfast.bus.execution_bus import Subscription
 from holdfast.engine.engine import Engine
+from holdfast.store.database import Row
 
 TTL = 5.0
+_MEMBER, _PARTITION = "member/", "partition/"
 _LOOKS_PER_TTL = 3
 
 
@@ -34,7 +39,7 @@ class PartitionLeases:
 
     def update_share(self, partitions: int) -> tuple[int, ...]:
         """The partitions of this consumer; the leases are looked at three times per `ttl`."""
-        if self._renew_when_due() and self._acquire(f"member/{self._consumer}"):
+        if self._renew_when_due() and self._acquire(_MEMBER + self._consumer):
             self._balance_share(partitions)
         return self._held_partitions()
 
@@ -59,13 +64,13 @@ class PartitionLeases:
         return due
 
     def _balance_share(self, partitions: int) -> None:
-        members = len(self._live_names("member/"))
+        members = len(self._live_names(_MEMBER))
         share = -(-partitions // max(1, members))
         for partition in self._held_partitions()[share:]:
-            self._release(f"partition/{partition:02}")
-        taken = self._live_names("partition/")
+            self._release(f"{_PARTITION}{partition:02}")
+        taken = self._live_names(_PARTITION)
         for partition in range(partitions):
-            name = f"partition/{partition:02}"
+            name = f"{_PARTITION}{partition:02}"
             if len(self._held_partitions()) < share and name not in taken:
                 self._acquire(name)
 
@@ -99,10 +104,32 @@ class PartitionLeases:
         return _list_live(self._engine, self._key_prefix, kind)
 
 
-def list_members(engine: Engine, subscription: Subscription, *, key_prefix: str = "") -> list[str]:
-    """The live consumers of a group."""
-    found = _list_live(engine, _make_key_prefix(subscription, key_prefix), "member/")
-    return sorted(each.removeprefix("member/") for each in found)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GroupReader:
+    """A live consumer of a group: its stable name, since when, and how many partitions it reads."""
+
+    name: str
+    since: int | None
+    partitions: int
+
+
+def list_readers(
+    engine: Engine, subscription: Subscription, *, key_prefix: str = ""
+) -> list[GroupReader]:
+    """The live consumers of a group, by name."""
+    prefix = _make_key_prefix(subscription, key_prefix)
+    rows = _read_live_leases(engine, prefix)
+    names = {row["key"].removeprefix(prefix): row for row in rows}
+    held = Counter(row["owner"] for name, row in names.items() if name.startswith(_PARTITION))
+    members = {
+        name.removeprefix(_MEMBER): row["held_since"]
+        for name, row in names.items()
+        if name.startswith(_MEMBER)
+    }
+    return [
+        GroupReader(name=name, since=since, partitions=held[name])
+        for name, since in sorted(members.items())
+    ]
 
 
 def _make_key_prefix(subscription: Subscription, bus: str) -> str:
@@ -110,8 +137,11 @@ def _make_key_prefix(subscription: Subscription, bus: str) -> str:
 
 
 def _list_live(engine: Engine, key_prefix: str, kind: str) -> set[str]:
-    first = key_prefix + kind
-    rows = engine.database.view(
-        lambda tx: tx.read("live_leases", first=first, last=first[:-1] + "0")
-    )
+    rows = _read_live_leases(engine, key_prefix + kind)
     return {row["key"].removeprefix(key_prefix) for row in rows}
+
+
+def _read_live_leases(engine: Engine, first: str) -> list[Row]:
+    """The live leases whose keys begin with a text that ends with a slash; "0" comes after it."""
+    last = first[:-1] + "0"
+    return engine.database.view(lambda tx: tx.read("live_leases", first=first, last=last))

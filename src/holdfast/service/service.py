@@ -205,6 +205,12 @@ class Service:
 
         return BusAdmin(self._writer, url)
 
+    def bus_groups(self) -> View:
+        """The consumer groups that the store knows of, and who reads each."""
+        from holdfast.service.admin.bus import view_all_groups
+
+        return view_all_groups(self._writer)
+
     @cached_property
     def parked_messages(self) -> ParkedMessages:
         from holdfast.service.admin.bus import ParkedMessages

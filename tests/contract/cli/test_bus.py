@@ -68,14 +68,20 @@ def test_groups_are_listed_with_what_they_have_before_them(
 ) -> None:
     assert publish(typed, monkeypatch, "m1") == "m1 is on workflow.commands\n"
     assert typed.json("bus", "groups")["items"] == [
-        {**SERVICE, "lag": 1, "waiting": 0, "parked": 0}
+        {**SERVICE, "lag": 1, "waiting": 0, "parked": 0, "readers": []}
     ]
     listed = typed.ok("bus", "groups").splitlines()[1].split()
-    assert listed == ["workflow.commands", "service", "1", "0", "0"]
+    assert listed == ["workflow.commands", "service", "1", "0", "0", "nobody"]
     assert typed.ok("bus", "lag", "workflow.commands", "service") == "1\n"
     consumer.drain()
     behind = typed.json("bus", "lag", "workflow.commands", "service")
+    (reader,) = behind.pop("readers")
     assert behind == {**SERVICE, "lag": 0, "waiting": 1, "parked": 1}
+    assert reader["name"] == f"service-{socket.gethostname()}-0"
+    assert reader["partitions"] == 4
+    told = typed.ok("bus", "groups").splitlines()[1]
+    assert f"{reader['name']} (for 0" in told
+    assert told.endswith("4 partitions)")
     assert "there is service" in typed.refused(2, "bus", "lag", "workflow.commands", "other")
     assert "workflow.events" in typed.refused(2, "bus", "lag", "nothing", "service")
     forget = ("bus", "forget", "workflow.commands", "service")

@@ -13,7 +13,7 @@ from holdfast.cli.app.command_registry import Store, command, group
 from holdfast.cli.app.options import Json, Limit
 from holdfast.cli.app.session import chosen_bus, chosen_store, format_url, open_service, with_store
 from holdfast.cli.app.terminal import escape, paint, print_json, print_line, print_note, print_table
-from holdfast.cli.render.formats import format_count, one_line
+from holdfast.cli.render.formats import format_count, format_since, one_line
 from holdfast.errors import BusUnreachable
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _print_status(told: dict[str, Any]) -> None:
 
 @command("groups", of=bus, example="holdfast bus groups")
 def groups(json: Json = False) -> None:
-    """List the groups of each channel, and their lag."""
+    """List the groups of each channel: their lag, and who reads each since when."""
     with _open_bus_admin() as buses:
         page = buses.groups()
     if json:
@@ -108,9 +108,20 @@ def _print_groups(page: dict[str, Any]) -> None:
     rows = [
         [each["channel"], escape(each["group"])]
         + [str(each[name]) for name in ("lag", "waiting", "parked")]
+        + [_describe_readers(each["readers"])]
         for each in page["items"]
     ]
-    print_table(("CHANNEL", "GROUP", "LAG", "WAITING", "PARKED"), rows)
+    print_table(("CHANNEL", "GROUP", "LAG", "WAITING", "PARKED", "READ BY"), rows)
+
+
+def _describe_readers(readers: list[dict[str, Any]]) -> str:
+    """The live consumers of a group, each with the time since which it has read."""
+    told = [
+        f"{escape(each['name'])} ({format_since(each.get('since'))}, "
+        f"{format_count(each['partitions'], 'partition')})"
+        for each in readers
+    ]
+    return ", ".join(told) or paint("nobody", "yellow")
 
 
 @command("lag", of=bus, example="holdfast bus lag workflow.events accounting")

@@ -60,6 +60,12 @@ def format_ago(moment: int | None) -> str:
     return "" if moment is None else f"{format_span(now() - moment)} ago"
 
 
+def format_since(text: str | None) -> str:
+    """How long ago a time of a view was: `for 3m 10s`; empty for none."""
+    moment = read_time(text)
+    return "" if moment is None else f"for {format_span(now() - moment)}"
+
+
 def describe_start(run: View) -> str:
     """The time at which a run starts that was scheduled for later."""
     moment = read_time(run.get("scheduled_for")) or 0

@@ -74,6 +74,12 @@ def revoke_token(name: Name, context: Context) -> JsonAnswer:
 bus_table = RouteTable(tag="bus")
 
 
+@bus_table.route("GET", "/bus/groups", VIEWER_ROLES, answers=responses.GroupPageResponse)
+def list_groups(context: Context) -> JsonAnswer:
+    """Consumer groups: how far each is behind, and who reads it, by stable name and since when."""
+    return JsonAnswer(context.service.bus_groups())
+
+
 @bus_table.route("GET", "/bus/parked", VIEWER_ROLES, answers=responses.PageResponse)
 def list_parked(
     context: Context,

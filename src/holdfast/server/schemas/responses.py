@@ -126,6 +126,25 @@ class PageResponse(DescribedResponse):
     next: str | int | None = None
 
 
+class GroupPageResponse(DescribedResponse):
+    items: list[dict[str, Any]] = Field(
+        examples=[
+            [
+                {
+                    "channel": "workflow.events",
+                    "group": "accounting",
+                    "lag": 0,
+                    "waiting": 0,
+                    "parked": 0,
+                    "readers": [
+                        {"name": "accounting-web1-0", "since": ExampleOf.TIME, "partitions": 16}
+                    ],
+                }
+            ]
+        ]
+    )
+
+
 class TaskPageResponse(DescribedResponse):
     items: list[TaskResponse]
     next: str | None = Field(None, examples=[ExampleOf.TASK_ID])

@@ -11,7 +11,14 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Self
 
 from holdfast.bus.command_consumer import CONSUMED_CHANNELS, BusOwnership, CommandConsumer
-from holdfast.bus.consumer_groups import RELAY_PREFIX, forget, forget_relay, group_of, list_relays
+from holdfast.bus.consumer_groups import (
+    RELAY_PREFIX,
+    forget,
+    forget_relay,
+    group_of,
+    list_groups_elsewhere,
+    list_relays,
+)
 from holdfast.bus.envelope import Envelope, read_envelope
 from holdfast.bus.execution_bus import (
     COMMAND_CHANNELS,
@@ -23,7 +30,7 @@ from holdfast.bus.execution_bus import (
 from holdfast.bus.execution_buses.redis import RedisBus
 from holdfast.bus.execution_buses.sql import SqlBus
 from holdfast.bus.parked_messages import Kept, Parked
-from holdfast.bus.partition_leases import list_members
+from holdfast.bus.partition_leases import list_readers
 from holdfast.bus.relay import Relay
 from holdfast.bus.retention import Retention, RetentionOptions
 from holdfast.engine.engine import Engine
@@ -153,7 +160,11 @@ class BusAdmin:
     def _view_lag(self, channel: Channel, group: str) -> View:
         behind = self._bus.lag(Subscription(channel=channel, group=group))
         told = {"channel": channel.value, "group": group, "lag": behind}
-        return {**told, **self._parked.count_waiting(channel.value, group)}
+        return {
+            **told,
+            **self._parked.count_waiting(channel.value, group),
+            "readers": _view_readers(self._engine, self._bus.key_prefix, channel, group),
+        }
 
     def forget(self, channel: str, group: str) -> View:
         if channel == Channel.EVENTS and group.startswith(RELAY_PREFIX):
@@ -163,8 +174,9 @@ class BusAdmin:
         return {"ok": True, "channel": channel, "group": group}
 
     def _forget_group(self, known: Subscription) -> None:
-        if reading := list_members(self._engine, known, key_prefix=self._bus.key_prefix):
-            reason = f"{known.group} is read by {', '.join(reading)}; stop that first"
+        if reading := list_readers(self._engine, known, key_prefix=self._bus.key_prefix):
+            names = ", ".join(each.name for each in reading)
+            reason = f"{known.group} is read by {names}; stop that first"
             raise InvalidInput("group", reason)
         forget(self._engine, self._bus, known)
 
@@ -213,6 +225,37 @@ class BusAdmin:
 
     def __exit__(self, *_: object) -> None:
         self._bus.close()
+
+
+def _view_readers(engine: Engine, key_prefix: str, channel: Channel, group: str) -> list[View]:
+    """The live consumers of a group, by their stable names; since when, and of how much of it."""
+    read = list_readers(
+        engine, Subscription(channel=channel, group=group), key_prefix=key_prefix
+    )
+    return [
+        without_nulls(name=each.name, since=format_time(each.since), partitions=each.partitions)
+        for each in read
+    ]
+
+
+def view_all_groups(engine: Engine) -> View:
+    """The groups in the store, and those elsewhere that the store knows of, with their readers.
+
+    How far a group elsewhere has come is known where its bus is.
+    """
+    with BusAdmin(engine) as admin:
+        own = admin.groups()["items"]
+    elsewhere = [
+        {
+            "channel": channel.value,
+            "group": known.group,
+            "bus": known.key_prefix,
+            "readers": _view_readers(engine, known.key_prefix, channel, known.group),
+        }
+        for channel in Channel
+        for known in list_groups_elsewhere(engine, channel)
+    ]
+    return {"items": [*own, *elsewhere]}
 
 
 @contextmanager

@@ -312,7 +312,7 @@ ON CONFLICT (message_id, handler) DO NOTHING
 
 -- name: live_leases
 -- purpose: List the holders of the named leases whose keys share a prefix
-SELECT key, owner, fence FROM holdfast_lease
+SELECT key, owner, fence, held_since FROM holdfast_lease
 WHERE key >= :first
   AND key < :last
   AND expires_at > (SELECT holdfast_now())

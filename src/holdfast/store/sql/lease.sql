@@ -7,11 +7,11 @@ ORDER BY key {lock}
 -- name: acquire_lease
 -- purpose: Acquire a named lease that is free or expired; the fence goes up
 -- guards: No other holder has a live lease of that key
-INSERT INTO holdfast_lease (key, owner, fence, expires_at, leased_at)
-VALUES (:key, :owner, 1, (SELECT holdfast_now()) + :ttl, (SELECT holdfast_now()))
+INSERT INTO holdfast_lease (key, owner, fence, expires_at, leased_at, held_since)
+VALUES (:key, :owner, 1, (SELECT holdfast_now()) + :ttl, (SELECT holdfast_now()), (SELECT holdfast_now()))
 ON CONFLICT (key) DO UPDATE SET
   owner = excluded.owner, fence = holdfast_lease.fence + 1, expires_at = excluded.expires_at,
-  leased_at = excluded.leased_at
+  leased_at = excluded.leased_at, held_since = excluded.held_since
 WHERE holdfast_lease.expires_at <= (SELECT holdfast_now())
 RETURNING key, owner, fence, expires_at
 
