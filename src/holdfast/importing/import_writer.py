@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
+from typing import TypeVar
 
 from holdfast.api.holdfast import Holdfast
 from holdfast.engine.read.records import read_task
 from holdfast.engine.read.task_state import read_tasks_with_state
 from holdfast.engine.surroundings.imports import PastRun, PastTree, split_into_pages
+from holdfast.engine.writer.dry_run import DryRun
 from holdfast.errors import InvalidInput, KeyConflict
 from holdfast.importing.report import ImportReport, Moved
 from holdfast.model.run import CreateResult
 from holdfast.model.task import Task
 from holdfast.store.database import Transaction
+
+T = TypeVar("T")
+Replies = list[list[CreateResult]]
 
 _CHANGED = (
     "which was imported, with all that belongs to it, from rows that are not as they are in this "
@@ -36,23 +41,34 @@ def check_target(source: object, into: object) -> Path:
 
 
 def _take_over(
-    into: Holdfast, past: Sequence[PastTree] | Sequence[PastRun]
-) -> list[list[CreateResult]]:
+    into: Holdfast,
+    past: Sequence[PastTree] | Sequence[PastRun],
+    read: Callable[[Transaction, Replies], T],
+    *,
+    dry_run: bool,
+) -> T:
+    """Import the units and read what they have become; in a dry run nothing of it stays."""
+
+    def rehearse(rehearsal: DryRun) -> T:
+        return read(rehearsal.tx, rehearsal.joined.imports.take_over(past))
+
     try:
-        return into.engine.imports.take_over(past)
+        if dry_run:
+            return into.engine.rehearse(rehearse)
+        replies = into.engine.imports.take_over(past)
     except KeyConflict as conflict:
         raise KeyConflict(conflict.key, conflict.existing, _CHANGED) from None
+    return into.engine.database.view(lambda tx: read(tx, replies))
 
 
 def take_over_trees(
-    into: Holdfast, trees: Sequence[PastTree], was: Mapping[str, str]
+    into: Holdfast, trees: Sequence[PastTree], was: Mapping[str, str], *, dry_run: bool = False
 ) -> ImportReport:
-    replies = _take_over(into, trees)
-    made = {each.id for reply in replies for each in reply if each.created}
     names = {str(task.task.key): task.name for tree in trees for task in tree.tasks}
 
-    def read(tx: Transaction) -> dict[str, Task]:
-        return {
+    def read(tx: Transaction, replies: Replies) -> tuple[set[str], dict[str, Task]]:
+        made = {each.id for reply in replies for each in reply if each.created}
+        return made, {
             names[str(task.key)]: task
             for page in split_into_pages(sorted(names))
             for task in read_tasks_with_state(
@@ -60,7 +76,7 @@ def take_over_trees(
             )
         }
 
-    found = into.engine.database.view(read)
+    made, found = _take_over(into, trees, read, dry_run=dry_run)
     return ImportReport(
         moved=tuple(
             Moved(
@@ -75,18 +91,19 @@ def take_over_trees(
     )
 
 
-def take_over_runs(into: Holdfast, runs: Sequence[PastRun], was: Mapping[str, str]) -> ImportReport:
+def take_over_runs(
+    into: Holdfast, runs: Sequence[PastRun], was: Mapping[str, str], *, dry_run: bool = False
+) -> ImportReport:
     """Import the runs; `was` has the old status of each run, and of each step as `run/step`."""
-    replies = _take_over(into, runs)
 
-    def read(tx: Transaction) -> list[Moved]:
+    def read(tx: Transaction, replies: Replies) -> list[Moved]:
         return [
             moved
             for run, (created,) in zip(runs, replies, strict=True)
             for moved in _moved(tx, str(run.run.input["id"]), created, was)
         ]
 
-    return ImportReport(moved=tuple(into.engine.database.view(read)))
+    return ImportReport(moved=tuple(_take_over(into, runs, read, dry_run=dry_run)))
 
 
 def _moved(tx: Transaction, old: str, run: CreateResult, was: Mapping[str, str]) -> Iterator[Moved]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,6 +43,15 @@ class ImportReport:
     def counts(self) -> dict[tuple[str, str], int]:
         """The number of rows by their old status and their state here."""
         return dict(sorted(Counter((each.was, each.became) for each in self.moved).items()))
+
+    def told(self) -> dict[str, Any]:
+        """The report for programs."""
+        return {
+            "created": self.created,
+            "moved": [asdict(each) for each in self.moved],
+            "left_out": [asdict(each) for each in self.left_out],
+            "remarks": [asdict(each) for each in self.remarks],
+        }
 
     def __str__(self) -> str:
         lines = [f"{self.created} made, {len(self.moved) - self.created} here before"]

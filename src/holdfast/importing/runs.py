@@ -59,11 +59,14 @@ class OldRun:
         return str(self.row["status"])
 
 
-def import_runs(source: str | PathLike[str], *, into: Holdfast, name: str = "runs") -> ImportReport:
+def import_runs(
+    source: str | PathLike[str], *, into: Holdfast, name: str = "runs", dry_run: bool = False
+) -> ImportReport:
     """Take over the tables `runs` and `steps` of an older file, and its `stories` if it has any.
 
     The file is only read. Importing it again makes nothing twice: runs are known by `name` and
-    their ids there. A run that contradicts itself is left out, and the report says why.
+    their ids there. A run that contradicts itself is left out, and the report says why. A `dry_run`
+    reports what would be made, and makes nothing.
     """
     path = check_target(source, into)
     runs = _read(read_foreign_tables(path, TABLES, optional=("stories",)))
@@ -85,7 +88,7 @@ def import_runs(source: str | PathLike[str], *, into: Holdfast, name: str = "run
         else:
             was |= {run.id: run.status} | {f"{run.id}/{link.name}": link.was for link in links}
     mistakes.raise_if_any()
-    report = take_over_runs(into, past, was)
+    report = take_over_runs(into, past, was, dry_run=dry_run)
     return replace(report, left_out=tuple(left_out), remarks=tuple(remarks))
 
 

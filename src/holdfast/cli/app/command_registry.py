@@ -59,6 +59,7 @@ MODULES = {
     "protocol": ("work", "guard"),
     "server": ("serve", "up", "token", "open", "mcp"),
     "store": ("doctor", "clean", "db"),
+    "imports": ("import",),
     "trust": ("trust",),
     "workflows": ("workflow",),
     "schedules": ("schedule", "lease"),

@@ -7,6 +7,7 @@ schedules, workflows → run.
 - `control`  `cancel`, `retry`, `pause`, `resume`, approvals, answers, and signals
 - `demo`  the demonstration behind `demo`
 - `events`  `events` and `logs`
+- `imports`  `import`: the tasks and runs of an older task runner
 - `init`  `init` and `demo`
 - `protocol`  `work` and `guard`: the worker's protocol for scripts
 - `remote_worker`  a worker for a server, and the client of a server

@@ -95,9 +95,18 @@ class ImportUnit:
         return False
 
     def find_ended_before(self, task: PastTask) -> tuple[str, ...]:
-        below = self.children.get(task.name, ()) if task.settled else ()
-        first = [*task.needs, *below]
+        first = [*task.needs, *self._find_below_first(task)]
         return self.find_ids([name for name in first if self.tasks[name].status in TERMINAL])
+
+
+    def _find_below_first(self, task: PastTask) -> Sequence[str]:
+        """The tasks below a task that end before it: a cancel would end them all."""
+        if task.status is Status.CANCELLED:
+            below = list(self.children.get(task.name, ()))
+            for name in below:
+                below += self.children.get(name, ())
+            return below
+        return self.children.get(task.name, ()) if task.settled else ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -232,11 +241,25 @@ def _end_tasks(work: UnitOfWork, imported: Sequence[ImportedTask]) -> None:
     while order.is_active():
         names = order.get_ready()
         ready = [ended[name] for name in names]
-        _run_attempts(work, [each for each in ready if not each.past.settled])
+        cancelled = [each for each in ready if each.past.ended == "cancelled"]
+        _run_attempts(work, [each for each in ready if _ends_by_attempt(each.past)])
         _settle_plans(work, [each.past for each in ready if each.past.settled])
+        _cancel_tasks(work, cancelled)
         work.change_tasks("unblock_dependents", ids=names)
         order.done(*names)
     _add_late_needs(work, ended.values())
+
+
+def _ends_by_attempt(past: ImportedProgress) -> bool:
+    return not past.settled and past.ended != "cancelled"
+
+
+def _cancel_tasks(work: UnitOfWork, imported: Sequence[ImportedTask]) -> None:
+    for each in imported:
+        ids = [each.past.task_id]
+        rows = work.change_tasks("cancel_tasks", ids=ids, actor=each.operation.actor)
+        if [row["entity"] for row in rows] != ids:
+            raise RuntimeError(f"{ids[0]} cannot be cancelled alone; nothing of it is imported")
 
 
 def _settle_plans(work: UnitOfWork, past: Sequence[ImportedProgress]) -> None:

@@ -18,6 +18,7 @@ from holdfast.engine.core.sync_async import gather_futures, map_future
 from holdfast.engine.runs import Runs
 from holdfast.engine.state.durable import Signals
 from holdfast.engine.state.expected_version import Expectations
+from holdfast.engine.surroundings.imports import Imports
 from holdfast.engine.tasks import Tasks
 from holdfast.engine.work import Work
 from holdfast.engine.writer.writer import Writer
@@ -38,6 +39,7 @@ class JoinedTransaction:
     work: Work
     signals: Signals
     expectations: Expectations
+    imports: Imports
 
 
 def join_transaction(context: EngineContext, connection: object) -> JoinedTransaction:
@@ -67,6 +69,7 @@ def _make_facades(context: EngineContext, commits: CommitPort) -> JoinedTransact
         work=Work(inside),
         signals=Signals(inside),
         expectations=Expectations(inside),
+        imports=Imports(inside),
     )
 
 

@@ -35,6 +35,18 @@ def read_foreign_tables(
     return tables
 
 
+def find_foreign_tables(source: Path, wanted: Collection[str]) -> list[str]:
+    """The tables, of those wanted, that the file has."""
+    columns = queries.load("sqlite", DIRECTORY)["older_columns"].text
+    try:
+        with closing(_open(source)) as connection:
+            return [
+                table for table in wanted if list(connection.execute(columns, {"table": table}))
+            ]
+    except (apsw.Error, UnicodeDecodeError) as error:
+        raise InvalidInput("source", f"{source} cannot be read: {error}") from error
+
+
 def _open(source: Path) -> apsw.Connection:
     if not source.is_file():
         raise InvalidInput("source", f"{source} is no file")
