@@ -103,7 +103,9 @@ class Runs:
     @operation
     def pause(self, run_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
         """Let what runs finish, and start nothing new."""
-        return self._context.submit(HoldRun(**self._run_and_actor(run_id, actor), reason=Hold.PAUSED))
+        return self._context.submit(
+            HoldRun(**self._run_and_actor(run_id, actor), reason=Hold.PAUSED)
+        )
 
     @operation
     def resume(
@@ -118,9 +120,11 @@ class Runs:
 
         A run that is scheduled for later, and not paused, starts now.
         """
-        about = self._run_and_actor(run_id, actor)
         if add_usd is None and add_attempts is None:
-            return self._context.submit(UnholdRun(**about, reason=Hold.PAUSED, begins=True))
+            found, named = find_run_id(self._context, run_id), validation.actor(actor)
+            resume = UnholdRun(run_id=found, actor=named, reason=Hold.PAUSED, begins=True)
+            return self._context.submit(resume)
+        about = self._run_and_actor(run_id, actor)
         usd = 0 if add_usd is None else to_millionths("add_usd", add_usd)
         attempts = 0 if add_attempts is None else validation.count("add_attempts", add_attempts)
         return self._context.submit(RaiseBudget(**about, usd=usd, attempts=attempts))
@@ -137,7 +141,9 @@ class Runs:
         """Remove the hold with one reason from a run."""
         return self._context.submit(
             UnholdRun(
-                **self._run_and_actor(run_id, actor), reason=validation.liftable_run_hold(reason)
+                run_id=find_run_id(self._context, run_id),
+                actor=validation.actor(actor),
+                reason=validation.liftable_run_hold(reason),
             )
         )
 
@@ -161,9 +167,7 @@ class Runs:
     def begin_due(self) -> Future[list[TransitionResult]]:
         """Begin the runs whose time has come, which were scheduled for later when they started."""
         rows = self._context.view(lambda tx: tx.read("runs_to_begin", count=OVERDUE_AT_ONCE))
-        due = [
-            UnholdRun(run_id=row["id"], actor="recovery", reason=Hold.SCHEDULED) for row in rows
-        ]
+        due = [UnholdRun(run_id=row["id"], actor="recovery", reason=Hold.SCHEDULED) for row in rows]
         return self._context.submit_all(due)
 
     @operation

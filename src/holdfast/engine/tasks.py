@@ -145,7 +145,9 @@ class Tasks:
         kept = encode_json("message", message, limit=validation.JSON_SCALAR_LIMIT)
         if kept == "null":
             raise InvalidInput("message", "is missing; say what is to be done now")
-        return self._context.submit(ReopenTask(**self._task_and_actor(task_id, actor), follow_up=kept))
+        return self._context.submit(
+            ReopenTask(**self._task_and_actor(task_id, actor), follow_up=kept)
+        )
 
     @operation
     def delete(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
@@ -186,12 +188,13 @@ class Tasks:
     ) -> Future[TransitionResult]:
         """Put the children of a plan in this order, before it is finalized; name all of them."""
         chosen = tuple(
-            find_task_id(self._context, each, "order")
-            for each in validation.listed("order", order)
+            find_task_id(self._context, each, "order") for each in validation.listed("order", order)
         )
         if len(set(chosen)) < len(chosen):
             raise InvalidInput("order", "names a task twice")
-        return self._context.submit(ReorderPlan(**self._task_and_actor(task_id, actor), order=chosen))
+        return self._context.submit(
+            ReorderPlan(**self._task_and_actor(task_id, actor), order=chosen)
+        )
 
     @operation
     def finalize_plan(
@@ -204,7 +207,9 @@ class Tasks:
         """Queue the children of a plan, as a chain in their order, or by what each needs."""
         find = partial(find_task_id, self._context)
         pairs = None if graph is None else validation.need_pairs("graph", graph, find)
-        return self._context.submit(FinalizePlan(**self._task_and_actor(task_id, actor), graph=pairs))
+        return self._context.submit(
+            FinalizePlan(**self._task_and_actor(task_id, actor), graph=pairs)
+        )
 
     @operation
     def advance(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
@@ -449,8 +454,9 @@ class Tasks:
         """The task with ids in place of the keys by which it names its needs and its parent."""
         if not isinstance(task, NewTask):
             return task
-        if isinstance(task.needs, list | tuple) and any(read_key(each) for each in task.needs):
-            task = replace(task, needs=find_task_ids(self._context, task.needs, "needs"))
+        needed: object = task.needs
+        if isinstance(needed, list | tuple) and any(map(read_key, needed)):
+            task = replace(task, needs=find_task_ids(self._context, needed, "needs"))
         if read_key(task.parent) is not None:
             task = replace(task, parent=find_task_id(self._context, task.parent, "parent"))
         return task
@@ -458,5 +464,3 @@ class Tasks:
 
 def _first(created: list[CreateResult]) -> CreateResult:
     return created[0]
-
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from os import PathLike
 
@@ -13,6 +14,7 @@ from holdfast.importing.runs import import_runs
 from holdfast.importing.tasks import import_tasks
 from holdfast.store.sqlite.foreign_file import find_foreign_tables
 
+TakeOver = Callable[..., ImportReport]
 # The tables that each kind of import needs, by its name.
 NEEDED = {"tasks": ("tasks",), "runs": ("runs", "steps")}
 
@@ -40,10 +42,11 @@ def import_file(  # noqa: PLR0913 - what may differ from one import to the next
         raise InvalidInput("source", f"{path} has no tables {wanted} of an older task runner")
     if step is not None and "tasks" not in kinds:
         raise InvalidInput("step", "is for the tasks of a file, and this one has runs alone")
-    named = {} if name is None else {"name": name}
-    take_over = {
-        "tasks": partial(import_tasks, path, into=into, agent=agent, step=step, **named),
-        "runs": partial(import_runs, path, into=into, **named),
+    take_over: dict[str, TakeOver] = {
+        "tasks": partial(
+            import_tasks, path, into=into, name=name or "tasks", agent=agent, step=step
+        ),
+        "runs": partial(import_runs, path, into=into, name=name or "runs"),
     }
     if dry_run or len(kinds) > 1:
         rehearsed = {kind: take_over[kind](dry_run=True) for kind in kinds}

@@ -1,4 +1,4 @@
-"""Phased tasks: the older shape with a column each for lifecycle, planning and the blocking task."""
+"""Phased tasks: the older shape with a column each for lifecycle, planning and blocking."""
 
 from __future__ import annotations
 

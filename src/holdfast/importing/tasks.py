@@ -62,9 +62,7 @@ def _read(rows: Sequence[Row], kind: type[TaskForest]) -> list[OldTask]:
     return sorted(tasks, key=lambda task: task.order)
 
 
-def _read_task(
-    mistakes: ImportMistakes, number: int, row: Row, kind: type[TaskForest]
-) -> OldTask:
+def _read_task(mistakes: ImportMistakes, number: int, row: Row, kind: type[TaskForest]) -> OldTask:
     name = mistakes.identifier(f"row {number}", "id", row["id"])
     shown = name or f"row {number}"
 

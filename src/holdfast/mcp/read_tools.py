@@ -85,8 +85,9 @@ class RunTools(Toolbox):
         after: After = None,
     ) -> View:
         """List runs of workflows, newest first, as `{items, next}`."""
-        own = {"status": status, "workflow": workflow, "key": key}
-        return self.service.queries.runs(limit=limit, after=after, **own)
+        return self.service.queries.runs(
+            limit=limit, after=after, status=status, workflow=workflow, key=key
+        )
 
     def get_run(self, run_id: RunId) -> View:
         """Show one run with all its tasks: what is done, what runs, what failed and with what."""

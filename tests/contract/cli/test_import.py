@@ -42,7 +42,9 @@ def test_what_cannot_be_imported_is_refused_in_words(typed: Typed, tmp_path: Pat
     text.write_text("not a database, but long enough to be looked at as if it were one" * 20)
     assert "cannot be read" in typed.refused(2, "import", str(text))
     change(path, "CREATE TABLE tasks (id, status, parent_task_id, sort_order, created_at)")
-    assert "'nobody' is no task function" in typed.refused(2, "import", str(path), "--step", "nobody")
+    assert "'nobody' is no task function" in typed.refused(
+        2, "import", str(path), "--step", "nobody"
+    )
     assert "is not one of tasks, runs" in typed.refused(2, "import", str(path), "--only", "x")
     assert typed.ok("import", str(path)) == "tasks: 0 tasks made\n"
 

@@ -105,8 +105,13 @@ def test_each_column_becomes_its_field(hf: Holdfast, source: Path) -> None:
         name: [names[each] for each in hf.tasks.blocked_by(tasks[name].id)]
         for name in ("p.2", "p.3", "stuck", "early", "after")
     }
-    assert needs == {"p.2": [], "p.3": ["p.2"], "stuck": ["cancelled"], "early": ["queued"],
-                     "after": []}
+    assert needs == {
+        "p.2": [],
+        "p.3": ["p.2"],
+        "stuck": ["cancelled"],
+        "early": ["queued"],
+        "after": [],
+    }
     reasons = {each.old: each.reason for each in report.remarks}
     assert reasons.keys() == {"stuck", "none", "gone.2"}
     assert reasons["gone.2"] == "is a part of gone, which is cancelled: it is cancelled too"
@@ -136,7 +141,10 @@ def test_a_second_import_makes_nothing_and_a_dry_run_makes_nothing_at_all(
     [
         ("UPDATE tasks SET status = 'waiting' WHERE id = 'queued'", "'waiting' is none of idle"),
         ("UPDATE tasks SET planning_phase = 7 WHERE id = 'p'", "its planning_phase is 7"),
-        ("UPDATE tasks SET blocked_by_task_id = 'x' WHERE id = 'p.2'", "blocked by x, which is not"),
+        (
+            "UPDATE tasks SET blocked_by_task_id = 'x' WHERE id = 'p.2'",
+            "blocked by x, which is not",
+        ),
         ("UPDATE tasks SET blocked_by_task_id = 'p' WHERE id = 'p.2'", "p, which it is a part of"),
         ("UPDATE tasks SET blocked_by_task_id = 'p.3' WHERE id = 'p.2'", "blocked by itself, near"),
     ],

@@ -13,7 +13,7 @@ from holdfast import Holdfast
 from holdfast.importing import ImportReport, import_runs, import_tasks
 from holdfast.importing.loops import STEP_STATUSES
 from holdfast.importing.runs import RUN_STATUSES
-from holdfast.importing.tasks import STATUSES
+from holdfast.importing.task_forest import TaskForest
 from holdfast.model.status import Status
 from holdfast.model.task import Task
 from tests.older_files import make
@@ -33,7 +33,7 @@ def random_trees(dice: random.Random) -> Iterator[tuple[str, str, str | None, in
         for number in range(dice.randint(1, 8)):
             parent = dice.choice(names) if names else None
             names.append(f"{tree:03}.{number}")
-            yield names[-1], dice.choice(list(STATUSES)), parent, dice.randint(0, 3)
+            yield names[-1], dice.choice(list(TaskForest.statuses)), parent, dice.randint(0, 3)
 
 
 def random_runs(dice: random.Random) -> Iterator[tuple[str, str, list[str], list[str]]]:

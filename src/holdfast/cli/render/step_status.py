@@ -101,10 +101,7 @@ def describe_reason(node: TaskNode, labels: Mapping[str, str], *, short: bool = 
             needs = [labels[each] for each in task["blocked_by"] if each in labels]
             return f"after {escape(', '.join(needs))}" if needs else "blocked"
         case "scheduled":
-            if "scheduled_for" not in task:
-                return "with its run"
-            left = (read_time(task["scheduled_for"]) or 0) - now()
-            return f"in {format_span(left)}" if left > SECOND else "due now"
+            return _describe_time(task)
         case "waiting":
             awaited = read_awaited(str(task.get("waits_for", "")))
             names = [*awaited.signals, *(["its children"] if awaited.children else [])]
@@ -112,6 +109,15 @@ def describe_reason(node: TaskNode, labels: Mapping[str, str], *, short: bool = 
         case state:
             told = state in {"stalled", "held"} or node.needs_start
             return state if told and not short else ""
+
+
+def _describe_time(task: View) -> str:
+    """When a scheduled task is due; a task without a time waits for that of its run."""
+    due = read_time(task.get("scheduled_for"))
+    if due is None:
+        return "with its run"
+    left = due - now()
+    return f"in {format_span(left)}" if left > SECOND else "due now"
 
 
 def describe_holds(held: View) -> str:

@@ -68,7 +68,9 @@ def draw_head(run: View) -> str:
 def _describe_status(run: View) -> str:
     """The status of a run with its holds, and when it starts."""
     later = state_of_run(run) == "scheduled"
-    held = [each for each in run["holds"] if each != "scheduled"] if "finished_at" not in run else []
+    held = (
+        [each for each in run["holds"] if each != "scheduled"] if "finished_at" not in run else []
+    )
     starts = f" {describe_start(run)}" if later else ""
     return format_state(state_of_run(run)) + starts + (f" ({', '.join(held)})" if held else "")
 

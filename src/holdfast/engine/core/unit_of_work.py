@@ -17,7 +17,6 @@ from holdfast.model.status import TERMINAL, Hold
 from holdfast.store.database import Row, Transaction
 from holdfast.store.sql_text.queries import Rows
 
-
 # A run on one of these holds does not have the slot of its key yet.
 WITHOUT_SLOT = Hold.SLOT | Hold.SCHEDULED
 

@@ -85,7 +85,9 @@ def find_holder(tx: Transaction, key: str, wanted: str = "") -> str:
     chosen = [row for row in kept if row["id"].startswith(wanted)] or kept
     if len(chosen) > 1:
         told = " and ".join(f"{row['id']} ({row['name']}, {row['status']})" for row in chosen)
-        raise InvalidInput("id", f"a run and a task have the key {key!r}; give the id of one: {told}")
+        raise InvalidInput(
+            "id", f"a run and a task have the key {key!r}; give the id of one: {told}"
+        )
     if not chosen:
         kind = {RUN_PREFIX: "run", TASK_PREFIX: "task"}.get(wanted, "run or task")
         hint = _describe_removed(rows) or _describe_neighbours(tx, key)
@@ -100,7 +102,8 @@ def read_neighbours(tx: Transaction, key: str) -> list[str]:
 
 def _describe_removed(rows: Sequence[Row]) -> str:
     for row in rows:
-        return f"{row['id']} had it, was {row['status']}, and removed {describe_moment(row['removed_at'])}"
+        removed = describe_moment(row["removed_at"])
+        return f"{row['id']} had it, was {row['status']}, and removed {removed}"
     return ""
 
 

@@ -31,12 +31,8 @@ def control_run(work: UnitOfWork, operation: ControlledRun) -> TransitionResult:
             return _cancel(work, operation)
         case ExpireRun():
             return _expire(work, operation)
-        case HoldRun():
+        case HoldRun() | UnholdRun():
             return _hold(work, operation)
-        case UnholdRun(reason=Hold.SCHEDULED):
-            return _begin(work, operation)
-        case UnholdRun():
-            return _unhold(work, operation)
         case RaiseBudget():
             return _raise_budget(work, operation)
         case RetryRun(step=None):
@@ -70,26 +66,18 @@ def _expire(work: UnitOfWork, operation: ExpireRun) -> TransitionResult:
     return TransitionResult(ok=True, status="failed")
 
 
-def _hold(work: UnitOfWork, operation: HoldRun) -> TransitionResult:
-    return _copy_holds_to_tasks(work, operation, _change_hold(work, "hold_run", operation))
-
-
-def _unhold(work: UnitOfWork, operation: UnholdRun) -> TransitionResult:
-    rows = _change_hold(work, "unhold_run", operation)
-    return (
-        _begin(work, operation)
-        if operation.begins and not rows
-        else _copy_holds_to_tasks(work, operation, rows)
-    )
-
-
-def _change_hold(work: UnitOfWork, query: str, operation: HoldRun | UnholdRun) -> list[Row]:
-    return work.change_runs(
-        query,
+def _hold(work: UnitOfWork, operation: HoldRun | UnholdRun) -> TransitionResult:
+    if isinstance(operation, UnholdRun) and operation.reason is Hold.SCHEDULED:
+        return _begin(work, operation)
+    rows = work.change_runs(
+        "hold_run" if isinstance(operation, HoldRun) else "unhold_run",
         run_id=operation.run_id,
         reason=int(operation.reason),
         actor=operation.actor,
     )
+    if isinstance(operation, UnholdRun) and operation.begins and not rows:
+        return _begin(work, operation)
+    return _copy_holds_to_tasks(work, operation, rows)
 
 
 def _begin(work: UnitOfWork, operation: UnholdRun) -> TransitionResult:

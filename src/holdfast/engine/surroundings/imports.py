@@ -98,7 +98,6 @@ class ImportUnit:
         first = [*task.needs, *self._find_below_first(task)]
         return self.find_ids([name for name in first if self.tasks[name].status in TERMINAL])
 
-
     def _find_below_first(self, task: PastTask) -> Sequence[str]:
         """The tasks below a task that end before it: a cancel would end them all."""
         if task.status is Status.CANCELLED:

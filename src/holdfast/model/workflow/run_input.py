@@ -54,9 +54,7 @@ def make_paths_absolute(workflow: Workflow, given: object, folder: str) -> Any: 
     return map_paths(declared.input, filled, lambda path: normpath(PurePath(folder, path)))
 
 
-def render_run_key(
-    workflow: Workflow, limit: Concurrency | None, given: object
-) -> str | None:
+def render_run_key(workflow: Workflow, limit: Concurrency | None, given: object) -> str | None:
     """The concurrency key of a run with this input, or None where it has no limit."""
     if limit is None or (workflow.declared is None and not limit.has_variables):
         return None if limit is None else limit.key

@@ -55,7 +55,7 @@ def _read_concurrency(given: str | request_bodies.ConcurrencyBody | None) -> Con
 
 
 @table.route("GET", "/runs", VIEWER_ROLES, answers=responses.RunPageResponse)
-def list_runs(
+def list_runs(  # noqa: PLR0913, PLR0917 - the filters of a list
     context: Context,
     limit: Limit = 100,
     after: After = None,
@@ -64,8 +64,11 @@ def list_runs(
     key: Key = None,
 ) -> JsonAnswer:
     """Runs, newest first."""
-    own = {"status": status, "workflow": workflow, "key": key}
-    return JsonAnswer(context.service.queries.runs(limit=limit, after=after, **own))
+    return JsonAnswer(
+        context.service.queries.runs(
+            limit=limit, after=after, status=status, workflow=workflow, key=key
+        )
+    )
 
 
 @table.route("GET", "/runs/{run_id}", VIEWER_ROLES, answers=responses.RunResponse)

@@ -229,9 +229,7 @@ class BusAdmin:
 
 def _view_readers(engine: Engine, key_prefix: str, channel: Channel, group: str) -> list[View]:
     """The live consumers of a group, by their stable names; since when, and of how much of it."""
-    read = list_readers(
-        engine, Subscription(channel=channel, group=group), key_prefix=key_prefix
-    )
+    read = list_readers(engine, Subscription(channel=channel, group=group), key_prefix=key_prefix)
     return [
         without_nulls(name=each.name, since=format_time(each.since), partitions=each.partitions)
         for each in read

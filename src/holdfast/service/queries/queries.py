@@ -65,7 +65,7 @@ class Queries:
         self._read_store = view
         self._engine = engine
 
-    def runs(
+    def runs(  # noqa: PLR0913 - the filters of a list
         self,
         *,
         limit: int = PAGE_SIZE,

@@ -53,7 +53,7 @@ def test_the_call_decides_between_a_run_and_a_task_of_one_key_or_refuses(engine:
 
 
 def test_a_key_that_nothing_has_is_told_with_keys_near_it(engine: Engine) -> None:
-    with pytest.raises(NotFound, match="key:order-8: .*; no run or task has a key yet"):
+    with pytest.raises(NotFound, match=r"key:order-8: .*; no run or task has a key yet"):
         engine.find("key:order-8")
     create(engine, key="order-7")
     start(engine, key="unlike")
@@ -61,9 +61,9 @@ def test_a_key_that_nothing_has_is_told_with_keys_near_it(engine: Engine) -> Non
         engine.find("key:order-8")
     with pytest.raises(InvalidInput, match="is a task, and a run is wanted"):
         engine.runs.get(key="order-7")
-    with pytest.raises(InvalidInput, match="^key: must be non-empty"):
+    with pytest.raises(InvalidInput, match=r"^key: must be non-empty"):
         engine.find("key:")
-    with pytest.raises(InvalidInput, match="^run_id: give an id or a key, one of both"):
+    with pytest.raises(InvalidInput, match=r"^run_id: give an id or a key, one of both"):
         engine.runs.get()
 
 
@@ -77,7 +77,7 @@ def test_lists_are_filtered_by_key_and_by_name(engine: Engine, store_url: str) -
     assert tasks.list(key="mail-7", status="done") == tasks.list(key="order-7") == []
     assert [each.id for each in tasks.list(step="mail")] == [mail]
     assert [each.id for each in tasks.list(workflow="chain", step="plan")] == [chain.steps["plan"]]
-    with pytest.raises(InvalidInput, match="^key: is of one task"):
+    with pytest.raises(InvalidInput, match=r"^key: is of one task"):
         tasks.list(key="mail-7", run=chain.id)
     for query in ("list_runs_of_key", "list_tasks_of_key", "holders_of_key", "keys_near"):
         asked = {"key": "k", "after": "r_8", "count": 9, "called": True}

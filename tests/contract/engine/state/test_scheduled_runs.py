@@ -51,12 +51,15 @@ def test_nothing_of_a_scheduled_run_is_evaluated_settled_or_skipped_before_its_t
         "never",
         (
             Step(id="skipped", when=Reference.parse("when", "input.wanted")),
-            Step(id="each", for_each=Reference.parse("over", "input.items"), steps=(Step(id="do"),)),
+            Step(
+                id="each", for_each=Reference.parse("over", "input.items"), steps=(Step(id="do"),)
+            ),
         ),
     )
     run = start(engine, never, input={"wanted": False, "items": []}, scheduled_for="1h")
-    asked = start(engine, Workflow.define("asked", (Step(id="ok", approval="Go?"),)),
-                  scheduled_for="1h")
+    asked = start(
+        engine, Workflow.define("asked", (Step(id="ok", approval="Go?"),)), scheduled_for="1h"
+    )
     assert engine.runs.advance(run.id).completed is False
     assert not engine.tasks.approve(asked.steps["ok"]).ok
     assert run.statuses == {"skipped": "queued", "each": "queued"}
@@ -96,7 +99,7 @@ def test_a_resume_starts_a_scheduled_run_at_once(engine: Engine, clock: ManualCl
     assert named.states["plan"] == "ready"
     with pytest.raises(InvalidInput, match=r"^hold: a run is scheduled when it is started"):
         engine.runs.hold(run.id, "scheduled")
-    with pytest.raises(InvalidInput, match="^hold: 'scheduled' is not one of"):
+    with pytest.raises(InvalidInput, match=r"^hold: 'scheduled' is not one of"):
         engine.tasks.hold(run.steps["plan"], "scheduled")
     clock.advance(HOUR)
     assert engine.runs.begin_due() == []
@@ -154,13 +157,13 @@ def test_why_says_until_when_a_run_waits_and_how_to_start_it_now(engine: Engine)
     assert "hold: scheduled, starts 20" in str(task)
 
 
-@pytest.mark.parametrize("bad", [True, "soon", -5, datetime(2030, 1, 1), 10**20])
+@pytest.mark.parametrize("bad", [True, "soon", -5, "2030-01-01T00:00", 10**20])
 def test_a_time_that_is_none_is_refused(engine: Engine, bad: object) -> None:
-    with pytest.raises(InvalidInput, match="^scheduled_for: "):
+    with pytest.raises(InvalidInput, match=r"^scheduled_for: "):
         start(engine, scheduled_for=bad)
-    with pytest.raises(InvalidInput, match="^concurrency: "):
+    with pytest.raises(InvalidInput, match=r"^concurrency: "):
         start(engine, concurrency="repo")
-    with pytest.raises(InvalidInput, match="^scheduled_for: belongs to one call"):
+    with pytest.raises(InvalidInput, match=r"^scheduled_for: belongs to one call"):
         engine.schedules.put(
             NewSchedule(
                 name="n", cron="0 2 * * *", starts=NewRun(workflow=CHAIN, scheduled_for="1h")
@@ -210,7 +213,8 @@ def test_an_input_of_the_name_of_an_option_is_the_input(hf: Holdfast) -> None:
     def sort(priority: str) -> str:
         return priority
 
-    run = tickets.start(priority="high")
+    given: dict[str, Any] = {"priority": "high"}
+    run = tickets.start(**given)
     assert hf.runs.get(run.id).priority == 0
     assert hf.runs.get(run.id).input == {"priority": "high"}
 
@@ -218,8 +222,10 @@ def test_an_input_of_the_name_of_an_option_is_the_input(hf: Holdfast) -> None:
 def test_tasks_of_a_scheduled_run_are_counted_as_scheduled(engine: Engine) -> None:
     run: StartedRun = start(engine, scheduled_for="1h")
     create(engine)
-    counted = {row["state"]: row["tasks"] for row in engine.database.view(
-        lambda tx: tx.read("open_tasks_by_agent"))}
+    counted = {
+        row["state"]: row["tasks"]
+        for row in engine.database.view(lambda tx: tx.read("open_tasks_by_agent"))
+    }
     assert counted == {"ready": 1, "scheduled": 1, "blocked": 2}
     assert engine.runs.resume(run.id).ok
     take(engine, run.steps["plan"])
