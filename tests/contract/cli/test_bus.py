@@ -218,7 +218,7 @@ def test_the_bus_may_be_a_redis(
         bus.close()
         monkeypatch.setenv("HOLDFAST_BUS", url)
         assert typed.json("bus", "groups")["items"] == [
-            {**SERVICE, "lag": 1, "waiting": 0, "parked": 0}
+            {**SERVICE, "lag": 1, "waiting": 0, "parked": 0, "readers": []}
         ]
         assert "relay/redis  nobody" in typed.ok("bus")
         with run_bus_duties(engine, KeepTimes(), url):

@@ -153,7 +153,7 @@ def test_why_says_until_when_a_run_waits_and_how_to_start_it_now(engine: Engine)
     assert told.summary.endswith("Z, in 1h 30m")
     assert told.fix == f'hf.runs.resume("{run.id}")'
     task = engine.why(run.steps["plan"])
-    assert task.summary.startswith("plan is scheduled")
+    assert task.summary == "plan is queued, not running (scheduled)"
     assert "hold: scheduled, starts 20" in str(task)
 
 
