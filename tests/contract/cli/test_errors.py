@@ -58,7 +58,11 @@ def test_a_mistake_in_typing_is_json_too(typed: Typed) -> None:
         (("worker", "--concurrency", "x"), "must be a whole number, not 'x'", "worker"),
         (("serve", "--port", "-1"), "--port: must be 0 or more, not '-1'", "serve"),
         (("runs", "--stats"), "is not an option of holdfast runs; did you mean --status?", "runs"),
-        (("up", "--name", "a"), "is not an option of holdfast up; holdfast worker has one", "up"),
+        (
+            ("up", "--name", "a"),
+            "is not an option of holdfast up; holdfast worker, holdfast import have one",
+            "up",
+        ),
         (
             ("reject", "t_1", "--note", "no"),
             "is not an option of holdfast reject, which has --reason; holdfast approve has one",

@@ -26,7 +26,14 @@ def test_nothing_public_is_reachable_without_being_exported() -> None:
 
 
 def test_the_importers_of_older_files_are_exported_by_their_own_module() -> None:
-    assert importing.__all__ == ["ImportReport", "Moved", "Remark", "import_runs", "import_tasks"]
+    assert importing.__all__ == [
+        "ImportReport",
+        "Moved",
+        "Remark",
+        "import_file",
+        "import_runs",
+        "import_tasks",
+    ]
     assert [name for name in importing.__all__ if not hasattr(importing, name)] == []
 
 

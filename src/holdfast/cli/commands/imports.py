@@ -43,7 +43,7 @@ def import_older_file(
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
-    """Import tasks and runs of an older task runner; importing again makes nothing twice."""
+    """Import tasks and runs of an older task runner, once."""
     from holdfast.importing import import_file
 
     with _open_target(app, dry_run=dry_run) as into:

@@ -1,9 +1,10 @@
 """Read: rows of the store as records, pages, addresses and texts, for readers and for the writer.
 
 Import order: addresses → task_state → step_texts → records; schedule_records, spending →
-records.
+records; key_addresses → pages.
 
 - `addresses`  addresses of tasks in a run, followed, or described where they lead to no task
+- `key_addresses`  `key:order-7` in place of the id of the run or task with this key
 - `missing_functions`  functions that tasks on hold `version` wait for
 - `pages`  the queries for pages of runs and tasks, and the checks of their parameters
 - `records`  rows of the store as records of the model

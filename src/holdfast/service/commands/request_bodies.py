@@ -35,6 +35,7 @@ class RequestBody(BaseModel):
 
 
 class ConcurrencyBody(RequestBody):
+    model_config = _example(key="customer-7", limit=2)
     key: str
     limit: int = 1
 

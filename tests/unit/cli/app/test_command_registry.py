@@ -15,7 +15,7 @@ COMMANDS = every_command()
 WORDS = (
     "init demo run runs show tasks events logs cancel retry approve reject answer why pause resume "
     "signal worker workers guard serve up token mcp doctor clean bus "
-    "continue open trust"
+    "continue open trust import"
 )
 GROUPED = {
     "task": "add enqueue run-now reset edit block unblock delete",
