@@ -26,6 +26,8 @@ from tests import servers
 from tests.engines import opened
 from tests.stores import KeptStores, new_secret
 
+ROOT = Path(__file__).parents[1]
+
 # A suite that was started in the background ignores these, and so would the programs it starts.
 for each in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
     if signal.getsignal(each) is signal.SIG_IGN:
@@ -42,6 +44,19 @@ atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 # A property is about what holds, not about how fast this machine is today.
 hypothesis.settings.register_profile("holdfast", deadline=None)
 hypothesis.settings.load_profile("holdfast")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def working_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A folder outside of the tree, where workers on PostgreSQL keep their logs."""
+    before = Path.cwd()
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    with pytest.MonkeyPatch.context() as patch:
+        # Programs of the tests import `tests`.
+        patch.setenv("PYTHONPATH", path)
+        os.chdir(tmp_path_factory.mktemp("working"))
+        yield
+    os.chdir(before)
 
 
 @pytest.fixture(scope="session")

@@ -58,6 +58,7 @@ def shapes(draw: st.DrawFn) -> dict[str, Any]:
             "title": draw(st.sampled_from(["first", "second"])),
             "agent": draw(st.sampled_from(["default", "reviewer"])),
             "key": draw(st.sampled_from([None, None, "red", "blue"])),
+            "payload": draw(st.sampled_from([None, None, 7])),
             "priority": draw(st.integers(0, 2)),
             "position": draw(st.integers(0, 1)),
             "tags": draw(st.sampled_from([(), (), ("gpu",), ("gpu", "big")])),

@@ -104,7 +104,7 @@ def test_the_next_command_that_an_error_names_can_be_typed(engine: Engine, typed
         ("work", "claim", done.task_id): "cannot be claimed now",
         ("task", "reset", needed): "started_dependents",
         ("task", "delete", needed): "needed_by_others",
-        ("task", "add", "other", "--key", "a"): "key 'a' already belongs",
+        ("task", "add", "other", "--key", "a", "--payload", "7"): "key 'a' already belongs",
         ("task", "edit", ready, "--title", "x", "--version", "99"): "version_conflict",
         ("show", "r_zzzz"): "no such run",
         ("workflow", "show", "none"): "no such workflow",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypedDict
 
 from holdfast.model.retry import MICROSECONDS, RetryPolicy
@@ -47,9 +47,9 @@ def create(world: World, wanted: Sequence[NewTask], ids: Sequence[str]) -> Made:
     return made
 
 
-def _body(new: NewTask) -> NewTask:
-    """What was asked for, in whatever order its needs were told."""
-    return replace(new, needs=tuple(sorted(set(new.needs))))
+def _body(new: NewTask) -> tuple[object, object]:
+    """The function and its arguments, which decide under a key; options do not."""
+    return new.step, new.payload
 
 
 def _may_be(world: World, new: NewTask) -> bool:
@@ -85,7 +85,7 @@ def _add(world: World, new: NewTask, identifier: str) -> None:
 
 def start(world: World, new: NewRun, identifier: str, tasks: Sequence[str]) -> Made:
     """`identifier` and `tasks` are what the store called the run and its steps, in order."""
-    body = (new.workflow.name, new.input, new.priority)
+    body = (new.workflow.name, new.input)
     for run in world.runs.values():
         if new.key is not None and run.key == new.key:
             return [(run.id, False)] if run.body == body else "KeyConflict"

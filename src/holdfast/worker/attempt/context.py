@@ -203,13 +203,13 @@ class Context:
         if (log := self.__dict__.pop("_step_log", None)) is not None:
             log.close()
 
-    def log_failure(self, text: str) -> None:
-        """Add the traceback of the function to its log, which is closed or still open."""
+    def log_end(self, text: str) -> None:
+        """Add how the function has ended to its log, which is closed or still open."""
         try:
             path = self._directory.log(self.task_id, self.attempt)
             append_to_log(path, text.encode("utf-8", "replace"))
         except HoldfastError as error:
-            logger.warning("the traceback of a step is not in its log: %s", error)
+            logger.warning("how a step has ended is not in its log: %s", error)
 
     def _cleaner(self) -> Cleaner:
         return self.clean

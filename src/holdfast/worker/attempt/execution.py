@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from holdfast.engine.core.operation import Operation
 from holdfast.engine.state.reports import FinalReport, HeldTask
-from holdfast.errors import HoldfastError, InvalidInput, ShuttingDown, TaskFailed, summarize_error
+from holdfast.errors import InvalidInput, ShuttingDown, TaskFailed, summarize_error
 from holdfast.logs import FAILURES, LogFields, set_log_subject
 from holdfast.model.result import GIVEN_BACK, TransitionResult
 from holdfast.model.status import TERMINAL, Status
@@ -340,7 +340,7 @@ class Execution:
         shown = describe_traceback(error)
         if self.assignment.work is None:
             self.raised_traceback = self._redact(shown)
-            self.context.log_failure(self.raised_traceback)
+            self.context.log_end(self.raised_traceback)
         described = encode_error(error, self._redact, shown)
         self.raised = summarize_error(described)
         again = retryable and not isinstance(error, FINAL_ERRORS)
@@ -356,8 +356,7 @@ class Execution:
         """Release the task until the time that its function names."""
         told = self._redact(f"given back until {error}")
         log.warning("%s is %s", self, told)
-        with suppress(HoldfastError):
-            self.context.log(told)
+        self.context.log_end(f"{told}\n")
         return self._report(partial(self.store.work.reports.release, until=error.until))
 
     def _log_answer(self, answer: ReportAnswer) -> None:
