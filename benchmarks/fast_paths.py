@@ -22,11 +22,13 @@ from statistics import median
 from typing import Any
 
 from benchmarks import http
+from benchmarks.distance import distant
 from benchmarks.http_server import Server, serving
-from benchmarks.places import DATABASES, Places, durable_settings
+from benchmarks.places import DATABASES, Places, durable_settings, network_settings, over_tcp
 from benchmarks.program import program
 from benchmarks.report import draw_table
 from benchmarks.scenarios import run_one_by_one, timed
+from benchmarks.waiting import FURTHER, call_from_elsewhere
 from holdfast.api import task as api_task
 from holdfast.cli.main import main as run_holdfast
 from holdfast.engine.claims import picker
@@ -117,6 +119,19 @@ def run_pipelines_alone(url: str, size: int) -> float:
     with program(url) as made, made.hf.worker(concurrency=1):
         run_one_by_one(made, 1)
         return size / timed(lambda: run_one_by_one(made, size))
+
+
+def run_distant_pipelines(url: str, size: int) -> float:
+    """Pipelines alone, on a server to which each round trip takes longer."""
+    with distant(over_tcp(url), FURTHER) as there:
+        return run_pipelines_alone(there.url, size)
+
+
+def answer_another_process(url: str, size: int) -> float:
+    """Tasks that another process makes one after the other, each when it has the last result."""
+    with program(url) as made, made.hf.worker(concurrency=1):
+        asked = call_from_elsewhere(url, size)
+        return size / (asked[-1][1] - asked[0][0])
 
 
 def enqueue_in_bulk(url: str, size: int) -> float:
@@ -211,6 +226,14 @@ _PIPELINES = Workload(what="five-step pipelines drained", size=3_000, rate=drain
 _BULK = Workload(what="tasks enqueued in bulk", size=40_000, rate=enqueue_in_bulk)
 _SINGLE = Workload(what="tasks enqueued one by one", size=2_000, rate=enqueue_one_by_one)
 _ALONE = Workload(what="pipelines one after another", size=100, rate=run_pipelines_alone)
+_DISTANT = Workload(
+    what="pipelines one after another, each round trip 1 ms longer",
+    size=60,
+    rate=run_distant_pipelines,
+)
+_ELSEWHERE = Workload(
+    what="tasks of another process one after another", size=600, rate=answer_another_process
+)
 _LISTED = Workload(what="tasks listed", size=40_000, rate=list_tasks)
 _HTTP = (
     HttpWorkload(what="tasks over HTTP by the hundred", size=20_000, calls=http.batched),
@@ -261,11 +284,11 @@ PATHS = {
     ),
     "write_here": FastPath(
         take_out=lambda: _replaced((GroupCommit, "_enqueue", _enqueue_for_thread)),
-        workloads=(_ALONE, _SINGLE),
+        workloads=(_ALONE, _SINGLE, _ELSEWHERE),
     ),
     "send_ahead": FastPath(
         take_out=lambda: _replaced((PostgresqlTransaction, "send_ahead", _never)),
-        workloads=(_on_postgresql(_ALONE), _on_postgresql(_PIPELINES)),
+        workloads=tuple(map(_on_postgresql, (_ALONE, _PIPELINES, _DISTANT))),
     ),
     "common_values": FastPath(
         take_out=lambda: _replaced((postgresql_transaction, "is_worthwhile", _no)),
@@ -317,7 +340,7 @@ def main() -> int:
     rows: list[tuple[str, ...]] = []
     with (
         tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder,
-        servers.postgres(**durable_settings()) as url,
+        servers.postgres(**durable_settings(), **network_settings()) as url,
     ):
         places = Places(folder=Path(folder), postgres=url)
         for name in options.names or PATHS:

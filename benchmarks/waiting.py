@@ -67,7 +67,7 @@ def dispatch_across(places: Places, database: str, count: int) -> list[Figure]:
         for part in _turns(count):
             commits += _commits(bare, part)
             made.began.clear()
-            calls = _call_from_elsewhere(url, WARM + part)
+            calls = call_from_elsewhere(url, WARM + part)
             assert len(calls) == len(made.began), (len(calls), len(made.began))
             began = zip(calls[WARM:], made.began[WARM:], strict=True)
             starts += [moment - asked for (asked, _), moment in began]
@@ -99,7 +99,7 @@ def dispatch_over_tcp(places: Places, database: str, count: int) -> list[Figure]
                 commits += _commits(over_tcp(bare), part)
                 notified += _notify(over_tcp(bare), part)
                 made.began.clear()
-                calls = _call_from_elsewhere(there, WARM + part)
+                calls = call_from_elsewhere(there, WARM + part)
                 assert len(calls) == len(made.began), (len(calls), len(made.began))
                 began = zip(calls[WARM:], made.began[WARM:], strict=True)
                 starts += [moment - asked for (asked, _), moment in began]
@@ -170,7 +170,7 @@ def _idle_worker(places: Places, database: str) -> Iterator[tuple[Program, str]]
         yield made, url
 
 
-def _call_from_elsewhere(url: str, count: int) -> list[tuple[float, float]]:
+def call_from_elsewhere(url: str, count: int) -> list[tuple[float, float]]:
     """When another process has asked for each of so many tasks, and when it had the answer."""
     command = [sys.executable, "-m", "benchmarks.caller", url, str(count)]
     told = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
