@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -36,6 +37,8 @@ from holdfast.worker.steps.executors import Executors
 
 WORKER = "harness"
 PAGE = 1_000
+# Seconds between two looks at what a worker of the program runs.
+LOOK_EVERY = 0.002
 
 
 class NotEnded(HoldfastError, TimeoutError):
@@ -78,7 +81,10 @@ class Offer:
 
 
 class AttemptDriver:
-    """Runs attempts on the stores of the programs that a test uses."""
+    """Runs attempts on the stores of the programs that a test uses.
+
+    Where the program has started a worker itself, the driver waits for what that worker runs.
+    """
 
     def __init__(self, stores: HarnessStores, clock: ManualClock, *, commands: bool) -> None:
         self._stores = stores
@@ -105,9 +111,8 @@ class AttemptDriver:
         """Run attempts until no task is ready; returns them in their order."""
         before = len(self.history)
         while self._run_next():
-            ran = self.history[before:]
-            if len(ran) > limit:
-                raise TooManyAttempts(_describe_rush(ran, limit))
+            if len(self.history) > before + limit:
+                raise TooManyAttempts(_describe_rush(self.history[before:], limit))
         return self.history[before:]
 
     def find_next_due(self) -> int | None:
@@ -178,6 +183,17 @@ class AttemptDriver:
             if (assignment := self._claim(program.engine)) is not None:
                 self._run_attempt(program, assignment)
                 return True
+        return self._wait_for_workers()
+
+    def _wait_for_workers(self) -> bool:
+        """Wait for workers that the program has started; gives whether one of them is at work."""
+        for program in self._stores.list_programs():
+            if any(not each.stopping for each in program.list_workers()):
+                names = {each.name for each in program.engine.workers.list()}
+                running = program.engine.tasks.list(status=Status.RUNNING, limit=PAGE)
+                if any(each.lease is not None and each.lease.owner in names for each in running):
+                    time.sleep(LOOK_EVERY)
+                    return True
         return False
 
     def _claim(self, engine: Engine) -> Assignment | None:
@@ -364,7 +380,7 @@ class AttemptDriver:
                 run_id=assignment.run_id,
                 attempt=assignment.attempt,
                 outcome=execution.outcome,
-                error=execution.raised,
+                error=execution.problem,
                 effects=tuple(execution.points.effects),
                 function=function,
             )
@@ -379,13 +395,13 @@ def _end_attempt(execution: HarnessExecution, ended: Sequence[tuple[str, int]]) 
 def _describe_missing(assignment: Assignment) -> str:
     of = f" of {assignment.workflow}" if assignment.workflow else ""
     named = f"{assignment.name!r}{of}"
-    work = assignment.work
+    work, give = assignment.work, f"give it answers: harness.stub({assignment.name!r}, …)"
     if work is None:
-        return f"no function of this test carries out {named}"
-    what = "makes an HTTP call" if work.http is not None else "starts a command"
+        return f"no function of this test carries out {named}; {give}"
     if work.external:
-        what = "is for somebody else"
-    return f"{named} {what}, which a test does only if it is told to"
+        return f"{named} is done by a worker elsewhere; {give}"
+    what = "makes an HTTP call" if work.http is not None else "starts a command"
+    return f"{named} {what}, which a test does only if it is told to; {give}"
 
 
 def _describe_rush(ran: Sequence[RanAttempt], limit: int) -> str:

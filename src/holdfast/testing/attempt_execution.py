@@ -107,6 +107,11 @@ class HarnessContext(Context):
             points.reach(FaultPoint.AFTER_EFFECT, name)
         return result
 
+    def give_back_leases(self) -> None:
+        """Let others have what the function held, unless its worker has died with it."""
+        if not self._points.dead:
+            super().give_back_leases()
+
     def _run_operation(self, call: Callable[[TaskMemory], Flow[Any]]) -> Any:  # noqa: ANN401
         self._points.refuse_if_dead()
         return super()._run_operation(call)
@@ -165,6 +170,14 @@ class HarnessExecution(Execution):
         if not self.answer.ok:
             return "failed" if self.answer.reason is Refusal.INVALID_OUTPUT else "refused"
         return self._told
+
+    @property
+    def problem(self) -> str | None:
+        """What the function raised, or why its report was not taken."""
+        answer = self.answer
+        if self.raised is None and isinstance(answer, TransitionResult) and not answer.ok:
+            return answer.detail
+        return self.raised
 
 
 def _find_timeout(assignment: Assignment) -> float | None:

@@ -19,6 +19,7 @@ from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
 from holdfast.model.run import Run
 from holdfast.model.task import Task
+from holdfast.model.text import clean_name
 from holdfast.model.units import Moment, describe_duration, parse_duration, parse_moment
 from holdfast.testing.attempt_driver import AttemptDriver, NotEnded, RanAttempt
 from holdfast.testing.attempt_faults import Fault, FaultPlace, read_place
@@ -68,10 +69,15 @@ class Harness(StoreChecks):
         return self
 
     def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:
-        missed = [*self._driver.missed_faults, *self._driver.faults]
+        self.close(check=error_type is None)
+
+    def close(self, *, check: bool = True) -> None:
+        """Let every `Holdfast` have its own store again; `check` refuses faults that never came."""
+        missed, self._driver.missed_faults = self._driver.missed_faults, []
+        unmet, self._driver.faults = self._driver.faults, []
         self._cleanup.close()
-        if missed and error_type is None:
-            never = "; ".join(f"{each}: this never happened" for each in missed)
+        if check and (missed or unmet):
+            never = "; ".join(f"{each}: this never happened" for each in (*missed, *unmet))
             raise AssertionError(f"the test wants what did not come: {never}")
 
     @property
@@ -148,7 +154,7 @@ class Harness(StoreChecks):
 
         A stub for the step itself, if it was given later, goes before.
         """
-        self._add_stub(Stub(target=None, agent=agent, answers=answers))
+        self._add_stub(Stub(target=None, agent=clean_name("agent", agent), answers=answers))
 
     def crash(self, step: Named, *, attempt: int = 1, **place: Unpack[FaultPlace]) -> None:
         """Have the worker die in an attempt of a step: before its report is written, unless said.
@@ -239,7 +245,7 @@ class Harness(StoreChecks):
         lines = [f"{identifier} has not ended, and nothing is left to do for it at {self.now}"]
         ask = engine.why_run if is_run_id(identifier) else engine.why
         lines.append(str(ask(identifier)))
-        lines += [f"{task}: {why}; give it a stub" for task, why in self._driver.left.items()]
+        lines += [f"{task}: {why}" for task, why in self._driver.left.items()]
         if (due := self._find_later_due()) is not None:
             left = describe_duration(due - self._clock.now())
             lines.append(f"Something is due in {left}: advance the time, or call run_to_end")

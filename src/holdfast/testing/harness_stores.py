@@ -19,6 +19,7 @@ from holdfast.errors import HoldfastError
 from holdfast.randomness import SeededRandomness
 from holdfast.settings import Settings
 from holdfast.worker.files.state_directory import StateDirectory
+from holdfast.worker.pool.worker import Worker
 
 # Where files are in memory, a commit need not wait for a disk.
 _MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it
@@ -32,6 +33,10 @@ class HarnessProgram:
     stores: OpenStores
     engine: Engine
     state: StateDirectory
+
+    def list_workers(self) -> list[Worker]:
+        """The workers that the program has started itself."""
+        return list(self.stores.current.workers)
 
     def find_function(self, workflow: str | None, step: str | None) -> Callable[..., object] | None:
         return self.stores.functions.find_function(workflow, step)
@@ -79,6 +84,8 @@ class HarnessStores:
 
     def close(self) -> None:
         for opened in self._opened.values():
+            for worker in list(opened.workers):
+                worker.stop()
             # One that the program has closed has none.
             if opened.engine is not None:
                 opened.engine.close()

@@ -91,6 +91,25 @@ def test_coroutines_await_the_same(harness: Harness) -> None:
     assert asyncio.run(use()) == ["hello to ada@example.org", "order 7 shipped, paid 7"]
 
 
+def test_a_worker_that_the_program_starts_is_waited_for(harness: Harness) -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    @harness.hf.task
+    def slow() -> str:
+        begun.set()
+        assert go.wait(10)
+        return "done elsewhere"
+
+    with harness.hf.worker():
+        job = slow.enqueue()
+        assert begun.wait(10)
+        threading.Timer(0.05, go.set).start()
+        assert job.result() == "done elsewhere"
+        with pytest.raises(NotEnded, match="due in 168h"):
+            shop.welcome.enqueue("ada").result()
+    assert harness.attempts[0].step == "welcome"
+
+
 def test_a_step_may_wait_for_another_task(harness: Harness) -> None:
     @harness.hf.task
     def ask_another(to: str) -> str:

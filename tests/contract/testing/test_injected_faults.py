@@ -67,6 +67,19 @@ def test_a_dead_worker_does_nothing_more_even_where_its_step_catches_the_death(
     assert did == ["first"]
 
 
+def test_a_named_lease_is_not_given_back_by_a_dead_worker(harness: Harness) -> None:
+    held: list[bool] = []
+
+    @harness.hf.task
+    def print_page(ctx: Context) -> None:
+        held.append(ctx.lease("printer", "1h") is not None)
+        ctx.effect("print", lambda: None)
+
+    harness.crash(print_page, after_effect="print")
+    print_page.enqueue().result()
+    assert held == [True, False]
+
+
 @pytest.mark.parametrize("point", ["before_effect", "before_remembering", "after_effect"])
 def test_a_coroutine_dies_at_its_effects_too(harness: Harness, point: str) -> None:
     harness.crash(shop.welcome_softly, **{point: "open account"})  # type: ignore[arg-type]  # as above

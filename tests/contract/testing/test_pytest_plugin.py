@@ -37,7 +37,12 @@ def test_each_test_has_a_store_of_its_own(harness):
 
 def test_a_message_says_what_was_there(harness):
     greet.enqueue("ada")
+    harness.crash(greet)
     harness.assert_enqueued(greet, name="bob")
+
+
+def test_a_crash_that_never_comes(harness):
+    harness.crash(greet)
 """
 
 
@@ -52,7 +57,8 @@ def test_a_project_has_the_fixture_and_reads_the_messages(tmp_path: Path) -> Non
         text=True,
         check=False,
     )
-    assert "1 failed, 2 passed" in ran.stdout, ran.stdout + ran.stderr
+    assert "1 failed, 3 passed, 1 error" in ran.stdout, ran.stdout + ran.stderr
+    assert "attempt 1 of greet dies before its report: this never happened" in ran.stdout
     assert "greet(name='bob') was not enqueued; enqueued were greet(name='ada')" in ran.stdout
 
 

@@ -141,6 +141,10 @@ def test_an_answer_that_does_not_fit_fails_its_attempt_as_it_would_in_a_worker(
         "failed",
         "completed",
     ]
+    assert [each.error for each in harness.attempts if each.step == "draft"][:2] == [
+        "output.pages must be a whole number, not text",
+        "InvalidOutput: there is no JSON object in it, in a line of its own",
+    ]
     harness.hf.answer(run.task("send"), "yes")
     assert harness.run_to_end(run) == {"sent": True}
 
@@ -150,7 +154,7 @@ def test_no_command_is_started_unless_the_test_lets_it_be(letter: Path) -> None:
         harness.stub_agent("writer", {"pages": 2})
         run = harness.workflow_file(letter).start(to="Ada")
         with pytest.raises(
-            NotEnded, match=r"'send' of letter starts a command(.|\n)*give it a stub"
+            NotEnded, match=r"'send' of letter starts a command(.|\n)*give it answers"
         ):
             run.result()
         harness.stub("send", {"sent": False})
