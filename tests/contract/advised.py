@@ -18,5 +18,5 @@ def fixes_of(told: Explanation | RunExplanation) -> list[Advice]:
     if isinstance(told, RunExplanation):
         texts = [told.fix, *(fix for each in told.tasks for fix in each.own_fixes)]
     else:
-        texts = [*(clause.fix for clause in told.clauses), told.fix]
+        texts = [*(clause.fix for clause in told.clauses), *told.taking_fixes]
     return list(dict.fromkeys(advice for text in texts for advice in advice_of(text)))

@@ -19,7 +19,7 @@ from holdfast.model.verdict import describe_feedback
 from holdfast.model.workflow.reference import Reference, Unresolved
 from holdfast.worker.attempt.context import Context
 from holdfast.worker.attempt.durable import feedback_before
-from holdfast.worker.attempt.execution import Invocation, UnknownFunction
+from holdfast.worker.attempt.execution import Invocation, UnfitArguments, UnknownFunction
 from holdfast.worker.attempt.retry_rules import RetryRules
 from holdfast.worker.files.state_directory import StateDirectory
 from holdfast.worker.steps.executors import Executors
@@ -84,7 +84,9 @@ class FunctionRegistry:
         if found is None:
             signature = self._signature(workflow, assignment.step)
             if signature is None:
-                raise _unknown_function(_describe_missing(workflow, assignment))
+                missing = _describe_missing(workflow, assignment)
+                until = "it is held until a worker of a program starts that can run it"
+                raise UnknownFunction(f"{missing}; {until}")
             found = self._bindings[workflow, assignment.step] = self._prepare(
                 workflow, assignment.step, signature
             )
@@ -144,7 +146,7 @@ class FunctionRegistry:
             outputs = outputs | self._engine().work.needed_around(assignment.task_id)
         return {
             name: signature.decode(
-                name, _find_part(name, reference, _find_output(member, reference, outputs))
+                name, _find_part(name, reference, _find_output(member, name, reference, outputs))
             )
             for name, reference in member.sources.items()
         }
@@ -160,7 +162,7 @@ class FunctionRegistry:
         arguments: dict[str, Any] = {}
         for name, parameter in signature.filled.items():
             if name not in values:
-                raise _unknown_function(f"{member.name} wants its {name}, which its run lacks")
+                raise _make_unfit(member.name, name, f"its {name}")
             # Without feedback the default of the function stands.
             if name != "feedback" or feedback is not None or parameter.default is parameter.empty:
                 arguments[name] = signature.decode(name, values[name])
@@ -189,9 +191,8 @@ def _decode_inputs(signature: Signature, given: Mapping[str, Any]) -> dict[str, 
         if name in given:
             arguments[name] = signature.decode(name, given[name])
         elif parameter.default is parameter.empty:
-            raise _unknown_function(
-                f"{signature.name} wants the input {name!r}, which its run lacks"
-            )
+            stored = f" (stored are {', '.join(given)})" if given else ""
+            raise _make_unfit(signature.name, name, "an argument", stored)
     return arguments
 
 
@@ -200,16 +201,18 @@ def _describe_missing(workflow: str | None, assignment: Assignment) -> str:
     return f"this program has no function {assignment.step!r}{of}"
 
 
-def _unknown_function(why: str) -> UnknownFunction:
-    return UnknownFunction(f"{why}; it is held until a worker of a program starts that can run it")
+def _make_unfit(function: str, parameter: str, wanted: str, stored: str = "") -> UnfitArguments:
+    lacking = f"the parameter {parameter!r} of {function!r} takes {wanted} that is not stored"
+    ways = "give it a default, or run the program that the task was made for"
+    return UnfitArguments(f"{lacking}{stored}: {ways}")
 
 
 def _find_output(
-    member: StepDeclaration, reference: Reference, outputs: Mapping[str, Any]
+    member: StepDeclaration, parameter: str, reference: Reference, outputs: Mapping[str, Any]
 ) -> object:
     name = str(reference.step)
     if name not in outputs:
-        raise _unknown_function(f"{member.name} wants the output of {name}, which its run lacks")
+        raise _make_unfit(member.name, parameter, f"the output of {name!r}")
     return outputs[name]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -60,7 +61,7 @@ from holdfast.model.result import TransitionResult
 from holdfast.model.run import CreateResult
 from holdfast.model.status import Hold
 from holdfast.model.task import Attempt, NewTask, Task
-from holdfast.model.text import clean_name, encode_json
+from holdfast.model.text import clean_name, clean_text, encode_json
 from holdfast.model.units import Moment, parse_moment
 from holdfast.store.database import Transaction
 
@@ -235,16 +236,20 @@ class Tasks:
         reason: str = "paused",
         *,
         until: Moment | None = None,
+        detail: str | None = None,
         actor: str = USER,
     ) -> Future[TransitionResult]:
-        """Stop a task from being claimed; a `limit` may say until when: a datetime, or "2h"."""
+        """Stop a task from being claimed; a `limit` may say until when: a datetime, or "2h".
+
+        With a `detail`, its event tells the cause.
+        """
         chosen = validation.hold(reason)
         if until is not None and reason != "limit":
             raise InvalidInput("until", "only the hold 'limit' lifts by itself")
         lifts = None if until is None else parse_moment("until", until, self._context.now)
-        return self._context.submit(
-            HoldTask(**self._task_and_actor(task_id, actor), reason=chosen, until=lifts)
-        )
+        told = None if detail is None else json.dumps(clean_text("detail", detail))
+        about = self._task_and_actor(task_id, actor)
+        return self._context.submit(HoldTask(**about, reason=chosen, until=lifts, detail=told))
 
     @operation
     def unhold(

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 DRAIN = "drain"
 EVICT = "evict"
+
+
+class Overrun(NamedTuple):
+    """An attempt that is over while its function still runs, and the time at which that began.
+
+    Until the function returns it keeps its slot of the worker.
+    """
+
+    task_id: str
+    attempt: int
+    began_at: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,3 +37,34 @@ class LiveWorker:
     started_at: int
     seen_at: int
     expires_at: int
+    overruns: tuple[Overrun, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Occupant:
+    """An attempt that runs in a worker, or an overrun; `name` is its task's address or title."""
+
+    task_id: str
+    run_id: str | None
+    name: str
+    attempt: int
+    began_at: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkerLoad:
+    """What a live worker runs: `claimed` counts all its attempts, `running` are the oldest."""
+
+    worker: LiveWorker
+    claimed: int
+    running: tuple[Occupant, ...]
+    overruns: tuple[Occupant, ...]
+
+    @property
+    def used(self) -> int:
+        """How many slots are used; what was claimed ahead has none yet."""
+        return min(self.worker.concurrency, self.claimed + len(self.overruns))
+
+    @property
+    def free(self) -> int:
+        return self.worker.concurrency - self.used

@@ -288,7 +288,7 @@ class Service:
     def report(self, since: int) -> View:
         from holdfast.service.queries.summaries import build_report
 
-        return build_report(self._read_store, self.queries, since)
+        return build_report(self._read_store, self.queries, since, self._typed)
 
     def read_last_lines(self, run: View) -> dict[str, tuple[str, float]]:
         """The last line that each running task of a run has logged, and its time."""

@@ -117,7 +117,11 @@ def _read_view(read: Read, typed: Callable[[str], str]) -> list[str]:
 
 def _lines(told: dict[str, Any]) -> list[str]:
     lines = [told["summary"]]
-    lines += [f"  {each['line']}" for each in told.get("tasks", ())]
+    for each in told.get("tasks", ()):
+        lines += [
+            f"  {each['line']}",
+            *(f"    {each['others']}" for _ in each.get("alike", ())[:1]),
+        ]
     lines += [
         f"  {each['name']}: {each['detail']}" for each in told.get("clauses", ()) if each["detail"]
     ]

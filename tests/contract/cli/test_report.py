@@ -8,9 +8,13 @@ import pytest
 
 from holdfast.cli.render import report
 from holdfast.engine.engine import Engine
-from holdfast.model.workflow.graph import Step
+from holdfast.model.schedule import NewSchedule
+from holdfast.model.task import NewTask
+from holdfast.model.workflow.graph import Step, Workflow
+from holdfast.model.workflow.step import OnFailure
 from tests.contract.cli.command_line import Typed
 from tests.contract.engine.state.loops.test_loops import begin, loop
+from tests.contract.raw_store import raw
 from tests.contract.task_states import FORK, break_for_good, create, start
 
 
@@ -83,3 +87,66 @@ def test_the_report_lists_what_of_runs_nobody_has_put_in_the_queue(
     assert f"  ◆ {run.id}:work  it is not in the queue\n    holdfast task enqueue {work}\n" in shown
     typed.ok("task", "enqueue", work)
     assert "Needs you" not in typed.ok()
+
+
+def test_the_report_and_the_doctor_tell_of_ready_work_that_nobody_serves(
+    engine: Engine, typed: Typed
+) -> None:
+    engine.tasks.create_many([NewTask(title=f"job {n}", step="job") for n in range(1_000)])
+    create(engine, "render", step="render", agent="artist", tags=("gpu",))
+    create(engine, "Call mum", agent="me")
+    unserved = '1,000 ready tasks for "default" are served by no live worker'
+    shown = typed.ok()
+    assert f"  ◆ {unserved}\n    holdfast worker MODULE:NAME\n" in shown
+    render = '1 ready task for "artist" with gpu is served by no live worker'
+    assert f"{render}\n    holdfast worker MODULE:NAME --agent artist --tag gpu\n" in shown
+    mum = '1 ready task for "me" is for whoever claims, and no worker runs'
+    assert f"{mum}\n    holdfast work claim --agent me\n" in shown
+    told = typed.json("doctor")
+    assert told["ok"]
+    assert f"{unserved}: holdfast worker MODULE:NAME" in told["warnings"]
+    engine.workers.register("crew", agents=["default"])
+    counts = [(each["kind"], each["count"]) for each in typed.json()["standstills"]]
+    assert counts == [("unserved", 1), ("unserved", 1)]
+
+
+def test_the_report_and_the_doctor_tell_of_holds_that_nobody_lifts_by_waiting(
+    engine: Engine, typed: Typed
+) -> None:
+    run = start(engine)
+    assert engine.tasks.hold(run.steps["plan"], "version").ok
+    limited = create(engine, "draw", step="draw", agent="artist")
+    engine.tasks.hold(limited, "limit", until="2h")
+    version, limit = typed.json()["standstills"]
+    assert (version["kind"], version["count"]) == ("version", 1)
+    assert version["detail"].startswith("1 task on hold version: no worker so far could call")
+    assert version["fix"] == f"holdfast why {run.steps['plan']}"
+    assert limit["detail"].startswith("agent 'artist' is at its usage limit, 1 task on hold; it li")
+    assert limit["fix"] == "holdfast resume --agent artist"
+    warnings = typed.json("doctor")["warnings"]
+    assert [each.partition(":")[0] for each in warnings] == [
+        "1 task on hold version",
+        limit["detail"],
+    ]
+
+
+def test_the_report_and_the_doctor_tell_of_failing_schedules_and_of_steps_skipped_after_failure(
+    engine: Engine, typed: Typed, url: str
+) -> None:
+    engine.schedules.put(NewSchedule(name="nightly", cron="0 0 1 1 *", starts=NewTask(title="x")))
+    with raw(url) as run_sql:
+        run_sql("UPDATE holdfast_schedule SET last_error = 'no such zone'")
+    steps = (Step(id="lint", on_failure=OnFailure(action="skip")), Step(id="ship", needs=("lint",)))
+    run = start(engine, Workflow.define("release", steps))
+    run.break_for_good("lint")
+    run.finish("ship")
+    details = [
+        "schedule nightly could not start its last tick: no such zone",
+        "1 step of release was skipped after failure (lint) in 1 run",
+    ]
+    assert [each["detail"] for each in typed.json()["standstills"]] == details
+    warnings = typed.json("doctor")["warnings"]
+    assert warnings == [
+        f"{details[0]}: holdfast schedule",
+        f"{details[1]}: holdfast show {run.id}",
+    ]

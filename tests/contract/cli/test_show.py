@@ -367,10 +367,11 @@ def test_why_says_which_command_helps(engine: Engine, typed: Typed) -> None:
     assert '✗ worker   0 of 0 live workers serve "developer" with gpu' in shown
     engine.workers.register("w", agents=["developer"], tags=["gpu"])
     told = typed.json("why", lone)
-    assert told["clauses"][-1]["detail"] == '1 of 1 live worker serves "developer" with gpu'
+    served = '1 of 1 live worker serves "developer" with gpu: w (1 of 1 slots free)'
+    assert told["clauses"][-1]["detail"] == served
     assert told["fixes"] == []
     free = "Nothing stands in its way: the next worker that serves it may take it."
-    assert free in typed.ok("why", lone)
+    assert f"  {served}\n{free}" in typed.ok("why", lone)
     taken = take(engine, lone)
     said = r"lone is running: attempt 1, leased by worker for \d+s"
     assert re.match(said, typed.ok("why", lone))

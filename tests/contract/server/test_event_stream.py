@@ -54,6 +54,7 @@ def test_a_reader_hears_what_comes_and_goes_on_where_it_was(server: Served) -> N
         first = server.add("first")
         kind, place, event = next(frames)
         assert (kind, event["type"], event["task_id"]) == ("event", "task.created", first["id"])
+        assert event["title"] == "first"
     missed = [server.add(title)["id"] for title in ("second", "third")]
     with reading(server, headers={"Last-Event-ID": place}) as frames:
         next(frames)

@@ -84,6 +84,56 @@ def cut(text: str, most: int | None) -> str:
     return kept + "…"
 
 
+_PLAIN_WORDS = re.compile(r"\S+")
+# What is in quotes is one word of a command.
+_COMMAND_WORDS = re.compile(r"""(?:[^\s"']|"[^"]*"|'[^']*'|["'])+""")
+
+
+def wrap_line(line: str, indent: int = 0, *, joiner: str = "") -> list[str]:
+    """A line in as many as fit the terminal, broken between words; those after it are indented.
+
+    A `joiner` ends each but the last: a backslash, so that a command can be pasted as it stands.
+    """
+    edge = terminal_width()
+    if edge is None or width_of(line) <= edge:
+        return [line]
+    lines = [line[: len(line) - len(line.lstrip())]]
+    room = edge - width_of(joiner)
+    words = _COMMAND_WORDS if joiner else _PLAIN_WORDS
+    for word, before in _split_words(line.strip(), words):
+        last = lines[-1]
+        if last.strip() and width_of(last) + width_of(before + word) > room:
+            lines[-1] = last + joiner
+            lines.append(" " * indent + word)
+        else:
+            lines[-1] = last + before + word
+    return lines
+
+
+def _split_words(text: str, words: re.Pattern[str]) -> list[tuple[str, str]]:
+    """The words of a text, each with the spaces before it."""
+    found = list(words.finditer(text))
+    ends = [0, *(each.end() for each in found)]
+    return [(each[0], text[end : each.start()]) for each, end in zip(found, ends, strict=False)]
+
+
+def fit(line: str) -> str:
+    """A line cut to the width of the terminal, with its colours."""
+    edge = terminal_width()
+    if edge is None or width_of(line) <= edge:
+        return line
+    kept, columns = "", 0
+    for part in re.split(f"({_PAINT.pattern})", line):
+        if _PAINT.fullmatch(part):
+            kept += part
+            continue
+        for each in part:
+            columns += width_of(each)
+            if columns < edge:
+                kept += each
+    return kept + "…"
+
+
 def print_line(line: str = "") -> None:
     """Print a line of the result, and flush it: the reader of a pipe may wait for this line."""
     print(line, flush=True)  # noqa: T201 - it is what a command line does

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli.app.command_registry import command
-from holdfast.cli.app.options import Json, Limit, TaskAddress, complete_id
+from holdfast.cli.app.options import Address, Json, Limit, complete_id
 from holdfast.cli.app.session import open_service, with_store
 from holdfast.cli.app.terminal import (
     escape,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from holdfast.service.service import Service
 
 PAUSE = 0.1
+RUN_PAUSE = 0.25
 PAGE = 1_000
 ENDED = {"run.completed", "run.failed", "run.cancelled"}
 
@@ -76,18 +77,25 @@ def events(
 
 @command("logs", example="holdfast logs @last:build.1.implement --follow")
 def logs(
-    address: TaskAddress,
-    attempt: Annotated[int | None, typer.Option(help="Only the log of this attempt.")] = None,
+    address: Address,
+    attempt: Annotated[
+        int | None, typer.Option(help="Of a task: only the log of this attempt.")
+    ] = None,
     follow: Follow = False,
     json: Json = False,
 ) -> None:
-    """Print a task's logs, and how each attempt ended."""
+    """Print the logs of a task, or of all steps of a run."""
     from holdfast.cli.render.tree import draw_attempt
 
     if json and follow:
         raise InvalidInput("follow", "goes on with text; leave out --json, or ask again")
     with open_service() as service:
-        found = service.addresses.task(address)
+        found = service.addresses.find(address)
+        if found.startswith("r_"):
+            if attempt is not None:
+                raise InvalidInput("attempt", f"is for one task: holdfast logs {found}:STEP")
+            _print_logs_of_run(service, found, follow=follow, json=json)
+            return
         told = service.queries.attempts(found)
         chosen = [each for each in told if attempt in {None, each["attempt"]}]
         if json:
@@ -105,6 +113,86 @@ def logs(
         shown = _print_log(service, found, last, 0)
         if follow:
             _follow_log(service, found, last, shown)
+
+
+def _print_logs_of_run(service: Service, run_id: str, *, follow: bool, json: bool) -> None:
+    logs = RunLogs(service, run_id)
+    if json:
+        print_json({"items": logs.read_all()})
+        return
+    while True:
+        under_way = logs.print_new(following=follow)
+        if not (follow and under_way):
+            break
+        time.sleep(RUN_PAUSE)
+    if not logs.has_printed:
+        print_note(f"{run_id} has no logs yet: {with_store(f'holdfast why {run_id}')}")
+
+
+class RunLogs:
+    """The logs of all attempts of a run and the runs it called, in the order of their starts."""
+
+    def __init__(self, service: Service, run_id: str) -> None:
+        self._service = service
+        self._run_id = run_id
+        self._offsets: dict[tuple[str, int], int] = {}
+        self._ended: set[tuple[str, int]] = set()
+        self.has_printed = False
+
+    def read_all(self) -> list[View]:
+        """Each log that there is, with the step and the attempt that has written it."""
+        return [
+            {"task_id": task["id"], "step": name, "attempt": attempt, "log": text}
+            for task, name, attempt in self._list_attempts(self._read_run())
+            if (text := _read_text(self._service, task["id"], attempt))
+        ]
+
+    def print_new(self, *, following: bool) -> bool:
+        """Print the lines written since the last call; gives whether the run is under way.
+
+        A line that is still being written is left to the next call, if one is `following`.
+        """
+        run = self._read_run()
+        for task, name, attempt in self._list_attempts(run):
+            under_way = task["status"] == "running" and attempt == task["attempt"]
+            over = not (following and under_way)
+            if (task["id"], attempt) not in self._ended:
+                self._print_lines(task, name, attempt, over=over)
+        return bool(run["status"] == "running")
+
+    def _read_run(self) -> View:
+        return self._service.queries.run(self._run_id, brief=True)
+
+    def _list_attempts(self, run: View) -> Iterator[tuple[View, str, int]]:
+        from holdfast.service.queries.run_tree import name_steps, walk_tasks
+
+        names = name_steps(run["tasks"])
+        begun = [task for task in walk_tasks(run["tasks"]) if task["attempt"]]
+        for task in sorted(begun, key=lambda task: (task.get("started_at", "~"), task["id"])):
+            for attempt in range(1, task["attempt"] + 1):
+                yield task, names[task["id"]], attempt
+
+    def _print_lines(self, task: View, name: str, attempt: int, *, over: bool) -> None:
+        """Print the new lines of an attempt; of one that is not over, those that are complete."""
+        from holdfast.service.protocol.attempt_files import read_log
+
+        key = (task["id"], attempt)
+        start = self._offsets.get(key, 0)
+        text = read_log(self._service.location, *key, start)
+        whole = text if over else text[: text.rfind(b"\n") + 1]
+        self._offsets[key] = start + len(whole)
+        if over:
+            self._ended.add(key)
+        told = f" attempt {attempt}" if task["attempt"] > 1 else ""
+        place = paint(escape(name) + told, "dim")
+        shown = escape(whole.decode(errors="replace"), keep="\n\t").removesuffix("\n")
+        for line in shown.split("\n") if whole else ():
+            print_line(f"{place}  {line}")
+            self.has_printed = True
+
+
+def _read_text(service: Service, task_id: str, attempt: int) -> str:
+    return _read(service, task_id, {"attempt": attempt})["log"]
 
 
 def _read(service: Service, task_id: str, attempt: dict[str, Any]) -> dict[str, str]:

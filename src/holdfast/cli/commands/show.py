@@ -17,6 +17,7 @@ from holdfast.cli.app.terminal import (
     print_line,
     print_note,
     print_table,
+    wrap_line,
 )
 from holdfast.cli.render.formats import (
     describe_error_line,
@@ -31,6 +32,9 @@ from holdfast.cli.render.formats import (
 
 View = dict[str, Any]
 TITLE = 40
+KEY = 24
+# Where the detail of a clause begins.
+CAUSE = 13
 _NOTHING_BLOCKS = "Nothing stands in its way: the next worker that serves it may take it."
 
 
@@ -60,7 +64,7 @@ def runs(
         begin = f"No runs yet. Start one: {with_store('holdfast run WORKFLOW')}"
         print_note(begin if status is workflow is key is None else "No such runs.")
         return
-    headings = ("ID", "WORKFLOW", "STATUS", "DONE", "STARTED", "TOOK", "COST", "")
+    headings = ("ID", "WORKFLOW", "KEY", "STATUS", "DONE", "STARTED", "TOOK", "COST", "")
     print_table(headings, [_run_row(run) for run in page["items"]])
     _print_next_page(page, "runs")
 
@@ -118,22 +122,28 @@ def show(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Watch a run until it ends.")
     ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", "-a", help="Unfold what is done: loops, items and calls too.")
+    ] = False,
 ) -> int | None:
     """Show a run as a tree, or a task with children and attempts."""
-    from holdfast.cli.render.tree import draw_run, draw_task
+    from holdfast.cli.render.tree import draw_part, draw_run, draw_task
 
     with open_service() as service:
         found = service.addresses.find(address)
         if found.startswith("t_"):
             task = service.queries.task_with_attempts(found)
-            _print_view(task, draw_task(task), json=json)
+            lines = draw_task(task)
+            if everything and "run_id" in task:
+                lines += draw_part(service.queries.run(task["run_id"], brief=True), found)
+            _print_view(task, lines, json=json)
             return None
         if follow:
             from holdfast.cli.render.live_view import watch_run
 
             return watch_run(service, found)
         run = service.queries.run(found)
-        _print_view(run, draw_run(run), json=json)
+        _print_view(run, draw_run(run, unfolded=everything), json=json)
     return None
 
 
@@ -154,29 +164,43 @@ def why(
         found = service.addresses.find(address)
         told = service.why(found, agents=agent or None, tags=tag or None)
     lines = _explain_run(told) if found.startswith("r_") else _explain_task(told)
-    fixes = [paint(f"Fix:   {fix}", "bold") for fix in told["fixes"]]
-    _print_view(told, [escape(told["summary"]), *lines, *fixes], json=json)
+    fixes = [
+        line
+        for fix in told["fixes"]
+        for line in wrap_line(paint(f"Fix:   {fix}", "bold"), 7, joiner=" \\")
+    ]
+    _print_view(told, [*wrap_line(escape(told["summary"]), 2), *lines, *fixes], json=json)
 
 
 def _explain_task(told: View) -> list[str]:
+    """The lines below the summary: first what stands in the way, and then all that does not."""
     if told["status"] in {"done", "running"}:
         return []
-    held = [f"✓ {clause['name']}" for clause in told["clauses"] if clause["ok"]]
-    broken = [
-        f"  {paint('✗', 'red')} {clause['name']:<8} {escape(clause['detail'])}".rstrip()
-        for clause in told["clauses"]
-        if not clause["ok"]
-    ]
-    free = [] if broken else [_NOTHING_BLOCKS]
-    traceback = draw_lines(told.get("traceback", ()))
-    return [*traceback, f"  {paint('   '.join(held), 'green')}", *broken, *free]
+    broken = [clause for clause in told["clauses"] if not clause["ok"]]
+    causes = [line for clause in broken for line in _draw_broken_clause(clause)]
+    met = "   ".join(f"✓ {clause['name']}" for clause in told["clauses"] if clause["ok"])
+    held = [paint(line, "green") for line in wrap_line(f"  {met}", 2)] if met else []
+    served = [clause["detail"] for clause in told["clauses"] if clause["name"] == "worker"]
+    free = [line for each in served for line in wrap_line(f"  {escape(each)}", 4)]
+    free += wrap_line(_NOTHING_BLOCKS)
+    return [*draw_lines(told.get("traceback", ())), *causes, *held, *([] if broken else free)]
+
+
+def _draw_broken_clause(clause: View) -> list[str]:
+    line = f"  {paint('✗', 'red')} {clause['name']:<8} {escape(clause['detail'])}".rstrip()
+    more = [f"      {escape(each)}" for each in clause.get("more", ())]
+    return [*wrap_line(line, CAUSE), *(each for line in more for each in wrap_line(line, 8))]
 
 
 def _explain_run(told: View) -> list[str]:
-    lines = [f"  {each['id']}  {escape(each['line'])}" for each in told["tasks"]]
+    lines = []
+    for each in told["tasks"]:
+        lines += wrap_line(f"  {each['id']}  {escape(each['line'])}", 6)
+        if "others" in each:
+            lines += wrap_line(f"      {escape(each['others'])}", 6)
     if told["more"]:
         listed = with_store(f"holdfast tasks --run {told['id']}")
-        lines.append(f"  and {told['more']} more: {listed}")
+        lines += wrap_line(f"  and {told['more']} more: {listed}", 6)
     return lines
 
 
@@ -194,13 +218,25 @@ def _run_row(run: View) -> list[str]:
     return [
         run["id"],
         escape(run["workflow"]),
+        cut(escape(run.get("key", "")), KEY),
         format_state(state_of_run(run)),
         f"{progress['done']}/{progress['total']}",
         format_ago(begun),
         format_span((ended or now()) - (begun or 0)),
         cost_of(run),
-        "  ".join(part for part in (later, holds, error) if part),
+        "  ".join(part for part in (_describe_needs(run), later, holds, error) if part),
     ]
+
+
+def _describe_needs(run: View) -> str:
+    """What a run needs of a person: the first of its questions, and how many more there are."""
+    from holdfast.cli.render.step_status import describe_waiting
+
+    needs = run.get("needs_you", ())
+    if not needs:
+        return ""
+    more = f" and {len(needs) - 1} more" if len(needs) > 1 else ""
+    return f"needs you: {describe_waiting(needs[0])}{more}"
 
 
 def _task_row(task: View, place: str | None) -> list[str]:
@@ -210,10 +246,11 @@ def _task_row(task: View, place: str | None) -> list[str]:
 
     holds = describe_holds(task) if task["holds"] and "finished_at" not in task else ""
     error = describe_error_line(task["error"]) if task.get("error") is not None else ""
+    past = task.get("superseded", False)
     return [
         task["id"],
         cut(escape(name_task(task, place)), TITLE),
-        format_state(task["state"]),
+        format_state(task["state"]) + (paint(" superseded", "dim") if past else ""),
         escape(task["agent"]),
         str(task["attempt"] or ""),
         task.get("run_id", ""),

@@ -31,6 +31,8 @@ from holdfast.errors import InvalidInput
 if TYPE_CHECKING:
     from holdfast.api.holdfast import Holdfast
 
+SLOTS_SHOWN = 10
+
 
 @dataclass(frozen=True, kw_only=True)
 class AllowOptions:
@@ -144,6 +146,7 @@ def open_program(app: str | None, lease: str | None) -> Holdfast:
 def list_workers(context: typer.Context, db: Store = None, json: Json = False) -> None:
     if context.invoked_subcommand is not None:
         return
+    from holdfast.cli.render.slots import draw_slots
     from holdfast.service.queries.views import read_time
 
     chosen_store.set(db or chosen_store.get())
@@ -160,13 +163,16 @@ def list_workers(context: typer.Context, db: Store = None, json: Json = False) -
             escape(each["name"]),
             escape(", ".join(each["agents"])),
             escape(", ".join(each["tags"])),
-            str(each["concurrency"]),
+            f"{each['used']} of {each['concurrency']}",
             format_ago(read_time(each["started_at"])),
             _describe_state(each),
         ]
         for each in page["items"]
     ]
-    print_table(("WORKER", "AGENTS", "TAGS", "AT ONCE", "STARTED", ""), rows)
+    print_table(("WORKER", "AGENTS", "TAGS", "SLOTS USED", "STARTED", ""), rows)
+    for each in page["items"]:
+        for line in draw_slots(each, SLOTS_SHOWN):
+            print_line(line)
 
 
 def _describe_state(worker: dict[str, Any]) -> str:

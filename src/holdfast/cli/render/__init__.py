@@ -1,7 +1,7 @@
 """Runs, tasks, events and previews as text for a person.
 
-Import order: live_view → attention, event_lines, preview, report, side_effects, tree →
-step_status → formats.
+Import order: live_view → attention, event_lines, preview, report, side_effects, slots,
+tree → step_status → formats.
 
 - `attention`  the needs of a run that only a person can satisfy
 - `event_lines`  events as lines
@@ -10,6 +10,7 @@ step_status → formats.
 - `preview`  the changes that a command would make
 - `report`  recent runs, their cost, and what needs a person
 - `side_effects`  the changes that a command made to other runs and tasks than it named
+- `slots`  the slots of a worker, and what runs in them
 - `step_status`  the status of one step, and the command that lets the step go on
 - `tree`  runs and tasks drawn as trees
 """

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.cli.app.session import with_store
-from holdfast.cli.app.terminal import escape, paint
+from holdfast.cli.app.terminal import escape, paint, wrap_line
 from holdfast.cli.render.formats import (
     advise_spent_run,
     cost_of,
@@ -26,6 +26,7 @@ SHOWN = 10
 
 def draw_report(told: View, since: datetime) -> Iterator[str]:
     yield from _draw_ended(told, since)
+    yield from _draw_standstills(told["standstills"])
     yield from _draw_running(told["running"])
     spent = [run for run in told["running"] if "budget" in run["holds"]]
     yield from _draw_needs(told["needs_you"], spent)
@@ -73,6 +74,18 @@ def _draw_running(running: list[View]) -> Iterator[str]:
         yield f"  and {len(running) - SHOWN} more: {listed}"
 
 
+def _draw_standstills(standstills: list[View]) -> Iterator[str]:
+    if not standstills:
+        return
+    yield paint("Stands still", "bold")
+    for each in standstills[:SHOWN]:
+        yield from wrap_line(f"  {paint('◆', 'yellow')} {escape(each['detail'])}", 4)
+        if "fix" in each:
+            yield from wrap_line(f"    {each['fix']}", 6, joiner=" \\")
+    if (more := len(standstills) - SHOWN) > 0:
+        yield f"  and {more} more: {with_store('holdfast doctor')}"
+
+
 def _draw_needs(tasks: list[View], spent: list[View]) -> Iterator[str]:
     if not tasks and not spent:
         return
@@ -93,6 +106,10 @@ def _draw_next(told: View) -> Iterator[str]:
     lines = [f"holdfast {verb} {each['id']}" for each in newest for verb in ("why", "retry")]
     if told["running"]:
         lines.append(f"holdfast show {told['running'][0]['id']} --follow")
+    if not lines and told["standstills"]:
+        lines = [each["fix"] for each in told["standstills"][:1] if "fix" in each]
+        yield from (f"next:  {line}" for line in lines)
+        return
     if not lines and not told["needs_you"]:
         lines.append("holdfast runs" if told["ended"] else "holdfast run WORKFLOW --wait")
     for number, line in enumerate(lines):

@@ -39,12 +39,29 @@ LINES_KEPT = 4
 LastLines = Mapping[str, tuple[str, float]]
 
 
-def draw_run(run: View, last_lines: LastLines | None = None) -> list[str]:
-    """The lines of a run: its head, its steps, and the last log line of each running step."""
+def draw_run(
+    run: View, last_lines: LastLines | None = None, *, unfolded: bool = False
+) -> list[str]:
+    """The lines of a run: its head, its steps, and the last log line of each running step.
+
+    What is done is folded, unless everything is to be `unfolded`.
+    """
     nodes = build_task_trees(run.get("tasks", ()))
+    return [draw_head(run), *_draw_nodes(run, nodes, last_lines or {}, unfolded=unfolded)]
+
+
+def draw_part(run: View, task_id: str) -> list[str]:
+    """The tree below one task of a run, with all that is done in it; no lines if there is none."""
+    nodes = _all_nodes(build_task_trees(run.get("tasks", ())))
+    below = [child for node in nodes if node.task["id"] == task_id for child in node.children]
+    return [f"  {line}" for line in _draw_nodes(run, below, {}, unfolded=True)]
+
+
+def _draw_nodes(
+    run: View, nodes: Sequence[TaskNode], last_lines: LastLines, *, unfolded: bool
+) -> list[str]:
     labels = {node.task["id"]: node.label for node in _all_nodes(nodes)}
-    drawing = _TreeDrawing(labels, last_lines or {}, held_runs(run))
-    return [draw_head(run), *drawing.draw(nodes, 0)]
+    return _TreeDrawing(labels, last_lines, held_runs(run), unfolded=unfolded).draw(nodes, 0)
 
 
 def draw_head(run: View) -> str:
@@ -81,16 +98,22 @@ def _all_nodes(nodes: Sequence[TaskNode]) -> list[TaskNode]:
 
 class _TreeDrawing:
     def __init__(
-        self, labels: Mapping[str, str], last_lines: LastLines, held: Mapping[str, View]
+        self,
+        labels: Mapping[str, str],
+        last_lines: LastLines,
+        held: Mapping[str, View],
+        *,
+        unfolded: bool,
     ) -> None:
+        self._unfolded = unfolded
         self._labels = labels
         self._last_lines = last_lines
         self._held = held
 
     def draw(self, nodes: Sequence[TaskNode], depth: int) -> list[str]:
-        shown = _leave_out_done(nodes)
+        shown = nodes if self._unfolded else _leave_out_done(nodes)
         # The waiting steps at the end of a run share lines.
-        waiting = _count_waiting_at_end(shown) if depth == 0 else 0
+        waiting = _count_waiting_at_end(shown) if depth == 0 and not self._unfolded else 0
         first, last = shown[: len(shown) - waiting], shown[len(shown) - waiting :]
         wide = max((width_of(escape(node.label)) for node in first), default=0)
         lines = [line for node in first for line in self._draw_node(node, depth, wide)]
@@ -119,7 +142,7 @@ class _TreeDrawing:
         room = None if (edge := terminal_width()) is None else edge - len(indent) - 4
         below = [f"└ {cut(said, room)}" for said in self._lines_below(node)]
         lines += [f"{indent}  {paint(said, 'dim')}" for said in below]
-        opened = node.is_under_way or node.status in {"failed", "cancelled"}
+        opened = self._unfolded or node.is_under_way or node.status in {"failed", "cancelled"}
         return lines + (self.draw(node.children, depth + 1) if opened else [])
 
     def _lines_below(self, node: TaskNode) -> list[str]:

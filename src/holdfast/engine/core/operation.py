@@ -216,6 +216,8 @@ class AnswerTask(ControlledTask):
 class HoldTask(ControlledTask):
     reason: Hold
     until: int | None = None
+    # The cause of the hold, as JSON text, for whoever asks why.
+    detail: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

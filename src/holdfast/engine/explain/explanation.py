@@ -18,7 +18,7 @@ from holdfast.model.workflow.graph import read_workflow
 from holdfast.model.workflow.step import all_steps
 from holdfast.store.database import Row, Transaction
 
-_NOTHING_IN_THE_WAY = "Nothing stands in its way: the next worker that serves it may take it."
+NOTHING_IN_THE_WAY = "Nothing stands in its way: the next worker that serves it may take it."
 
 
 class TakenBy(StrEnum):
@@ -71,14 +71,24 @@ class Clause:
     ok: bool
     detail: str = ""
     fix: str = ""
+    # Lines below the detail.
+    more: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Explanation:
+    """What is said of a task by its `name`: its state, the clauses of its claim, and who takes it.
+
+    `fix` is the call by which it is taken. `worker` says whether a live worker would take the task;
+    None where it needs no worker.
+    """
+
     task: Task
-    summary: str
+    name: str
+    state: str
     clauses: tuple[Clause, ...]
     fix: str = ""
+    worker: Clause | None = None
     # The outcome of the last attempt, if the task waits for the next one.
     last_outcome: str | None = None
     taken_by: TakenBy = TakenBy.WORKER
@@ -88,19 +98,27 @@ class Explanation:
         return all(clause.ok for clause in self.clauses)
 
     def __str__(self) -> str:
-        marks = [
-            f"  {'✓' if clause.ok else '✗'} {clause.name:<8} {clause.detail}".rstrip()
-            for clause in self.clauses
-        ]
-        if self.claimable:
-            marks.append(
-                f"Nothing stands in its way; {self.no_worker}."
-                if self.no_worker
-                else _NOTHING_IN_THE_WAY
-            )
-        fixes = dict.fromkeys([*(clause.fix for clause in self.clauses), self.fix])
+        shown = self.causes_first
+        marks = [line for clause in shown for line in _draw_clause(clause)]
+        if all(clause.ok for clause in shown):
+            marks.append(NOTHING_IN_THE_WAY)
+        fixes = dict.fromkeys([*(clause.fix for clause in self.clauses), *self.taking_fixes])
         lines = [f"    {line}" for line in read_traceback(self.task.error)]
         return "\n".join([self.summary, *lines, *marks, *(f"Fix:   {fix}" for fix in fixes if fix)])
+
+    @property
+    def causes_first(self) -> list[Clause]:
+        """The clauses with that of the workers, those that are not met before the others."""
+        known = [*self.clauses, *([] if self.worker is None else [self.worker])]
+        return sorted(known, key=lambda clause: clause.ok)
+
+    @property
+    def taking_fixes(self) -> list[str]:
+        """The calls by which the task is taken; none where a live worker will take it."""
+        worker = self.worker
+        if worker is not None and worker.ok:
+            return []
+        return [fix for fix in (self.fix, "" if worker is None else worker.fix) if fix]
 
     @property
     def no_worker(self) -> str | None:
@@ -131,7 +149,23 @@ class Explanation:
     @property
     def one_line(self) -> str:
         """The state of the task, and what holds it up, in one line."""
+        return AdviceText(self.name, " ", self.said_of_task)
+
+    @property
+    def said_of_task(self) -> str:
+        """The same without the name of the task, which other tasks may have in common with it."""
         reasons = [each.detail for each in self.clauses if not each.ok and each.name != "status"]
-        if self.task.terminal or self.task.status is Status.RUNNING or not reasons:
-            return self.summary
-        return AdviceText(self.summary, ": ", join_texts("; ", reasons))
+        if self.task.terminal or self.task.status is Status.RUNNING:
+            return self.state
+        if not reasons and self.worker is not None and not self.worker.ok:
+            reasons = [self.worker.detail]
+        return AdviceText(self.state, ": ", join_texts("; ", reasons)) if reasons else self.state
+
+    @property
+    def summary(self) -> str:
+        return AdviceText(self.name, " ", self.state)
+
+
+def _draw_clause(clause: Clause) -> list[str]:
+    line = f"  {'✓' if clause.ok else '✗'} {clause.name:<8} {clause.detail}".rstrip()
+    return [line, *(f"      {each}" for each in clause.more)]

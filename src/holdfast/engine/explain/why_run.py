@@ -9,6 +9,7 @@ from holdfast.engine.explain.explanation import Explanation, describe_stored_err
 from holdfast.engine.explain.why_missing_value import retry_for_value_of_rows
 from holdfast.engine.explain.why_slot import explain_place_in_key_queue
 from holdfast.engine.explain.why_task import TaskExplainer, describe_start, describe_time_to
+from holdfast.engine.explain.why_workers import WorkerExplainer
 from holdfast.engine.input import validation
 from holdfast.engine.read.records import read_run
 from holdfast.engine.read.spending import describe_budget, describe_reached_budget
@@ -22,6 +23,7 @@ from holdfast.model.status import Hold, RunStatus
 from holdfast.store.database import Database, Row, Transaction
 
 SHOWN = 50
+ALIKE_SHOWN = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,12 +37,35 @@ class RunExplanation:
     fix: str = ""
 
     def __str__(self) -> str:
-        lines = [f"  {each.task.id}  {each.one_line}" for each in self.tasks]
+        lines = [line for alike in self.folded for line in _draw_alike(alike)]
         if self.more:
             lines.append(f"  and {self.more} more: {advise(Action.LIST_TASKS, self.run.id)}")
         fixes = dict.fromkeys([self.fix, *(fix for each in self.tasks for fix in each.own_fixes)])
         lines += [f"Fix:   {fix}" for fix in fixes if fix]
         return "\n".join([self.summary, *lines])
+
+    @property
+    def folded(self) -> list[list[Explanation]]:
+        """The tasks of which the same is said, together; what holds others up comes first."""
+        alike: dict[object, list[Explanation]] = {}
+        for each in self.tasks:
+            # The error of each task that has ended is its own.
+            said = each.task.id if each.task.terminal else (each.task.agent, each.said_of_task)
+            alike.setdefault(said, []).append(each)
+        return list(alike.values())
+
+
+def describe_alike(alike: Sequence[Explanation]) -> str:
+    """The names of the tasks after the first of which the same is said; empty if there are none."""
+    others = [each.name for each in alike[1:]]
+    more = len(others) - ALIKE_SHOWN
+    named = ", ".join(others[:ALIKE_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return f"and so {'is' if len(others) == 1 else 'are'} {named}" if others else ""
+
+
+def _draw_alike(alike: Sequence[Explanation]) -> list[str]:
+    first, others = alike[0], describe_alike(alike)
+    return [f"  {first.task.id}  {first.one_line}", *([f"      {others}"] if others else [])]
 
 
 def explain_run(
@@ -61,21 +86,43 @@ def explain_run(
             raise NotFound(identifier)
         tasks = tx.read("run_tasks", run_id=identifier)
         open_tasks = [row for row in tasks if row["status"] != "done" and not row["superseded"]]
-        shown = open_tasks[:SHOWN]
+        telling = _leave_out_groups(open_tasks)
+        shown = sorted(telling, key=_rank_cause)[:SHOWN]
+        workers = WorkerExplainer(tx)
         run = read_run(rows[0])
         return RunExplanation(
             run=run,
             summary=_describe_run(tx, run)
             + _describe_caller(tx, run)
             + _describe_bounds(tx, rows[0], run),
-            tasks=tuple(TaskExplainer(tx, row, serves, offered).explain() for row in shown),
-            more=len(open_tasks) - len(shown),
+            tasks=tuple(TaskExplainer(workers, row, serves, offered).explain() for row in shown),
+            more=len(telling) - len(shown),
             fix=_retry_or_resume(tx, run, open_tasks)
             or _raise_budget(tx, run)
             or _explain_wait(tx, run)[1],
         )
 
     return database.view(read)
+
+
+def _leave_out_groups(rows: Sequence[Row]) -> list[Row]:
+    """The rows without the groups of which the tasks in them tell more.
+
+    A group that failed by itself, and not by a task in it, has an error of its own to tell.
+    """
+    around = {row["parent_id"] for row in rows}
+    broken = {row["parent_id"] for row in rows if row["status"] in {"failed", "cancelled"}}
+    return [
+        row
+        for row in rows
+        if row["id"] not in around or (row["error"] is not None and row["id"] not in broken)
+    ]
+
+
+def _rank_cause(row: Row) -> tuple[int, str]:
+    """The place of a task among those of its run: what others wait for stands before them."""
+    ended = row["status"] in {"failed", "cancelled"}
+    return (0 if ended else 2 if row["blocked"] else 1), row["id"]
 
 
 def _describe_run(tx: Transaction, run: Run) -> str:

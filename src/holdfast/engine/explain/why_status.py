@@ -5,11 +5,12 @@ An open plan waits to be finalized, or for the children that hold it up.
 
 from __future__ import annotations
 
+from holdfast.engine.explain.explanation import describe_stored_error
 from holdfast.engine.explain.why_missing_value import retry_for_value
 from holdfast.engine.read.task_state import read_tasks_with_state
 from holdfast.engine.state import child_run_refusals
 from holdfast.engine.state.control_refusals import describe_superseded
-from holdfast.model.advice import Action, advise
+from holdfast.model.advice import Action, AdviceText, advise, join_texts
 from holdfast.model.status import Hold, PlanningPhase, Status, TaskKind
 from holdfast.model.task import Task
 from holdfast.store.database import Transaction
@@ -57,6 +58,27 @@ def _read_children(tx: Transaction, plan: Task) -> list[Task]:
     return read_tasks_with_state(tx, tx.read("children_in_order", parent_id=plan.id))
 
 
+def _read_broken_children(tx: Transaction, plan: Task) -> list[Task]:
+    """The failed children of a plan or group that failed; the cancelled ones if none has failed."""
+    parent = plan.kind is TaskKind.GROUP or plan.planning_phase is not PlanningPhase.NONE
+    if not parent or plan.status is not Status.FAILED:
+        return []
+    ended = [each for each in _read_children(tx, plan) if each.terminal]
+    failed = [each for each in ended if each.status is Status.FAILED]
+    return failed or [each for each in ended if each.status is Status.CANCELLED]
+
+
+def _name_children(children: list[Task]) -> str:
+    told = [
+        AdviceText(
+            f"{each.title} {each.id} ({each.state}", describe_stored_error(": ", each.error), ")"
+        )
+        for each in children[:SHOWN]
+    ]
+    more = f" and {len(children) - SHOWN} more" if len(children) > SHOWN else ""
+    return join_texts(", ", told) + more
+
+
 def _next_step(tx: Transaction, shown: list[Task]) -> str:
     """The call for the first child that only a person can move."""
     for child in shown:
@@ -80,10 +102,11 @@ def explain_status(tx: Transaction, task: Task) -> tuple[str, str]:
         case Status.RUNNING:
             return f"attempt {task.attempt} is running", ""
         case Status.FAILED | Status.CANCELLED:
-            again = retry_for_value(tx, [task]) or advise(Action.RETRY, task.id)
-            return f"it has ended {task.status}", child_run_refusals.fix_or_retry(
-                tx, task.run_id, again
-            )
+            broken = _read_broken_children(tx, task)
+            because = f", because of {_name_children(broken)}" if broken else ""
+            again = retry_for_value(tx, [task, *broken]) or advise(Action.RETRY, task.id)
+            fix = child_run_refusals.fix_or_retry(tx, task.run_id, again)
+            return AdviceText(f"it has ended {task.status}", because), fix
         case _:
             return f"it is {task.status}", ""
 

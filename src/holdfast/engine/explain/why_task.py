@@ -19,6 +19,7 @@ from holdfast.engine.explain.explanation import (
 from holdfast.engine.explain.why_missing_value import retry_for_value, retry_for_value_of_rows
 from holdfast.engine.explain.why_slot import explain_place_in_key_queue, explain_slot
 from holdfast.engine.explain.why_status import explain_status, is_open_plan
+from holdfast.engine.explain.why_workers import WorkerExplainer
 from holdfast.engine.input import validation
 from holdfast.engine.read.spending import explain_budget_hold
 from holdfast.engine.read.step_texts import render_current_titles
@@ -53,16 +54,21 @@ def explain_task(
         rows = tx.read("task_by_id", task_id=identifier)
         if not rows:
             raise NotFound(identifier)
-        return TaskExplainer(tx, rows[0], serves, offered).explain()
+        return TaskExplainer(WorkerExplainer(tx), rows[0], serves, offered).explain()
 
     return database.view(read)
 
 
 class TaskExplainer:
     def __init__(
-        self, tx: Transaction, row: Row, agents: tuple[str, ...] | None, tags: str | None
+        self,
+        workers: WorkerExplainer,
+        row: Row,
+        agents: tuple[str, ...] | None,
+        tags: str | None,
     ) -> None:
-        self._tx = tx
+        self._tx = tx = workers.tx
+        self._workers = workers
         self._row = row
         (self._task,) = read_tasks_with_state(tx, [row])
         self._name = name_tasks(tx, [self._task.id])[self._task.id]
@@ -82,10 +88,12 @@ class TaskExplainer:
         last = self._last_outcome()
         return Explanation(
             task=self._task,
-            summary=self._summarize(broken, last),
+            name=self._name,
+            state=self._describe_state(broken, last),
             clauses=clauses,
             # A lost task needs a worker or server: a live one would have taken it back already.
             fix="" if broken and not self._is_lost else self._describe_taker(),
+            worker=self._workers.explain_workers(self._task, self._taken_by, ready=not broken),
             last_outcome=last,
             taken_by=self._taken_by,
         )
@@ -126,21 +134,21 @@ class TaskExplainer:
             return False
         return task.lease.expires_at <= self._now
 
-    def _summarize(self, broken: Sequence[str], last: str | None) -> str:
-        task, name = self._task, self._name
+    def _describe_state(self, broken: Sequence[str], last: str | None) -> str:
+        task = self._task
         if task.status is Status.RUNNING and task.lease is not None:
             left = f"for {self._describe_time_to(task.lease.expires_at)} more"
             lost = "but has expired; the first worker or server that lives takes it back"
             until = f"leased by {task.lease.owner} {lost if self._is_lost else left}"
-            return f"{name} is running: attempt {task.attempt}, {until}"
+            return f"is running: attempt {task.attempt}, {until}"
         if task.terminal:
-            return f"{name} is {task.status}" + describe_stored_error(": ", task.error)
+            return f"is {task.status}" + describe_stored_error(": ", task.error)
         if is_open_plan(task):
-            return f"{name} is {task.state}"
+            return f"is {task.state}"
         state = {(): "ready", ("slot",): "waiting for a slot"}.get(tuple(broken), task.state)
         ended = None if broken else _OUTCOMES.get(last or "")
         before = "" if ended is None else f"; attempt {task.attempt} {ended}"
-        return f"{name} is {task.status}, not running ({state}){before}"
+        return f"is {task.status}, not running ({state}){before}"
 
     def _last_outcome(self) -> str | None:
         task = self._task
@@ -274,12 +282,19 @@ class TaskExplainer:
         lift = advise(Action.RESUME, task.id, ("hold", "version"))
         if left := describe_no_worker(task, self._taken_by):
             return f"hold: {names}; {left}", lift
+        if unfit := self._read_hold_detail():
+            return f"hold: {names}; {unfit}", self._describe_taker()
         found = self._tx.read("run_by_id", run_id=task.run_id or "")
         of = f" of {found[0]['workflow']}@{found[0]['workflow_version'][:8]}" if found else ""
         detail = f"hold: {names}; the worker that claimed it has no function {task.step!r}{of}"
         if self._taken_by is TakenBy.PROGRAM:
             return f"{detail}: start one from the program that defines it", self._describe_taker()
         return detail, lift
+
+    def _read_hold_detail(self) -> str:
+        """What the worker said that put the task on hold last; empty if it said nothing."""
+        rows = self._tx.read("last_hold", task_id=self._task.id)
+        return next((str(read_event_data(row["data"]).get("detail", "")) for row in rows), "")
 
     def _has_come(self) -> bool:
         return self._task.scheduled_for is not None and self._task.scheduled_for <= self._now

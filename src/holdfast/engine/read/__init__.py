@@ -1,7 +1,7 @@
 """Read: rows of the store as records, pages, addresses and texts, for readers and for the writer.
 
-Import order: addresses → task_state → step_texts → records; schedule_records, spending →
-records; key_addresses → pages.
+Import order: addresses, worker_loads → task_state → step_texts → records; schedule_records,
+spending → records; key_addresses → pages.
 
 - `addresses`  addresses of tasks in a run, followed, or described where they lead to no task
 - `key_addresses`  `key:order-7` in place of the id of the run or task with this key
@@ -13,4 +13,5 @@ records; key_addresses → pages.
 - `spending`  what runs have used of their budgets
 - `step_texts`  texts of steps in workflow files, rendered from what is known of the run
 - `task_state`  the state of tasks that their own rows do not show, and the names of tasks
+- `worker_loads`  the live workers, and what runs in the slots of each
 """

@@ -225,6 +225,7 @@ def _hold(operation: HoldTask, work: UnitOfWork) -> TransitionResult:
         task_id=operation.task_id,
         reason=int(operation.reason),
         until=operation.until,
+        detail=operation.detail,
         actor=operation.actor,
     )
     return _answer_hold(work, operation, rows)

@@ -14,12 +14,13 @@ from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
 from holdfast.engine.read.pages import Page
 from holdfast.engine.read.report_refusals import refuse
+from holdfast.engine.read.worker_loads import OCCUPANTS_SHOWN, read_loads, read_workers
 from holdfast.engine.state.reports import Reports
 from holdfast.model.advice import Action, advise
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.retry import positive_microseconds
 from holdfast.model.text import clean_name, clean_text
-from holdfast.model.worker import DRAIN, EVICT, LiveWorker
+from holdfast.model.worker import DRAIN, EVICT, LiveWorker, Overrun, WorkerLoad
 from holdfast.store.database import Row
 
 MAX_COUNT = 2**31 - 1
@@ -50,6 +51,7 @@ class AnnounceWorker(WorkerOperation):
     started_at: int
     ttl: int
     pausing: str | None = None
+    overruns: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,6 +93,7 @@ def _carry_out_one(work: UnitOfWork, operation: WorkerOperation) -> object:
                     started=operation.started_at,
                     ttl=operation.ttl,
                     pausing=operation.pausing,
+                    overruns=operation.overruns,
                 )
             )
         case TellWorker():
@@ -174,15 +177,24 @@ class Workers:
 
     @operation
     def announce(
-        self, name: str, started_at: int, pausing: str | None = None
+        self,
+        name: str,
+        started_at: int,
+        pausing: str | None = None,
+        overruns: Sequence[Overrun] = (),
     ) -> Future[Row | None]:
         """Say that a worker still lives, and read what it is told; None when it is not known.
 
-        While the worker claims nothing, `pausing` says why.
+        While the worker claims nothing, `pausing` says why. The `overruns` keep slots of it.
         """
-        chosen, why = clean_name("name", name), _clean_optional_text("pausing", pausing)
         return self._context.submit(
-            AnnounceWorker(name=chosen, started_at=started_at, ttl=self._ttl, pausing=why)
+            AnnounceWorker(
+                name=clean_name("name", name),
+                started_at=started_at,
+                ttl=self._ttl,
+                pausing=_clean_optional_text("pausing", pausing),
+                overruns=json.dumps(overruns) if overruns else None,
+            )
         )
 
     @operation
@@ -217,7 +229,12 @@ class Workers:
     @reading
     def list(self) -> Page[LiveWorker]:
         """Every worker that has not been silent for longer than a lease."""
-        return [_read_worker(row) for row in self._context.view(lambda tx: tx.read("list_workers"))]
+        return self._context.view(read_workers)
+
+    @reading
+    def loads(self, *, shown: int = OCCUPANTS_SHOWN) -> Page[WorkerLoad]:
+        """What every such worker runs, the `shown` oldest attempts of each by name."""
+        return self._context.view(lambda tx: read_loads(tx, read_workers(tx), shown))
 
     @property
     def _ttl(self) -> int:
@@ -226,18 +243,3 @@ class Workers:
 
 def _clean_optional_text(field: str, value: str | None) -> str | None:
     return None if value is None else clean_text(field, value)
-
-
-def _read_worker(row: Row) -> LiveWorker:
-    return LiveWorker(
-        name=row["name"],
-        agents=tuple(json.loads(row["agents"])),
-        tags=tuple(json.loads(row["tags"])),
-        concurrency=row["concurrency"],
-        told=row["told"],
-        process=row["process"],
-        pausing=row["pausing"],
-        started_at=row["started_at"],
-        seen_at=row["seen_at"],
-        expires_at=row["expires_at"],
-    )

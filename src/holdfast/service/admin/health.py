@@ -10,12 +10,14 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 
+from holdfast.clock import MICROSECONDS
 from holdfast.engine.core.operation import Sweep
 from holdfast.engine.engine import Engine
 from holdfast.engine.explain.why_slot import find_circles
 from holdfast.errors import StoreUnreachable
 from holdfast.service.project.project import StoreLocation
 from holdfast.service.queries.command_lines import WriteCommand, describe_text
+from holdfast.service.queries.standstills import describe_standstill, find_standstills
 from holdfast.service.queries.views import View
 from holdfast.settings import DAY, ProjectSettings
 from holdfast.worker.files.state_directory import find_state_directory
@@ -52,7 +54,10 @@ def examine_store(
             }
             for check in diagnosis.checks
         ],
-        "warnings": [describe_text(each, typed) for each in warnings],
+        "warnings": [
+            *(describe_text(each, typed) for each in warnings),
+            *_warn_of_standstills(engine, typed),
+        ],
         "agents": list_installed_agents(),
         "versions": list_versions(),
     }
@@ -105,9 +110,14 @@ def _warn_of_workers(engine: Engine) -> list[str]:
             f"{len(late)} leases have run out and nobody has taken them back: no worker is "
             "running; `holdfast doctor --fix` takes them back"
         )
-    broken = [each.name for each in engine.schedules.list() if each.last_error is not None]
-    told += [f"schedule {name} could not start its last tick" for name in broken]
     return told + warn_of_circles(engine)
+
+
+def _warn_of_standstills(engine: Engine, typed: WriteCommand) -> list[str]:
+    """Warnings about work that goes on only when somebody does something."""
+    since = engine.clock.now() - round(DAY * MICROSECONDS)
+    found = engine.database.view(lambda tx: find_standstills(tx, since))
+    return [describe_standstill(each, typed) for each in found]
 
 
 def warn_of_circles(engine: Engine) -> list[str]:

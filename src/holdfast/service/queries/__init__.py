@@ -1,6 +1,7 @@
 """Queries: reads for front ends, as JSON.
 
-Import order: summaries, history → queries → run_history → child_runs → views → shapes.
+Import order: summaries → standstills; summaries, history → queries → run_history → child_runs →
+views → shapes.
 
 - `addresses`  the run or task that an id, a beginning of one, `@last` or `RUN:step` means
 - `child_runs`  runs that steps call: their callers, usage and holds
@@ -12,6 +13,7 @@ Import order: summaries, history → queries → run_history → child_runs → 
 - `run_history`  pages of the events of a run that skip none
 - `run_tree`  the tasks of a run as a tree, and the names of tasks
 - `shapes`  descriptions of answers, from which views and schemas are made
+- `standstills`  work that goes on only when somebody does something
 - `summaries`  the report since a moment, and counts of open tasks and runs
 - `views`  runs, tasks, events, attempts and schedules as JSON, and sums of usage
 """

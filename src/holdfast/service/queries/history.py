@@ -17,7 +17,13 @@ from holdfast.engine.read.pages import PAGE_SIZE, read_limit
 from holdfast.engine.read.records import read_event
 from holdfast.errors import InvalidInput
 from holdfast.service.queries.run_history import StoreReader
-from holdfast.service.queries.views import View, view_event, without_nulls
+from holdfast.service.queries.views import (
+    Titles,
+    View,
+    read_titles,
+    view_event,
+    without_nulls,
+)
 from holdfast.store.database import Row, Transaction
 
 MAX_GAPS = 200
@@ -116,10 +122,11 @@ def _advance_cursor(
     (snapshot,) = tx.read("snapshot")
     under_way = snapshot["oldest"] < snapshot["next"]
     noted = snapshot["next"] if under_way else None
+    titles = read_titles(tx, [*late, *(new or ())])
     told: list[EventWithCursor] = []
     for row in late:
         cursor = cursor.advance_past(row["seq"], noted)
-        told.append(_view_event_with_cursor(row, cursor))
+        told.append(_view_event_with_cursor(row, cursor, titles))
     if new is None:
         return told
     cursor = cursor.drop_settled_gaps(snapshot["oldest"])
@@ -130,12 +137,12 @@ def _advance_cursor(
         if len(cursor.gaps) > MAX_GAPS:
             # Open transactions have to end before the cursor can list more gaps.
             break
-        told.append(_view_event_with_cursor(row, cursor))
+        told.append(_view_event_with_cursor(row, cursor, titles))
     return told
 
 
-def _view_event_with_cursor(row: Row, cursor: Cursor) -> EventWithCursor:
-    return EventWithCursor(event=view_event(read_event(row)), cursor=cursor)
+def _view_event_with_cursor(row: Row, cursor: Cursor, titles: Titles) -> EventWithCursor:
+    return EventWithCursor(event=view_event(read_event(row), titles), cursor=cursor)
 
 
 def _read_gap(text: str) -> Gap:

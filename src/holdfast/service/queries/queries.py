@@ -38,6 +38,7 @@ from holdfast.service.queries.views import (
     View,
     describe_removed,
     format_time,
+    read_titles,
     usage_by_owner,
     view_attempt,
     view_budget,
@@ -83,7 +84,7 @@ class Queries:
 
         def read(tx: Transaction) -> View:
             rows = [read_run(row) for row in tx.read(query, **asked)]
-            return _view_page(view_runs(tx, rows), limit, "id")
+            return _view_page(_add_needs_of_people(tx, view_runs(tx, rows)), limit, "id")
 
         return self._read_store(read)
 
@@ -203,13 +204,17 @@ class Queries:
             if alone
             else read_settled_page(self._read_store, read, identifier, after)
         )
-        return _view_page([view_event(read_event(row)) for row in rows], limit, "seq")
+        return _view_page(self._view_events(rows), limit, "seq")
 
     def latest_events(self, limit: int = PAGE_SIZE) -> list[View]:
         """The newest events of the whole store, oldest first."""
         count = read_limit(limit)
         rows = self._read_store(lambda tx: tx.read("latest_events", count=count))
-        return [view_event(read_event(row)) for row in reversed(rows)]
+        return self._view_events(rows[::-1])
+
+    def _view_events(self, rows: Sequence[Row]) -> list[View]:
+        titles = self._read_store(lambda tx: read_titles(tx, rows))
+        return [view_event(read_event(row), titles) for row in rows]
 
     def name_each(self, ids: Iterable[str]) -> dict[str, str]:
         """The names of the runs and tasks that exist: a workflow, an address or a title."""
@@ -227,8 +232,8 @@ class Queries:
         return _view_page([view_schedule(each) for each in found], limit, "name")
 
     def workers(self) -> View:
-        """Every live worker, on any machine."""
-        return {"items": [view_worker(each) for each in self._engine().workers.list()]}
+        """Every live worker, on any machine, with what takes its slots."""
+        return {"items": [view_worker(each) for each in self._engine().workers.loads()]}
 
     def workflows(self) -> View:
         """Every workflow that the store knows, with its newest version first."""
@@ -277,6 +282,20 @@ def add_addresses(tx: Transaction, tasks: Sequence[View]) -> list[View]:
     """Add the address to each of some tasks; in a called run it starts at the topmost run."""
     addresses = find_addresses_from_top(tx, {each["id"]: each.get("run_id") for each in tasks})
     return [each | {"address": _write_address(*addresses[each["id"]])} for each in tasks]
+
+
+def _add_needs_of_people(tx: Transaction, runs: Sequence[View]) -> list[View]:
+    """Add to runs the tasks of them, and of runs called below, that wait for a person."""
+    ids = [run["id"] for run in runs if run["status"] == "running"]
+    if not ids:
+        return [*runs]
+    below = read_runs_below(tx, ids)
+    tops = {each: run for run in ids for each in (run, *below.get(run, ()))}
+    rows = tx.read("tasks_of_runs_for_people", ids=sorted(tops), count=MAX_PAGE_SIZE)
+    needs: dict[str, list[View]] = {}
+    for task in add_addresses(tx, view_tasks(tx, map(read_task, rows))):
+        needs.setdefault(tops[task["run_id"]], []).append(task)
+    return [run | without_nulls(needs_you=needs.get(run["id"])) for run in runs]
 
 
 def _write_address(run: str | None, name: str) -> str:

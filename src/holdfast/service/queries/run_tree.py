@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -133,9 +133,8 @@ def _build_nodes(
 
 
 def _build_node(below: dict[str | None, list[View]], task: View, prefix: str) -> TaskNode:
-    item = task.get("item") if task["kind"] == "group" else None
-    own = str(task.get("step") or task["title"]) if item is None else number_of_item(item)
-    address = f"{prefix}.{own}" if prefix else own
+    item, own = _item_of_group(task), _name_own_place(task)
+    address = _join_address(prefix, own)
     title = read_own_title(task) or ("" if item is None else name_item(task.get("payload")))
     label = f"{own} {title}".rstrip()
     children = _build_nodes(below, task["id"], address)
@@ -193,21 +192,42 @@ def name_item(value: Any) -> str:  # noqa: ANN401 - JSON is any value
 def name_steps(tasks: Sequence[View]) -> dict[str, str]:
     """The name of each task by its id: its address and its title.
 
-    A called run has the address of its caller; a superseded task has no address.
+    A called run has the address of its caller; a superseded task keeps the address that it had.
     """
-    named = {task["id"]: name_task(task) for task in walk_tasks(tasks)}
-    waiting = build_task_trees(tasks)
+    named: dict[str, str] = {}
+    waiting: list[tuple[Sequence[View], str]] = [(tasks, "")]
     while waiting:
-        node = waiting.pop()
-        named[node.task["id"]] = node.name
-        waiting += node.children
-        if "child" in node.task:
-            child = node.task["child"]
-            named[child["id"]] = node.address
-            waiting += (
-                _build_trees_below(child["tasks"], node.address) if child.get("superseded") else []
-            )
+        own, prefix = waiting.pop()
+        known = {task["id"]: task for task in own}
+        for task in own:
+            address = _build_address(known, task, prefix)
+            named[task["id"]] = name_task(task, address)
+            if "child" in task:
+                named[task["child"]["id"]] = address
+                waiting.append((task["child"]["tasks"], address))
     return named
+
+
+def _build_address(known: Mapping[str, View], task: View, prefix: str) -> str:
+    """The address of a task from the tasks around it, below the address of what called its run."""
+    above = known.get(task.get("parent_id", ""))
+    around = prefix if above is None else _build_address(known, above, prefix)
+    return _join_address(around, _name_own_place(task))
+
+
+def _join_address(around: str, own: str) -> str:
+    return f"{around}.{own}" if around else own
+
+
+def _name_own_place(task: View) -> str:
+    """The last part of the address of a task: its step, or the number of an item."""
+    item = _item_of_group(task)
+    return str(task.get("step") or task["title"]) if item is None else number_of_item(item)
+
+
+def _item_of_group(task: View) -> int | None:
+    item: int | None = task.get("item") if task["kind"] == "group" else None
+    return item
 
 
 def walk_tasks(tasks: Sequence[View]) -> Iterator[View]:

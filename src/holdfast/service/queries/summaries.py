@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 from holdfast.engine.read.records import read_run, read_task
+from holdfast.service.queries.command_lines import WriteCommand
 from holdfast.service.queries.queries import Queries, view_runs, view_tasks
 from holdfast.service.queries.run_history import StoreReader
+from holdfast.service.queries.standstills import find_standstills
 from holdfast.service.queries.views import View, add_usage, format_time
 from holdfast.store.database import Transaction
 
@@ -14,13 +16,19 @@ MAX_ENDED = 500
 MAX_RUNNING = 100
 
 
-def build_report(read_store: StoreReader, queries: Queries, since: int) -> View:
+def build_report(
+    read_store: StoreReader, queries: Queries, since: int, typed: WriteCommand = str
+) -> View:
     def read(tx: Transaction) -> View:
         ended = view_runs(
             tx, [*map(read_run, tx.read("runs_ended_since", since=since, count=MAX_ENDED))]
         )
         lone = tx.read("lone_tasks_failed_since", since=since, count=MAX_ENDED)
-        return {"ended": ended, "failed_tasks": view_tasks(tx, map(read_task, lone))}
+        return {
+            "ended": ended,
+            "failed_tasks": view_tasks(tx, map(read_task, lone)),
+            "standstills": [each.view(typed) for each in find_standstills(tx, since)],
+        }
 
     told = read_store(read)
     # A called run is part of its caller: its cost is in the usage of the caller.

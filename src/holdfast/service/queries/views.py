@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from holdfast.model.run import Run
     from holdfast.model.schedule import Schedule
     from holdfast.model.task import Attempt, NamedLease, Task
-    from holdfast.model.worker import LiveWorker
+    from holdfast.model.worker import WorkerLoad
     from holdfast.store.database import Row, Transaction
 
 View = dict[str, Any]
+Titles = Mapping[str, tuple[str | None, str | None]]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -137,6 +138,8 @@ EVENT = Shape(
     field("type", kind=str, example="task.running"),
     field("run_id"),
     field("task_id", example=ExampleOf.TASK_ID),
+    given("step", example="write"),
+    given("title", example="Write the letter"),
     field("version", kind=int, example=2),
     field("generation", example=1),
     field("attempt", kind=int, example=1),
@@ -181,10 +184,21 @@ WORKER = Shape(
     field("agents", lambda worker: list(worker.agents)),
     field("tags", lambda worker: list(worker.tags)),
     field("concurrency"),
+    given("used"),
+    given("free"),
     field("told"),
     field("pausing"),
     time("started_at"),
     time("seen_at"),
+    given("running"),
+    given("overruns"),
+)
+_OCCUPANT = Shape(
+    field("task_id"),
+    field("run_id"),
+    field("name"),
+    field("attempt"),
+    time("began_at"),
 )
 NAMED_LEASE = Shape(
     field("key"), field("owner"), field("fence"), field("token"), time("expires_at")
@@ -228,8 +242,17 @@ def describe_state(task: Task, below: tuple[int, int] | None) -> str:
     return task.state
 
 
-def view_event(event: Event) -> View:
-    return EVENT.view(event)
+def view_event(event: Event, titles: Titles) -> View:
+    """An event with the step and title of its task; the title of a run is its workflow."""
+    step, title = titles.get(event.task_id or event.run_id or "", (None, None))
+    return EVENT.view(event, step=step, title=title)
+
+
+def read_titles(tx: Transaction, events: Sequence[Row]) -> Titles:
+    """The step and title of each task or run of some rows of events; a removed one has none."""
+    ids = sorted({row["entity"] for row in events})
+    found = tx.read("titles_of", ids=ids) if ids else []
+    return {row["id"]: (row["step"], row["title"]) for row in found}
 
 
 def _data_of(event: Event) -> View:
@@ -245,8 +268,15 @@ def view_schedule(schedule: Schedule) -> View:
     return SCHEDULE.view(schedule)
 
 
-def view_worker(worker: LiveWorker) -> View:
-    return WORKER.view(worker)
+def view_worker(load: WorkerLoad) -> View:
+    """A live worker, with what takes its slots; `running` counts no more than the oldest."""
+    return WORKER.view(
+        load.worker,
+        used=load.used,
+        free=load.free,
+        running=[_OCCUPANT.view(each) for each in load.running],
+        overruns=[_OCCUPANT.view(each) for each in load.overruns] or None,
+    )
 
 
 def view_lease(lease: NamedLease) -> View:

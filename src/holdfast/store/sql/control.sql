@@ -331,7 +331,7 @@ WHERE id IN (
 -- guards: The task is open, and does not have that hold until that time yet
 -- changes: task
 -- event: 'task.held'
--- data: '{"holds":' || holds || '}'
+-- data: '{"holds":' || holds || COALESCE(',"detail":' || CAST(:detail AS text), '') || '}'
 UPDATE holdfast_task SET
   holds = holds | :reason,
   held_until = COALESCE(CAST(:until AS bigint), held_until),

@@ -309,6 +309,13 @@ WHERE entity = :task_id
   AND from_status <> to_status
 ORDER BY version DESC LIMIT 2
 
+-- name: last_hold
+-- purpose: Read the data of the last event that put a task on hold
+SELECT data FROM holdfast_event
+WHERE entity = :task_id
+  AND type = 'task.held'
+ORDER BY version DESC LIMIT 1
+
 -- name: entity_events
 -- purpose: List the events of one task or of one run alone
 SELECT * FROM holdfast_event WHERE entity = :entity ORDER BY version

@@ -111,3 +111,9 @@ SELECT * FROM holdfast_schedule WHERE name IN (SELECT value FROM {each names})
 SELECT * FROM holdfast_schedule
 WHERE name > :after
 ORDER BY name LIMIT :count
+
+-- name: failing_schedules
+-- purpose: List the schedules that could not start anything at their last tick
+SELECT name, last_error FROM holdfast_schedule
+WHERE last_error IS NOT NULL
+ORDER BY name

@@ -100,6 +100,12 @@ SELECT * FROM holdfast_event WHERE entity = :task_id AND seq > :after ORDER BY v
 -- purpose: List the newest events of the store
 SELECT * FROM holdfast_event ORDER BY seq DESC LIMIT :count
 
+-- name: titles_of
+-- purpose: Read the steps and titles of some tasks, and the workflows of some runs
+SELECT id, step, title FROM holdfast_task WHERE id IN (SELECT value FROM {each ids})
+UNION ALL
+SELECT id, NULL, workflow FROM holdfast_run WHERE id IN (SELECT value FROM {each ids})
+
 -- name: runs_ended_since
 -- purpose: List the newest runs that ended since a moment, called runs aside
 SELECT * FROM holdfast_run
@@ -166,6 +172,17 @@ WHERE run_id IN (
   AND (kind = 'approval' OR (holds & 6) <> 0)
 ORDER BY id LIMIT :count
 
+-- name: tasks_of_runs_for_people
+-- purpose: List the tasks of some runs that wait for a person; runs on hold aside
+SELECT * FROM holdfast_task
+WHERE run_id IN (SELECT value FROM {each ids})
+  AND status IN ('idle', 'queued')
+  AND status <> 'done'
+  AND NOT blocked
+  AND run_holds = 0
+  AND (kind = 'approval' OR (holds & 6) <> 0)
+ORDER BY id LIMIT :count
+
 -- name: known_workflows
 -- purpose: List every version of every workflow, the newest of each name first
 SELECT name, version, created_at FROM holdfast_workflow ORDER BY name, created_at DESC, version
@@ -219,6 +236,55 @@ SELECT agent, state, count(*) AS tasks FROM (
     AND attempt >= 1) AS waiting
 GROUP BY agent, state
 ORDER BY agent, state
+
+-- name: ready_work
+-- purpose: Count the ready tasks by agent and tags, bare ones apart, each with the first of its tasks
+SELECT agent, tags, bare, count(*) AS tasks, min(id) AS first FROM (
+  SELECT agent, tags, bare, id FROM holdfast_task
+  WHERE status = 'queued'
+    AND kind = 'work'
+    AND NOT blocked
+    AND holds = 0
+    AND run_holds = 0
+    AND due
+    AND NOT parked
+  LIMIT :most) AS ready
+GROUP BY agent, tags, bare
+ORDER BY agent, tags, bare
+
+-- name: limited_work
+-- purpose: Count the tasks that a usage limit keeps waiting by agent, with the end of their holds
+SELECT agent, count(*) AS tasks, max(held_until) AS until FROM (
+  SELECT agent, held_until FROM (
+    SELECT agent, held_until FROM holdfast_task
+    WHERE held_until IS NOT NULL
+      AND (holds & 16) <> 0
+      AND status IN ('idle', 'queued')
+    LIMIT :most) AS held
+  UNION ALL
+  SELECT agent, held_until FROM (
+    SELECT agent, held_until FROM holdfast_task
+    WHERE status = 'queued'
+      AND kind = 'work'
+      AND NOT blocked
+      AND holds = 0
+      AND run_holds = 0
+      AND due
+      AND NOT parked
+      AND agent IN (SELECT reached.agent FROM holdfast_limit AS reached WHERE reached.until > (SELECT holdfast_now()))
+    LIMIT :most) AS ready) AS limited
+GROUP BY agent
+ORDER BY agent
+
+-- name: steps_skipped_after_failure
+-- purpose: List the steps that on_failure skipped in runs that run, or have ended since a moment
+SELECT run.workflow, task.run_id, task.step
+FROM holdfast_run AS run JOIN holdfast_task AS task ON task.run_id = run.id
+WHERE (run.status = 'running' OR run.finished_at >= :since)
+  AND task.skipped
+  AND task.error IS NOT NULL
+  AND NOT task.superseded
+ORDER BY run.workflow, task.run_id, task.id LIMIT :most
 
 -- name: count_running_runs
 -- purpose: Count the running runs

@@ -6,16 +6,17 @@ VALUES (:name, :agents, :tags, :concurrency, :process,
   (SELECT holdfast_now()), (SELECT holdfast_now()), (SELECT holdfast_now()) + :ttl)
 ON CONFLICT (name) DO UPDATE SET
   agents = excluded.agents, tags = excluded.tags, concurrency = excluded.concurrency, told = NULL,
-  process = excluded.process, pausing = NULL,
+  process = excluded.process, pausing = NULL, overruns = NULL,
   started_at = excluded.started_at, seen_at = excluded.seen_at, expires_at = excluded.expires_at
 WHERE holdfast_worker.expires_at <= (SELECT holdfast_now())
 RETURNING started_at
 
 -- name: announce_worker
--- purpose: Record the heartbeat of a worker and why it pauses, and read what it is told to do
+-- purpose: Record the heartbeat of a worker, why it pauses and its overruns, and read what it is told to do
 -- guards: The worker has that name and start time
 UPDATE holdfast_worker SET
-  seen_at = (SELECT holdfast_now()), expires_at = (SELECT holdfast_now()) + :ttl, pausing = :pausing
+  seen_at = (SELECT holdfast_now()), expires_at = (SELECT holdfast_now()) + :ttl, pausing = :pausing,
+  overruns = :overruns
 WHERE name = :name
   AND started_at = :started
 RETURNING told
@@ -47,6 +48,23 @@ WHERE expires_at < (SELECT holdfast_now()) - :kept
 SELECT * FROM holdfast_worker
 WHERE expires_at > (SELECT holdfast_now())
 ORDER BY name
+
+-- name: attempts_of_workers
+-- purpose: List the oldest running attempts of some workers, with the number of all that each has
+SELECT id, run_id, worker, attempt, began_at, claimed FROM (
+  SELECT id, run_id, worker, attempt, began_at, count(*) OVER (PARTITION BY worker) AS claimed,
+    row_number() OVER (PARTITION BY worker ORDER BY began_at, id) AS place
+  FROM (
+    SELECT task.id, task.run_id, task.worker, task.attempt,
+      (SELECT max(event.at) FROM holdfast_event AS event
+       WHERE event.entity = task.id AND event.attempt = task.attempt AND event.to_status = 'running'
+         AND event.from_status <> 'running') AS began_at
+    FROM holdfast_task AS task
+    WHERE task.lease_expires_at IS NOT NULL
+      AND task.attempt >= 1
+      AND task.worker IN (SELECT value FROM {each workers})) AS held) AS placed
+WHERE place <= :most
+ORDER BY worker, began_at, id
 
 -- name: note_stops
 -- purpose: Record that no process of an attempt runs any more, and how many processes had to be ended

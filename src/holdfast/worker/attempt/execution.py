@@ -89,6 +89,14 @@ class UnknownFunction(Exception):
     """No function of this process can run the task as it was asked for."""
 
 
+class UnfitArguments(UnknownFunction):
+    """The function wants something that is not stored for the task; `detail` names it."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(f"{detail}; until then it is held")
+        self.detail = detail
+
+
 class Invocation(NamedTuple):
     """A function with its arguments bound; `encode` turns its result into JSON."""
 

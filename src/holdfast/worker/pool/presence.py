@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 
 from holdfast.errors import HoldfastError
-from holdfast.model.worker import LiveWorker
+from holdfast.model.worker import LiveWorker, Overrun
 from holdfast.store.database import Row
 from holdfast.store.deadlocks import refuse_deadlock
 from holdfast.worker.pool.worker_options import WorkerOptions
@@ -35,6 +35,7 @@ class Presence:
         self._reply: Future[Row | None] | None = None
         self._started_at: int | None = None
         self._pausing: str | None = None
+        self._overruns: Sequence[Overrun] = ()
         self._warned = False
 
     def begin(self) -> WorkerOptions:
@@ -74,15 +75,17 @@ class Presence:
         self._store.workers.forget(worker.name, worker.started_at)
         return True
 
-    def step(self, pausing: str | None = None) -> str | None:
+    def step(self, pausing: str | None = None, overruns: Sequence[Overrun] = ()) -> str | None:
         """Send a sign of life if one is due, with the reason for claiming nothing, if there is one.
 
         Gives the order to go, if the answer to an earlier sign of life held one.
         """
         told = self._take_reply()
         now = self._store.clock.monotonic()
-        if self._reply is None and (now >= self._due or pausing != self._pausing):
+        news = (pausing, overruns) != (self._pausing, self._overruns)
+        if self._reply is None and (now >= self._due or news):
             self._due, self._pausing = now + self._store.settings.renewal, pausing
+            self._overruns = overruns
             self._reply = self._send()
         return told
 
@@ -96,7 +99,9 @@ class Presence:
     def _send(self) -> Future[Row | None]:
         workers, options = self._store.workers, self._options
         if self._started_at is not None:
-            return workers.announce.submit(options.named, self._started_at, self._pausing)
+            return workers.announce.submit(
+                options.named, self._started_at, self._pausing, self._overruns
+            )
         return workers.register.submit(
             options.named,
             agents=options.agents,
@@ -138,8 +143,8 @@ class Presence:
     def _note_registration(self, found: Row | None) -> None:
         if found is not None:
             self._started_at = int(found["started_at"])
-            # A new registration has no reason for claiming nothing yet.
-            self._pausing = None
+            # A new registration has no reason for claiming nothing yet, and no overruns.
+            self._pausing, self._overruns = None, ()
         elif not self._warned:
             self._warned = True
             log.warning(

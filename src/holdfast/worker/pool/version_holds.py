@@ -75,8 +75,10 @@ class VersionHolds:
         """The tasks to leave to others."""
         return tuple(self._left_to_others)
 
-    def hold(self, assignment: Assignment) -> None:
+    def hold(self, assignment: Assignment, detail: str | None = None) -> None:
         """Put a task on hold until a worker with its function comes along.
+
+        A `detail` tells why the function that is there cannot be called.
 
         A step without a program is not put on hold, only left to others: in a run that an earlier
         release began, it is queued among the tasks that workers run.
@@ -84,7 +86,7 @@ class VersionHolds:
         task_id, work = assignment.task_id, assignment.work
         external = work is not None and work.external
         if not external:
-            self._store.tasks.hold(task_id, "version", actor="worker")
+            self._store.tasks.hold(task_id, "version", detail=detail, actor="worker")
         known = self._functions.has_function(assignment.workflow, assignment.step)
         # An assignment from a server has no row; a remote worker sets no holds.
         row: Mapping[str, int] = getattr(assignment, "row", {})

@@ -17,7 +17,13 @@ from holdfast.model.worker import DRAIN
 from holdfast.stop_signals import stop_between_transactions
 from holdfast.store.deadlocks import is_writer_thread, refuse_deadlock, writes_own_operation
 from holdfast.threads import is_program_ending, shorten_switch_interval
-from holdfast.worker.attempt.execution import Execution, Functions, Invocation, UnknownFunction
+from holdfast.worker.attempt.execution import (
+    Execution,
+    Functions,
+    Invocation,
+    UnfitArguments,
+    UnknownFunction,
+)
 from holdfast.worker.attempt.step_output import step_output
 from holdfast.worker.pool.claims_ahead import LONGEST_WAIT, ClaimsAhead
 from holdfast.worker.pool.disk import find_worker_disk
@@ -301,7 +307,7 @@ class Worker(Lifecycle):
         pause = self._store.settings.poll
         try:
             self._begin_arrived()
-            self._stop_as_told(self._presence.step(self._disk.check()))
+            self._stop_as_told(self._presence.step(self._disk.check(), self._held.overruns))
             self._begin_run_now()
             if not self._stopping.is_set():
                 full = self._standing_claim.may_have_more or not self._may_pull()
@@ -466,7 +472,8 @@ class Worker(Lifecycle):
         """
         if isinstance(error, UnknownFunction):
             log.warning("%s is given back: %s", execution, error)
-            self._version_holds.hold(execution.assignment)
+            detail = error.detail if isinstance(error, UnfitArguments) else None
+            self._version_holds.hold(execution.assignment, detail)
             return execution.release()
         if isinstance(error, StoreError):
             # Something that the step needs could not be read, which is no failure of the step.

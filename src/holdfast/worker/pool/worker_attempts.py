@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from holdfast.clock import MICROSECONDS
+from holdfast.model.worker import Overrun
 from holdfast.worker.attempt.execution import Execution
 from holdfast.worker.store_port import StorePort
 
 # The worker's own thread looks so often while anything may change that no hint tells it of, and so
 # soon after a hint while steps wait for their turn.
 LOOK_EVERY, LOOK_SOON = 0.1, 0.02
+
+# An attempt that is over is an overrun once its function has gone on for so many seconds. At most
+# so many are told.
+OVERRUN_AFTER = 1.0
+MOST_OVERRUNS = 100
 
 Key = tuple[str, int]
 
@@ -33,6 +40,9 @@ class WorkerAttempts:
         self._looked_at = self._looked_at_waiting = store.clock.monotonic()
         # Whether there was a hint since the attempts that wait for their turn were looked at.
         self._hinted = False
+        # Since when attempts that are over were seen to go on, and those that have for a while.
+        self._over_since: dict[Key, float] = {}
+        self.overruns: tuple[Overrun, ...] = ()
 
     def __len__(self) -> int:
         return len(self._held)
@@ -87,19 +97,44 @@ class WorkerAttempts:
         `waiting` says that some wait for their turn, and must not begin.
         """
         if not self._held:
-            return self._store.settings.poll
+            changed = self._note_overruns((), self._looked_at)
+            return LOOK_EVERY if changed else self._store.settings.poll
         now = self._store.clock.monotonic()
         if waiting:
             self._look_at_waiting(now)
         if now < self._looked_at + LOOK_EVERY:
             return LOOK_SOON if waiting and self._hinted else LOOK_EVERY
         self._looked_at = now
-        live = {each.key for each in self.list() if not each.ended.is_set()}
+        held = self.list()
+        changed = self._note_overruns(held, now)
+        live = {each.key for each in held if not each.ended.is_set()}
         # Most steps end before a second look, so the store is asked only about those that last.
         lasting, self._seen = live & self._seen, live
         if lasting:
             self.end(self._store.work.attempts_over(lasting))
-        return LOOK_EVERY if waiting or live - lasting else self._store.settings.poll
+        soon = waiting or changed or live - lasting
+        return LOOK_EVERY if soon else self._store.settings.poll
+
+    def _note_overruns(self, held: Sequence[Execution], now: float) -> bool:
+        """Note which attempts are over and yet go on; gives whether that is still changing.
+
+        Commands and coroutines end soon after their attempts, and a plain function when it likes.
+        """
+        over = {
+            each.key: each.began_at
+            for each in held
+            if each.began_at is not None and not each.returned and each.ended.is_set()
+        }
+        self._over_since = {key: self._over_since.get(key, now) for key in over}
+        found = [key for key, since in self._over_since.items() if now >= since + OVERRUN_AFTER]
+        lasting = sorted(found)[:MOST_OVERRUNS]
+        if lasting == [(each.task_id, each.attempt) for each in self.overruns]:
+            return len(found) < len(over)
+        clock = self._store.now()
+        self.overruns = tuple(
+            Overrun(*key, clock - round((now - over[key]) * MICROSECONDS)) for key in lasting
+        )
+        return True
 
     def _look_at_waiting(self, now: float) -> None:
         """After a hint, look at once at those that wait for their turn, though not too often."""

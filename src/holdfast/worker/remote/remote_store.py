@@ -229,7 +229,7 @@ class RemoteWorkers:
 
     @operation
     def announce(
-        self, name: str, started_at: int, pausing: str | None = None
+        self, name: str, started_at: int, pausing: str | None = None, *_: Any
     ) -> Future[Row | None]:
         return self._sender.submit(
             AnnounceWorker(name=name, started_at=started_at, ttl=0, pausing=pausing)

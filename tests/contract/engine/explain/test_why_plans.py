@@ -75,6 +75,18 @@ def test_a_failing_plan_names_what_failed_and_how_to_try_it_again(engine: Engine
     assert fixes == [Advice(Action.RETRY, one)]
 
 
+def test_a_plan_that_has_failed_names_the_children_that_failed_with_their_errors(
+    engine: Engine,
+) -> None:
+    parent, (one, _) = plan(engine, "one", "two")
+    assert engine.tasks.finalize_plan(parent, graph={}).ok
+    break_for_good(engine, one)
+    summary, detail, fixes = told(engine, parent)
+    assert summary == "feature is failed: broken"
+    assert detail == f"it has ended failed, because of one {one} (failed: broken)"
+    assert fixes == [Advice(Action.RETRY, parent)]
+
+
 def test_a_plan_that_waits_for_an_open_plan_inside_it_says_to_finalize_that(
     engine: Engine,
 ) -> None:

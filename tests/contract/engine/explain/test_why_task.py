@@ -96,7 +96,7 @@ def test_a_task_that_was_given_back_or_lost_says_so(engine: Engine, clock: Manua
     clock.advance(31)
     engine.work.recover()
     assert again.attempt == 2
-    assert engine.why(task_id).one_line == f"{ready}; attempt 2 was lost: its worker fell silent"
+    assert engine.why(task_id).summary == f"{ready}; attempt 2 was lost: its worker fell silent"
 
 
 def test_an_idle_task_is_not_in_the_queue(engine: Engine) -> None:

@@ -101,7 +101,9 @@ def test_a_limit_is_lifted_only_from_an_open_task_that_has_it(
         assert engine.tasks.hold(task_id, "limit", until=later).ok
     assert engine.tasks.cancel(cancelled).ok
     reason = int(Hold.PAUSED)
-    held = write(engine, "hold_task", task_id=paused, reason=reason, until=later, actor="user")
+    held = write(
+        engine, "hold_task", task_id=paused, reason=reason, until=later, detail=None, actor="user"
+    )
     assert held == {paused}
     assert write(engine, "lift_limits", count=10) == set()
     clock.advance(5)

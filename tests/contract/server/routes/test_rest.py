@@ -204,6 +204,7 @@ def test_history_goes_on_from_a_cursor_and_skips_nothing(quick_server: Served) -
     event = page["items"][0]
     assert {"seq", "type", "task_id", "version", "to", "attempt", "actor", "at"} <= event.keys()
     assert None not in event["data"].values()
+    assert event["title"] == viewer.get(f"/tasks/{event['task_id']}").json()["title"]
     server.add()
     later = viewer.get("/events", params={"after": page["next"]}).json()
     assert len(later["items"]) == 1

@@ -35,6 +35,14 @@ def test_items_stand_in_their_order_under_their_loop_without_the_superseded() ->
     assert name_steps(LOOP)["6"] == "build.1.verify"
 
 
+def test_a_superseded_task_keeps_the_address_that_it_had() -> None:
+    tasks = [*LOOP, task("9", "implement", parent_id="7", item=0, superseded=True)]
+    assert (name_steps(tasks)["7"], name_steps(tasks)["9"]) == ("build.1", "build.1.implement")
+    child = {"id": "r_2", "superseded": True, "tasks": tasks}
+    called = name_steps([task("10", "stories", kind="group", calls="w", child=child)])
+    assert (called["r_2"], called["9"]) == ("stories", "stories.build.1.implement")
+
+
 def test_a_step_takes_from_its_first_start_to_its_end_with_what_it_waited() -> None:
     begun, ended = "2030-01-01T00:00:00Z", "2030-01-01T00:14:00Z"
     tasks = [

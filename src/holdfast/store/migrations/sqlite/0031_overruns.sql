@@ -1,0 +1,2 @@
+-- The attempts of a worker that are over while their functions still run, as JSON: each keeps a slot.
+ALTER TABLE holdfast_worker ADD COLUMN overruns TEXT;
