@@ -407,7 +407,7 @@ def _describe_missing(assignment: Assignment) -> str:
 def _describe_rush(ran: Sequence[RanAttempt], limit: int) -> str:
     counts = Counter(each.step for each in ran).most_common(3)
     often = ", ".join(f"{step} {times} times" for step, times in counts)
-    return f"{limit} attempts have run, and more are ready: {often}; the last: {ran[-1]}"
+    return f"more than {limit} attempts have run without an end: {often}; the last: {ran[-1]}"
 
 
 def _is_in_loop() -> bool:

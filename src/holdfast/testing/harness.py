@@ -106,12 +106,13 @@ class Harness(StoreChecks):
         """Run a task or run to its end and give its result; waits for a time are cut short.
 
         The time moves to whatever is due next. `NotEnded` says for what else it waits: a signal,
-        an approval, an answer.
+        an approval, an answer. `TooManyAttempts` ends what goes on and on, as in `advance`.
         """
         engine = self._driver.find_engine(handle)
         last = self._clock.now() + _parse_microseconds("within", within)
+        left = MOST_ATTEMPTS
         while True:
-            self._driver.run_until_idle(MOST_ATTEMPTS)
+            left -= len(self._driver.run_until_idle(left))
             due = self._find_later_due()
             if _is_ended(engine, handle.id) or due is None or due > last:
                 return handle.result()
@@ -144,8 +145,8 @@ class Harness(StoreChecks):
 
         An answer is an output, an error to raise, a `Verdict`, a `Question`, or a function, which
         is called with those of the step's arguments that it takes by name. For a step of a
-        workflow file these are prompt, command, input, item, feedback, steps, attempt and ctx; a
-        text is read as what an agent writes. The later of two stubs counts.
+        workflow file these are prompt, command, http, input, item, feedback, steps, attempt and
+        ctx; a text is read as what an agent writes. The later of two stubs counts.
         """
         self._add_stub(Stub(target=read_target("step", step), agent=None, answers=answers))
 
@@ -227,8 +228,9 @@ class Harness(StoreChecks):
         if self._driver.is_inside_step:
             self._driver.pass_time(until)
             return
+        left = MOST_ATTEMPTS
         while True:
-            self._driver.run_until_idle(MOST_ATTEMPTS)
+            left -= len(self._driver.run_until_idle(left))
             now = self._clock.now()
             if now >= until:
                 return

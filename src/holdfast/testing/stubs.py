@@ -7,13 +7,17 @@ declares, a failure is tried again, a question waits for a person.
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from holdfast.errors import InvalidInput
 from holdfast.model.task import Assignment
 from holdfast.model.verdict import Verdict
+from holdfast.model.workflow.declarations import StepWork
+from holdfast.model.workflow.step_template import finish_work
 from holdfast.testing.targets import Target
 from holdfast.worker.attempt.context import Context
 from holdfast.worker.attempt.execution import Invocation
@@ -153,11 +157,12 @@ def call_with_known(function: Callable[..., Any], arguments: Mapping[str, Any]) 
 
 
 def describe_call(assignment: Assignment) -> dict[str, Any]:
-    """What a function in place of an agent or a command may take, by name."""
-    work = assignment.work
+    """What a function in place of an agent, a command or a call may take, by name."""
+    work = None if assignment.work is None else _fill_in(assignment.work)
     return {
         "prompt": None if work is None else work.prompt,
         "command": None if work is None or work.command is None else list(work.command),
+        "http": None if work is None else work.http,
         "payload": assignment.payload,
         "input": assignment.input,
         "item": assignment.item,
@@ -165,6 +170,19 @@ def describe_call(assignment: Assignment) -> dict[str, Any]:
         "steps": assignment.needs,
         "attempt": assignment.attempt,
     }
+
+
+def _fill_in(work: StepWork) -> StepWork:
+    """The work as its worker would carry it out; secrets stay the variables that they are."""
+
+    def look_up(prompt: str, root: str, name: str) -> str:
+        if root == "prompt":
+            return prompt
+        there = os.environ.get(name) if root == "env" else None
+        return f"{{{{ {root}.{name} }}}}" if there is None else there
+
+    prompt = finish_work(work, partial(look_up, "")).prompt or ""
+    return finish_work(work, partial(look_up, prompt))
 
 
 def describe_verdict(verdict: Verdict) -> dict[str, Any]:

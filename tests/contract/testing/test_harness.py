@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from holdfast import Holdfast, InvalidInput, NewTask, ShuttingDown, TaskFailed
+from holdfast import Context, Ended, Holdfast, InvalidInput, NewTask, ShuttingDown, TaskFailed
 from holdfast.testing import Harness, NotEnded, TooManyAttempts
 from tests.contract.testing import shop_program as shop
 
@@ -134,7 +134,9 @@ def test_work_that_never_rests_is_told(harness: Harness) -> None:
         again.enqueue()
 
     again.enqueue()
-    with pytest.raises(TooManyAttempts, match="5 attempts have run, and more are ready: again 6"):
+    with pytest.raises(
+        TooManyAttempts, match="more than 5 attempts have run without an end: again 6"
+    ):
         harness.run_until_idle(limit=5)
 
 
@@ -171,3 +173,36 @@ def test_runs_and_tasks_are_found_by_their_steps(harness: Harness) -> None:
     assert harness.effects_of(shop.charge) == {"note": 5, "charge": "paid 7"}
     assert [each.workflow for each in harness.list_runs()] == ["checkout"]
     assert harness.tasks_of("send_mail") == []
+
+
+def test_hooks_children_and_called_workflows_are_run_too(store_url: str) -> None:
+    ended: list[str] = []
+    with Harness(url=store_url) as harness:
+        hf = harness.hf
+        whole, part = hf.workflow("whole"), hf.workflow("part")
+
+        @part.step
+        def sell(order_id: int) -> str:
+            return f"sold {order_id}"
+
+        @hf.on("run.completed", workflow="part")
+        def tell(event: Ended) -> None:
+            ended.append(str(event.workflow))
+
+        @hf.task
+        def double(number: int) -> int:
+            return 2 * number
+
+        @whole.step
+        def many(ctx: Context) -> list[int]:
+            return list(ctx.map(double, [1, 2, 3]))
+
+        whole.run("call", part, input={"order_id": 7})
+        assert whole.start().result() == "sold 7"
+        harness.assert_ran(double, times=3)
+        harness.assert_ran_once(many)
+        harness.assert_started(part, order_id=7)
+        harness.assert_ran_once(tell)
+        harness.assert_order(double, many, sell, tell)
+        assert ended == ["part"]
+        assert hf.doctor().ok

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from holdfast import Context, InvalidInput, TaskFailed
-from holdfast.testing import Harness, NotEnded
+from holdfast.testing import Harness, NotEnded, TooManyAttempts
 from tests.contract.testing import shop_program as shop
 
 NEW_YEAR = datetime(2030, 1, 1, tzinfo=UTC)
@@ -124,3 +124,20 @@ def test_a_step_that_takes_longer_than_a_lease_keeps_it_and_one_beyond_its_timeo
     assert work.enqueue(9).result() == "took 9m"
     with pytest.raises(TaskFailed, match="ran longer than 600 s"):
         work.enqueue(11).result()
+
+
+def test_work_that_goes_on_for_ever_is_ended_also_where_time_is_moved(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.testing.harness.MOST_ATTEMPTS", 20)
+
+    @harness.hf.task
+    def poll(ctx: Context) -> None:
+        for _ in range(1_000):
+            ctx.sleep("1m")
+
+    job = poll.enqueue()
+    with pytest.raises(TooManyAttempts, match="poll"):
+        harness.run_to_end(job)
+    with pytest.raises(TooManyAttempts, match="poll"):
+        harness.advance("1d")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Context, InvalidInput, TaskFailed, Verdict, needs
+from holdfast.model.workflow.declarations import HttpCall
 from holdfast.testing import Harness, NotEnded, Question
 from tests.contract.testing import shop_program as shop
 
@@ -20,6 +21,19 @@ steps:
   - {id: draft, agent: writer, prompt: "Write to {{ input.to }}", outputs: {pages: int}}
   - {id: send, run: [sh, -c, 'echo "{\\"sent\\": true}"'], outputs: {sent: bool}}
 """
+CALL = """
+name: call
+input: {to: string}
+env: [PLACE]
+agents:
+  writer: {command: [write, "{{ prompt }}"]}
+steps:
+  - {id: draft, agent: writer, prompt: "Write to {{ input.to }} in {{ env.PLACE }}", outputs: {pages: int}}
+  - id: file
+    http: {url: "https://example.org/letters", headers: {Token: "{{ secret.KEY }}"},
+           body: {pages: "{{ steps.draft.pages }}"}}
+    outputs: {id: int}
+"""  # noqa: E501 - a line of a file
 
 
 @pytest.fixture
@@ -162,3 +176,32 @@ def test_no_command_is_started_unless_the_test_lets_it_be(letter: Path) -> None:
     with Harness(commands=True) as harness:
         harness.stub_agent("writer", {"pages": 2})
         assert harness.workflow_file(letter).start(to="Ada").result() == {"sent": True}
+
+
+def test_a_function_sees_what_would_be_done_but_no_secret(
+    harness: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLACE", "Rome")
+    path = tmp_path / "call.yaml"
+    path.write_text(CALL)
+    seen: dict[str, object] = {}
+
+    def write(prompt: str, command: list[str], steps: dict[str, object]) -> dict[str, int]:
+        seen.update(prompt=prompt, command=command, steps=steps)
+        return {"pages": 2}
+
+    def call(http: HttpCall, **_: object) -> str:
+        seen.update(url=http.url, token=http.headers["Token"], body=http.body)
+        return '{"id": 7}'
+
+    harness.stub("draft", write)
+    harness.stub("file", call)
+    assert harness.workflow_file(path).start(to="Ada").result() == {"id": 7}
+    assert seen == {
+        "prompt": "Write to Ada in Rome",
+        "command": ["write", "Write to Ada in Rome"],
+        "steps": {},
+        "url": "https://example.org/letters",
+        "token": "{{ secret.KEY }}",
+        "body": {"pages": 2},
+    }
