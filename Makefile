@@ -68,6 +68,7 @@ $(LOCKED): requirements/dev.txt
 	@touch $@
 
 environment:
+	@echo "Making .venv with all that Holdfast is run, built and tested with. It takes about a minute, once."
 	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else \
 	  "Holdfast needs Python 3.11 or later, and $(PYTHON) is %d.%d: try make PYTHON=python3.12" \
 	  % sys.version_info[:2])'

@@ -6,6 +6,7 @@
 // Some work:  holdfast task add "Count" --agent node --payload '{"text": "to be or not to be"}'
 // Run it:     HOLDFAST_SERVER=http://127.0.0.1:8765 HOLDFAST_TOKEN=$(holdfast token) node worker.ts
 
+type NodeThatIsNeeded = "22.18 or later"; // a Node that stops at this line is too old for this file
 type Task = { id: string; title: string; status: string; payload: { text: string } };
 type Assignment = { task: Task; attempt: number; token: string };
 type Claimed = { assignments: Assignment[]; told?: "drain" | "evict"; detail?: string };

@@ -14,7 +14,7 @@ INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    given = _move_json(list(sys.argv[1:] if arguments is None else arguments))
     if arguments is None:
         # At its exit the interpreter collects once more, and would walk past every module that a
         # command has loaded: 9 % of what `holdfast runs` takes.
@@ -30,6 +30,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BROKEN_PIPE
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+def _move_json(given: list[str]) -> list[str]:
+    """The arguments with a `--json` that stands before the command moved behind it."""
+    start = 0
+    while start < len(given) and given[start].startswith("-"):
+        start += 2 if given[start] == "--db" else 1
+    if start >= len(given) or "--json" not in given[:start]:
+        return given
+    before = [each for each in given[:start] if each != "--json"]
+    end = given.index("--") if "--" in given else len(given)
+    return [*before, *given[start:end], "--json", *given[end:]]
 
 
 def _run(given: list[str]) -> int:

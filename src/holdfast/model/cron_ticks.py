@@ -23,7 +23,17 @@ MAX_CRON = 200
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_FORM = 'write minute, hour, day, month and weekday, as in "0 9 * * 1-5"'
+_FORM = 'write minute, hour, day, month and weekday, as in "0 9 * * 1-5", or @hourly or @daily'
+# Names of cron expressions, as other tools have them.
+_NAMED = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
 
 
 class MissedTicks(StrEnum):
@@ -47,8 +57,9 @@ def check_cron(cron: object, zone: object) -> tuple[str, str]:
     text = clean_text("cron", cron, limit=MAX_CRON)
     zone_name = clean_text("zone", zone, limit=MAX_CRON)
     _read_zone(zone_name)
-    _simulate(text, _EPOCH)
-    return " ".join(text.split()), zone_name
+    expression = _NAMED.get(text.strip().lower(), text)
+    _simulate(expression, _EPOCH)
+    return " ".join(expression.split()), zone_name
 
 
 def first_tick_after(cron: str, zone: str, moment: int) -> int:

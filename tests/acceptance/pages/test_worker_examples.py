@@ -52,6 +52,19 @@ def test_a_worker_in_each_language_does_what_is_for_it(tmp_path: Path) -> None:
     assert {each["attempt"] for each in done} == {1}
 
 
+def test_a_node_that_reads_no_types_shows_which_one_is_needed(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [NODE, "--no-experimental-strip-types", program("node")],
+        check=False,
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode != 0
+    assert "22.18 or later" in ended.stderr
+
+
 def test_a_worker_says_what_it_lacks(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

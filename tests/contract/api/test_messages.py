@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from holdfast import Holdfast, InvalidInput, NotFound, Refusal, StoreError, TaskFailed, goto
 from holdfast.engine.engine import Engine
 from holdfast.engine.explain.doctor import Check, Diagnosis, Violation
-from holdfast.model.advice import ANSWER, OPEN, Action, Advice
+from holdfast.model.advice import ANSWER, Action, Advice
 from holdfast.model.result import TransitionResult
 from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.model.workflow.reference import Reference
@@ -28,6 +29,15 @@ def test_a_url_that_is_no_text_is_refused() -> None:
         Holdfast(cast("str", None))
 
 
+def read_only(folder: Path) -> Path:
+    """A folder in which this user makes no file; what root makes is refused by the kernel alone."""
+    if os.geteuid() == 0:
+        return Path("/sys")
+    kept = folder / "kept"
+    kept.mkdir(mode=0o500)
+    return kept
+
+
 def test_a_store_path_that_is_no_sqlite_file_is_named(tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("these are notes, and long enough to be taken for the head of a file" * 99)
@@ -35,6 +45,8 @@ def test_a_store_path_that_is_no_sqlite_file_is_named(tmp_path: Path) -> None:
         text: f"^{text} is not a SQLite database; name another file$",
         tmp_path: f"^{tmp_path} cannot be opened as a SQLite database; it is a folder",
         tmp_path / "none" / "a.db": "does its folder exist?",
+        read_only(tmp_path)
+        / "a.db": r"; its folder is read-only \([^)]+\): name a file in another",
     }
     for path, reason in refused.items():
         with pytest.raises(StoreError, match=reason):
@@ -91,7 +103,7 @@ def test_refusals_about_ended_runs_and_tasks_say_how_to_do_them_again(engine: En
     done.finish("plan", "work", "review")
     failed.break_for_good("plan")
     runs = engine.runs
-    for run, options in ((done, (("step", OPEN),)), (failed, ())):
+    for run, options in ((done, (("step", "plan"),)), (failed, ())):
         for ask in (runs.pause, runs.resume, runs.cancel):
             answer = ask(run.id)
             assert answer.reason is Refusal.ALREADY_TERMINAL
@@ -174,7 +186,7 @@ def test_a_plan_that_is_begun_twice_says_how_far_it_is(engine: Engine) -> None:
     plan = create(engine, enqueue=False)
     assert engine.tasks.start_planning(plan).ok
     again = engine.tasks.start_planning(plan)
-    assert (again.repeated, advised(again)) == (True, [Advice(Action.FINALIZE_PLAN, OPEN)])
+    assert (again.repeated, advised(again)) == (True, [Advice(Action.FINALIZE_PLAN, plan)])
     create(engine, "child", parent=plan, enqueue=False)
     assert engine.tasks.finalize_plan(plan).ok
     late = engine.tasks.start_planning(plan)

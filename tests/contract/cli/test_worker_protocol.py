@@ -45,14 +45,14 @@ def test_a_script_claims_renews_logs_and_completes(
     attempt = (task_id, "--token", token)
     typed.ok("work", "renew", *attempt, "--progress", "half", "--usage", '{"usd": 0.1}')
     assert engine.tasks.get(task_id).progress == "half"
-    typed.ok("work", "log", *attempt, "--text", "building \x1b[31m")
+    typed.ok("work", "log", *attempt, "--text", "\x1b[31mbuilding\x1b[0m\x07")
     typed.ok("guard", *attempt)
     assert "attempt 1  running" in typed.ok("logs", task_id)
-    assert "building \\x1b[31m" in typed.ok("logs", task_id)
+    assert "\nbuilding\\x07\n" in typed.ok("logs", task_id)
     (told,) = typed.json("logs", task_id)["items"]
-    assert (told["attempt"], told["log"]) == (1, "building \x1b[31m\n")
+    assert (told["attempt"], told["log"]) == (1, "\x1b[31mbuilding\x1b[0m\x07\n")
     kept = tmp_path / "holdfast.db.state/logs" / task_id / "1.log"
-    assert kept.read_bytes() == b"building \x1b[31m\n"
+    assert kept.read_bytes() == b"\x1b[31mbuilding\x1b[0m\x07\n"
     typed.ok("work", "complete", *attempt, "--output", '{"stories": 3}', "--usage", '{"usd": 0.3}')
     assert run.task("plan").output == {"stories": 3}
     assert typed.json("show", run.id)["usage"] == {"usd": 0.3}

@@ -146,6 +146,22 @@ def test_asked_in_the_second_pass_of_an_hour_its_first_pass_is_over() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "cron"),
+    [
+        ("@hourly", "0 * * * *"),
+        (" @Daily ", "0 0 * * *"),
+        ("@midnight", "0 0 * * *"),
+        ("@weekly", "0 0 * * 0"),
+        ("@monthly", "0 0 1 * *"),
+        ("@yearly", "0 0 1 1 *"),
+        ("@annually", "0 0 1 1 *"),
+    ],
+)
+def test_a_name_stands_for_a_whole_cron_expression(name: str, cron: str) -> None:
+    assert check_cron(name, "UTC") == (cron, "UTC")
+
+
+@pytest.mark.parametrize(
     ("cron", "zone", "reason"),
     [
         (
@@ -153,8 +169,8 @@ def test_asked_in_the_second_pass_of_an_hour_its_first_pass_is_over() -> None:
             "UTC",
             r"^cron: '61 \* \* \* \*' is not a cron expression: bad minute; write",
         ),
+        ("@reboot", "UTC", "^cron: '@reboot' is not a cron expression: .* or @hourly or @daily"),
         ("0 9 * *", "UTC", "^cron: .*wrong number of fields; write minute, hour"),
-        ("@daily", "UTC", "^cron: .*wrong number of fields"),
         ("0 0 30 2 *", "UTC", r"^cron: '0 0 30 2 \*' never comes: no month that it names has such"),
         ("0 0 32 2 *", "UTC", "^cron: .*bad day-of-month"),
         ("0 0 30 13 *", "UTC", "^cron: .*bad month"),

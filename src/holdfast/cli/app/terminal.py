@@ -9,7 +9,7 @@ import shutil
 import sys
 import unicodedata
 from collections.abc import Sequence
-from typing import TextIO
+from typing import Any, TextIO
 
 STYLES = {
     "bold": "1",
@@ -26,12 +26,35 @@ _INVISIBLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
 _INVISIBLE_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+# Codes by which programs colour their text, move in it and link it: none of them is text.
+_CODES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"
+    r"|\x1b(?:[ -/]+[0-~]|[0-Z\\^-~])"
+)
 _PAINT = re.compile("\x1b\\[[0-9;]*m")
 
 
 def escape(text: object, keep: str = "") -> str:
-    """A text in which each character that acts on a terminal is escaped."""
-    return _INVISIBLE.sub(lambda found: _escape_character(found[0], keep), str(text))
+    """A text without codes of colours; what else acts on a terminal in it is escaped."""
+    return _INVISIBLE.sub(lambda found: _escape_character(found[0], keep), strip_codes(str(text)))
+
+
+def strip_codes(text: str) -> str:
+    return _CODES.sub("", text) if "\x1b" in text or "\x9b" in text else text
+
+
+def strip_codes_of(value: Any) -> Any:  # noqa: ANN401 - JSON is any value
+    """A JSON value with all its texts without codes of colours."""
+    match value:
+        case str():
+            return strip_codes(value)
+        case list():
+            return [strip_codes_of(each) for each in value]
+        case dict():
+            return {strip_codes(name): strip_codes_of(each) for name, each in value.items()}
+        case _:
+            return value
 
 
 def _escape_character(character: str, keep: str) -> str:

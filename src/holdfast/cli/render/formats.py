@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.cli.app.session import with_store
-from holdfast.cli.app.terminal import escape, paint
+from holdfast.cli.app.terminal import escape, paint, strip_codes_of
 from holdfast.errors import read_traceback, summarize_error
 from holdfast.model.advice import read_stored
 from holdfast.model.budget import Budget, BudgetUsage, describe_raise, describe_usage
@@ -90,7 +90,8 @@ def format_state(state: str) -> str:
 
 def one_line(value: object, most: int = 200) -> str:
     """A JSON value in one line."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    plain = strip_codes_of(value)
+    text = plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
     shown = escape(text)
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 

@@ -5,6 +5,7 @@ The checkpoints keep the write-ahead log short where constant reads would let it
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -28,6 +29,7 @@ _GROWTH = LOG_LIMIT // 4
 SAFE_VERSION = (3, 51, 3)
 # SQLite gives the log and its index the mode of the file.
 FILE_MODE = 0o600
+_READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
 KIBIBYTE = 1024
 CACHE_BYTES = 64 * MEBIBYTE
 # SQLite's own checkpoints come before the log reaches LOG_LIMIT.
@@ -77,15 +79,19 @@ def refuse_unsafe_version(version: str) -> None:
 
 def create_file(path: Path) -> None:
     """Make the file if it does not exist, for its owner alone: it has the store's secret."""
-    # If the file cannot be made, SQLite says why when it opens it.
+    # If the file cannot be made, `connect` says why.
     with suppress(OSError):
-        # The path is resolved: the target of a link may not exist yet.
-        flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
-        file = os.open(path.resolve(), flags, FILE_MODE)
-        try:
-            os.fchmod(file, FILE_MODE)
-        finally:
-            os.close(file)
+        _create_file(path)
+
+
+def _create_file(path: Path) -> None:
+    # The path is resolved: the target of a link may not exist yet.
+    flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
+    file = os.open(path.resolve(), flags, FILE_MODE)
+    try:
+        os.fchmod(file, FILE_MODE)
+    finally:
+        os.close(file)
 
 
 def connect(
@@ -114,9 +120,17 @@ def _hint(path: Path) -> str:
     try:
         if path.is_dir():
             return "it is a folder: name a file in it"
-        return "may you read and write it?" if path.exists() else "does its folder exist?"
+        if path.exists():
+            return "may you read and write it?"
+        # Tried once more, for its reason: SQLite does not tell it.
+        _create_file(path)
+    except FileNotFoundError:
+        return "does its folder exist?"
     except OSError as error:
+        if error.errno in _READ_ONLY:
+            return f"its folder is read-only ({error.strerror}): name a file in another one"
         return str(error.strerror)
+    return "it is there now, so ask again"
 
 
 def _configure(connection: apsw.Connection, path: Path, *, read_only: bool) -> None:

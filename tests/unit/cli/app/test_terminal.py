@@ -22,14 +22,21 @@ def test_no_character_that_acts_on_a_terminal_is_left(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("\x1b[2J\x1b]0;title\x07", "\\x1b[2J\\x1b]0;title\\x07"),
+        ("\x1b[1;31mred\x1b[0m and \x1b[38;2;1;2;3mblue\x1b[m", "red and blue"),
+        ("\x1b[2J\x1b]0;title\x07\x1b[2Kdone\x9b31m", "done"),
+        ("\x1b]8;;https://a.example\x1b\\a link\x1b]8;;\x1b\\", "a link"),
+        ("\x1b(B\x1b7saved\x1b8", "saved"),
+        ("\x1b\x1b[0m[31m", "\\x1b[31m"),
+        ("\x1b[31", "\\x1b[31"),
+        ("\x1b]0;no end", "\\x1b]0;no end"),
         ("a\nb\tc\rd", "a\\nb\\tc\\rd"),
         ("\u202eabc\u2066", "\\u202eabc\\u2066"),
-        ("\x9b31m", "\\x9b31m"),
         ("naïve 漢字 ✓", "naïve 漢字 ✓"),
     ],
 )
-def test_control_characters_are_written_out_and_text_is_left(text: str, shown: str) -> None:
+def test_codes_of_colours_are_left_out_and_control_characters_written_out(
+    text: str, shown: str
+) -> None:
     assert escape(text) == shown
 
 
