@@ -5,7 +5,7 @@ A rehearsal (`--rehearse`) plays a workflow file with stubs, in a store that is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +28,7 @@ from holdfast.cli.app.session import (
     open_service,
     serve_location,
     serve_program,
+    typed_arguments,
     with_store,
 )
 from holdfast.cli.app.terminal import escape, print_json, print_line, print_note
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from holdfast.model.workflow.graph import Concurrency, Workflow
     from holdfast.service.service import Service
 
+SHORT_VERSION = 12
 WORKFLOW_FILE_SUFFIXES = {".yaml", ".yml", ".json"}
 RunRequest = Callable[[list[str]], "NewRun"]
 
@@ -99,6 +101,8 @@ def run(
             return rehearse(wanted, json=json)
         with rename_fields(scheduled_for="at"):
             started = service.commands.start(wanted)
+        if not json:
+            _note_kept_version(started)
         if json and not wait:
             print_json(started)
         elif not wait:
@@ -209,6 +213,30 @@ def _describe_started(run: dict[str, Any]) -> str:
     if run["created"] and "scheduled" in run["holds"]:
         return f"{name} starts {describe_start(run)}"
     return f"{name} has started" if run["created"] else f"{name} already exists: {run['status']}"
+
+
+def _note_kept_version(started: dict[str, Any]) -> None:
+    """Note that a run that exists keeps its version of the workflow, and how to run the other."""
+    if "asked_version" not in started:
+        return
+    from holdfast.cli.app.advice import format_typed
+
+    kept, asked = (started[each][:SHORT_VERSION] for each in ("workflow_version", "asked_version"))
+    name, key = escape(started["workflow"]), started["key"]
+    print_note(f"{started['id']} keeps the version of {name} that it began with, {kept}.")
+    print_note(f"What was changed since, {asked}, runs under another key:")
+    print_note(f"next:  {format_typed(_replace_key(typed_arguments.get(), f'{key}-{asked}'))}")
+
+
+def _replace_key(typed: Sequence[str], key: str) -> Iterator[str]:
+    """Typed arguments with another key."""
+    before = ""
+    for each in typed:
+        if before == "--key":
+            yield key
+        else:
+            yield f"--key={key}" if each.startswith("--key=") else each
+        before = each
 
 
 def rehearse(run: NewRun, *, json: bool) -> int:

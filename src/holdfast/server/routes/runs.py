@@ -32,7 +32,10 @@ table = RouteTable(tag="runs")
     },
 )
 def start_run(body: request_bodies.StartRunBody, context: Context) -> JsonAnswer:
-    """Start a run; the same key, workflow and input give back the existing one."""
+    """Start a run; the same key, workflow and input give back the existing one.
+
+    That one keeps its version of the workflow; `asked_version` is another one that was asked for.
+    """
     told = context.service.commands.start_by_name(
         body.workflow,
         body.input,

@@ -241,9 +241,16 @@ class Commands(ControlCommands):
         return NewRun(workflow=workflow, input=placed, **more)
 
     def start(self, run: NewRun) -> View:
-        """Start a run; the answer says whether this call started it."""
+        """Start a run; the answer says whether this call started it.
+
+        A run that the key has started before keeps its version of the workflow; where another one
+        is asked for, the answer has that too.
+        """
         made = self._engine.runs.start(run, actor=self._actor)
-        return {**self._read_created(made, self._queries.run), "created": made.created}
+        told = {**self._read_created(made, self._queries.run), "created": made.created}
+        asked = run.workflow.version
+        other = told.get("workflow_version", asked) != asked
+        return {**told, "asked_version": asked} if other else told
 
     def _read_created(self, made: CreateResult, look: Callable[[str], View]) -> View:
         """The view of what was created, or was there by its key; if removed, its tombstone."""
