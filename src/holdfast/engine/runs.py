@@ -250,7 +250,7 @@ class Runs:
             if not tx.read("run_by_id", run_id=identifier):
                 raise NotFound(identifier)
             missing = addresses.describe_missing_task(tx, identifier, sought)
-            raise NotFound(f"{identifier} {address}", "task", missing.hint, yet=missing.yet)
+            raise NotFound(f"{identifier}:{address}", "task", missing.hint, yet=missing.yet)
 
         return self._context.view(lambda tx: read_tasks_with_state(tx, [read(tx)]))[0]
 

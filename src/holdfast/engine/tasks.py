@@ -61,7 +61,7 @@ from holdfast.model.result import TransitionResult
 from holdfast.model.run import CreateResult
 from holdfast.model.status import Hold
 from holdfast.model.task import Attempt, NewTask, Task
-from holdfast.model.text import clean_name, clean_text, encode_json
+from holdfast.model.text import clean_name, clean_text
 from holdfast.model.units import Moment, parse_moment
 from holdfast.store.database import Transaction
 
@@ -143,7 +143,7 @@ class Tasks:
         self, task_id: AnyId, message: object, *, actor: str = USER
     ) -> Future[TransitionResult]:
         """Do an ended task again, with more to do as its feedback, and everything that needs it."""
-        kept = encode_json("message", message, limit=validation.JSON_SCALAR_LIMIT)
+        kept = validation.said("message", message)
         if kept == "null":
             raise InvalidInput("message", "is missing; say what is to be done now")
         return self._context.submit(
@@ -172,8 +172,7 @@ class Tasks:
     def _settle(
         self, task_id: AnyId, note: object, actor: str, *, approved: bool
     ) -> Future[TransitionResult]:
-        limit = validation.JSON_SCALAR_LIMIT
-        kept = None if note is None else encode_json("note", note, limit=limit)
+        kept = None if note is None else validation.said("note", note)
         return self._context.submit(
             SettleTask(**self._task_and_actor(task_id, actor), approved=approved, note=kept)
         )
@@ -226,7 +225,7 @@ class Tasks:
         self, task_id: AnyId, answer: object, *, actor: str = USER
     ) -> Future[TransitionResult]:
         """Answer the question of a task, which then goes on with the answer as its feedback."""
-        kept = encode_json("answer", answer, limit=validation.JSON_SCALAR_LIMIT)
+        kept = validation.said("answer", answer)
         return self._context.submit(AnswerTask(**self._task_and_actor(task_id, actor), answer=kept))
 
     @operation

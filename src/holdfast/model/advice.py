@@ -14,9 +14,7 @@ from itertools import chain, groupby
 from typing import Self, TypeAlias
 
 from holdfast.errors import HoldfastError
-
-# A target or option that the user has to fill in.
-OPEN = "…"
+from holdfast.model.placeholder import make_placeholder
 
 
 class Action(StrEnum):
@@ -27,6 +25,7 @@ class Action(StrEnum):
     APPROVE = "approve"
     CANCEL = "cancel"
     CLAIM = "claim"  # with the options agent and tag, each as often as wanted
+    DELETE = "delete"
     ENQUEUE = "enqueue"
     FINALIZE_PLAN = "finalize_plan"
     LIFT_LIMIT = "lift_limit"  # of an agent
@@ -40,7 +39,7 @@ class Action(StrEnum):
     RESUME = "resume"  # with the options hold, add_usd and add_attempts
     RETRY = "retry"  # with the option step
     RUN_NOW = "run_now"
-    SIGNAL = "signal"  # with the options signal and payload
+    SIGNAL = "signal"  # with the option signal
     START_PLANNING = "start_planning"
     START_WORKER = "start_worker"  # with the options agent and tag, each as often as wanted
     UNBLOCK = "unblock"  # with the option need
@@ -48,9 +47,18 @@ class Action(StrEnum):
     WHY = "why"
     WRITE_TIME = "write_time"  # without a target
 
+    @property
+    def looks(self) -> bool:
+        """Whether the action changes nothing, and only tells more."""
+        return self in _LOOKS
+
+
+_LOOKS = frozenset({Action.LIST_TASKS, Action.LIST_WORKERS, Action.PRINT_WHY, Action.WHY})
 
 Option: TypeAlias = tuple[str, str]
-ANSWER: Option = ("answer", OPEN)
+# Values that only the user knows.
+ANSWER: Option = ("answer", make_placeholder("answer"))
+TITLE = make_placeholder("title")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +148,7 @@ _CALLS = {
     Action.ANSWER: "hf.answer",
     Action.APPROVE: "hf.approve",
     Action.CANCEL: "hf.{}.cancel",
+    Action.DELETE: "hf.tasks.delete",
     Action.ENQUEUE: "hf.tasks.enqueue",
     Action.FINALIZE_PLAN: "hf.tasks.finalize_plan",
     Action.LIFT_LIMIT: "hf.tasks.lift_limit",
@@ -156,7 +165,7 @@ _CALLS = {
     Action.WHY: "hf.why",
 }
 _PHRASES = {
-    Action.NAME_STEP: f'run.task("{OPEN}")',
+    Action.NAME_STEP: 'run.task("…")',
     Action.WAIT_LONGER: "raise the setting 'patience'",
     Action.WRITE_TIME: (
         "pass a datetime with a time zone, or its text such as '2030-01-31T09:00+01:00', "
@@ -174,11 +183,12 @@ def describe_call(advice: Advice) -> str:
         case Action.PRINT_WHY:
             return f'print(hf.why("{target}"))'
         case Action.ADD_CHILD:
-            return f'hf.tasks.create(NewTask(title={OPEN}, parent="{target}", enqueue=False))'
+            title = _quote(TITLE)
+            return f'hf.tasks.create(NewTask(title={title}, parent="{target}", enqueue=False))'
         case Action.START_WORKER:
             return f"hf.worker({_describe_offer(advice)}).run()"
         case Action.CLAIM:
-            return f"hf.work.claim({OPEN}, {_describe_offer(advice)})"
+            return f'hf.work.claim("worker", {_describe_offer(advice)})'
         case Action.RESUME:
             name = "hf.runs.resume" if is_run(target) else "hf.tasks.unhold"
         case _:
@@ -202,14 +212,16 @@ def _describe_option(option: Option) -> str:
     match name:
         case "need":
             return f"[{_quote(value)}]"
-        case "step" | "add_usd" | "add_attempts":
+        case "step":
             return f"{name}={_quote(value)}"
+        case "add_usd" | "add_attempts":
+            return f"{name}={value}"
         case _:
             return _quote(value)
 
 
 def _quote(value: str) -> str:
-    return value if value == OPEN else f'"{value}"'
+    return f'"{value}"'
 
 
 _ACTIONS = {
@@ -218,7 +230,7 @@ _ACTIONS = {
 _OPTIONS = {
     Action.ANSWER: ("answer",),
     Action.RESUME: ("hold",),
-    Action.SIGNAL: ("signal", "payload"),
+    Action.SIGNAL: ("signal",),
     Action.UNBLOCK: ("need",),
 }
 _PHRASE_ACTIONS = {phrase: action for action, phrase in _PHRASES.items()}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from holdfast.errors import InvalidInput
-from holdfast.model.advice import OPEN, Action, advise
+from holdfast.model.advice import Action, advise
 
 # Millionths of a dollar. Money is counted in whole numbers, because sums of fractions drift.
 MILLIONTHS = 1_000_000
@@ -68,10 +68,20 @@ def describe_usage(budget: Budget, used: BudgetUsage) -> str:
 
 
 def describe_raise(run_id: str, budget: Budget, used: BudgetUsage) -> str:
-    """The call that raises the limits which a run has reached."""
-    reached = [("add_usd", used.usd, budget.usd), ("add_attempts", used.attempts, budget.attempts)]
-    limits = [(name, OPEN) for name, spent, most in reached if most is not None and spent >= most]
-    return advise(Action.RESUME, run_id, *limits) if limits else ""
+    """The call that raises the limits which a run has reached, so far that the run goes on."""
+    raises = []
+    if budget.usd is not None and used.usd >= budget.usd:
+        millionths = _choose_raise(round(used.usd * MILLIONTHS), round(budget.usd * MILLIONTHS))
+        raises.append(("add_usd", f"{to_dollars(millionths):f}".rstrip("0").rstrip(".")))
+    if budget.attempts is not None and used.attempts >= budget.attempts:
+        raises.append(("add_attempts", str(_choose_raise(used.attempts, budget.attempts))))
+    return advise(Action.RESUME, run_id, *raises) if raises else ""
+
+
+def _choose_raise(spent: int, most: int) -> int:
+    """The limit once more, or as often as brings it above what is spent."""
+    step = max(1, most)
+    return step * ((spent - most) // step + 1)
 
 
 def is_number(value: object) -> TypeGuard[int | float]:

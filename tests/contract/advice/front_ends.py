@@ -41,13 +41,13 @@ def read_python(read: Read) -> list[str]:
             return str(read).splitlines()
 
 
-def read_command_line(read: Read) -> list[str]:
+def read_command_line(read: Read, store: str = STORE) -> list[str]:
     # An empty context: this process may have typed other commands before.
-    return Context().run(_read_command_line, read)
+    return Context().run(_read_command_line, read, store)
 
 
-def _read_command_line(read: Read) -> list[str]:
-    chosen_store.set(STORE)
+def _read_command_line(read: Read, store: str) -> list[str]:
+    chosen_store.set(store)
     return _read_view(read, with_store) if _is_view(read) else _read_errors(read)
 
 
@@ -125,7 +125,8 @@ def _lines(told: dict[str, Any]) -> list[str]:
     lines += [
         f"  {each['name']}: {each['detail']}" for each in told.get("clauses", ()) if each["detail"]
     ]
-    return [*lines, *(f"fix: {each}" for each in told["fixes"])]
+    lines += [f"fix: {each}" for each in told["fixes"]]
+    return [*lines, *(f"look: {each}" for each in told["looks"])]
 
 
 def _read_examined(engine: Engine, typed: Callable[[str], str]) -> list[str]:

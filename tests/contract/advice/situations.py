@@ -325,6 +325,73 @@ def runs_that_have_ended(engine: Engine, _: ManualClock) -> Iterator[tuple[str, 
     yield "why of a run with many tasks", why(engine, start(engine, wide).id)
 
 
+def runs_that_are_done_again(engine: Engine, _: ManualClock) -> Iterator[tuple[str, Read]]:
+    pair = Workflow.define("pair", (Step(id="one"), Step(id="two", needs=("one",))))
+    run = start(engine, pair)
+    run.finish("one", "two")
+    yield "retry a run that has completed", refused(run.id, engine.runs.retry(run.id))
+    below = of(begin(engine, call(), LAST))
+    below.finish("pack", "send")
+    yield "cancel a called run that has completed", refused(below.id, engine.runs.cancel(below.id))
+
+
+def runs_that_ended_on_hold(engine: Engine, _: ManualClock) -> Iterator[tuple[str, Read]]:
+    run = start(engine)
+    assert engine.runs.pause(run.id).ok
+    assert engine.runs.cancel(run.id).ok
+    yield "why of a run that was paused and cancelled", why(engine, run.id)
+    yield "why of a task of a run that was paused and cancelled", why(engine, run.steps["plan"])
+    run = start(engine)
+    token = run.take("plan").token
+    assert engine.runs.pause(run.id).ok
+    assert engine.work.fail(run.steps["plan"], token, "broken", retryable=False).ok
+    yield "why of a run that failed while it was paused", why(engine, run.id)
+    run = start(engine, Workflow.define("one", (Step(id="only"),)))
+    token = run.take("only").token
+    assert engine.runs.pause(run.id).ok
+    assert engine.work.complete(run.steps["only"], token).ok
+    yield "why of a run that completed while it was paused", why(engine, run.id)
+    later = start(engine, scheduled_for="1h")
+    yield "why of a run that starts later", why(engine, later.id)
+    assert engine.runs.cancel(later.id).ok
+    yield "why of a run that starts later and was cancelled", why(engine, later.id)
+    lone = create(engine)
+    assert engine.tasks.hold(lone).ok
+    assert engine.tasks.cancel(lone).ok
+    yield "why of a task that was paused and cancelled", why(engine, lone)
+
+
+def deletions(engine: Engine, _: ManualClock) -> Iterator[tuple[str, Read]]:
+    delete = engine.tasks.delete
+    first = create(engine, "first")
+    then = create(engine, "then", needs=(first,))
+    yield "delete what a task waits for", refused(first, delete(first))
+    finish(engine, first)
+    attempt = take(engine, then)
+    yield "delete what is running", refused(then, delete(then))
+    yield "delete what a running task has needed", refused(first, delete(first))
+    last = create(engine, "last", needs=(then,))
+    assert engine.work.complete(then, attempt.token).ok
+    yield "delete what is needed by what is needed", refused(first, delete(first))
+    finish(engine, last)
+    yield "delete what ended tasks have needed", refused(first, delete(first))
+    parent, (one, _two) = plan(engine, "one", "two")
+    yield "delete a plan", refused(parent, delete(parent))
+    assert engine.tasks.finalize_plan(parent).ok
+    yield "delete what a plan has put in order", refused(one, delete(one))
+    maker = take(engine, create(engine, "maker"))
+    made = engine.work.spawn(maker.task.id, maker.token, [NewTask(title="made")], name="m")
+    assert engine.work.release(maker.task.id, maker.token).ok
+    yield "delete what has made another", refused(maker.task.id, delete(maker.task.id))
+    yield "delete what another has made", refused(made.value[0], delete(made.value[0]))
+    finish(engine, made.value[0])
+    yield "delete what another has made, done", refused(made.value[0], delete(made.value[0]))
+    run = start(engine)
+    yield "delete a step", refused(run.steps["plan"], delete(run.steps["plan"]))
+    assert engine.runs.cancel(run.id).ok
+    yield "delete a step of what has ended", refused(run.steps["plan"], delete(run.steps["plan"]))
+
+
 def budgets(engine: Engine, _: ManualClock) -> Iterator[tuple[str, Read]]:
     steps = tuple(Step(id=name) for name in ("one", "two", "three"))
     limits = Budget(usd=1, attempts=1)
@@ -544,6 +611,9 @@ SITUATIONS: tuple[Situation, ...] = (
     approvals,
     needs_of_workflows,
     runs_that_have_ended,
+    runs_that_are_done_again,
+    runs_that_ended_on_hold,
+    deletions,
     budgets,
     holds_and_times,
     workers_and_sleepers,

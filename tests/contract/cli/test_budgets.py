@@ -45,7 +45,7 @@ def test_a_run_shows_what_it_used_of_its_budget_and_what_to_type_when_it_is_used
     assert head.startswith(f"costly {run} · running · $1.12 of $5, 1 of 40 attempts · ")
     assert head.endswith("left")
     typed.ok("work", "complete", *attempt, "--output", "{}", "--usage", '{"usd": 5.5}')
-    raised = f"holdfast resume {run} --add-usd N"
+    raised = f"holdfast resume {run} --add-usd 5"
     refused = typed.refused(1, "resume", run)
     assert f"held): its budget holds it, $5.50 of $5, 1 of 40 attempts used; {raised}" in refused
     why = typed.ok("why", run)

@@ -100,7 +100,7 @@ def test_why_tells_of_the_run_that_was_called_and_of_the_one_that_called(
     below = of(run)
     said = typed.ok("why", run.steps["ship"])
     assert f"no worker runs it: it ends with asking {below.id} (running)" in said
-    assert f"Fix:   holdfast why {below.id}" in said
+    assert f"Look:  holdfast why {below.id}" in said
     assert f"called by 'ship' of order {run.id}" in typed.ok("why", below.id)
     assert below.steps["gate"] in typed.ok("cancel", run.id, "--dry-run")
     held = begin(engine, call(on_failure=OnFailure(action="ask")))

@@ -202,7 +202,7 @@ def test_a_run_that_is_resumed_says_which_of_its_tasks_stay_on_hold_and_what_to_
     assert said.out == f"fork {run.id} is running\n"
     assert said.err.splitlines()[:4] == [
         "3 of its tasks stay on hold:",
-        f"  plan  held: question   holdfast answer {asked.task_id} …",
+        f"  plan  held: question   holdfast answer {asked.task_id} '<answer>'",
         f"  left  held: paused   holdfast resume {left}",
         f"  right  held: paused   holdfast resume {right}",
     ]
@@ -266,14 +266,14 @@ def test_each_of_several_waiting_tasks_is_told_with_its_place_its_reason_and_wha
         f"  ◆ {run}:build.1.check  {failed}",
         f"    holdfast approve {first}",
         f"  ◆ {run}:build.2.check  which host?",
-        f"    holdfast answer {second} …",
+        f"    holdfast answer {second} '<answer>'",
         "  ◆ Deploy  it waits for approval",
         f"    holdfast approve {lone}",
     ]
     assert typed.refused(2, "reject", run).splitlines() == [
         f"error: task: several tasks of {run} wait for a person; name one:",
         f"  holdfast reject {first}   {run}:build.1.check  {failed}",
-        f"  holdfast answer {second} …   {run}:build.2.check  which host?",
+        f"  holdfast answer {second} '<answer>'   {run}:build.2.check  which host?",
     ]
     assert typed.json()["needs_you"][0]["address"] == f"{run}:build.1.check"
     assert typed.ok("approve", f"{run}:build.1.check").startswith("build.1.check ")
@@ -302,7 +302,7 @@ def test_a_question_is_answered_with_text_or_json(engine: Engine, typed: Typed) 
         (taken,) = engine.work.claim_by_id(lone, "worker")
         assert engine.work.ask(lone, taken.token, "Which colour?").ok
         assert "Which colour?" in typed.ok()
-        assert f"holdfast answer {lone} …" in typed.ok()
+        assert f"holdfast answer {lone} '<answer>'" in typed.ok()
         typed.ok("answer", lone, answer)
         assert engine.tasks.get(lone).feedback == kept
 

@@ -40,7 +40,7 @@ def test_an_error_is_json_where_json_was_asked_for(engine: Engine, typed: Typed)
     missing = error(typed, 2, "show", "t_zzz")
     assert (missing["code"], missing["next"]) == ("not_found", "holdfast tasks")
     away = error(typed, 5, "runs", "--db", "none.db")
-    assert (away["code"], away["next"]) == ("store_unreachable", "holdfast db upgrade --db …")
+    assert (away["code"], away["next"]) == ("store_unreachable", "holdfast db upgrade --db none.db")
     assert "no such task" in missing["message"]
 
 
@@ -134,7 +134,7 @@ def test_every_command_that_is_told_names_the_store_that_was_typed(
     lines = {
         ("approve", run.id): f"`holdfast why {run.id} --db holdfast.db` tells what",
         ("retry", done.task_id): f"holdfast retry --again {done.task_id} --db holdfast.db does it",
-        ("approve", asked): f"for an answer: holdfast answer {asked} … --db holdfast.db\n",
+        ("approve", asked): f"for an answer: holdfast answer {asked} '<answer>' --db holdfast.db\n",
         ("events", run.id, "--limit", "1"): " --db holdfast.db\n",
         ("logs", run.steps["plan"]): f"yet: holdfast why {run.steps['plan']} --db holdfast.db\n",
         ("workers",): "Start one: holdfast worker [APP] --db holdfast.db\n",
@@ -217,6 +217,33 @@ def test_the_input_that_is_missing_is_offered(typed: Typed, tmp_path: Path) -> N
     (tmp_path / "asking.yaml").write_text(ASKING)
     told = typed.refused(2, "run", "asking.yaml", "--key", "a b")
     assert told.endswith("next:  holdfast run asking.yaml --key 'a b' -i topic=… -i tone=…\n")
+
+
+@pytest.mark.parametrize(
+    ("given", "following"),
+    [
+        ("-i topc=tea -i tone=dry", "-i topic=tea -i tone=dry"),
+        ("--input=topc:=1 -i tone=dry", "--input=topic:=1 -i tone=dry"),
+        ("-i topc=tea", "-i topic=tea -i tone=…"),
+        ("-i topic=tea -i tone=dry -i more=1", "-i topic=tea -i tone=dry"),
+        ("-i topic=tea -i tone=dry -i topics=1", "-i topic=tea -i tone=dry"),
+    ],
+)
+def test_an_input_of_a_wrong_name_gets_the_right_one(
+    typed: Typed, tmp_path: Path, given: str, following: str
+) -> None:
+    (tmp_path / "asking.yaml").write_text(ASKING)
+    told = typed.refused(2, "run", "asking.yaml", *given.split())
+    assert told.endswith(f"next:  holdfast run asking.yaml {following}\n")
+
+
+def test_json_that_is_asked_for_before_the_command_is_given(engine: Engine, typed: Typed) -> None:
+    task = create(engine)
+    for before in (["--json"], ["--db", "holdfast.db", "--json"], ["--json", "--db=holdfast.db"]):
+        (listed,) = json.loads(typed.ok(*before, "tasks"))["items"]
+        assert listed["id"] == task
+    assert json.loads(typed("--json", "cancel", "t_zzz").out)["error"]["code"] == "not_found"
+    assert "--json: is not an option of holdfast up" in typed("--json", "up").out
 
 
 def test_an_attempt_that_may_not_act_is_told_so(engine: Engine, typed: Typed) -> None:

@@ -161,8 +161,8 @@ def test_a_plan_around_a_plan_without_children_says_to_add_some(
     typed.ok("plan", "add", top, "later")
     typed.ok("plan", "finalize", top)
     for each in (top, inner):
-        assert fixes(typed, each) == [f"holdfast plan add {inner} TITLE"]
-    do(typed, fixes(typed, top)[0])
+        assert fixes(typed, each) == [f"holdfast plan add {inner} '<title>'"]
+    do(typed, fixes(typed, top)[0].replace("<title>", "Dig"))
     for each in (top, inner):
         assert fixes(typed, each) == [f"holdfast plan finalize {inner}"]
     do(typed, fixes(typed, top)[0])
@@ -192,12 +192,12 @@ def test_an_approval_of_a_run_without_a_slot_or_budget_is_shown_with_what_comes_
     claim = take(engine, at(engine, second, "make"))
     assert engine.work.complete(claim.task_id, claim.token, {}, usage={"usd": 2}).ok
     typed.refused(1, "approve", waiting)
-    raised = f"holdfast resume {second} --add-usd N"
+    raised = f"holdfast resume {second} --add-usd 2"
     late = f"holdfast approve {waiting}   (after `{raised}`)"
     assert f"└ {late}\n" in typed.ok("show", second)
     followed = typed("show", second, "--follow")
     assert (followed.code, followed.err) == (4, f"needs you: {raised}\nneeds you: {late}\n")
-    do(typed, raised.replace("N", "5"))
+    do(typed, raised)
     typed.ok("approve", waiting)
 
 
@@ -233,7 +233,7 @@ def test_a_task_that_counts_no_more_says_so_and_names_the_task_in_its_place(
         over = "it was made in an epoch that is over, and counts no more; "
         over += f"{run}:{place} {new} (queued) stands in its place"
         assert f"✗ status   {over}" in typed.ok("why", task)
-        assert fixes(typed, task) == [look]
+        assert (fixes(typed, task), typed.json("why", task)["looks"]) == ([], [look])
         do(typed, look)
         for verb in asked:
             refused = typed.refused(1, *verb, task)

@@ -142,9 +142,10 @@ def test_looking_writes_nothing_into_a_file_that_is_no_store(
     connection.close()
     theirs.touch()
     before = theirs.read_bytes()
+    making = "holdfast db upgrade --db theirs.db"
     for arguments in (["runs"], ["show"], ["cancel", "r_0"], ["doctor"], ["logs", "t_0"]):
         told = alone.refused(5, *arguments, "--db", "theirs.db")
-        assert "theirs.db is not a Holdfast store; `holdfast db upgrade --db …` creates one" in told
+        assert f"theirs.db is not a Holdfast store; `{making}` creates one" in told
     assert theirs.read_bytes() == before
     assert [each.name for each in tmp_path.iterdir()] == ["theirs.db"]
     alone.ok("db", "upgrade", "--db", "theirs.db")

@@ -190,7 +190,7 @@ def test_a_link_that_cannot_be_says_why(engine: Engine, typed: Typed) -> None:
     other = typed.refused(2, "task", "block", first, "--needs", apart.steps["plan"])
     assert "belongs to another run" in other
     kept = typed.refused(1, "task", "delete", first)
-    assert f"second {second}; delete or unblock them first" in kept
+    assert f"second {second}; holdfast task unblock {second} --needs {first} lets it go" in kept
     token = take(engine, first).token
     running = typed.refused(1, "task", "block", first, "--needs", create(engine))
     assert "invalid_transition): it has begun, and waits for nothing more" in running

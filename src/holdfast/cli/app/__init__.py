@@ -7,6 +7,7 @@ log_output, program, session → terminal.
 - `command_registry`  commands and groups, and the modules that have them
 - `log_output`  log records on the error stream, as text or as JSON
 - `options`  arguments and options that several commands share, and the parsing of their values
+- `placeholders`  words of the help that are typed as they stand, and their refusal
 - `program`  Python programs that are named as `module:name`
 - `session`  the store, server, bus and actor of one command, and the service on that store
 - `temporary_workers`  workers beside a run that is watched

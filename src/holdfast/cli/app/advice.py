@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,11 @@ _LISTS = {
     "relay": "holdfast bus",
 }
 _MISSING = re.compile(r"(?:^|; )(?:input\.)?([A-Za-z_][\w-]*):? is missing")
+_UNKNOWN = re.compile(
+    r"(?:^|; )(?:input\.)?([A-Za-z_][\w-]*):? "
+    r"(?:is not declared; there is|is no input of '[^']*', which takes) ([\w-]+(?:, [\w-]+)*)"
+)
+_INPUT = "--input="
 _COMMAND_IN_BACKTICKS = re.compile("`(holdfast [^`]+)`")
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -166,7 +172,7 @@ def _command_after_error(error: HoldfastError) -> str | None:
             check = "workflow validate"
             return None if called == check else f"holdfast {check} {error.field}"
         case _:
-            return None if called is None else _typed_with_missing(called, str(error))
+            return None if called is None else _typed_with_inputs(called, str(error))
 
 
 def _command_after_store_error(error: StoreError | BusUnreachable) -> str | None:
@@ -176,19 +182,56 @@ def _command_after_store_error(error: StoreError | BusUnreachable) -> str | None
     return None if away else "holdfast runs --db URL   (another store)"
 
 
-def _typed_with_missing(called: str, told: str) -> str:
-    """The typed command with the inputs that are missing, or else the command for its help."""
-    missing = _MISSING.findall(told) if called in {"run", "schedule add"} else []
-    if not missing:
+def _typed_with_inputs(called: str, told: str) -> str:
+    """The typed command with its inputs as they are declared, or else the command for its help.
+
+    Inputs that are missing are added, and a misspelt one gets the name that it should have.
+    """
+    starts = called in {"run", "schedule add"}
+    missing = _MISSING.findall(told) if starts else []
+    unknown = {name: known.split(", ") for name, known in _UNKNOWN.findall(told) if starts}
+    if not missing and not unknown:
         return f"holdfast {called} --help"
-    return " ".join([_typed_command(), *(f"-i {name}=…" for name in missing)])
+    typed = typed_arguments.get()
+    given = {_read_input(each)[1] for each in typed}
+    renamed = {
+        name: _choose_near(name, {*missing, *known} - given) for name, known in unknown.items()
+    }
+    added = [f"-i {name}=…" for name in missing if name not in renamed.values()]
+    return " ".join([format_typed(_rename_inputs(typed, renamed)), *added])
+
+
+def _choose_near(name: str, names: Iterable[str]) -> str | None:
+    return next(iter(get_close_matches(name, sorted(names), n=1)), None)
+
+
+def _read_input(argument: str) -> tuple[str, str, str]:
+    """The flag, the name and the rest of an argument such as `--input=name:=1`."""
+    flag = _INPUT if argument.startswith(_INPUT) else ""
+    name = argument.removeprefix(flag).partition("=")[0].removesuffix(":")
+    return flag, name, argument[len(flag) + len(name) :]
+
+
+def _rename_inputs(typed: Sequence[str], renamed: Mapping[str, str | None]) -> list[str]:
+    """Typed arguments with other names for some inputs; an input without a name is left out."""
+    kept: list[str] = []
+    for argument in typed:
+        flag, name, rest = _read_input(argument)
+        if not rest or name not in renamed:
+            kept.append(argument)
+        elif (meant := renamed[name]) is not None:
+            kept.append(f"{flag}{meant}{rest}")
+        elif not flag:
+            kept.pop()
+    return kept
 
 
 def _typed_command() -> str:
-    return _format_typed(typed_arguments.get())
+    return format_typed(typed_arguments.get())
 
 
-def _format_typed(arguments: Sequence[str]) -> str:
+def format_typed(arguments: Iterable[str]) -> str:
+    """A typed command with other arguments, without passwords."""
     return shlex.join(["holdfast", *map(format_url, arguments)])
 
 
@@ -202,12 +245,12 @@ def _typed_with_file(error: NotFound) -> str | None:
     beside = (f"{name}{suffix}" for suffix in (".yaml", ".yml", ".json"))
     found = next((each for each in beside if Path(each).is_file()), None)
     typed = [found if each == name else each for each in typed_arguments.get() if found]
-    return _format_typed(typed) if found in typed else None
+    return format_typed(typed) if found in typed else None
 
 
 def _command_that_lists(error: NotFound) -> str:
-    known = error.identifier.split(" ")[0]
-    if " " in error.identifier and _is_id(known):
+    known, step, _ = error.identifier.partition(":")
+    if step and _is_id(known):
         return f"holdfast show {known}"
     if known.startswith("t_"):
         return "holdfast tasks"

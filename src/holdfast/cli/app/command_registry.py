@@ -18,6 +18,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from holdfast.cli.app.placeholders import refuse_typed_placeholder
 from holdfast.cli.app.session import called_command, chosen_store
 
 Command = Callable[..., int | None]
@@ -113,6 +114,7 @@ def _format_type(parameter: Any, ctx: Any) -> str | None:  # noqa: ANN401, ARG00
 
 
 def _convert_value(parameter: Any, context: Any, value: Any) -> Any:  # noqa: ANN401 - Typer's own
+    refuse_typed_placeholder(parameter, context, value)
     if not needs_no_conversion(parameter, value):
         return type(parameter).process_value(parameter, context, value)
     return value if parameter.callback is None else parameter.callback(context, parameter, value)

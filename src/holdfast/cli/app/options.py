@@ -14,6 +14,7 @@ import typer
 
 from holdfast.cli.app.session import locate_store, open_service
 from holdfast.errors import HoldfastError, InvalidInput
+from holdfast.model.placeholder import refuse_placeholder
 from holdfast.settings import RENEWALS
 
 LEAST_LEASE = 1.0
@@ -166,6 +167,7 @@ def read_pairs(
         name = name.removesuffix(":")
         if name in given:
             raise InvalidInput(name, "is given twice")
+        refuse_placeholder(name, text)
         if text.startswith("@"):
             text = _read_file(name, text[1:])
         given[name] = read_json(name, text) if exact else read(name, text)

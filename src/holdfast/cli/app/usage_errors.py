@@ -66,7 +66,7 @@ def _describe_parameter(parameter: Any) -> str:  # noqa: ANN401 - Typer's own
     """The long name of an option, or an argument as the help shows it."""
     if parameter.param_type_name == "option":
         return str(max(parameter.opts, key=len))
-    return str(parameter.metavar or parameter.name).strip("[]")
+    return str(parameter.metavar or parameter.name.upper()).strip("[]")
 
 
 def _describe_cause(mistake: Any) -> str:  # noqa: ANN401 - Typer's own

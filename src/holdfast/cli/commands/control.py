@@ -34,7 +34,11 @@ def retry(
     address: Address,
     step: Annotated[
         str | None,
-        typer.Option("--from", help="Start again from this step of a run, and all that needs it."),
+        typer.Option(
+            "--from",
+            metavar="STEP",
+            help="Start again from this step of a run, and all that needs it.",
+        ),
     ] = None,
     again: Annotated[
         bool,

@@ -164,12 +164,10 @@ def why(
         found = service.addresses.find(address)
         told = service.why(found, agents=agent or None, tags=tag or None)
     lines = _explain_run(told) if found.startswith("r_") else _explain_task(told)
-    fixes = [
-        line
-        for fix in told["fixes"]
-        for line in wrap_line(paint(f"Fix:   {fix}", "bold"), 7, joiner=" \\")
-    ]
-    _print_view(told, [*wrap_line(escape(told["summary"]), 2), *lines, *fixes], json=json)
+    advised = [f"Fix:   {each}" for each in told["fixes"]]
+    advised += [f"Look:  {each}" for each in told["looks"]]
+    typed = [line for each in advised for line in wrap_line(paint(each, "bold"), 7, joiner=" \\")]
+    _print_view(told, [*wrap_line(escape(told["summary"]), 2), *lines, *typed], json=json)
 
 
 def _explain_task(told: View) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.cli.app.session import with_store
-from holdfast.cli.app.terminal import escape, format_json, paint
+from holdfast.cli.app.terminal import escape, format_json, paint, strip_codes_of
 from holdfast.cli.render.formats import (
     SECOND,
     advise_spent_run,
@@ -17,8 +17,10 @@ from holdfast.cli.render.formats import (
     now,
     one_line,
 )
+from holdfast.model.advice import ANSWER, Action, Advice
 from holdfast.model.effect import read_awaited
 from holdfast.model.task import VERIFYING
+from holdfast.service.queries.command_lines import describe_command
 from holdfast.service.queries.run_tree import TaskNode
 from holdfast.service.queries.views import View, read_time
 
@@ -137,7 +139,7 @@ def called_and_held(task: View) -> View | None:
 def question_of_task(task: View) -> str:
     """The question of a task to a person, as text."""
     asked = outputs_asked_of(task)
-    return asked if isinstance(asked, str) else format_json(asked)
+    return asked if isinstance(asked, str) else format_json(strip_codes_of(asked))
 
 
 def outputs_asked_of(task: View) -> Any:  # noqa: ANN401 - JSON is any value
@@ -189,7 +191,7 @@ def held_runs(run: View) -> dict[str, View]:
 def advise_answer(task: View, verb: str = "approve") -> str:
     """The command that answers, approves, enqueues or resumes a task that waits for a person."""
     if "question" in task["holds"]:
-        return f"holdfast answer {task['id']} …"
+        return describe_command(Advice(Action.ANSWER, task["id"], (ANSWER,)))
     if task["kind"] != "approval" and "approval" not in task["holds"]:
         idle = task["status"] == "idle"
         return f"holdfast {'task enqueue' if idle else 'resume'} {task['id']}"

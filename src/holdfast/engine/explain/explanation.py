@@ -11,7 +11,14 @@ from enum import StrEnum
 
 from holdfast.engine.read.step_texts import is_step
 from holdfast.errors import read_traceback, summarize_error
-from holdfast.model.advice import Action, AdviceText, advise, join_texts, read_stored
+from holdfast.model.advice import (
+    Action,
+    AdviceText,
+    advice_of,
+    advise,
+    join_texts,
+    read_stored,
+)
 from holdfast.model.status import Status
 from holdfast.model.task import Task
 from holdfast.model.workflow.graph import read_workflow
@@ -63,6 +70,12 @@ def describe_stored_error(before: str, error: object) -> str:
     return "" if error is None else before + read_stored(summarize_error(error))
 
 
+def head_fix(fix: str) -> str:
+    """A fix in a line of its own, with another heading where it changes nothing."""
+    looks = all(each.action.looks for each in advice_of(fix))
+    return f"{'Look:' if looks else 'Fix: '}  " + fix
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Clause:
     """One condition of the claim: whether it is met, and if not, why and what would change it."""
@@ -104,7 +117,7 @@ class Explanation:
             marks.append(NOTHING_IN_THE_WAY)
         fixes = dict.fromkeys([*(clause.fix for clause in self.clauses), *self.taking_fixes])
         lines = [f"    {line}" for line in read_traceback(self.task.error)]
-        return "\n".join([self.summary, *lines, *marks, *(f"Fix:   {fix}" for fix in fixes if fix)])
+        return "\n".join([self.summary, *lines, *marks, *map(head_fix, filter(None, fixes))])
 
     @property
     def causes_first(self) -> list[Clause]:

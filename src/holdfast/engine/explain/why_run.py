@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from holdfast.engine.explain.explanation import Explanation, describe_stored_error
+from holdfast.engine.explain.explanation import Explanation, describe_stored_error, head_fix
 from holdfast.engine.explain.why_missing_value import retry_for_value_of_rows
 from holdfast.engine.explain.why_slot import explain_place_in_key_queue
 from holdfast.engine.explain.why_task import TaskExplainer, describe_start, describe_time_to
@@ -17,7 +17,7 @@ from holdfast.engine.read.task_state import count_done_in_runs
 from holdfast.engine.state import child_run_refusals
 from holdfast.errors import NotFound
 from holdfast.ids import AnyId
-from holdfast.model.advice import Action, advise
+from holdfast.model.advice import Action, advise, join_texts
 from holdfast.model.run import Run
 from holdfast.model.status import Hold, RunStatus
 from holdfast.store.database import Database, Row, Transaction
@@ -41,7 +41,7 @@ class RunExplanation:
         if self.more:
             lines.append(f"  and {self.more} more: {advise(Action.LIST_TASKS, self.run.id)}")
         fixes = dict.fromkeys([self.fix, *(fix for each in self.tasks for fix in each.own_fixes)])
-        lines += [f"Fix:   {fix}" for fix in fixes if fix]
+        lines += map(head_fix, filter(None, fixes))
         return "\n".join([self.summary, *lines])
 
     @property
@@ -97,9 +97,7 @@ def explain_run(
             + _describe_bounds(tx, rows[0], run),
             tasks=tuple(TaskExplainer(workers, row, serves, offered).explain() for row in shown),
             more=len(telling) - len(shown),
-            fix=_retry_or_resume(tx, run, open_tasks)
-            or _raise_budget(tx, run)
-            or _explain_wait(tx, run)[1],
+            fix=_retry_and_resume(tx, run, open_tasks) or _explain_wait(tx, run)[1],
         )
 
     return database.view(read)
@@ -159,19 +157,20 @@ def _explain_wait(tx: Transaction, run: Run) -> tuple[str, str]:
     )
 
 
-def _raise_budget(tx: Transaction, run: Run) -> str:
-    return (
-        describe_reached_budget(tx, run.id)[1]
-        if run.holds & Hold.BUDGET and not run.terminal
-        else ""
-    )
-
-
-def _retry_or_resume(tx: Transaction, run: Run, rows: Sequence[Row]) -> str:
+def _retry_and_resume(tx: Transaction, run: Run, rows: Sequence[Row]) -> str:
+    fixes = []
     if run.status in {RunStatus.FAILED, RunStatus.CANCELLED} or run.holds & Hold.FAILING:
         failed = [row for row in rows if row["status"] == "failed"]
         again = retry_for_value_of_rows(tx, failed) or advise(Action.RETRY, run.id)
-        return child_run_refusals.fix_or_retry(tx, run.id, again)
+        fixes.append(child_run_refusals.fix_or_retry(tx, run.id, again))
+    if run.status is not RunStatus.COMPLETED and child_run_refusals.goes_on_by_retry(tx, run.id):
+        # The holds of a run outlive its end, and count again once it is retried.
+        fixes += _lift_holds(tx, run)
+    return join_texts("; ", filter(None, fixes))
+
+
+def _lift_holds(tx: Transaction, run: Run) -> Iterator[str]:
     if run.holds & (Hold.PAUSED | Hold.SCHEDULED):
-        return advise(Action.RESUME, run.id)
-    return ""
+        yield advise(Action.RESUME, run.id)
+    if run.holds & Hold.BUDGET:
+        yield describe_reached_budget(tx, run.id)[1]

@@ -27,7 +27,7 @@ from holdfast.engine.read.task_state import name_tasks, read_tasks_with_state
 from holdfast.engine.state import child_run_refusals
 from holdfast.errors import NotFound
 from holdfast.ids import AnyId
-from holdfast.model.advice import ANSWER, OPEN, Action, advise, join_texts
+from holdfast.model.advice import ANSWER, Action, AdviceText, advice_of, advise, join_texts
 from holdfast.model.effect import read_awaited
 from holdfast.model.event import read_event_data, read_outcome
 from holdfast.model.frozen_record import describe_moment
@@ -105,9 +105,19 @@ class TaskExplainer:
         if ok:
             return Clause(name=name, ok=True)
         detail, fix = self._explain_clause(name)
-        # Only a retry or a re-open moves a task that has ended, so other fixes would not help.
-        over = self._task.terminal and name != "status"
-        return Clause(name=name, ok=False, detail=detail, fix="" if over else fix)
+        if self._task.terminal and name != "status":
+            fix = self._keep_resumes(fix)
+        return Clause(name=name, ok=False, detail=detail, fix=fix)
+
+    def _keep_resumes(self, fix: str) -> str:
+        """Of the fixes of a task that has ended, those that it needs once it is retried."""
+        task = self._task
+        if task.status is Status.DONE or task.superseded:
+            return ""
+        if not child_run_refusals.goes_on_by_retry(self._tx, task.run_id):
+            return ""
+        resumes = (each for each in advice_of(fix) if each.action is Action.RESUME)
+        return join_texts("; ", map(AdviceText, resumes))
 
     def _explain_clause(self, name: str) -> tuple[str, str]:
         words: dict[str, Callable[[], tuple[str, str]]] = {
@@ -231,7 +241,9 @@ class TaskExplainer:
         if holds & Hold.FAILING:
             broken = self._tx.read("failed_in_run", run_id=run_id)
             again = self._give_values(broken) or advise(Action.RETRY, run_id)
-            return f"its run is failing: {self._describe_tasks(broken)}", self._retry(again)
+            fixes = [self._retry(again), *([_lift_paused(run_id)] if holds & Hold.PAUSED else [])]
+            told = f"its run is failing: {self._describe_tasks(broken)}"
+            return told, join_texts("; ", filter(None, fixes))
         return self._explain_holds(holds, run_id)
 
     def _explain_holds(self, holds: Hold, identifier: str) -> tuple[str, str]:
@@ -337,9 +349,7 @@ class TaskExplainer:
             parts.append(
                 f"for its time, which comes in {self._describe_time_to(self._task.scheduled_for)}"
             )
-        fixes = [
-            advise(Action.SIGNAL, target, ("signal", name), ("payload", OPEN)) for name in signals
-        ]
+        fixes = [advise(Action.SIGNAL, target, ("signal", name)) for name in signals]
         return f"it waits {' or '.join(parts)}", join_texts("; ", fixes)
 
     def _explain_limit(self) -> tuple[str, str]:

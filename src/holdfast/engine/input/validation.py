@@ -17,6 +17,7 @@ from holdfast.ids import Ids, TaskIdSource, id_of
 from holdfast.model.budget import Budget, to_millionths
 from holdfast.model.frozen_record import make_record
 from holdfast.model.hook import HOOK_PREFIX
+from holdfast.model.placeholder import refuse_placeholder
 from holdfast.model.retry import MAX_COUNT, RetryPolicy, positive_microseconds
 from holdfast.model.run import NewRun
 from holdfast.model.schedule import SCHEDULE_PREFIX
@@ -110,7 +111,14 @@ def title(value: object) -> str:
     text = clean_text("title", value, limit=MAX_TITLE)
     if not text.strip():
         raise InvalidInput("title", "is empty; say what is to be done")
+    refuse_placeholder("title", text)
     return text
+
+
+def said(field: str, value: object) -> str:
+    """What a person says to a task, as JSON."""
+    refuse_placeholder(field, value)
+    return encode_json(field, value, limit=JSON_SCALAR_LIMIT)
 
 
 def new_task(

@@ -7,6 +7,7 @@ Import order: task_control, advance → loops, needs → child_runs → creation
 - `child_runs`  steps that call a workflow: the called run is started, awaited and ended
 - `control_refusals`  the reasons why a task does not move as a person or program asked
 - `creation`  new tasks and runs, each once for its key
+- `deletion`  tasks are deleted, or it is said what keeps them in the store
 - `direct_start`  the change of a task from blocked to running in one step
 - `durable`  operations of running functions: effects, questions, waits, signals and child tasks
 - `effects`  the part of the worker's protocol that records and reads effects

@@ -52,6 +52,12 @@ def fix_or_retry(tx: Transaction, run_id: str | None, retry: str) -> str:
     return retry if call is None or call.retry_run_id is not None else call.fix
 
 
+def goes_on_by_retry(tx: Transaction, run_id: str | None) -> bool:
+    """Whether a run that has ended goes on by a retry: of itself, or of the run that called it."""
+    call = find_ended_call(tx, run_id)
+    return call is None or call.retry_run_id is not None
+
+
 def _describe_call(tx: Transaction, caller: Row, name: str) -> EndedCall:
     who = f"{name!r} of {caller['run_id']}"
     if caller["superseded"]:

@@ -160,16 +160,15 @@ def _check_parent(task: TaskRow, parent: Row | None) -> None:
     if status in TERMINAL:
         raise InvalidNow("parent", f"{task.parent_id} has ended: it is {status}", status)
     if parent["planning_phase"] == "finalized" and task.status == "idle":
-        raise InvalidNow("parent", _describe_finalized_plan(str(task.parent_id)), status)
+        raise InvalidNow("parent", _describe_finalized_plan(parent), status)
     if parent["planning_phase"] == "none" and task.part:
         raise InvalidNow("parent", _describe_no_plan(str(task.parent_id), status), status)
 
 
-def _describe_finalized_plan(parent_id: str) -> str:
+def _describe_finalized_plan(plan: Row) -> str:
     """Say why a plan that is finalized gets no idle child."""
-    reset = advise(Action.RESET, parent_id) + " once it has ended"
-    told = f"{parent_id} is finalized, and nothing would start an idle child of it"
-    return f"{told}; create it enqueued, or plan it anew: " + reset
+    told = f"{plan['id']} is finalized, and nothing would start an idle child of it"
+    return f"{told}; create it enqueued, or plan it anew: " + plans.advise_new_plan(plan)
 
 
 def _describe_no_plan(parent_id: str, status: str) -> str:

@@ -23,8 +23,9 @@ from holdfast.engine.read.report_refusals import answer_renewal, answer_report, 
 from holdfast.engine.state import creation
 from holdfast.errors import HoldfastError, KeyConflict
 from holdfast.ids import AnyId
-from holdfast.model.advice import OPEN, Action, advise
+from holdfast.model.advice import Action, advise
 from holdfast.model.effect import EffectRecord, read_awaited
+from holdfast.model.placeholder import refuse_placeholder
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.text import clean_key, clean_name, encode_json
 from holdfast.store.database import Row
@@ -281,7 +282,7 @@ def _explain_unsent(work: UnitOfWork, signal: SendSignal) -> TransitionResult | 
         return refuse(Refusal.NOT_FOUND, None)
     status, run_id = rows[0]["status"], rows[0]["run_id"]
     if run_id is not None:
-        send = advise(Action.SIGNAL, run_id, ("signal", signal.signal), ("payload", OPEN))
+        send = advise(Action.SIGNAL, run_id, ("signal", signal.signal))
         detail = "it waits for signals to its run: " + send
         return refuse(Refusal.PART_OF_RUN, status, detail)
     about = {"target": signal.target, "name": signal.signal, "key": signal.key}
@@ -316,6 +317,7 @@ class Signals:
         signal is a `KeyConflict`. With a `connection` the signal is part of the application's own
         transaction there.
         """
+        refuse_placeholder("payload", payload)
         return self._context.submit(
             SendSignal(
                 id=self._context.ids.signal(),

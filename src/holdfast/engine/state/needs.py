@@ -93,7 +93,7 @@ def unblock_task(operation: UnblockTask, work: UnitOfWork) -> TransitionResult:
     links = work.tx.read("links_of", task_id=operation.task_id)
     asked = [row for row in links if operation.on is None or row["need_id"] in operation.on]
     kept = (
-        [row for row in asked if not _may_be_removed(work, task, row)] if operation.by_hand else []
+        [row for row in asked if not may_be_removed(work, task, row)] if operation.by_hand else []
     )
     gone = [row["need_id"] for row in asked if row not in kept]
     if operation.on is None:
@@ -121,7 +121,7 @@ def _delete_links(
     return TransitionResult(ok=True, status=task["status"])
 
 
-def _may_be_removed(work: UnitOfWork, task: Row, link: Row) -> bool:
+def may_be_removed(work: UnitOfWork, task: Row, link: Row) -> bool:
     """Whether a need was added by hand, or closes a cycle, so that it could never be met.
 
     The first needs of a lone task were given by hand; the order of a plan came later.
@@ -146,7 +146,8 @@ def _describe_kept_link(work: UnitOfWork, task: Row, link: Row) -> str:
     if link["status"] in reopen.ENDED_BADLY:
         return told + advise(Action.RETRY, need) + " tries that again"
     if task["run_id"] is None and task["parent_id"] is not None:
-        return told + advise(Action.RESET, task["parent_id"]) + " has that planned anew"
+        (plan,) = work.tx.read("task_by_id", task_id=task["parent_id"])
+        return told + plans.advise_new_plan(plan) + " has that planned anew"
     return told + advise(Action.WHY, need) + " says how that stands"
 
 

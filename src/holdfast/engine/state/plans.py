@@ -12,21 +12,13 @@ from holdfast.engine.read.report_refusals import refuse
 from holdfast.engine.read.task_state import name_tasks
 from holdfast.engine.state import reopen, superseded_needs
 from holdfast.errors import InvalidInput
-from holdfast.model.advice import OPEN, Action, advise
+from holdfast.model.advice import Action, advise
 from holdfast.model.effect import read_awaited
 from holdfast.model.event import read_event_data
 from holdfast.model.result import Refusal, TransitionResult
-from holdfast.model.status import PlanningPhase
+from holdfast.model.status import TERMINAL, PlanningPhase
 from holdfast.model.text import digest
 from holdfast.store.database import Row
-
-_WHY_NOT_PLANNED = {
-    PlanningPhase.NONE: "only an idle task without a run can be planned",
-    PlanningPhase.ACTIVE: (
-        "it is being planned already; " + advise(Action.FINALIZE_PLAN, OPEN) + " ends that"
-    ),
-    PlanningPhase.FINALIZED: "it has been planned, and its children are in the queue",
-}
 
 
 def start_planning(operation: StartPlanning, work: UnitOfWork) -> TransitionResult:
@@ -34,12 +26,23 @@ def start_planning(operation: StartPlanning, work: UnitOfWork) -> TransitionResu
     phase = PlanningPhase(found[0]["planning_phase"]) if found else PlanningPhase.NONE
     rows = work.change_tasks("start_planning", task_id=operation.task_id, actor=operation.actor)
     if not rows:
-        refused = _refuse(work, operation.task_id, _WHY_NOT_PLANNED[phase])
+        refused = _refuse(work, operation.task_id, _describe_not_planned(operation.task_id, phase))
         again = phase is PlanningPhase.ACTIVE and refused.status == "idle"
         return replace(refused, repeated=again)
     if phase is PlanningPhase.FINALIZED:
         _forget_order(work, operation.task_id, operation.actor)
     return TransitionResult(ok=True, status="idle")
+
+
+def _describe_not_planned(task_id: str, phase: PlanningPhase) -> str:
+    match phase:
+        case PlanningPhase.NONE:
+            return "only an idle task without a run can be planned"
+        case PlanningPhase.ACTIVE:
+            end = advise(Action.FINALIZE_PLAN, task_id) + " ends that"
+            return "it is being planned already; " + end
+        case PlanningPhase.FINALIZED:
+            return "it has been planned, and its children are in the queue"
 
 
 def reorder_plan(operation: ReorderPlan, work: UnitOfWork) -> TransitionResult:
@@ -249,7 +252,7 @@ def _describe_cycle(work: UnitOfWork, cycle: Sequence[str]) -> str:
 def _answer_not_finalized(work: UnitOfWork, operation: FinalizePlan) -> TransitionResult:
     found = work.tx.read("task_by_id", task_id=operation.task_id)
     if found and found[0]["planning_phase"] == "finalized":
-        return _answer_finalized_before(work, operation, found[0]["status"])
+        return _answer_finalized_before(work, operation, found[0])
     if found and found[0]["planning_phase"] == "active":
         detail = "there is no idle child in it; create some with it as their parent first"
     else:
@@ -259,7 +262,7 @@ def _answer_not_finalized(work: UnitOfWork, operation: FinalizePlan) -> Transiti
 
 
 def _answer_finalized_before(
-    work: UnitOfWork, operation: FinalizePlan, status: str
+    work: UnitOfWork, operation: FinalizePlan, plan: Row
 ) -> TransitionResult:
     """Answer a repeated finalize with success if its shape is the same.
 
@@ -268,12 +271,21 @@ def _answer_finalized_before(
     found = work.tx.read("last_planned", task_id=operation.task_id)
     shape = read_event_data(found[0]["data"]).get("shape") if found else None
     if shape in {None, _name_shape(operation)}:
-        return TransitionResult(ok=True, repeated=True, status=status)
+        return TransitionResult(ok=True, repeated=True, status=plan["status"])
     kind, _, needs = str(shape).partition(" ")
     told = "a chain" if kind == "chain" else f"a graph of {needs.partition(' ')[0]} needs"
-    detail = f"it was finalized before, as {told}; once it has ended, "
-    detail += advise(Action.RESET, operation.task_id) + " has it planned anew"
-    return refuse(Refusal.INVALID_TRANSITION, status, detail)
+    detail = (
+        f"it was finalized before, as {told}; " + advise_new_plan(plan) + " has it planned anew"
+    )
+    return refuse(Refusal.INVALID_TRANSITION, plan["status"], detail)
+
+
+def advise_new_plan(plan: Row) -> str:
+    """The calls after which a finalized plan is made anew, and its parts have no order."""
+    reset = advise(Action.RESET, plan["id"])
+    if plan["status"] in TERMINAL:
+        return reset
+    return advise(Action.CANCEL, plan["id"]) + " and then " + reset
 
 
 def _name_shape(operation: FinalizePlan) -> str:

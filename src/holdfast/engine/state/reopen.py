@@ -19,10 +19,13 @@ from holdfast.model.advice import Action, advise
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import RUN_TERMINAL, Hold, RunStatus, TaskKind
 from holdfast.model.verdict import Verdict, find_items_mistake
+from holdfast.model.workflow.graph_text import read_steps
 from holdfast.store.database import Row, Transaction
 
 ENDED_BADLY = ("failed", "cancelled")
 MAX_TASKS_FOR_PEOPLE = 1_000
+# Of the steps of a run, an answer names so many.
+SHOWN = 5
 # Parameters of `reopen_tasks`: tasks by id, tasks with dependents to reopen, and the statuses.
 ChosenTasks = dict[str, Sequence[str]]
 STARTED_STATUSES = ("queued", "running", "done", "failed", "cancelled")
@@ -137,7 +140,8 @@ def _retry_tasks(work: UnitOfWork, run_id: str, actor: str, named: str | None = 
 
 def retry_from_step(work: UnitOfWork, run_id: str, step: str, actor: str) -> TransitionResult:
     """Re-open a step and everything that needs it, in any status but idle."""
-    if not work.tx.read("run_by_id", run_id=run_id):
+    run = work.tx.read("run_by_id", run_id=run_id)
+    if not run:
         return refuse(Refusal.NOT_FOUND, None)
     if (call := child_run_refusals.find_ended_call(work.tx, run_id)) is not None:
         return refuse_ended_call(call)
@@ -149,10 +153,10 @@ def retry_from_step(work: UnitOfWork, run_id: str, step: str, actor: str) -> Tra
         own, named = task["run_id"], name_tasks(work.tx, [task["id"]])[task["id"]]
         detail = f"it is a step of {own}, which was called; "
         detail += advise(Action.RETRY, own, ("step", named)) + " begins again there"
-        return refuse(Refusal.PART_OF_RUN, task["status"], detail)
+        return refuse(Refusal.PART_OF_RUN, run[0]["status"], detail)
     if not reopen_task(work, task["id"], actor, STARTED_STATUSES):
         detail = f"step {step!r} is {task['status']} and cannot be started again"
-        return refuse(Refusal.INVALID_TRANSITION, task["status"], detail)
+        return refuse(Refusal.INVALID_TRANSITION, run[0]["status"], detail)
     return TransitionResult(ok=True, status="running")
 
 
@@ -391,7 +395,20 @@ def _refuse_empty_retry(work: UnitOfWork, run_id: str, named: str | None) -> Tra
     again = named is None and status == RunStatus.RUNNING and found[0]["generation"] > 1
     detail = _describe_task_for_approval(work, run_id) if status == RunStatus.RUNNING else ""
     told = detail or "nothing of this run has failed or been cancelled"
+    if status == RunStatus.COMPLETED:
+        told += "; " + describe_repetition(work.tx, found[0])
     return refuse(Refusal.INVALID_TRANSITION, status, told, repeated=again and not detail)
+
+
+def describe_repetition(tx: Transaction, run: Row) -> str:
+    """Say how a run that has completed is done again: from its first step, or from another."""
+    named = {"name": run["workflow"], "version": run["workflow_version"]}
+    (kept,) = tx.read("workflow_definition", **named)
+    first, *others = [step.id for step in read_steps(kept["definition"])]
+    shown = ", ".join(others[:SHOWN]) + (", and so on" if len(others) > SHOWN else "")
+    again = advise(Action.RETRY, run["id"], ("step", first))
+    again += " does that step and all that needs it again"
+    return again + (f"; its other steps are {shown}" if others else "")
 
 
 def _describe_task_for_approval(work: UnitOfWork, run_id: str) -> str:

@@ -17,8 +17,8 @@ from holdfast.engine.core.operation import (
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.read.report_refusals import refuse
 from holdfast.engine.read.spending import describe_reached_budget
-from holdfast.engine.state import reopen, slots
-from holdfast.model.advice import OPEN, Action, advise
+from holdfast.engine.state import child_run_refusals, reopen, slots
+from holdfast.model.advice import Action, advise
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import RUN_TERMINAL, Hold, RunStatus
 from holdfast.model.units import describe_duration
@@ -120,7 +120,7 @@ def _refuse(work: UnitOfWork, operation: ControlledRun) -> TransitionResult:
         return refuse(Refusal.NOT_FOUND, None)
     status = found[0]["status"]
     if status in RUN_TERMINAL:
-        detail = f"the run has ended {status}; " + _describe_retry(operation.run_id, status)
+        detail = f"the run has ended {status}; " + _describe_retry(work, found[0])
         again = isinstance(operation, CancelRun) and status == RunStatus.CANCELLED
         return refuse(Refusal.ALREADY_TERMINAL, status, detail, repeated=again)
     if isinstance(operation, RaiseBudget):
@@ -138,8 +138,9 @@ def _is_resume(operation: ControlledRun) -> bool:
     return isinstance(operation, UnholdRun) and operation.reason is Hold.PAUSED
 
 
-def _describe_retry(run_id: str, status: str) -> str:
-    if status == RunStatus.COMPLETED:
-        step = advise(Action.RETRY, run_id, ("step", OPEN))
-        return step + " does a step and all that needs it again"
-    return advise(Action.RETRY, run_id) + " tries again what failed or was cancelled"
+def _describe_retry(work: UnitOfWork, run: Row) -> str:
+    if (call := child_run_refusals.find_ended_call(work.tx, run["id"])) is not None:
+        return call.detail
+    if run["status"] == RunStatus.COMPLETED:
+        return reopen.describe_repetition(work.tx, run)
+    return advise(Action.RETRY, run["id"]) + " tries again what failed or was cancelled"

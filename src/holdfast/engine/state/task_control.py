@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import singledispatch
 from typing import Any
 
@@ -9,7 +10,6 @@ from holdfast.engine.core.operation import (
     AnswerTask,
     CancelTask,
     ControlledTask,
-    DeleteTask,
     EditTask,
     EnqueueTask,
     HoldTask,
@@ -26,6 +26,7 @@ from holdfast.engine.read.report_refusals import refuse
 from holdfast.engine.state import (
     child_run_refusals,
     control_refusals,
+    deletion,
     expected_version,
     needs,
     plans,
@@ -36,7 +37,6 @@ from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import TERMINAL, PlanningPhase, TaskKind
 from holdfast.store.database import Row
 
-SHOWN = 5
 EDITABLE = (
     "title",
     "agent",
@@ -63,6 +63,7 @@ control_task.register(plans.start_planning)
 control_task.register(plans.reorder_plan)
 control_task.register(plans.finalize_plan)
 control_task.register(plans.advance_plan)
+control_task.register(deletion.delete_task)
 
 
 @control_task.register
@@ -115,7 +116,9 @@ def _retry(operation: RetryTask, work: UnitOfWork) -> TransitionResult:
     if task is None or task["superseded"] or task["status"] not in {"failed", "cancelled"}:
         return _answer_operation(work, operation, [], "queued")
     if task["run_id"] is not None:
-        return reopen.retry_run(work, task["run_id"], operation.actor, operation.task_id)
+        # The answer is about the run, and the caller has asked about the task.
+        answer = reopen.retry_run(work, task["run_id"], operation.actor, operation.task_id)
+        return replace(answer, status="queued" if answer.ok else task["status"])
     rows = reopen.retry_task_tree(work, operation.task_id, operation.actor)
     named = [row for row in rows if row["entity"] == operation.task_id]
     return _answer_operation(work, operation, named, "queued")
@@ -137,47 +140,6 @@ def _reopen(operation: ReopenTask, work: UnitOfWork) -> TransitionResult:
     # A loop whose verifier is re-opened too may have begun a new epoch without the named item.
     task = _find_task(work, operation.task_id) if rows else None
     return _answer_operation(work, operation, [] if task is None else [task], "queued")
-
-
-@control_task.register
-def _delete(operation: DeleteTask, work: UnitOfWork) -> TransitionResult:
-    rows = work.tx.change("delete_task", task_id=operation.task_id, actor=operation.actor)
-    if rows:
-        work.notify = True
-        work.ended.append(operation.task_id)
-        _settle_parent_of_deleted(work, rows[0], operation.actor)
-        return TransitionResult(ok=True)
-    task = _find_task(work, operation.task_id)
-    if task is None:
-        return refuse(Refusal.NOT_FOUND, None)
-    if task["run_id"] is not None:
-        detail = f"it is part of {task['run_id']}; cancel the run instead"
-        return refuse(Refusal.PART_OF_RUN, task["status"], detail)
-    if task["status"] == "running":
-        return refuse(Refusal.INVALID_TRANSITION, "running", "it is running; cancel it first")
-    detail = _describe_kept_for(work, operation.task_id)
-    return refuse(Refusal.NEEDED_BY_OTHERS, task["status"], detail)
-
-
-def _describe_kept_for(work: UnitOfWork, task_id: str) -> str:
-    found = work.tx.read("kept_for", task_id=task_id, count=SHOWN + 1)
-    shown = [f"{row['title']} {row['id']}" for row in found if not row["made"]][:SHOWN]
-    more = " and more" if len(found) > SHOWN else ""
-    if shown:
-        told = f"other tasks need it or belong to it: {', '.join(shown)}{more}"
-        return f"{told}; delete or unblock them first"
-    maker = f"{found[0]['title']} {found[0]['id']}"
-    return f"{maker} has made it, and reads what it gives; cancel it instead, or that one"
-
-
-def _settle_parent_of_deleted(work: UnitOfWork, gone: Row, actor: str) -> None:
-    """Settle the parent of a deleted task, which may have been the last open or failed child."""
-    parent = None if gone["parent_id"] is None else _find_task(work, gone["parent_id"])
-    if parent is None or parent["status"] in TERMINAL:
-        return
-    work.groups_to_settle.add(parent["id"])
-    if gone["previous"] in reopen.ENDED_BADLY:
-        reopen.lift_failing_tree(work, parent["id"], actor)
 
 
 @control_task.register
@@ -298,7 +260,9 @@ def _refuse_ended_call(work: UnitOfWork, task_id: str) -> TransitionResult | Non
     """Refuse an operation on a task of an ended called run: only its caller continues it."""
     task = _find_task(work, task_id)
     call = None if task is None else child_run_refusals.find_ended_call(work.tx, task["run_id"])
-    return None if call is None else reopen.refuse_ended_call(call)
+    if task is None or call is None:
+        return None
+    return replace(reopen.refuse_ended_call(call), status=task["status"])
 
 
 def _refuse_follow_up(work: UnitOfWork, task_id: str) -> TransitionResult | None:

@@ -279,6 +279,10 @@ class WhyResponse(DescribedResponse):
         description="What would change it: commands to type",
         examples=[["holdfast worker --agent writer"]],
     )
+    looks: list[str] = Field(
+        description="What tells more and changes nothing: commands to type",
+        examples=[["holdfast logs t_01…"]],
+    )
 
 
 class LogTextResponse(DescribedResponse):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -146,7 +147,8 @@ def _refuse_filled(new: Tables) -> None:
 def _refuse_foreign(url: str) -> None:
     tables = list_tables(url) if is_postgresql(url) or sqlite_path(url).exists() else ()
     if tables and STORE_TABLE not in tables:
-        told = "there are other tables in it; `holdfast db upgrade --db …` begins a store there"
+        place = "TARGET_URL" if is_postgresql(url) else shlex.quote(url)
+        told = f"there are other tables in it; `holdfast db upgrade --db {place}` begins a store"
         raise InvalidInput("target", told)
 
 

@@ -124,7 +124,7 @@ class StoreLocation:
                 "no store found here or above; run `holdfast init`, or set --db or HOLDFAST_DB"
             )
         raise StoreUnreachable(
-            f"there is no store at {self.url}; `holdfast db upgrade --db …` creates one there"
+            f"there is no store at {self.url}; `holdfast db upgrade` creates one there"
         )
 
     def _refuse_foreign(self) -> None:
@@ -134,10 +134,7 @@ class StoreLocation:
             return
         postgresql = is_postgresql(self.url)
         what = "this PostgreSQL database" if postgresql else str(sqlite_path(self.url))
-        chosen = "" if self.may_be_created else " --db …"
-        raise StoreError(
-            f"{what} is not a Holdfast store; `holdfast db upgrade{chosen}` creates one in it"
-        )
+        raise StoreError(f"{what} is not a Holdfast store; `holdfast db upgrade` creates one in it")
 
 
 def find_store_location(

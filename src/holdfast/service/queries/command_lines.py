@@ -6,10 +6,11 @@ the chosen store, as it does to each command of advice.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 
 from holdfast.errors import HoldfastError
-from holdfast.model.advice import OPEN, Action, Advice, message_of, parts_of
+from holdfast.model.advice import TITLE, Action, Advice, message_of, parts_of
 
 # Writes a command as the caller has to type it, with the chosen store where that is needed.
 WriteCommand = Callable[[str], str]
@@ -23,6 +24,7 @@ _COMMANDS = {
     Action.ANSWER: "answer",
     Action.APPROVE: "approve",
     Action.CANCEL: "cancel",
+    Action.DELETE: "task delete",
     Action.ENQUEUE: "task enqueue",
     Action.FINALIZE_PLAN: "plan finalize",
     Action.LIFT_LIMIT: "resume --agent",
@@ -75,10 +77,10 @@ def describe_command(advice: Advice, typed: WriteCommand = str, *, app: str | No
             offer = _describe_offer(advice.values("agent"), advice.values("tag"))
             return typed(" ".join(["holdfast work claim", *offer]))
         case Action.ADD_CHILD:
-            return typed(f"holdfast plan add {advice.target} TITLE")
+            return typed(f"holdfast plan add {advice.target} {shlex.quote(TITLE)}")
         case _:
             words = ["holdfast", _COMMANDS[advice.action]]
-    words += ["ID" if advice.target == OPEN else advice.target] if advice.target else []
+    words += [advice.target] if advice.target else []
     words += [word for option in advice.options if (word := _describe_option(*option))]
     return typed(" ".join(words))
 
@@ -97,17 +99,15 @@ def _describe_offer(agents: Sequence[str], tags: Sequence[str]) -> list[str]:
 def _describe_option(name: str, value: str) -> str:
     match name:
         case "step":
-            return f"--from {'STEP' if value == OPEN else value}"
+            return f"--from {shlex.quote(value)}"
         case "add_usd" | "add_attempts":
-            return f"--{name.replace('_', '-')} N"
+            return f"--{name.replace('_', '-')} {value}"
         case "need":
             return f"--needs {value}"
-        case "payload":
-            return "[PAYLOAD]"
         case "hold":
             return ""
         case _:
-            return value
+            return shlex.quote(value)
 
 
 def find_named_commands(text: str) -> list[str]:

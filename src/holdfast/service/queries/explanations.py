@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from holdfast.engine.engine import Engine
 from holdfast.engine.explain.explanation import Clause, Explanation, TakenBy
@@ -16,6 +17,14 @@ from holdfast.service.queries.command_lines import (
     describe_text,
 )
 from holdfast.service.queries.views import View
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AdvisedCommand:
+    """A command to type, and whether it only tells more."""
+
+    text: str
+    looks: bool
 
 
 def explain(
@@ -39,17 +48,26 @@ def explain(
 
 def _view_run(told: RunExplanation, typed: WriteCommand) -> View:
     free = [each for each in told.tasks if each.claimable]
-    fixes = _write_commands(told.fix)
-    fixes += [fix for each in told.tasks for fix in _write_fixes(each, *each.own_fixes)]
-    fixes += [f"holdfast logs {each.task.id}" for each in free if each.given_back]
-    fixes += [fix for each in free for fix in _write_fixes(each, *each.taking_fixes)]
+    commands = _write_commands(told.fix)
+    commands += [fix for each in told.tasks for fix in _write_fixes(each, *each.own_fixes)]
+    commands += [_read_log(each) for each in free if each.given_back]
+    commands += [fix for each in free for fix in _write_fixes(each, *each.taking_fixes)]
     return {
         "id": told.run.id,
         "status": told.run.status.value,
         "summary": describe_text(told.summary, typed),
         "tasks": [_view_alike(alike, typed) for alike in told.folded],
         "more": told.more,
-        "fixes": [typed(fix) for fix in dict.fromkeys(fixes)],
+        **_view_commands(commands, typed),
+    }
+
+
+def _view_commands(commands: Sequence[AdvisedCommand], typed: WriteCommand) -> View:
+    """The commands that change something, each once, and apart the commands that only tell more."""
+    found = dict.fromkeys(commands)
+    return {
+        name: [typed(each.text) for each in found if each.looks is looks]
+        for name, looks in (("fixes", False), ("looks", True))
     }
 
 
@@ -67,9 +85,9 @@ def _view_alike(alike: Sequence[Explanation], typed: WriteCommand) -> View:
 
 
 def _view_task(told: Explanation, typed: WriteCommand) -> View:
-    fixes = _write_fixes(told, *(clause.fix for clause in told.clauses))
-    fixes += [f"holdfast logs {told.task.id}"] if told.given_back else []
-    fixes += _write_fixes(told, *told.taking_fixes)
+    commands = _write_fixes(told, *(clause.fix for clause in told.clauses))
+    commands += [_read_log(told)] if told.given_back else []
+    commands += _write_fixes(told, *told.taking_fixes)
     worker = [] if told.worker is None else [told.worker]
     return {
         "id": told.task.id,
@@ -79,7 +97,7 @@ def _view_task(told: Explanation, typed: WriteCommand) -> View:
         **({"traceback": lines} if (lines := read_traceback(told.task.error)) else {}),
         "claimable": told.claimable,
         "clauses": [_view_clause(each, typed) for each in (*told.clauses, *worker)],
-        "fixes": [typed(fix) for fix in dict.fromkeys(fixes)],
+        **_view_commands(commands, typed),
     }
 
 
@@ -92,11 +110,18 @@ def _view_clause(clause: Clause, typed: WriteCommand) -> View:
     return view | ({"more": [*clause.more]} if clause.more else {})
 
 
-def _write_fixes(told: Explanation, *fixes: str) -> list[str]:
+def _write_fixes(told: Explanation, *fixes: str) -> list[AdvisedCommand]:
     """The commands of some fixes; a task of a program's functions needs a worker of the program."""
     app = ANY_PROGRAM if told.taken_by is TakenBy.PROGRAM else None
     return [command for fix in fixes for command in _write_commands(fix, app)]
 
 
-def _write_commands(fix: str, app: str | None = None) -> list[str]:
-    return [describe_command(each, app=app) for each in advice_of(fix)]
+def _write_commands(fix: str, app: str | None = None) -> list[AdvisedCommand]:
+    return [
+        AdvisedCommand(text=describe_command(each, app=app), looks=each.action.looks)
+        for each in advice_of(fix)
+    ]
+
+
+def _read_log(told: Explanation) -> AdvisedCommand:
+    return AdvisedCommand(text=f"holdfast logs {told.task.id}", looks=True)

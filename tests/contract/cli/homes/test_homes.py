@@ -42,7 +42,7 @@ def words_of(command: Described) -> list[str]:
     if given is not None:
         return [*command.name.split(), *given]
     example = command.example.rpartition("holdfast ")[2].partition("&&")[0]
-    return shlex.split(example) or command.name.split()
+    return [word.replace("…", "x") for word in shlex.split(example)] or command.name.split()
 
 
 def finds_home(command: Described) -> bool:

@@ -46,7 +46,8 @@ def only(engine: Engine, task_id: str) -> Clause:
     assert f"✗ {clause.name}" in str(explanation)
     assert clause.detail in str(explanation)
     if clause.fix:
-        assert f"Fix:   {clause.fix}" in str(explanation)
+        heading = "Look:" if advice_of(clause.fix)[0].action.looks else "Fix: "
+        assert f"{heading}  {clause.fix}" in str(explanation)
     return clause
 
 

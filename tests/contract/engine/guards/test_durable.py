@@ -9,7 +9,7 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.engine.state.durable import TakeSignal
-from holdfast.model.advice import OPEN, Action, Advice
+from holdfast.model.advice import Action, Advice
 from holdfast.model.effect import CHILDREN, WakeCondition
 from holdfast.model.result import Refusal
 from holdfast.model.status import Status
@@ -86,7 +86,7 @@ def test_a_signal_to_a_task_of_a_run_is_refused_with_who_would_hear_it(engine: E
     run = start(engine)
     answer = engine.signals.send(run.steps["plan"], "go", key="once")
     assert (answer.reason, answer.status) == (Refusal.PART_OF_RUN, "queued")
-    send = Advice(Action.SIGNAL, run.id, (("signal", "go"), ("payload", OPEN)))
+    send = Advice(Action.SIGNAL, run.id, (("signal", "go"),))
     assert advised(answer) == [send]
     assert engine.signals.send(run.id, "go").ok
 

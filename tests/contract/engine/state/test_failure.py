@@ -184,6 +184,18 @@ def test_retry_of_a_task_that_ended_well_in_a_failed_run_is_refused(engine: Engi
     assert run.status == "failed"
 
 
+def test_a_retry_of_a_task_answers_with_the_status_of_the_task_and_not_of_its_run(
+    engine: Engine,
+) -> None:
+    run = start(engine)
+    run.break_for_good("plan")
+    answer = engine.tasks.retry(run.steps["plan"])
+    assert (answer.ok, answer.status, run.status) == (True, "queued", "running")
+    run.finish("plan", "work", "review")
+    late = engine.runs.retry(run.id, step="nowhere.1")
+    assert (late.ok, late.reason) == (False, Refusal.UNKNOWN_STEP)
+
+
 def test_a_retry_that_fails_again_fails_the_run_again(engine: Engine) -> None:
     run = start(engine)
     for generation in (1, 2, 3):

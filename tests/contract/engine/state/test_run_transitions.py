@@ -154,4 +154,6 @@ def test_retry_from_an_idle_step_is_refused(engine: Engine) -> None:
     run = start(engine)
     assert engine.tasks.reset(run.steps["review"]).ok
     answer = engine.runs.retry(run.id, step="review")
-    assert (answer.ok, answer.reason, answer.status) == (False, Refusal.INVALID_TRANSITION, "idle")
+    refused = (False, Refusal.INVALID_TRANSITION, "running")
+    assert (answer.ok, answer.reason, answer.status) == refused
+    assert answer.detail == "step 'review' is idle and cannot be started again"

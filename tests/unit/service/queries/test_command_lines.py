@@ -7,7 +7,6 @@ import pytest
 from holdfast.errors import InvalidInput, StoreUnreachable
 from holdfast.model.advice import (
     ANSWER,
-    OPEN,
     Action,
     Advice,
     advice_of,
@@ -25,21 +24,25 @@ from holdfast.service.queries.command_lines import (
 GO = ("signal", "go")
 AGENT = ("agent", "a")
 TAGS = (("tag", "x"), ("tag", "y"))
-ADD_CHILD = 'hf.tasks.create(NewTask(title=…, parent="t_1", enqueue=False))'
+ADD_CHILD = 'hf.tasks.create(NewTask(title="<title>", parent="t_1", enqueue=False))'
 TIME = (
     "pass a datetime with a time zone, or its text such as '2030-01-31T09:00+01:00', microseconds "
     "since 1970, or a duration from now such as '2s' or a timedelta"
 )
 # The advice, the call in a program, and the command.
 WORDS = [
-    (Advice(Action.ADD_CHILD, "t_1"), ADD_CHILD, "holdfast plan add t_1 TITLE"),
-    (Advice(Action.ANSWER, "t_1", (ANSWER,)), 'hf.answer("t_1", …)', "holdfast answer t_1 …"),
+    (Advice(Action.ADD_CHILD, "t_1"), ADD_CHILD, "holdfast plan add t_1 '<title>'"),
+    (
+        Advice(Action.ANSWER, "t_1", (ANSWER,)),
+        'hf.answer("t_1", "<answer>")',
+        "holdfast answer t_1 '<answer>'",
+    ),
     (Advice(Action.APPROVE, "t_1"), 'hf.approve("t_1")', "holdfast approve t_1"),
     (Advice(Action.CANCEL, "t_1"), 'hf.tasks.cancel("t_1")', "holdfast cancel t_1"),
     (Advice(Action.CANCEL, "r_1"), 'hf.runs.cancel("r_1")', "holdfast cancel r_1"),
     (
         Advice(Action.CLAIM, "", (AGENT, *TAGS)),
-        'hf.work.claim(…, agents=["a"], tags=["x", "y"])',
+        'hf.work.claim("worker", agents=["a"], tags=["x", "y"])',
         "holdfast work claim --agent a --tag x --tag y",
     ),
     (Advice(Action.ENQUEUE, "t_1"), 'hf.tasks.enqueue("t_1")', "holdfast task enqueue t_1"),
@@ -48,11 +51,7 @@ WORDS = [
         'hf.tasks.finalize_plan("t_1")',
         "holdfast plan finalize t_1",
     ),
-    (
-        Advice(Action.FINALIZE_PLAN, OPEN),
-        "hf.tasks.finalize_plan(…)",
-        "holdfast plan finalize ID",
-    ),
+    (Advice(Action.DELETE, "t_1"), 'hf.tasks.delete("t_1")', "holdfast task delete t_1"),
     (Advice(Action.LIFT_LIMIT, "a"), 'hf.tasks.lift_limit("a")', "holdfast resume --agent a"),
     (Advice(Action.LIST_TASKS, "r_1"), 'hf.runs.tasks("r_1")', "holdfast tasks --run r_1"),
     (Advice(Action.LIST_WORKERS), "hf.workers.list()", "holdfast workers"),
@@ -69,17 +68,12 @@ WORDS = [
         "holdfast resume t_1",
     ),
     (
-        Advice(Action.RESUME, "r_1", (("add_usd", OPEN), ("add_attempts", OPEN))),
-        'hf.runs.resume("r_1", add_usd=…, add_attempts=…)',
-        "holdfast resume r_1 --add-usd N --add-attempts N",
+        Advice(Action.RESUME, "r_1", (("add_usd", "2.5"), ("add_attempts", "40"))),
+        'hf.runs.resume("r_1", add_usd=2.5, add_attempts=40)',
+        "holdfast resume r_1 --add-usd 2.5 --add-attempts 40",
     ),
     (Advice(Action.RETRY, "t_1"), 'hf.tasks.retry("t_1")', "holdfast retry t_1"),
     (Advice(Action.RETRY, "r_1"), 'hf.runs.retry("r_1")', "holdfast retry r_1"),
-    (
-        Advice(Action.RETRY, "r_1", (("step", OPEN),)),
-        'hf.runs.retry("r_1", step=…)',
-        "holdfast retry r_1 --from STEP",
-    ),
     (
         Advice(Action.RETRY, "r_1", (("step", "build.1.make"),)),
         'hf.runs.retry("r_1", step="build.1.make")',
@@ -87,9 +81,9 @@ WORDS = [
     ),
     (Advice(Action.RUN_NOW, "t_1"), 'hf.tasks.run_now("t_1")', "holdfast task run-now t_1"),
     (
-        Advice(Action.SIGNAL, "r_1", (GO, ("payload", OPEN))),
-        'hf.signal("r_1", "go", …)',
-        "holdfast signal r_1 go [PAYLOAD]",
+        Advice(Action.SIGNAL, "r_1", (GO,)),
+        'hf.signal("r_1", "go")',
+        "holdfast signal r_1 go",
     ),
     (
         Advice(Action.START_PLANNING, "t_1"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.model.advice import OPEN, Action, Advice
+from holdfast.model.advice import Action, Advice
 from holdfast.model.budget import Budget
 from holdfast.model.result import Refusal
 from holdfast.model.workflow.declarations import WorkflowDeclarations
@@ -51,7 +51,7 @@ def test_called_runs_use_the_budget_of_their_caller_and_are_held_with_it(engine:
     assert engine.work.claim_by_id(lowest.steps["send"], "worker") == []
     assert engine.work.claim_by_id(run.steps["last"], "worker") == []
     told = f"$1 of $1 used by order {run.id}"
-    more = Advice(Action.RESUME, run.id, (("add_usd", OPEN),))
+    more = Advice(Action.RESUME, run.id, (("add_usd", "1"),))
     assert told in str(engine.why(lowest.steps["send"]))
     assert more in fixes_of(engine.why_run(lowest.id))
     refused = engine.runs.resume(middle.id)

@@ -9,7 +9,7 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
-from holdfast.model.advice import OPEN, Action, Advice
+from holdfast.model.advice import Action, Advice
 from holdfast.model.budget import Budget
 from holdfast.model.event import fold_events
 from holdfast.model.result import Refusal
@@ -152,7 +152,7 @@ def test_more_budget_lets_a_run_go_on_in_one_transition(engine: Engine) -> None:
     complete(engine, one, 3)
     refused = engine.runs.resume(run.id)
     assert (refused.reason, refused.status) == (Refusal.HELD, "running")
-    assert advised(refused) == [Advice(Action.RESUME, run.id, (("add_usd", OPEN),))]
+    assert advised(refused) == [Advice(Action.RESUME, run.id, (("add_usd", "3"),))]
     assert engine.runs.resume(run.id, add_usd=1.5).ok
     assert run.holds == ["budget"]
     assert engine.runs.pause(run.id).ok

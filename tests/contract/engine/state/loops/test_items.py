@@ -187,4 +187,4 @@ def test_the_rest_of_a_long_list_has_not_been_made_yet(
 def tell(engine: Engine, run: str, address: str) -> str:
     with pytest.raises(NotFound) as told:
         engine.runs.task(run, address)
-    return str(told.value).removeprefix(f"{run} {address}: ")
+    return str(told.value).removeprefix(f"{run}:{address}: ")

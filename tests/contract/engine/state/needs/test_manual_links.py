@@ -97,7 +97,7 @@ def test_the_order_of_a_plan_is_not_taken_apart(engine: Engine, store_url: str) 
     before, aside = create(engine, "before"), create(engine, "aside")
     assert engine.tasks.block(parent, [before]).ok
     assert engine.tasks.finalize_plan(parent).ok
-    told = [Advice(Action.RESET, parent)]
+    told = [Advice(Action.CANCEL, parent), Advice(Action.RESET, parent)]
     assert let_go(engine, store_url, two, [one]) == told
     assert let_go(engine, store_url, two, [before]) == told
     assert engine.tasks.block(two, [aside]).ok

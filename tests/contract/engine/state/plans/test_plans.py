@@ -67,14 +67,14 @@ def test_finalizing_again_in_another_shape_is_refused_with_the_first(engine: Eng
         answer = engine.tasks.finalize_plan(parent, graph=other)
         assert answer.reason is Refusal.INVALID_TRANSITION
         assert "as a graph of 2 needs" in answer.detail
-        assert advised(answer) == [Advice(Action.RESET, parent)]
+        assert advised(answer) == [Advice(Action.CANCEL, parent), Advice(Action.RESET, parent)]
     for each in (two, three):
         finish(engine, each)
     assert engine.tasks.reset(parent).ok
     assert engine.tasks.finalize_plan(parent).ok
     answer = engine.tasks.finalize_plan(parent, graph=graph)
     assert "as a chain" in answer.detail
-    assert advised(answer) == [Advice(Action.RESET, parent)]
+    assert advised(answer) == [Advice(Action.CANCEL, parent), Advice(Action.RESET, parent)]
 
 
 def test_finalizing_may_be_given_a_graph(engine: Engine) -> None:
