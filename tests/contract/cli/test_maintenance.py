@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from datetime import datetime
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from holdfast.model.effect import WakeCondition
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
+from holdfast.model.worker import Overrun
 from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.worker.files.homes import make_private_directory
 from holdfast.worker.files.state_directory import find_state_directory
@@ -340,9 +342,22 @@ def test_every_mistake_of_a_file_is_told_with_its_place(typed: Typed, tmp_path: 
 def test_workers_are_listed_and_told_to_leave(engine: Engine, typed: Typed) -> None:
     assert typed("workers").err == "No live workers. Start one: holdfast worker [APP]\n"
     assert typed("token", "list").err == "No tokens.\n"
-    engine.workers.register("build-1", agents=["developer"], tags=["gpu"], concurrency=3)
+    begun = engine.workers.register("build-1", agents=["developer"], tags=["gpu"], concurrency=3)
     (told,) = typed.json("workers")["items"]
     assert (told["name"], told["agents"], told["tags"]) == ("build-1", ["developer"], ["gpu"])
+    assert (told["used"], told["free"], told["running"]) == (0, 3, [])
+    run, late = start(engine), create(engine, "late")
+    assert engine.work.claim_by_id(run.steps["plan"], "build-1", agents=["default"])
+    assert begun is not None
+    over = Overrun(late, 2, begun["started_at"])
+    engine.workers.announce("build-1", begun["started_at"], None, [over])
+    (told,) = typed.json("workers")["items"]
+    assert (told["used"], told["free"]) == (2, 1)
+    assert [each["name"] for each in (*told["running"], *told["overruns"])] == ["plan", "late"]
+    shown = typed.ok("workers")
+    assert "2 of 3" in shown
+    assert f"  ● plan  {run.steps['plan']} of {run.id}  0." in shown
+    assert re.search(rf"  ● late  {late}  .*, attempt 2, over: its function goes on\n", shown)
     assert typed.ok("workers", "drain", "build-1") == "build-1 is told to leave\n"
     assert "leaving" in typed.ok("workers")
     told = typed.refused(2, "workers", "evict", "build-2")

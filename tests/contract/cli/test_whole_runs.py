@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.model.workflow.graph import Step, Workflow
+from holdfast.model.workflow.graph import OnFailure, Step, Workflow
 from holdfast.worker.files.state_directory import find_state_directory
 from tests.contract.cli.command_line import Typed
 from tests.contract.engine.state.loops.test_loops import begin, loop, of, planned, work_off
@@ -103,6 +103,17 @@ def test_tasks_mark_those_of_an_older_epoch(engine: Engine, typed: Typed) -> Non
     assert "build.1.implement" in line
     assert "done superseded" in line
     assert listed.count("superseded") == sum(each.superseded for each in engine.runs.tasks(run))
+
+
+def test_a_step_that_was_skipped_after_failure_shows_what_failed(
+    engine: Engine, typed: Typed
+) -> None:
+    lint = Step(id="lint", on_failure=OnFailure(action="skip"))
+    run = start(engine, Workflow.define("release", (lint, Step(id="ship", needs=("lint",)))))
+    run.break_for_good("lint")
+    assert typed.ok("show", run.id).splitlines()[1].endswith("skipped after broken")
+    (line,) = [each for each in typed.ok("tasks").splitlines() if "lint" in each]
+    assert " done skipped " in line
 
 
 def test_runs_tell_the_key_the_cost_and_what_needs_a_person(engine: Engine, typed: Typed) -> None:

@@ -107,7 +107,8 @@ def cut(text: str, most: int | None) -> str:
     return kept + "…"
 
 
-_PLAIN_WORDS = re.compile(r"\S+")
+# A mark stays with the word that it is about.
+_PLAIN_WORDS = re.compile(r"(?:[✓✗◆●] +)?\S+")
 # What is in quotes is one word of a command.
 _COMMAND_WORDS = re.compile(r"""(?:[^\s"']|"[^"]*"|'[^']*'|["'])+""")
 

@@ -244,11 +244,11 @@ def _task_row(task: View, place: str | None) -> list[str]:
 
     holds = describe_holds(task) if task["holds"] and "finished_at" not in task else ""
     error = describe_error_line(task["error"]) if task.get("error") is not None else ""
-    past = task.get("superseded", False)
+    marks = [each for each in ("skipped", "superseded") if task.get(each)]
     return [
         task["id"],
         cut(escape(name_task(task, place)), TITLE),
-        format_state(task["state"]) + (paint(" superseded", "dim") if past else ""),
+        format_state(task["state"]) + paint("".join(f" {each}" for each in marks), "dim"),
         escape(task["agent"]),
         str(task["attempt"] or ""),
         task.get("run_id", ""),

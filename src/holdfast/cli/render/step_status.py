@@ -57,10 +57,17 @@ def describe_details(node: TaskNode, labels: Mapping[str, str]) -> list[str]:
     if node.status == "failed" and task.get("error") is not None and not node.children:
         parts.append(paint(describe_error_line(task["error"]), "red"))
     elif node.status == "done" and task["state"] != VERIFYING:
-        parts.append("skipped" if task["skipped"] else _describe_output(node))
+        parts.append(_describe_skip(task) if task["skipped"] else _describe_output(node))
     elif node.asks_person or (node.is_open and node.status != "running" and not node.is_under_way):
         parts.append(describe_reason(node, labels))
     return [part for part in parts if part]
+
+
+def _describe_skip(task: View) -> str:
+    """That a step was skipped, and the failure that it was skipped for, if there was one."""
+    if task.get("error") is None:
+        return "skipped"
+    return f"skipped after {paint(describe_error_line(task['error']), 'dim')}"
 
 
 def _describe_attempts(task: View) -> str:

@@ -76,9 +76,8 @@ def _find_unserved_work(tx: Transaction, workers: Sequence[LiveWorker]) -> Itera
         told = f'"{row["agent"]}"' + (f" with {', '.join(tags)}" if tags else "")
         tasks = _count(row["tasks"], "ready task")
         if row["bare"]:
-            detail = (
-                f"{tasks} for {told} {_be(row['tasks'])} for whoever claims, and no worker runs"
-            )
+            waits, them = ("waits", "it") if row["tasks"] == 1 else ("wait", "them")
+            detail = f"{tasks} for {told} {waits} to be claimed: no worker runs {them}"
             fix = describe_command(Advice(Action.CLAIM, "", offer))
         else:
             detail = f"{tasks} for {told} {_be(row['tasks'])} served by no live worker"
