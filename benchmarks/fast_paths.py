@@ -43,8 +43,6 @@ from holdfast.service.queries import queries as service_queries
 from holdfast.store.group_commit.queue import GroupCommit
 from holdfast.store.postgresql import transaction as postgresql_transaction
 from holdfast.store.postgresql.transaction import PostgresqlTransaction
-from holdfast.store.sql_text import macros
-from holdfast.store.sqlite.bulk_changes import ChangedRowNotes
 from holdfast.worker.pool.claims_ahead import ClaimsAhead
 from tests import servers
 
@@ -241,10 +239,6 @@ _HTTP = (
 )
 
 
-def _on_sqlite(workload: Workload) -> Workload:
-    return replace(workload, databases=("sqlite",))
-
-
 def _on_postgresql(workload: Workload) -> Workload:
     return replace(workload, databases=("postgresql",))
 
@@ -273,14 +267,6 @@ PATHS = {
     ),
     "fast_router": FastPath(
         take_out=lambda: _replaced((FastRouter, "__call__", _pass_on)), workloads=_HTTP
-    ),
-    "bulk_changes": FastPath(
-        take_out=lambda: _replaced((ChangedRowNotes, "choose_bulk_change", _never)),
-        workloads=(_on_sqlite(_TASKS), _on_sqlite(_PIPELINES)),
-    ),
-    "wide_rows": FastPath(
-        take_out=lambda: _replaced((macros, "is_wide", _no)),
-        workloads=(_on_sqlite(_BULK), _on_sqlite(_MADE), _on_sqlite(_PIPELINES)),
     ),
     "write_here": FastPath(
         take_out=lambda: _replaced((GroupCommit, "_enqueue", _enqueue_for_thread)),

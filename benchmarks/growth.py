@@ -32,7 +32,7 @@ from holdfast.randomness import SeededRandomness
 from holdfast.store.postgresql.pipeline import Pipeline, PipelineAnswer
 from holdfast.store.postgresql.statement import Statement, Types, Values, number_parameters
 from holdfast.store.sql_text import queries
-from holdfast.store.sql_text.macros import WIDE_ROWS, Dialect
+from holdfast.store.sql_text.macros import Dialect
 from tests import servers
 from tests.chaos.explorer import Plan
 from tests.chaos.plans.registry import PLANS
@@ -67,11 +67,8 @@ class Meter:
 
 @cache
 def _name(dialect: Dialect, text: str) -> str | None:
-    for query in queries.load(dialect).values():
-        begin, wide, _ = query.text.partition(WIDE_ROWS)
-        if text == query.text or (wide and text.startswith(begin)):
-            return query.name
-    return None
+    named = (each.name for each in queries.load(dialect).values() if each.text == text)
+    return next(named, None)
 
 
 def watch(meter: Meter) -> None:

@@ -27,7 +27,7 @@ IN_CHILD = (
     + """
 before = job.enqueue()
 # As it would be if another thread were just asking for the engine.
-with hf._process_state.lock:
+with hf._stores.current.lock:
     child = os.fork()
 if not child:
     with hf, hf.worker():

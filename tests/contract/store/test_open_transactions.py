@@ -346,9 +346,9 @@ def test_a_connection_is_asked_for_only_by_who_takes_one(
         "enqueue.aio": lambda: asyncio.run(task.enqueue.aio(1)),
         "enqueue_many": lambda: task.enqueue_many([{"number": 1}]),
         "start": lambda: flow.start(number=1),
+        "signal": lambda: embedded.signal(plan, "go"),
     }
     after: dict[str, Callable[[], object]] = {
-        "signal": lambda: embedded.signal(plan, "go"),
         "schedule": lambda: task.schedule("often", "* * * * *", number=1),
         "plan": lambda: embedded.plan("another"),
         "add": lambda: plan.add(task, 1),

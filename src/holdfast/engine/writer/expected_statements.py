@@ -1,4 +1,4 @@
-"""Expected statements: what follows from most completions is sent and answered together with them.
+"""Expected statements (ADR 40, 1.2 to 1.4 times as fast 1 ms away): sent with a completion.
 
 Afterwards each statement is asked for as if it had not been sent: a wrong expectation costs a
 statement, or another try of the group.

@@ -114,7 +114,6 @@ SELECT id, body_digest, step, planning_phase <> 'none' AS planned, payload FROM 
 -- purpose: Insert needs: which task must be done before which
 -- guards: The pair is not stored yet
 -- rows: dependent text, needed text, from_version integer
--- bound: by value
 INSERT INTO holdfast_need (task_id, need_id, since)
 SELECT r.dependent, r.needed, r.from_version FROM {rows} AS r WHERE true
 ON CONFLICT (task_id, need_id) DO NOTHING

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 Dialect = Literal["sqlite", "postgresql"]
 ColumnType = Literal["text", "integer", "boolean", "real"]
 
-# Rows of more columns are bound value by value in SQLite, at the place of WIDE_ROWS.
-WIDE_COLUMNS = 8
-WIDE_ROWS = "/* rows */"
 # A billion dollars, in millionths: a counter holds the sum of thousands of such attempts.
 LARGEST_COST = 10**15
 
@@ -101,16 +98,8 @@ def parse_columns(header: str) -> tuple[Column, ...]:
     return tuple(columns)
 
 
-def is_wide(columns: tuple[Column, ...], headers: Mapping[str, str]) -> bool:
-    """Whether SQLite's driver binds rows value by value: for many columns, or by a header."""
-    bound = headers.get("bound")
-    if bound not in {None, "by value"}:
-        raise ValueError(f"bound: {bound!r} is not 'by value'")
-    return len(columns) > WIDE_COLUMNS or bound is not None
-
-
-def expand(body: str, dialect: Dialect, columns: tuple[Column, ...], *, wide: bool) -> ExpandedText:
-    expansion = _Expansion(dialect, columns, wide=wide)
+def expand(body: str, dialect: Dialect, columns: tuple[Column, ...]) -> ExpandedText:
+    expansion = _Expansion(dialect, columns)
     pieces: list[str] = []
     end = 0
     for match in _TOKEN.finditer(body):
@@ -127,9 +116,8 @@ def expand(body: str, dialect: Dialect, columns: tuple[Column, ...], *, wide: bo
 class _Expansion:
     """Writes one query out for one dialect, and collects its parameters."""
 
-    def __init__(self, dialect: Dialect, columns: tuple[Column, ...], *, wide: bool) -> None:
+    def __init__(self, dialect: Dialect, columns: tuple[Column, ...]) -> None:
         self._dialect: Dialect = dialect
-        self._wide = wide
         self._columns = columns
         self._closing: list[str] = []
         self.parameters: set[str] = set()
@@ -159,7 +147,7 @@ class _Expansion:
     def _macro(self, macro: str, argument: str | None) -> str:
         if macro == "rows" and argument is None:
             self.parameters.add("rows")
-            return write_rows(self._dialect, self._columns, wide=self._wide)
+            return write_rows(self._dialect, self._columns)
         if macro == "each" and argument is not None:
             self.parameters.add(argument)
             self.lists.add(argument)
@@ -181,11 +169,9 @@ def _placeholder(parameter: str, dialect: Dialect) -> str:
     return f"%({parameter})s" if dialect == "postgresql" else f":{parameter}"
 
 
-def write_rows(dialect: Dialect, columns: tuple[Column, ...], *, wide: bool) -> str:
+def write_rows(dialect: Dialect, columns: tuple[Column, ...]) -> str:
     if not columns:
         raise ValueError("{rows} without a header that declares its columns")
-    if dialect == "sqlite" and wide:
-        return WIDE_ROWS
     if dialect == "sqlite":
         picked = ", ".join(f"value->>{n} AS {column.name}" for n, column in enumerate(columns))
         return f"(SELECT {picked} FROM json_each(:rows))"  # noqa: S608

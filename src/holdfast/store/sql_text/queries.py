@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
@@ -26,7 +26,6 @@ HEADERS = frozenset(
         "purpose",
         "guards",
         "rows",
-        "bound",
         "changes",
         "event",
         "data",
@@ -74,7 +73,6 @@ class Query:
     text: str
     guards: str = ""
     columns: tuple[Column, ...] = ()
-    wide: bool = False
     # Gives `*`: the columns may change while a process runs.
     returns_all_columns: bool = False
     changes: Entity | None = None
@@ -86,8 +84,6 @@ class Query:
     answers_count: bool = False
     # The statement that writes the events of inserted rows, where that is a statement of its own.
     event_insert: str = ""
-    # The statements for many changed rows, where there are such statements.
-    bulk_change: transitions.BulkChange | None = None
 
 
 @dataclass(kw_only=True)
@@ -221,13 +217,9 @@ def _compile_query(source: QuerySource, dialect: Dialect) -> Query:
         columns = macros.parse_columns(headers.get("rows", ""))
         body = "\n".join(source.body).strip().removesuffix(";")
         changes = _read_entity(headers)
-        wide = macros.is_wide(columns, headers)
-        bulk_change = None
         if changes is not None:
-            if dialect == "sqlite" and not wide:
-                bulk_change = _compose_bulk_change(body, headers, changes, columns)
             body = transitions.compose(body, headers, changes, dialect)
-        expanded = macros.expand(body, dialect, columns, wide=wide)
+        expanded = macros.expand(body, dialect, columns)
     except ValueError as error:
         raise MalformedQuery(source.location, f"{source.name}: {error}") from error
     text, takes_time, event_insert = expanded.text, False, ""
@@ -244,28 +236,13 @@ def _compile_query(source: QuerySource, dialect: Dialect) -> Query:
         takes_time=takes_time,
         guards=headers.get("guards", ""),
         columns=columns,
-        wide=wide,
         returns_all_columns=_ALL_COLUMNS.search(text) is not None,
         changes=changes,
         parameters=expanded.parameters - {transitions.WANTED_PARAMETER},
         lists=expanded.lists,
         answers_count=transitions.is_counted(headers),
         event_insert=event_insert,
-        bulk_change=bulk_change,
     )
-
-
-def _compose_bulk_change(
-    body: str, headers: Mapping[str, str], entity: Entity, columns: tuple[Column, ...]
-) -> transitions.BulkChange | None:
-    composed = transitions.compose_bulk_change(body, headers, entity)
-    if composed is None:
-        return None
-    change, record, read_back = (
-        _bind_time(macros.expand(text, "sqlite", columns, wide=False).text)
-        for text in (composed.change, composed.record, composed.read_back)
-    )
-    return replace(composed, change=change, record=record, read_back=read_back)
 
 
 def _bind_time(text: str) -> str:

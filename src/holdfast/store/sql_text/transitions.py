@@ -46,12 +46,6 @@ _REQUIRE_ALL = (
 )
 _CHANGED = "changed.*, CAST(pg_current_xact_id_if_assigned() AS text) AS xid"
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\b(\w+)\.")
-_UPDATE = re.compile(r"UPDATE\s+\w+(?:\s+AS\s+\w+)?\s+SET\b", re.IGNORECASE)
-_ITEM = re.compile(r"'(?:[^']|'')*'|(?P<open>\()|(?P<close>\))|(?P<comma>,)")
-_NAMED = re.compile(r"(?s)(?P<value>.*?)(?:\s+AS\s+(?P<name>\w+))?\s*\Z")
-# The table in which triggers note the ids of changed rows, and the column that fires the triggers.
-CHANGED = "temp.holdfast_changed"
-NOTED = "body_digest"
 _SCAN = re.compile(
     r"""
       '(?:[^']|'')*' | --[^\n]*
@@ -92,44 +86,6 @@ class CommitProof:
 
     def as_parameters(self) -> dict[str, Any]:
         return asdict(self)
-
-
-@dataclass(frozen=True, kw_only=True)
-class BulkChange:
-    """An UPDATE in SQLite as three statements, the last of which reads many changed rows as one.
-
-    A trigger notes the changed rows. It fires because the UPDATE also sets a column to its own
-    value.
-    """
-
-    change: str
-    record: str
-    read_back: str
-    names: tuple[str, ...] = ()
-
-
-def compose_bulk_change(body: str, headers: Mapping[str, str], entity: str) -> BulkChange | None:
-    """The bulk change of a transition by UPDATE; None for other transitions.
-
-    For each row of RETURNING, SQLite hands over the interpreter's lock.
-    """
-    holder = f"holdfast_{entity}"
-    start, table = _main_statement(body, holder)
-    update = _UPDATE.match(body, start)
-    if update is None or is_counted(headers):
-        return None
-    items = _split_list(_replace_alias(_returning(headers, entity, table), table, holder))
-    values, names = zip(*items, strict=True)
-    changed = (
-        f"FROM {CHANGED} AS changed CROSS JOIN {holder} ON {holder}.rowid = changed.changed_row"
-    )
-    return BulkChange(
-        change=f"{body[: update.end()]} {NOTED} = {table}.{NOTED},{body[update.end() :]}",
-        record=f"{_INTO_EVENTS}\nSELECT {', '.join(values[: len(RETURNED_COLUMNS)])}\n{changed}",
-        read_back=f"SELECT json_group_array(json_array({', '.join(values)}))\n{changed}"
-        "\nWHERE changed.place BETWEEN :holdfast_first AND :holdfast_last",
-        names=names,
-    )
 
 
 def compose(body: str, headers: Mapping[str, str], entity: str, dialect: Dialect) -> str:
@@ -207,21 +163,3 @@ def _returning(headers: Mapping[str, str], entity: str, table: str) -> str:
 
 def _replace_alias(expressions: str, alias: str, table: str) -> str:
     return _TOKEN.sub(lambda found: f"{table}." if found[1] == alias else found[0], expressions)
-
-
-def _split_list(expressions: str) -> list[tuple[str, str]]:
-    """The expressions of a list, each with its name: the one after AS, or its own text."""
-    pieces, begin, depth = [], 0, 0
-    for match in _ITEM.finditer(expressions):
-        depth += (match["open"] is not None) - (match["close"] is not None)
-        if match["comma"] is not None and depth == 0:
-            pieces.append(expressions[begin : match.start()])
-            begin = match.end()
-    pieces.append(expressions[begin:])
-    return [_split_name(piece.strip()) for piece in pieces]
-
-
-def _split_name(expression: str) -> tuple[str, str]:
-    found = _NAMED.match(expression)
-    value, name = (found["value"], found["name"]) if found else (expression, None)
-    return value, name or value

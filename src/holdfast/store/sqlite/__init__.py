@@ -1,11 +1,10 @@
 """The SQLite driver.
 
 Imports: database → file_identity → saved_copy → backup → connection;
-database → transaction → bulk_changes, wide_rows;
+database → transaction;
 database → foreign_commits, lock_holder, lock_waits.
 
 - `backup`  a copy of a store that others write to, and the restoring of a store from a copy
-- `bulk_changes`  transitions of many rows, whose results are read back as JSON
 - `connection`  the settings of a connection, and checkpoints of the write-ahead log
 - `database`  the database: one writer connection, views, and transactions of the application
 - `file_identity`  the check that the file at the store's path is the one that is open
@@ -16,5 +15,4 @@ database → foreign_commits, lock_holder, lock_waits.
 - `saved_copy`  the copy of a store whose file was removed or replaced
 - `tables`  the tables of a store as plain rows
 - `transaction`  named statements inside one transaction
-- `wide_rows`  statements whose rows are bound value by value
 """

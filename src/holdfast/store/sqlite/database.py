@@ -40,7 +40,6 @@ from holdfast.store.migrations import AppliedMigration, Ledger, Migration
 from holdfast.store.sql_text import queries
 from holdfast.store.sql_text.macros import Dialect
 from holdfast.store.sql_text.transitions import CommitProof
-from holdfast.store.sqlite.bulk_changes import ChangedRowNotes
 from holdfast.store.sqlite.connection import (
     Checkpoints,
     connect,
@@ -136,7 +135,6 @@ class SqliteDatabase:
         self._catalogue = Catalogue(queries=known, columns={}, clock=ports.clock)
         self.lock_waits = LockWaits(ports, self._describe_lock)
         self._checkpoints = Checkpoints()
-        self._changed_rows = ChangedRowNotes()
         self.foreign_commits = ForeignCommits(ports.threads.lock())
         self._writer: apsw.Connection | None = None
         self._lent_connections: set[apsw.Connection] = set()
@@ -333,14 +331,13 @@ class SqliteDatabase:
         self._identity.check_when_due()
         # The checkpoint comes before the transaction, so that no reply has to wait for it.
         self._checkpoints.step(connection)
-        self._changed_rows.begin(connection)
         with write_transactions.note():
             return self._write(connection, work)
 
     def _write(self, connection: apsw.Connection, work: Callable[[Transaction], T]) -> T:
         connection.execute("BEGIN IMMEDIATE")
         self.foreign_commits.begin_transaction(connection)
-        transaction = SqliteTransaction(connection, self._catalogue, self._changed_rows)
+        transaction = SqliteTransaction(connection, self._catalogue)
         try:
             result = work(transaction)
             transaction.check()

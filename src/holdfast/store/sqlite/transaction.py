@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import chain
 
 import apsw
@@ -16,7 +16,6 @@ from holdfast.store.sql_text.queries import (
     Query,
     Rows,
     bind_parameters,
-    check_parameters,
     encode,
     require_counted,
     require_plain,
@@ -25,17 +24,15 @@ from holdfast.store.sql_text.queries import (
 from holdfast.store.sql_text.transitions import (
     INSERT_EVENTS,
     RETURNED_COLUMNS,
-    BulkChange,
     CommitProof,
 )
-from holdfast.store.sqlite import bulk_changes
-from holdfast.store.sqlite.bulk_changes import ChangedRowNotes
-from holdfast.store.sqlite.wide_rows import ROWS_AT_ONCE, WideQuery
 
 EVENT_WIDTH = len(RETURNED_COLUMNS)
+# The events of one statement: few sizes, so that each statement is prepared once and kept.
+EVENTS_AT_ONCE = (64, 8, 1)
 EVENT_INSERTS = {
     count: INSERT_EVENTS + ", ".join([f"({', '.join('?' * EVENT_WIDTH)})"] * count)
-    for count in ROWS_AT_ONCE
+    for count in EVENTS_AT_ONCE
 }
 
 
@@ -46,19 +43,12 @@ class Catalogue:
     queries: Mapping[str, Query]
     columns: dict[str, tuple[str, ...]]
     clock: Clock
-    wide: dict[str, WideQuery] = field(default_factory=dict)
 
 
 class SqliteTransaction:
-    def __init__(
-        self,
-        connection: apsw.Connection,
-        catalogue: Catalogue,
-        changed_rows: ChangedRowNotes | None = None,
-    ) -> None:
+    def __init__(self, connection: apsw.Connection, catalogue: Catalogue) -> None:
         self._connection = connection
         self._catalogue = catalogue
-        self._changed_rows = changed_rows or ChangedRowNotes()
         # If the transaction was committed, the file has one of these events at least.
         self.proofs: list[CommitProof] = []
         self._failed = False
@@ -68,13 +58,7 @@ class SqliteTransaction:
 
     def change(self, query: str, /, *, rows: Rows | None = None, **parameters: object) -> list[Row]:
         known = require_transition(self._catalogue.queries[query])
-        bulk_change = self._changed_rows.choose_bulk_change(
-            self._connection, known, rows, parameters
-        )
-        if bulk_change is None:
-            changed = self._rows(known, rows, parameters)
-        else:
-            changed = self._change_in_bulk(known, bulk_change, rows, parameters)
+        changed = self._rows(known, rows, parameters)
         if changed:
             self.proofs = [CommitProof.of(changed[-1])]
         return changed
@@ -90,11 +74,10 @@ class SqliteTransaction:
 
     def insert(self, query: str, /, *, rows: Rows, some: bool = False) -> None:
         known = require_counted(self._catalogue.queries[query])
-        connection, inserted = self._connection, 0
+        connection = self._connection
         try:
-            for text, bound in self._parts(known, rows, {}):
-                connection.execute(text, bound)
-                inserted += connection.changes()
+            connection.execute(known.text, self._bind(known, rows, {}))
+            inserted = connection.changes()
             if inserted:
                 connection.execute(known.event_insert, {"ids": encode([row[0] for row in rows])})
                 # Nobody knows which rows a key has kept out.
@@ -119,30 +102,9 @@ class SqliteTransaction:
 
     def _rows(self, query: Query, rows: Rows | None, parameters: dict[str, object]) -> list[Row]:
         try:
-            if rows is not None and query.wide:
-                found: list[Row] = []
-                for text, bound in self._parts(query, rows, parameters):
-                    found += self._run(query, text, bound)
-                return found
             return self._run(query, query.text, self._bind(query, rows, parameters))
         except apsw.Error:
             self._failed = True
-            raise
-
-    def _change_in_bulk(
-        self,
-        query: Query,
-        bulk_change: BulkChange,
-        rows: Rows | None,
-        parameters: dict[str, object],
-    ) -> list[Row]:
-        given = self._bind(query, rows, parameters)
-        try:
-            return bulk_changes.run_bulk_change(self._connection, bulk_change, given)
-        except (apsw.Error, StoreError):
-            self._failed = True
-            # The next transaction makes the triggers again, if they were missing.
-            self._changed_rows.forget()
             raise
 
     def _bind(
@@ -160,17 +122,6 @@ class SqliteTransaction:
         return self._record_and_name(
             query, names or self._learn_names(query, cursor), cursor.fetchall()
         )
-
-    def _parts(
-        self, query: Query, rows: Rows, parameters: dict[str, object]
-    ) -> Iterator[tuple[str, list[object]]]:
-        check_parameters(query, {*parameters, "rows"})
-        wide = self._catalogue.wide.get(query.name)
-        if wide is None:
-            wide = self._catalogue.wide[query.name] = WideQuery(query)
-        if query.takes_time:
-            parameters[TIME_PARAMETER] = self._catalogue.clock.now()
-        return wide.parts(rows, parameters)
 
     def _record_and_name(
         self, query: Query, names: tuple[str, ...], found: list[tuple[object, ...]]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.store.sql_text import queries
-from holdfast.store.sql_text.macros import WIDE_ROWS, Dialect
+from holdfast.store.sql_text.macros import Dialect
 from holdfast.store.sql_text.queries import MalformedQuery, Query
 
 DIALECTS: tuple[Dialect, Dialect] = ("sqlite", "postgresql")
@@ -78,7 +78,6 @@ NEW = "-- name: a\n-- purpose: p\n-- changes: task\n-- event: 'x'"
         ),
         ("-- name: a\n-- purpose: p\n-- changes: task\n-- event: 'x'\nSELECT 1", "no statement"),
         ("-- name: a\n-- purpose: p\n-- answers: count\nSELECT 1", "answers without changes"),
-        ("-- name: a\n-- purpose: p\n-- rows: a text\n-- bound: by hand\nSELECT 1", "by hand"),
         (f"{NEW}\n-- answers: number\nINSERT INTO holdfast_task SELECT 1", "number"),
         (f"{NEW}\n-- answers: count\n-- returning: x\nINSERT INTO holdfast_task", "returning"),
     ],
@@ -147,15 +146,6 @@ def test_on_postgresql_a_transition_and_its_events_are_one_statement(tmp_path: P
     assert text.startswith("WITH a AS (UPDATE b SET c = 1 RETURNING d), changed AS (")
     assert "INSERT INTO holdfast_event" in text
     assert "RETURNING task.id AS entity, task.run_id AS run_id" in text
-
-
-def test_a_query_binds_narrow_rows_by_value_when_it_says_so(tmp_path: Path) -> None:
-    rows, body = "-- rows: a text", "SELECT * FROM {rows}"
-    plain = one(tmp_path, body, "sqlite", rows)
-    bound = one(tmp_path, body, "sqlite", rows, "-- bound: by value")
-    assert (plain.wide, bound.wide) == (False, True)
-    assert "json_each" in plain.text
-    assert bound.text == body.replace("{rows}", WIDE_ROWS)
 
 
 def test_a_statement_that_answers_a_count_is_counted_on_sqlite_and_counts_on_postgresql(
