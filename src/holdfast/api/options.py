@@ -10,9 +10,10 @@ from typing import Any, TypedDict, get_args
 
 from holdfast.errors import InvalidInput
 from holdfast.model.retry import MAX_COUNT, RetryPolicy, positive_microseconds
+from holdfast.model.text import clean_name
 from holdfast.model.units import parse_duration
 from holdfast.model.workflow.graph import Concurrency, OnFailure
-from holdfast.model.workflow.step import FailureAction
+from holdfast.model.workflow.step import Escalation, FailureAction
 from holdfast.model.workflow.template import parse_template
 from holdfast.settings import RENEWALS, Settings
 from holdfast.worker.attempt.retry_rules import RetryRules, read_error_types
@@ -181,14 +182,39 @@ def goto(step: Any, *, max_rounds: int = 1) -> Goto:  # noqa: ANN401 - a step, a
     return Goto(step, check_count("max_rounds", max_rounds))
 
 
+@dataclass(frozen=True, slots=True)
+class Escalate:
+    """The agent that a failed step is handed to, as `escalate` was called."""
+
+    agent: str
+    on_failure: str = "fail"
+
+
+def escalate(agent: str, *, on_failure: str = "fail") -> Escalate:
+    """Hand a step that failed for good to another agent, once: `on_failure=escalate("senior")`.
+
+    That agent has budgets of its own, and the error is its `feedback`. If it fails for good too,
+    `on_failure` says what follows: "fail", "skip" or "ask".
+    """
+    return Escalate(clean_name("agent", agent), on_failure)
+
+
 def read_on_failure(given: object, name: Callable[[Any], str]) -> OnFailure:
-    """Read `on_failure="skip"` or `on_failure=goto(build)`."""
+    """Read `on_failure="skip"`, `on_failure=goto(build)` or `on_failure=escalate("senior")`."""
+    if isinstance(given, Escalate):
+        then = _read_word(given.on_failure, "")
+        return OnFailure(action="escalate", escalation=Escalation(agent=given.agent, then=then))
     if isinstance(given, Goto):
         return OnFailure(action="goto", step=name(given.step), max_rounds=given.max_rounds)
-    words: dict[str, FailureAction] = {word: word for word in get_args(FailureAction)}
-    if isinstance(given, str) and given in words and given != "goto":
-        return OnFailure(action=words[given])
-    known = [word for word in words if word != "goto"]
-    hint = suggest_name(given, known) if isinstance(given, str) else ""
-    reason = f"{given!r} is neither {', '.join(map(repr, known))} nor goto(step){hint}"
+    return OnFailure(action=_read_word(given, " nor goto(step) nor escalate(agent)"))
+
+
+def _read_word(given: object, others: str) -> FailureAction:
+    words: dict[str, FailureAction] = {
+        word: word for word in get_args(FailureAction) if word not in {"goto", "escalate"}
+    }
+    if isinstance(given, str) and given in words:
+        return words[given]
+    hint = suggest_name(given, words) if isinstance(given, str) else ""
+    reason = f"{given!r} is neither {', '.join(map(repr, words))}{others}{hint}"
     raise InvalidInput("on_failure", reason)

@@ -2,7 +2,7 @@
 
 from holdfast.api.handle import Handle, RunHandle
 from holdfast.api.holdfast import Holdfast
-from holdfast.api.options import goto
+from holdfast.api.options import escalate, goto
 from holdfast.api.plan import Plan
 from holdfast.api.signature import needs
 from holdfast.api.task import TaskFunction
@@ -78,6 +78,7 @@ __all__ = [
     "Worker",
     "WorkflowBuilder",
     "WorkflowFile",
+    "escalate",
     "goto",
     "needs",
 ]

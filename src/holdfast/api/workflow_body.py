@@ -68,8 +68,8 @@ class WorkflowBody:
         `max_attempts`, `max_lost`, `backoff`, `backoff_max`; `retry_on` and `never_retry_on`, the
         errors after which it is tried again or not; `when`, without which it is skipped:
         `needs(plan, "deploy")`, "input.deploy" or "item.deploy"; `on_failure`: "fail", "skip",
-        "ask" or `goto(step)`; `verifies`, a step or loop that its Verdict lets pass or sends back,
-        at most `max_rounds` times.
+        "ask", `goto(step)` or `escalate(agent)`; `verifies`, a step or loop that its Verdict lets
+        pass or sends back, at most `max_rounds` times.
         """
         refuse_unknown("option", options, (*STEP_OPTIONS, *RETRY_RULES, *_FLOW_OPTIONS))
         rest = {name: value for name, value in options.items() if name not in _FLOW_OPTIONS}

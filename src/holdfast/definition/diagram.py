@@ -40,6 +40,10 @@ def _describe_step(step: Step, before: str | None) -> Iterator[str]:
     failure = step.on_failure
     if failure.action == "goto":
         yield f"on failure back to {failure.step}, {_describe_rounds(failure.max_rounds)}"
+    elif failure.escalation is not None:
+        other = failure.escalation
+        then = "" if other.then == "fail" else f", then {other.then}"
+        yield f"on failure to {other.agent}{then}"
     elif failure.action != "fail":
         yield f"on failure {failure.action}"
 

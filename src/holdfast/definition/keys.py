@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 ValueKind = Literal[
+    "action",
     "agents",
     "any",
     "budget",
@@ -192,7 +193,7 @@ STEP = Section(
         Key(
             name="on_failure",
             kind="on_failure",
-            about="`fail`, `skip`, `ask`, or `{goto: step, max_rounds: n}`",
+            about="`fail`, `skip`, `ask`, `{goto: step, max_rounds: n}` or `{escalate: agent}`",
             default="fail",
             step_kinds=(*WORK, *CALL),
             reminder="as in on_failure: skip",
@@ -241,6 +242,14 @@ GOTO = Section(
         _key("max_rounds", "count", "how often", "3"),
     ),
 )
-SECTIONS = (WORKFLOW, AGENT, STEP, CONCURRENCY, BUDGET, HTTP, GOTO)
+ESCALATION = Section(
+    name="escalation",
+    about="Who a step is handed to after a failure for good, once, with the error as feedback.",
+    keys=(
+        _required("escalate", "name", "the agent that does the step then, with budgets of its own"),
+        _key("on_failure", "action", "what follows when that agent fails for good too", "fail"),
+    ),
+)
+SECTIONS = (WORKFLOW, AGENT, STEP, CONCURRENCY, BUDGET, HTTP, GOTO, ESCALATION)
 ACTIONS = ("fail", "skip", "ask")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")

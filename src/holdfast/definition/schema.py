@@ -9,6 +9,7 @@ from holdfast.definition.keys import (
     AGENT,
     BUDGET,
     CONCURRENCY,
+    ESCALATION,
     GOTO,
     HTTP,
     METHODS,
@@ -37,6 +38,7 @@ def _reference(section: Section) -> Schema:
 
 
 KINDS: dict[ValueKind, tuple[Schema, str]] = {
+    "action": ({"enum": list(ACTIONS)}, "a word"),
     "agents": (
         {"type": "object", "additionalProperties": _reference(AGENT)},
         "a mapping of agents",
@@ -60,7 +62,10 @@ KINDS: dict[ValueKind, tuple[Schema, str]] = {
     "money": ({"type": "number", "exclusiveMinimum": 0}, "dollars"),
     "name": (_NAME, "a name"),
     "names": ({"anyOf": [_NAME, {"type": "array", "items": _NAME}]}, "a list of names"),
-    "on_failure": ({"anyOf": [{"enum": list(ACTIONS)}, _reference(GOTO)]}, "a word, or on_failure"),
+    "on_failure": (
+        {"anyOf": [{"enum": list(ACTIONS)}, _reference(GOTO), _reference(ESCALATION)]},
+        "a word, on_failure or escalation",
+    ),
     "reference": (_TEXT, "one variable"),
     "steps": ({"type": "array", "items": _reference(STEP), "minItems": 1}, "a list of steps"),
     "template": (_TEXT, "text with variables"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.definition.called_files import CalledFiles, UncallableWorkflow
@@ -14,7 +14,7 @@ from holdfast.model.retry import RetryPolicy
 from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.flaw import suggest
 from holdfast.model.workflow.graph import Workflow
-from holdfast.model.workflow.step import Step
+from holdfast.model.workflow.step import OnFailure, Step
 
 TIMEOUT = 1_800.0
 IDLE_TIMEOUT = 600.0
@@ -133,39 +133,39 @@ class StepReader:
         )
 
     def _read_work(self, node: Fields, said: dict[str, Any], common: dict[str, Any]) -> Step:
-        agent = self._agent_values(node, said)
-        merged = agent | said
+        agent = self._agent_values(node.nodes.get("agent"), said.get("agent"))
         self._check_work_keys(node, agent)
         command = said.get("run", None if "run" in node.nodes else agent.get("command"))
-        work = StepWork(
-            prompt=said.get("prompt"),
-            command=command,
-            http=said.get("http"),
-            env=agent.get("env", {}) | said.get("env", {}),
-            outputs=said.get("outputs"),
-            idle_timeout=None if command is None else merged.get("idle_timeout", IDLE_TIMEOUT),
-        )
-        retry = {name: merged[name] for name in _RETRY if name in merged}
+        escalated = self._read_escalation(node, said)
+        common |= {} if escalated is None else {"on_failure": escalated}
         return Step(
-            **common,
-            agent=said.get("agent", "default"),
-            retry=RetryPolicy(**retry),
-            timeout=merged.get("timeout", TIMEOUT),
-            tags=tuple(dict.fromkeys((*agent.get("tags", ()), *said.get("tags", ())))),
-            work=work,
+            **common, agent=said.get("agent", "default"), **_read_doing(agent, said, command)
         )
 
-    def _agent_values(self, node: Fields, said: dict[str, Any]) -> dict[str, Any]:
-        name = said.get("agent")
+    def _read_escalation(self, node: Fields, said: dict[str, Any]) -> OnFailure | None:
+        """The step as the agent does it to whom it is handed after a failure."""
+        failing: OnFailure | None = said.get("on_failure")
+        if failing is None or failing.escalation is None:
+            return None
+        other = failing.escalation
+        section = node.nodes["on_failure"]
+        named = section.nodes["escalate"] if isinstance(section, Fields) else section
+        if "agent" not in said:
+            hint = "give the step an agent and a prompt"
+            message = "only a step with an agent can be handed to another"
+            self._findings.add(section.mark, message, hint)
+        agent = self._agent_values(named, other.agent)
+        doing = _read_doing(agent, said, agent.get("command"))
+        return replace(failing, escalation=replace(other, **doing))
+
+    def _agent_values(self, node: FileNode | None, name: str | None) -> dict[str, Any]:
         known = self._agents.values
-        if name is None:
+        if node is None or name is None:
             return {}
         if name not in known:
             hint = f"add `{name}: {{external: true}}` to agents if others serve it"
             message = f"agent {name!r} is not one of the agents"
-            self._findings.add(
-                node.nodes["agent"].mark, message, lambda: suggest(name, known) or hint
-            )
+            self._findings.add(node.mark, message, lambda: suggest(name, known) or hint)
         return known.get(name, {})
 
     def _check_keys(self, node: Fields, kind: StepKind) -> None:
@@ -188,6 +188,27 @@ class StepReader:
         if "max_rounds" in node.nodes and "verifies" not in node.nodes:
             hint = "of a detour: on_failure: {goto: step, max_rounds: 2}"
             self._findings.add(node.keys["max_rounds"], "max_rounds are those of a verifier", hint)
+
+
+def _read_doing(
+    agent: dict[str, Any], said: dict[str, Any], command: tuple[str, ...] | None
+) -> dict[str, Any]:
+    """The work of a step by one agent, with the limits and tags of both."""
+    merged = agent | said
+    retry = {name: merged[name] for name in _RETRY if name in merged}
+    return {
+        "work": StepWork(
+            prompt=said.get("prompt"),
+            command=command,
+            http=said.get("http"),
+            env=agent.get("env", {}) | said.get("env", {}),
+            outputs=said.get("outputs"),
+            idle_timeout=None if command is None else merged.get("idle_timeout", IDLE_TIMEOUT),
+        ),
+        "retry": RetryPolicy(**retry),
+        "timeout": merged.get("timeout", TIMEOUT),
+        "tags": tuple(dict.fromkeys((*agent.get("tags", ()), *said.get("tags", ())))),
+    }
 
 
 def _kind_of_step(node: Fields) -> StepKind:

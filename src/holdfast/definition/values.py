@@ -14,6 +14,7 @@ from holdfast.definition.keys import (
     ACTIONS,
     BUDGET,
     CONCURRENCY,
+    ESCALATION,
     GOTO,
     HTTP,
     METHODS,
@@ -31,7 +32,7 @@ from holdfast.model.workflow.declarations import HttpCall
 from holdfast.model.workflow.flaw import suggest
 from holdfast.model.workflow.graph_checks import MAX_PRIORITY
 from holdfast.model.workflow.reference import Reference
-from holdfast.model.workflow.step import Concurrency, OnFailure
+from holdfast.model.workflow.step import Concurrency, Escalation, FailureAction, OnFailure
 
 MAX_NAME = 100
 # Names have no dots or slashes, because they are parts of addresses and of paths.
@@ -220,17 +221,31 @@ def _checked_url(node: FileNode, url: str, findings: Findings) -> str:
 
 
 def _on_failure(node: FileNode, findings: Findings) -> OnFailure | None:
+    if isinstance(node, Fields) and "escalate" in node.nodes:
+        said = read_section(ESCALATION, node, findings)
+        if "escalate" not in said:
+            return None
+        handed = Escalation(agent=said["escalate"], then=said.get("on_failure", "fail"))
+        return OnFailure(action="escalate", escalation=handed)
     if isinstance(node, Fields):
         said = read_section(GOTO, node, findings)
         if "goto" not in said:
             return None
         return OnFailure(action="goto", step=said["goto"], max_rounds=said.get("max_rounds", 3))
+    others = ", {goto: step, max_rounds: 2} or {escalate: agent}"
+    return OnFailure(action=_read_action(node, others))
+
+
+def _action(node: FileNode, _: Findings) -> FailureAction:
+    return _read_action(node, "")
+
+
+def _read_action(node: FileNode, others: str) -> FailureAction:
     match node:
         case Scalar(value="fail" | "skip" | "ask" as action):
-            return OnFailure(action=action)
+            return action
     near = suggest(str(node.value), ACTIONS) if isinstance(node, Scalar) else ""
-    message = f"must be one of {', '.join(ACTIONS)}, or {{goto: step, max_rounds: 2}}"
-    raise UnreadableValue(node.mark, message, near)
+    raise UnreadableValue(node.mark, f"must be one of {', '.join(ACTIONS)}{others}", near)
 
 
 def _any(node: FileNode, _: Findings) -> Any:  # noqa: ANN401 - JSON is any value
@@ -238,6 +253,7 @@ def _any(node: FileNode, _: Findings) -> Any:  # noqa: ANN401 - JSON is any valu
 
 
 READERS: dict[ValueKind, Callable[[FileNode, Findings], Any]] = {
+    "action": _action,
     "any": _any,
     "budget": _budget,
     "command": _command,

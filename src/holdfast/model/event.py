@@ -38,6 +38,7 @@ OUTCOMES = {
     "task.released": "released",
     "task.suspended": "released",
     "task.asked": "released",
+    "task.escalated": "failed",
     "task.rejected": "rejected",
     "task.lost": "lost",
     "task.cancelled": "cancelled",

@@ -96,7 +96,9 @@ TASK_TRANSITIONS: tuple[Transition, ...] = (
     _move("running", "done", "complete"),
     _move("running", "failed", "fail", "lost"),
     _move("running", "cancelled", "cancel"),
-    _move("running", "queued", "retry", "lost", "release", "ask", "rejected", "superseded"),
+    _move(
+        "running", "queued", "retry", "lost", "release", "ask", "escalate", "rejected", "superseded"
+    ),
     _move("done", "idle", "reset", new_generation=True),
     _move("done", "queued", "re-open", new_generation=True),
     _move("failed", "idle", "reset", new_generation=True),

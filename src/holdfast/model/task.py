@@ -113,6 +113,8 @@ class Task(ReadableRecord):
     question: Any = None
     # The workflow that the task calls; while the task waits for the run, `waits_for` is its id.
     calls: str | None = None
+    # The agent that failed for good, after which the task was handed to its present agent.
+    escalated_from: str | None = None
     # The time at which the hold `limit` ends: of the task itself, or of its agent.
     held_until: int | None = None
     # Counts of a group that is not done.

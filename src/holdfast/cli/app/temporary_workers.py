@@ -211,7 +211,9 @@ def _wanted_steps(workflow: Workflow) -> list[Step]:
     return [
         step
         for flow in workflow.with_called_workflows
-        for step in all_steps(flow.steps)
+        for written in all_steps(flow.steps)
+        for step in (written, written.handed_over)
+        if step is not None
         if step.kind == "work"
         if flow.declared is None or (step.work and (step.work.command or step.work.http))
     ]

@@ -11,7 +11,7 @@ import typer
 
 from holdfast.cli.app.command_registry import command
 from holdfast.cli.app.options import DryRun, Json
-from holdfast.cli.app.session import begin_store, locate_store, with_store
+from holdfast.cli.app.session import begin_store, locate_store, open_holdfast, with_store
 from holdfast.cli.app.terminal import escape, paint, print_json, print_line, print_note
 from holdfast.cli.render.formats import format_count
 
@@ -64,8 +64,6 @@ def import_older_file(
 @contextmanager
 def _open_target(app: str | None, *, dry_run: bool) -> Iterator[Holdfast]:
     """The store to import into; a dry run without a store goes to one that is thrown away."""
-    from holdfast.api.holdfast import Holdfast
-
     if app is not None:
         from holdfast.cli.app.program import load_app
 
@@ -74,13 +72,15 @@ def _open_target(app: str | None, *, dry_run: bool) -> Iterator[Holdfast]:
     elif dry_run and not locate_store().exists:
         import tempfile
 
+        from holdfast.api.holdfast import Holdfast
+
         with (
             tempfile.TemporaryDirectory(prefix="holdfast-import-") as folder,
             Holdfast(f"sqlite:///{folder}/rehearsal.db") as opened,
         ):
             yield opened
     else:
-        with begin_store() as service, Holdfast(service.location.url) as opened:
+        with begin_store() as service, open_holdfast(service.location.url) as opened:
             yield opened
 
 

@@ -52,6 +52,7 @@ def describe_details(node: TaskNode, labels: Mapping[str, str]) -> list[str]:
         format_span(node.duration_until(now())),
         format_money(node.cost),
         _describe_attempts(task),
+        _describe_escalation(task),
         VERIFYING if task["state"] == VERIFYING else "",
     ]
     if node.status == "failed" and task.get("error") is not None and not node.children:
@@ -81,6 +82,13 @@ def _describe_attempts(task: View) -> str:
     if not task["lost"] and before < 1:
         return ""
     return f"attempt {task['attempt']}" + (f" ({', '.join(told)})" if told else "")
+
+
+def _describe_escalation(task: View) -> str:
+    """The agent that a step was handed to after another had failed for good."""
+    if "escalated_from" not in task:
+        return ""
+    return f"{escape(task['agent'])} after {escape(task['escalated_from'])} failed"
 
 
 def _describe_output(node: TaskNode) -> str:

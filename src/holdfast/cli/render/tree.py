@@ -204,6 +204,7 @@ def draw_task(task: View) -> list[str]:
         f"run {task['run_id']}" if "run_id" in task else "",
         f"step {escape(task['step'])}" if "step" in task else "",
         f"calls {escape(task['calls'])}" if "calls" in task else f"agent {escape(task['agent'])}",
+        f"handed over by {escape(task['escalated_from'])}" if "escalated_from" in task else "",
         task["waits_for"] if "calls" in task and "waits_for" in task else "",
         f"tags {escape(', '.join(task['tags']))}" if task["tags"] else "",
         f"key {escape(task['key'])}" if "key" in task else "",

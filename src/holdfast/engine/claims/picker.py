@@ -320,7 +320,16 @@ def _scripts(work: UnitOfWork, rows: list[Row], runs: Iterable[RunFacts]) -> dic
         run, known = written.get(row["run_id"], (None, {}))
         if run is not None and row["step"] in known and is_step(row):
             chosen.append((row | {"id": row["entity"]}, known[row["step"]], run))
-    return read_step_texts(work.tx, chosen)
+    agents = _read_agents(work, [row["id"] for row, step, _ in chosen if step.step.handed_over])
+    return read_step_texts(
+        work.tx,
+        [(row, step.as_done_by(agents.get(row["id"])), run) for row, step, run in chosen],
+    )
+
+
+def _read_agents(work: UnitOfWork, ids: Sequence[str]) -> dict[str, str]:
+    """The agents of some tasks, which may have been handed to another than their steps name."""
+    return {row["id"]: row["agent"] for row in work.tx.read("tasks_by_id", ids=ids)} if ids else {}
 
 
 class WholeRecords:

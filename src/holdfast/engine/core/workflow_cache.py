@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.model.json_schema import Schema
 from holdfast.model.workflow.declarations import StepWork
@@ -18,11 +18,21 @@ KEPT_VERSIONS = 1_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileStep:
-    """A step of a workflow file, and the steps that its texts name, with their declared outputs."""
+    """A step of a workflow file, and the steps that its texts name, with their declared outputs.
+
+    The task of a step that is handed to another agent has the work of `handed_over`.
+    """
 
     step: Step
     work: StepWork
     wanted: dict[str, Schema | None]
+
+    def as_done_by(self, agent: str | None) -> FileStep:
+        """The step as an agent does it."""
+        other = self.step.handed_over
+        if other is None or other.agent != agent or other.work is None:
+            return self
+        return replace(self, work=other.work)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -150,15 +150,25 @@ class TaskExplainer:
             left = f"for {self._describe_time_to(task.lease.expires_at)} more"
             lost = "but has expired; the first worker or server that lives takes it back"
             until = f"leased by {task.lease.owner} {lost if self._is_lost else left}"
-            return f"is running: attempt {task.attempt}, {until}"
+            running = f"is running: attempt {task.attempt}, {until}"
+            return running + self._describe_escalation()
         if task.terminal:
-            return f"is {task.status}" + describe_stored_error(": ", task.error)
+            error = describe_stored_error(": ", task.error)
+            return f"is {task.status}" + error + self._describe_escalation()
         if is_open_plan(task):
             return f"is {task.state}"
         state = {(): "ready", ("slot",): "waiting for a slot"}.get(tuple(broken), task.state)
         ended = None if broken else _OUTCOMES.get(last or "")
         before = "" if ended is None else f"; attempt {task.attempt} {ended}"
-        return f"is {task.status}, not running ({state}){before}"
+        stands = f"is {task.status}, not running ({state}){before}"
+        return stands + self._describe_escalation()
+
+    def _describe_escalation(self) -> str:
+        task = self._task
+        if task.escalated_from is None:
+            return ""
+        handed = f"; it was handed to {task.agent} after {task.escalated_from} had failed"
+        return handed + describe_stored_error(" with ", task.feedback)
 
     def _last_outcome(self) -> str | None:
         task = self._task

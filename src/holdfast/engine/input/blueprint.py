@@ -171,9 +171,14 @@ def _values_of_step(step: Step, *, gives: bool) -> dict[str, Any]:
         "gives": gives,
         "calls": step.calls,
         "max_rounds": step.max_rounds,
-        "on_failure": step.on_failure.action,
+        "on_failure": _write_action(step),
         **encode_limits(step.retry, step.timeout, step.concurrency),
     }
+
+
+def _write_action(step: Step) -> str:
+    """The word of the row: `goto` leaves a failure for good to the plan of the step."""
+    return "goto" if step.on_failure.escalation is not None else step.on_failure.action
 
 
 def encode_limits(

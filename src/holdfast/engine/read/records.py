@@ -29,7 +29,7 @@ _UNCHANGED_COLUMNS = (
     *("run_id", "parent_id", "step", "title", "agent", "scheduled_for", "priority", "position"),
     *("key", "concurrency_key", "attempt", "failures", "lost", "generation", "epoch", "version"),
     *("created_at", "started_at", "finished_at", "waits_for", "parent_epoch", "item", "total"),
-    *("round", "max_rounds", "held_until"),
+    *("round", "max_rounds", "held_until", "escalated_from"),
 )
 _read_hold = lru_cache(maxsize=256)(Hold)
 

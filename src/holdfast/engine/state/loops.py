@@ -103,7 +103,7 @@ def _end_unresolved(work: UnitOfWork, rows: list[Row], problems: dict[str, str])
     """Send tasks that cannot begin back to an earlier step, or end them, as their steps say."""
     for row in rows:
         problem, plan = problems[row["id"]], step_texts.read_step(work, row).on_failure
-        if row["on_failure"] == "goto" and work.change_tasks(
+        if plan.action == "goto" and work.change_tasks(
             "turn_back_unresolved", rows=[(row["id"], problem, plan.max_rounds)]
         ):
             verdicts.go_back_to_step(work, row, str(plan.step), problem)

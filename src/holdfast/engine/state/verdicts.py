@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from holdfast.engine.core.operation import Complete, Fail, Lose
 from holdfast.engine.core.unit_of_work import UnitOfWork
+from holdfast.engine.input.blueprint import encode_limits, write_tags
 from holdfast.engine.read.report_refusals import digest_invalid_output
 from holdfast.engine.state import reopen
 from holdfast.model import json_schema
@@ -18,6 +19,7 @@ from holdfast.model.advice import Action, advise
 from holdfast.model.result import TransitionResult
 from holdfast.model.status import TaskKind
 from holdfast.model.verdict import Verdict, find_items_mistake, read_verdict
+from holdfast.model.workflow.step import Step
 from holdfast.store.database import Row
 
 NO_VERDICT = "a verifier's output must hold `verdict`: `accept`, or `reject` with `feedback`"
@@ -120,9 +122,12 @@ def _write_failure(
 ) -> TransitionResult:
     named = (report.task_id, report.fence, loss.problem, loss.digest, loss.usage)
     if task["on_failure"] == "goto":
-        plan = work.workflow_cache.step(
+        step = work.workflow_cache.step(
             work.tx, task["workflow"], task["workflow_version"], task["step"]
-        ).on_failure
+        )
+        if step.handed_over is not None:
+            return _hand_over(work, step.handed_over, (*named, loss.actor))
+        plan = step.on_failure
         if rows := work.change_tasks("go_back", rows=[(*named, plan.max_rounds, loss.actor)]):
             reopen.supersede_children(work, rows, "goto")
             go_back_to_step(work, task, str(plan.step), loss.feedback or loss.problem)
@@ -136,6 +141,22 @@ def _write_failure(
         status=changed["status"],
         detail=_describe_outcome(changed["status"], report.task_id),
     )
+
+
+def _hand_over(work: UnitOfWork, step: Step, named: tuple[object, ...]) -> TransitionResult:
+    """Hand a task to the other agent that its step names, with the failure as its feedback."""
+    limits = encode_limits(step.retry, step.timeout, None)
+    columns = ("max_attempts", "max_lost", "backoff", "backoff_max", "timeout")
+    row = (
+        *named,
+        step.agent,
+        write_tags(step.tags),
+        *(limits[name] for name in columns),
+        step.work is not None and step.work.external,
+        step.on_failure.action,
+    )
+    work.change_tasks("escalate_tasks", rows=[row])
+    return TransitionResult(ok=True, status="queued", detail=f"it is handed to {step.agent}")
 
 
 def skip_unaccepted_work(work: UnitOfWork, rows: Sequence[Row]) -> None:

@@ -13,10 +13,18 @@ from holdfast.model.workflow import graph_text
 from holdfast.model.workflow.declarations import WorkflowDeclarations
 from holdfast.model.workflow.graph_checks import MAX_PRIORITY, MAX_STEPS, find_flaws
 from holdfast.model.workflow.reference import Reference
-from holdfast.model.workflow.step import Concurrency, OnFailure, Step, all_steps
+from holdfast.model.workflow.step import Concurrency, Escalation, OnFailure, Step, all_steps
 from holdfast.model.workflow.step_template import find_references, needs_later_values
 
-__all__ = ["MAX_PRIORITY", "MAX_STEPS", "Concurrency", "OnFailure", "Step", "Workflow"]
+__all__ = [
+    "MAX_PRIORITY",
+    "MAX_STEPS",
+    "Concurrency",
+    "Escalation",
+    "OnFailure",
+    "Step",
+    "Workflow",
+]
 
 # The greatest depth of workflows that call each other.
 MAX_CALL_DEPTH = 8

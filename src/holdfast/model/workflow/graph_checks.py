@@ -48,7 +48,7 @@ def find_flaws(
     if not isinstance(concurrency, Concurrency | None):
         flaws.append(Flaw(message="its concurrency must be a Concurrency"))
     if not flaws:
-        flaws = [*_bad_steps(steps), *_bad_bodies(steps, ())]
+        flaws = [*_bad_steps(steps), *_bad_bodies(steps, ()), *_bad_escalations(steps)]
         flaws += find_bad_texts(steps, concurrency, declared)
     return flaws
 
@@ -184,6 +184,33 @@ def _bad_subjects(steps: tuple[Step, ...]) -> list[Flaw]:
         if subject.verifies is not None:
             reason = " is a verifier itself; verify what it verifies"
             flaws.append(_flaw(subject, "verifies", reason))
+    return flaws
+
+
+def _bad_escalations(steps: tuple[Step, ...]) -> list[Flaw]:
+    """Flaws of steps that are handed to another agent after a failure."""
+    flaws = []
+    for step in all_steps(steps):
+        other = step.on_failure.escalation
+        if (step.on_failure.action == "escalate") != (other is not None):
+            reason = ": on_failure names an agent exactly with escalate"
+            flaws.append(_flaw(step, "on_failure", reason))
+        if other is None:
+            continue
+        if other.agent == step.agent:
+            reason = f" escalates to {other.agent!r}, which is its own agent; name another"
+            flaws.append(_flaw(step, "on_failure", reason))
+        if step.kind is not TaskKind.WORK or step.verifies is not None:
+            reason = " escalates, and no agent works on it whose work another could do"
+            verifier = " escalates, and is a verifier; say it of the step that it verifies"
+            flaws.append(_flaw(step, "on_failure", verifier if step.verifies else reason))
+        if other.then not in {"fail", "skip", "ask"}:
+            reason = f" escalates, and then cannot {other.then!r}: fail, skip or ask can follow"
+            flaws.append(_flaw(step, "on_failure", reason))
+        try:
+            clean_name("agent", other.agent)
+        except InvalidInput as error:
+            flaws.append(_flaw(step, "on_failure", f": {error}"))
     return flaws
 
 

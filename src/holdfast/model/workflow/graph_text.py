@@ -10,7 +10,7 @@ from holdfast.model.budget import Budget
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.workflow.declarations import HttpCall, StepWork, WorkflowDeclarations
 from holdfast.model.workflow.reference import Reference
-from holdfast.model.workflow.step import Concurrency, OnFailure, Step
+from holdfast.model.workflow.step import Concurrency, Escalation, OnFailure, Step
 
 
 class WorkflowFields(Protocol):
@@ -76,6 +76,8 @@ def _describe(step: Step) -> dict[str, object]:
     if step.on_failure.action != "fail":
         failure = step.on_failure
         described["on_failure"] = [failure.action, failure.step, failure.max_rounds]
+    if step.on_failure.escalation is not None:
+        described["escalation"] = _describe_escalation(step.on_failure.escalation)
     if step.verifies is not None:
         described |= {"verifies": step.verifies, "max_rounds": step.max_rounds}
     if step.approval is not None:
@@ -88,6 +90,17 @@ def _describe(step: Step) -> dict[str, object]:
     if step.work is not None:
         described["work"] = _describe_work(step.work)
     return described
+
+
+def _describe_escalation(escalation: Escalation) -> dict[str, object]:
+    said = {each.name: getattr(escalation, each.name) for each in fields(Escalation)}
+    if escalation.work is not None:
+        said["work"] = _describe_work(escalation.work)
+    if escalation.retry is not None:
+        said["retry"] = asdict(escalation.retry)
+    # Tags that are an empty list stand in place of those of the step.
+    told = {} if escalation.tags is None else {"tags": sorted(escalation.tags)}
+    return _without_empty(said) | told
 
 
 def _describe_work(work: StepWork) -> dict[str, object]:
@@ -119,7 +132,12 @@ def _read_step(described: dict[str, Any]) -> Step:
         priority=described["priority"],
         concurrency=_read_concurrency(described["concurrency"]),
         when=_reference(described, "when"),
-        on_failure=OnFailure(action=action, step=target, max_rounds=rounds),
+        on_failure=OnFailure(
+            action=action,
+            step=target,
+            max_rounds=rounds,
+            escalation=_read_escalation(described.get("escalation")),
+        ),
         verifies=described.get("verifies"),
         max_rounds=described.get("max_rounds", 3),
         approval=described.get("approval"),
@@ -129,6 +147,19 @@ def _read_step(described: dict[str, Any]) -> Step:
         title=described.get("title"),
         work=_read_work(described["work"]) if "work" in described else None,
     )
+
+
+def _read_escalation(described: dict[str, Any] | None) -> Escalation | None:
+    if described is None:
+        return None
+    said = dict(described)
+    if "work" in said:
+        said["work"] = _read_work(said["work"])
+    if "retry" in said:
+        said["retry"] = RetryPolicy(**said["retry"])
+    if "tags" in said:
+        said["tags"] = tuple(said["tags"])
+    return Escalation(**said)
 
 
 def _read_work(described: dict[str, Any]) -> StepWork:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from holdfast.errors import InvalidInput
@@ -14,7 +14,7 @@ from holdfast.model.text import clean_key
 from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.reference import Reference
 
-FailureAction = Literal["fail", "skip", "ask", "goto"]
+FailureAction = Literal["fail", "skip", "ask", "goto", "escalate"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,12 +37,32 @@ class Concurrency:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Escalation:
+    """The agent that a failed step is handed to, and the action after that agent failed too.
+
+    In a workflow file the other agent has a work, limits and tags of its own. Where these are None,
+    those of the step stay.
+    """
+
+    agent: str
+    then: FailureAction = "fail"
+    work: StepWork | None = None
+    retry: RetryPolicy | None = None
+    timeout: float | None = None
+    tags: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class OnFailure:
-    """The action after a step failed for good; `goto` begins again at the named step."""
+    """The action after a step failed for good.
+
+    `goto` begins again at the named step, `escalate` hands the step to another agent, once.
+    """
 
     action: FailureAction = "fail"
     step: str | None = None
     max_rounds: int = 1
+    escalation: Escalation | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,6 +93,22 @@ class Step:
     def calls(self) -> str | None:
         """The workflow that the step calls, if it calls one."""
         return None if self.work is None else self.work.workflow
+
+    @property
+    def handed_over(self) -> Step | None:
+        """The step as the agent does it to whom it is handed after a failure, if there is one."""
+        other = self.on_failure.escalation
+        if other is None:
+            return None
+        return replace(
+            self,
+            agent=other.agent,
+            work=self.work if other.work is None else other.work,
+            retry=self.retry if other.retry is None else other.retry,
+            timeout=self.timeout if other.timeout is None else other.timeout,
+            tags=self.tags if other.tags is None else other.tags,
+            on_failure=OnFailure(action=other.then),
+        )
 
     @property
     def kind(self) -> TaskKind:

@@ -46,7 +46,9 @@ def find_texts(step: Step) -> list[tuple[str, str]]:
         return text
 
     _change_texts(step.work, note, note)
-    return found
+    if step.handed_over is not None and step.handed_over.work is not None:
+        _change_texts(step.handed_over.work, note, note)
+    return list(dict.fromkeys(found))
 
 
 def find_references(step: Step) -> list[Reference]:
@@ -117,6 +119,8 @@ def try_rendering(step: Step, variables: Variables) -> None:
     """Raise `Unresolved` when the work or the concurrency key of a step cannot be rendered."""
     if step.work is not None:
         render_work(step.work, variables)
+    if step.handed_over is not None:
+        try_rendering(step.handed_over, variables)
     if step.concurrency is not None:
         render_key(step.concurrency.key, variables)
 

@@ -41,6 +41,7 @@ def view_plain(row: Mapping[str, Any]) -> View:
         "calls": row["calls"],
         "title": row["title"],
         "agent": row["agent"],
+        "escalated_from": row["escalated_from"],
         "status": status,
         "state": "ready" if status == "queued" else status,
         "planning_phase": "none",

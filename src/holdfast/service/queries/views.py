@@ -92,6 +92,7 @@ TASK = Shape(
     field("calls"),
     field("title", kind=str, example="Write the letter"),
     field("agent", kind=str, example="writer"),
+    field("escalated_from"),
     field("status", "status.value", kind=str, example="queued"),
     given(
         "state",

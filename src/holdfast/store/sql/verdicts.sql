@@ -32,6 +32,36 @@ WHERE id = r.task_id
   AND status = 'running'
   AND attempt = r.fence
 
+-- name: escalate_tasks
+-- purpose: Hand running tasks that failed for good to another agent, with budgets of its own (running → queued)
+-- guards: The task is running under this fence, and was not handed over before
+-- rows: task_id text, fence integer, problem text, digest text, spent text, who text, role text,
+--   labels text, attempts integer, losses integer, wait_first integer, wait_most integer,
+--   time_limit integer, outside boolean, following text
+-- changes: task
+-- event: 'task.escalated'
+-- data: '{"failures":0,"lost":0,"scheduled_for":null,"agent":"' || agent || '","digest":"'
+--   || COALESCE(result_digest, '') || '","error":' || error || ',"outcome":"'
+--   || CASE WHEN changed_by = 'recovery' THEN 'lost' ELSE 'failed' END || '"'
+--   || COALESCE(',"usage":' || usage, '') || CASE WHEN blocked THEN ',"blocked":true' ELSE '' END || '}'
+-- returning: concurrency_key, parent_id, kind
+UPDATE holdfast_task SET
+  status = 'queued', blocked = {waiting holdfast_task},
+  escalated_from = agent, agent = r.role, tags = r.labels, bare = r.outside, on_failure = r.following,
+  max_attempts = r.attempts, max_lost = r.losses, backoff = r.wait_first, backoff_max = r.wait_most,
+  timeout = r.time_limit,
+  generation = generation + 1, failures = 0, lost = 0,
+  feedback = r.problem, error = r.problem, result_digest = r.digest,
+  usage = COALESCE(r.spent, usage), output = NULL,
+  due = true, scheduled_for = NULL, lease_expires_at = NULL,
+  version = version + 1, previous = status,
+  changed_by = COALESCE(r.who, worker), changed_at = (SELECT holdfast_now())
+FROM {rows} AS r
+WHERE id = r.task_id
+  AND status = 'running'
+  AND attempt = r.fence
+  AND escalated_from IS NULL
+
 -- name: skip_unaccepted
 -- purpose: Skip the subject of a skipped verifier, and the tasks between both, because no verdict accepted it
 -- guards: The task is done and not skipped, and is the verified task, or needs it and is needed by the

@@ -23,6 +23,10 @@ REPORTS: dict[str, tuple[object, ...]] = {
     "suspend_tasks": (None, "t_1 go"),
     "ask_tasks": ('"which?"',),
     "conclude_tasks": ('"broken"', "digest", None, 1, 0, 0, None),
+    "escalate_tasks": (
+        *('"broken"', "digest", None, None, "senior", "[]"),
+        *(3, 5, 0, 0, None, False, "fail"),
+    ),
 }
 OnTask = Callable[[Engine, str], TransitionResult]
 TASKS: dict[str, tuple[Status, OnTask]] = {
