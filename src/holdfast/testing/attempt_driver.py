@@ -29,6 +29,7 @@ from holdfast.testing.attempt_execution import HarnessExecution, find_function
 from holdfast.testing.attempt_faults import Fault, FaultPoint, WorkerDied
 from holdfast.testing.harness_stores import HarnessProgram, HarnessStores
 from holdfast.testing.stubs import Stub, answer_step, replace_function
+from holdfast.testing.targets import Target
 from holdfast.worker.attempt.execution import Invocation, UnknownFunction
 from holdfast.worker.pool.lease_renewal import Heartbeat
 from holdfast.worker.pool.runner import make_step_loop
@@ -54,7 +55,8 @@ class RanAttempt:
     """An attempt that a test ran: its step, its number, and how it ended.
 
     The `outcome` is completed, failed, given back (for a wait), died, refused (too late) or ended
-    (cancelled or lost). The `effects` are those whose functions were called, in their order.
+    (cancelled or lost). The `effects` are those whose functions were called, in their order; the
+    `exception` is the one that failed it.
     """
 
     step: str
@@ -65,6 +67,7 @@ class RanAttempt:
     outcome: str
     error: str | None
     effects: tuple[str, ...]
+    exception: BaseException | None
     function: Callable[..., object] | None
 
     def __str__(self) -> str:
@@ -78,6 +81,17 @@ class Offer:
 
     agents: list[str]
     tags: list[str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredTask:
+    """A task in a store of the test, and the function that carries it out, if there is one."""
+
+    task: Task
+    function: Callable[..., object] | None
+
+    def is_of(self, target: Target) -> bool:
+        return target.means(self.function, self.task.step, self.task.title)
 
 
 class AttemptDriver:
@@ -98,6 +112,8 @@ class AttemptDriver:
         self.left: dict[str, str] = {}
         self._executing: list[HarnessExecution] = []
         self._offers: dict[Engine, Offer] = {}
+        # The workflow of each run that was looked at.
+        self._workflows: dict[str, str] = {}
         self._executors: dict[HarnessProgram, Executors] = {}
         self._heartbeats: dict[Engine, Heartbeat] = {}
         self._loops: dict[int, asyncio.AbstractEventLoop] = {}
@@ -136,7 +152,7 @@ class AttemptDriver:
         for engine in self._list_engines():
             engine.recovery.step()
 
-    def list_tasks(self) -> Iterator[tuple[HarnessProgram, Task]]:
+    def list_tasks(self) -> Iterator[StoredTask]:
         """All tasks of all stores, the oldest first."""
         for program in self._list_by_store():
             found: list[Task] = []
@@ -144,7 +160,29 @@ class AttemptDriver:
                 limit=PAGE, after=found[-1].id if found else None
             ):
                 found += page
-            yield from ((program, each) for each in reversed(found))
+            for task in reversed(found):
+                workflow = self._find_workflow(program.engine, task)
+                function = self._find_function(program.engine, workflow, task.step)
+                yield StoredTask(task=task, function=function)
+
+    def _find_workflow(self, engine: Engine, task: Task) -> str | None:
+        if task.run_id is None:
+            return None
+        if task.run_id not in self._workflows:
+            self._workflows[task.run_id] = engine.runs.get(task.run_id).workflow
+        return self._workflows[task.run_id]
+
+    def _find_function(
+        self, engine: Engine, workflow: str | None, step: str | None
+    ) -> Callable[..., object] | None:
+        """The function of any program on the same store."""
+        found = (each.find_function(workflow, step) for each in self._list_beside(engine))
+        return next((each for each in found if each is not None), None)
+
+    def _list_beside(self, engine: Engine) -> list[HarnessProgram]:
+        """The programs on the store of an engine."""
+        url = engine.settings.url
+        return [each for each in self._stores.list_programs() if each.engine.settings.url == url]
 
     def list_runs(self) -> Iterator[Run]:
         """All runs of all stores, the oldest first."""
@@ -256,9 +294,8 @@ class AttemptDriver:
 
     def _choose_program(self, claimer: HarnessProgram, assignment: Assignment) -> HarnessProgram:
         """The program on the same store that has the function of a task."""
-        for program in self._stores.list_programs():
-            same = program.engine.settings.url == claimer.engine.settings.url
-            if same and find_function(program.stores.functions, assignment) is not None:
+        for program in self._list_beside(claimer.engine):
+            if find_function(program.stores.functions, assignment) is not None:
                 return program
         return claimer
 
@@ -382,6 +419,7 @@ class AttemptDriver:
                 outcome=execution.outcome,
                 error=execution.problem,
                 effects=tuple(execution.points.effects),
+                exception=execution.exception,
                 function=function,
             )
         )

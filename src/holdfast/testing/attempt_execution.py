@@ -121,6 +121,7 @@ class HarnessExecution(Execution):
     """An attempt whose faults happen where a test wants them, and which keeps how it ended."""
 
     answer: ReportAnswer | None = None
+    exception: BaseException | None = None
     _told = "given back"
 
     def __init__(
@@ -147,6 +148,10 @@ class HarnessExecution(Execution):
     def complete(self, invocation: Invocation, result: object) -> bool:
         self._told = "completed"
         return super().complete(invocation, result)
+
+    def fail(self, error: BaseException, *, retryable: bool = True) -> bool:
+        self.exception = error
+        return super().fail(error, retryable=retryable)
 
     def send(self, entry: ReportEntry) -> None:
         if entry.last:

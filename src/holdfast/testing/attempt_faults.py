@@ -41,7 +41,9 @@ class Fault:
     dies: bool = True
 
     def matches(self, assignment: Assignment, function: Callable[..., object] | None) -> bool:
-        return self.attempt == assignment.attempt and self.target.matches(assignment, function)
+        return self.attempt == assignment.attempt and self.target.means(
+            function, assignment.step, assignment.name
+        )
 
     def is_at(self, point: FaultPoint, name: object, number: int) -> bool:
         return self.point is point and (self.effect is None or self.effect in (name, number))

@@ -18,12 +18,11 @@ from holdfast.engine.core.sync_async import reading
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
 from holdfast.model.run import Run
-from holdfast.model.task import Task
 from holdfast.model.text import clean_name
 from holdfast.model.units import Moment, describe_duration, parse_duration, parse_moment
-from holdfast.testing.attempt_driver import AttemptDriver, NotEnded, RanAttempt
+from holdfast.testing.attempt_driver import AttemptDriver, NotEnded, RanAttempt, StoredTask
 from holdfast.testing.attempt_faults import Fault, FaultPlace, read_place
-from holdfast.testing.harness_stores import HarnessProgram, HarnessStores, choose_folder
+from holdfast.testing.harness_stores import HarnessStores, choose_folder
 from holdfast.testing.store_checks import StoreChecks
 from holdfast.testing.stubs import Stub
 from holdfast.testing.targets import Named, read_target
@@ -55,17 +54,18 @@ class Harness(StoreChecks):
         self._commands = commands
         self._url = url
         self._cleanup = ExitStack()
+        self._opened: AttemptDriver | None = None
         self._hf: Holdfast | None = None
 
     def __enter__(self) -> Self:
         folder = self._cleanup.enter_context(
             tempfile.TemporaryDirectory(prefix="holdfast-test-", dir=choose_folder())
         )
-        self._stores = HarnessStores(Path(folder), self._clock, self._url, self._wait_for_end)
-        self._cleanup.callback(self._stores.close)
-        self._driver = AttemptDriver(self._stores, self._clock, commands=self._commands)
-        self._cleanup.callback(self._driver.close)
-        self._cleanup.enter_context(replace_stores(self._stores.find))
+        stores = HarnessStores(Path(folder), self._clock, self._url, self._wait_for_end)
+        self._cleanup.callback(stores.close)
+        self._opened = AttemptDriver(stores, self._clock, commands=self._commands)
+        self._cleanup.callback(self._opened.close)
+        self._cleanup.enter_context(replace_stores(stores.find))
         return self
 
     def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:
@@ -79,6 +79,12 @@ class Harness(StoreChecks):
         if check and (missed or unmet):
             never = "; ".join(f"{each}: this never happened" for each in (*missed, *unmet))
             raise AssertionError(f"the test wants what did not come: {never}")
+
+    @property
+    def _driver(self) -> AttemptDriver:
+        if self._opened is None:
+            raise InvalidInput("harness", "is not open; write `with Harness() as harness:`")
+        return self._opened
 
     @property
     def hf(self) -> Holdfast:
@@ -179,17 +185,6 @@ class Harness(StoreChecks):
         """The attempts that were run so far, in the order in which they ended."""
         return tuple(self._driver.history)
 
-    def tasks_of(self, step: Named) -> list[Task]:
-        """The tasks of a step, or the calls of a task function, the oldest first."""
-        target = read_target("step", step)
-        found = []
-        for program, task in self.list_tasks():
-            workflow = self._find_workflow(program, task)
-            function = program.find_function(workflow, task.step)
-            if target.matches_task(task, function):
-                found.append(task)
-        return found
-
     def effects_of(self, step: Named) -> dict[str, Any]:
         """What the newest task of a step remembers: its effects by name, each with its result."""
         tasks = self.tasks_of(step)
@@ -197,16 +192,11 @@ class Harness(StoreChecks):
             raise InvalidInput("step", f"no task of {read_target('step', step)} is in the store")
         return self._driver.find_engine(tasks[-1].id).work.effects(tasks[-1].id)
 
-    def list_tasks(self) -> Iterator[tuple[HarnessProgram, Task]]:
-        """The tasks of all stores, the oldest first."""
+    def _list_tasks(self) -> Iterator[StoredTask]:
         return self._driver.list_tasks()
 
-    def list_runs(self) -> Iterator[Run]:
-        """The runs of all stores, the oldest first."""
+    def _list_runs(self) -> Iterator[Run]:
         return self._driver.list_runs()
-
-    def _find_workflow(self, program: HarnessProgram, task: Task) -> str | None:
-        return None if task.run_id is None else program.engine.runs.get(task.run_id).workflow
 
     def _add_stub(self, stub: Stub) -> None:
         self._driver.stubs.append(stub)

@@ -12,8 +12,7 @@ from holdfast.api.task import TaskFunction
 from holdfast.errors import InvalidInput
 from holdfast.model.run import Run
 from holdfast.model.task import Task
-from holdfast.testing.attempt_driver import RanAttempt
-from holdfast.testing.harness_stores import HarnessProgram
+from holdfast.testing.attempt_driver import RanAttempt, StoredTask
 from holdfast.testing.targets import Named, Target, read_target
 
 SHOWN = 20
@@ -30,12 +29,17 @@ class StoreChecks(ABC):
         """The attempts that were run so far, in the order in which they ended."""
 
     @abstractmethod
-    def list_tasks(self) -> Iterator[tuple[HarnessProgram, Task]]:
+    def _list_tasks(self) -> Iterator[StoredTask]:
         """The tasks of all stores, the oldest first."""
 
     @abstractmethod
-    def list_runs(self) -> Iterator[Run]:
+    def _list_runs(self) -> Iterator[Run]:
         """The runs of all stores, the oldest first."""
+
+    def tasks_of(self, step: Named, /) -> list[Task]:
+        """The tasks of a step, or the calls of a task function, the oldest first."""
+        target = read_target("step", step)
+        return [each.task for each in self._list_tasks() if each.is_of(target)]
 
     def assert_enqueued(self, task: Named, /, **arguments: Any) -> Task:
         """Check that a task function was enqueued with these arguments, of which some suffice."""
@@ -65,11 +69,11 @@ class StoreChecks(ABC):
         """Check that a run of a workflow was started with these inputs, of which some suffice."""
         name = workflow if isinstance(workflow, str) else workflow.read_graph().name
         wanted = _to_json(inputs)
-        runs = [each for each in self.list_runs() if each.workflow == name]
+        runs = [each for each in self._list_runs() if each.workflow == name]
         found = [each for each in runs if _has_all(each.input, wanted)]
         if not found:
             there = "; ".join(_describe_call(name, each.input) for each in runs[:SHOWN])
-            others = sorted({each.workflow for each in self.list_runs()})
+            others = sorted({each.workflow for each in self._list_runs()})
             instead = f"started were {there}" if there else f"runs are of {_join(others)}"
             raise AssertionError(f"{_describe_call(name, wanted)} was not started; {instead}")
         return found[0]
@@ -131,16 +135,12 @@ class StoreChecks(ABC):
         return [each for each in own if each.outcome not in _UNFINISHED]
 
     def _list_calls(self, target: Target) -> list[Task]:
-        return [
-            task
-            for program, task in self.list_tasks()
-            if task.run_id is None and _is_call(program, task, target)
-        ]
+        return [each for each in self.tasks_of(target) if each.run_id is None]
 
     def _describe_calls(self, target: Target, calls: Sequence[Task]) -> str:
         if calls:
             return "enqueued were " + "; ".join(map(_describe_task, calls[:SHOWN]))
-        others = [task for _, task in self.list_tasks() if task.run_id is None]
+        others = [each.task for each in self._list_tasks() if each.task.run_id is None]
         if not others:
             return f"no call of {target} is in the store, nor of any other task"
         there = "; ".join(map(_describe_task, others[:SHOWN]))
@@ -154,15 +154,7 @@ class StoreChecks(ABC):
 
 
 def _is_of(ran: RanAttempt, target: Target) -> bool:
-    if target.function is not None:
-        return ran.function is target.function
-    return ran.step == target.name
-
-
-def _is_call(program: HarnessProgram, task: Task, target: Target) -> bool:
-    if target.function is None:
-        return target.name in {task.step, task.title}
-    return program.find_function(None, task.step) is target.function
+    return target.means(ran.function, ran.step)
 
 
 def _encode_arguments(task: Named, arguments: Mapping[str, Any]) -> dict[str, Any]:

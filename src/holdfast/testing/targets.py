@@ -8,9 +8,6 @@ from typing import Any
 
 from holdfast.api.task import TaskFunction
 from holdfast.errors import InvalidInput
-from holdfast.model.task import Assignment, Task
-
-Named = Callable[..., Any] | TaskFunction[..., Any, Any] | str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -20,23 +17,20 @@ class Target:
     name: str
     function: Callable[..., Any] | None = None
 
-    def matches(self, assignment: Assignment, function: Callable[..., Any] | None) -> bool:
-        """Whether a task, which a function carries out in its program, is meant."""
-        if self.function is not None:
-            return function is self.function
-        return self.name in {assignment.step, assignment.name}
-
-    def matches_task(self, task: Task, function: Callable[..., Any] | None) -> bool:
-        """Whether a task is meant; a group, such as a loop, only by its name."""
-        if self.function is not None:
-            return function is self.function
-        return self.name in {task.step, task.title}
+    def means(self, function: Callable[..., Any] | None, *names: str | None) -> bool:
+        """Whether something is meant, which has these names, and which a function carries out."""
+        return function is self.function if self.function is not None else self.name in names
 
     def __str__(self) -> str:
         return self.name
 
 
+Named = Callable[..., Any] | TaskFunction[..., Any, Any] | Target | str
+
+
 def read_target(field: str, named: object) -> Target:
+    if isinstance(named, Target):
+        return named
     if isinstance(named, str):
         return Target(name=named)
     if isinstance(named, TaskFunction):

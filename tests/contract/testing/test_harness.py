@@ -150,6 +150,7 @@ def test_a_failed_step_raises_where_its_result_is_asked_for_and_nowhere_else(
     job = fail.enqueue()
     (ran,) = harness.run_until_idle()
     assert (ran.outcome, ran.error) == ("failed", "ValueError: no tea")
+    assert isinstance(ran.exception, ValueError)
     with pytest.raises(TaskFailed, match="no tea"):
         job.result()
 
@@ -171,7 +172,7 @@ def test_runs_and_tasks_are_found_by_their_steps(harness: Harness) -> None:
     (charged,) = harness.tasks_of(shop.charge)
     assert charged.output == "paid 7"
     assert harness.effects_of(shop.charge) == {"note": 5, "charge": "paid 7"}
-    assert [each.workflow for each in harness.list_runs()] == ["checkout"]
+    assert [each.workflow for each in shop.hf.runs.list()] == ["checkout"]
     assert harness.tasks_of("send_mail") == []
 
 
@@ -206,3 +207,26 @@ def test_hooks_children_and_called_workflows_are_run_too(store_url: str) -> None
         harness.assert_order(double, many, sell, tell)
         assert ended == ["part"]
         assert hf.doctor().ok
+
+
+def test_functions_of_any_program_on_the_same_store_are_found(harness: Harness) -> None:
+    first, second = (Holdfast("sqlite:///no/such/folder/both.db") for _ in range(2))
+
+    @first.task
+    def greet() -> str:
+        return "hello"
+
+    @second.task
+    def leave() -> str:
+        return "goodbye"
+
+    jobs = [greet.enqueue(), leave.enqueue()]
+    harness.assert_enqueued(leave)
+    harness.assert_enqueued(greet)
+    assert [each.result() for each in jobs] == ["hello", "goodbye"]
+    assert [each.id for each in harness.tasks_of(leave)] == [jobs[1].id]
+
+
+def test_a_harness_that_is_not_open_says_how_to_open_it() -> None:
+    with pytest.raises(InvalidInput, match="with Harness"):
+        Harness().run_until_idle()
