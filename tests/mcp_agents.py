@@ -9,11 +9,13 @@ from typing import Any
 
 from mcp import Client
 
-LOOKING = {"list_tasks", "get_task", "why", "logs", "list_runs", "get_run"}
+LOOKING = {"list_tasks", "get_task", "why", "logs", "list_workers", "list_runs", "get_run"}
 PLANNING = {"create_task", "update_task", "cancel_task", "start_planning", "add_child"}
 PLANNING |= {"reorder", "finalize_plan", "block_task", "unblock_task"}
+PLANNING |= {"delete_task", "enqueue", "run_now", "reset"}
 WORKING = {"claim", "renew", "guard", "complete", "fail", "release", "ask"}
-OPERATING = {"start_run", "cancel_run", "retry", "approve", "reject"}
+OPERATING = {"start_run", "cancel_run", "retry", "approve", "reject", "reopen", "continue"}
+OPERATING |= {"pause", "resume", "answer", "signal"}
 TOOLS = {
     "planner": LOOKING | PLANNING,
     "worker": LOOKING | WORKING,
@@ -38,12 +40,12 @@ class Agent:
             short += [f"{each.name}.{name}" for name in fields if not fields[name]["description"]]
         return short
 
-    async def use(self, name: str, **arguments: Any) -> Any:  # noqa: ANN401 - JSON is any value
+    async def use(self, name: str, /, **arguments: Any) -> Any:  # noqa: ANN401 - JSON is any value
         answer = await self.client.call_tool(name, arguments)
         assert not answer.is_error, answer.content
         return answer.structured_content
 
-    async def refused(self, name: str, **arguments: Any) -> str:
+    async def refused(self, name: str, /, **arguments: Any) -> str:
         answer = await self.client.call_tool(name, arguments)
         assert answer.is_error, answer.content
         return str(getattr(answer.content[0], "text", ""))
@@ -76,7 +78,7 @@ async def build_a_shed(enter: Enter, workers_tools: set[str]) -> str:
         both = await planner.refused("why", task_id=parts[0], run_id="@last")
         assert both == "invalid_input: task_id: give either task_id or run_id, one of both"
         others = await planner.refused("claim")
-        assert others.startswith("forbidden: claim is of the role worker; ")
+        assert others.startswith("forbidden: claim is a tool of the role worker, ")
         mistyped = await planner.refused("get_tasks")
         assert mistyped == "not_found: there is no tool 'get_tasks'; did you mean get_task?"
         missing = await planner.refused("get_task", task_id="t_" + "0" * 20)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
@@ -16,6 +17,8 @@ SECONDS = ((0.000_001, 10 * 366 * 86_400.0), "a microsecond and ten years")
 LEAST_RENEWAL = 0.02
 # The least are the writer's, the one that listens, one for views and one for transactions.
 CONNECTIONS, LEAST_CONNECTIONS = 8, 4
+# How long one attempt of a command may take, and how long the command may be silent.
+AGENT_TIMEOUT, AGENT_IDLE_TIMEOUT = 1_800.0, 600.0
 # Renewals in the time of one lease, so that it holds when some renewals come late.
 RENEWALS = 5
 
@@ -136,10 +139,27 @@ class KeepTimes:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AgentCommand:
+    """The command by which a worker does the tasks of an agent; texts of it are templates.
+
+    `timeout` holds for tasks that say none; `env` are variables for the command.
+    """
+
+    command: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    timeout: float = AGENT_TIMEOUT
+    idle_timeout: float = AGENT_IDLE_TIMEOUT
+
+
+AgentCommands = Mapping[str, AgentCommand]
+
+
+@dataclass(frozen=True, kw_only=True)
 class ProjectSettings:
     """The settings in the `holdfast.yaml` of a `folder`, for the command line and its workers.
 
     - `database`: the store, a path of it from that folder
+    - `commands`: the command of each agent, for tasks that name neither function nor program
     - `functions`, `agents`: how many steps a worker runs at once, of a program and without one
     - `least_disk`: below how many free bytes workers claim nothing
     - `connections`: how many connections to its database a server or worker has at most
@@ -147,6 +167,7 @@ class ProjectSettings:
 
     folder: Path | None = None
     database: str | None = None
+    commands: AgentCommands = field(default_factory=dict)
     functions: int | None = None
     agents: int = 2
     least_disk: int = LEAST_DISK

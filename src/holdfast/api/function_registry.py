@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from holdfast.api.hook import HookFunction
@@ -17,6 +18,7 @@ from holdfast.model.hook import hook_name
 from holdfast.model.task import Assignment
 from holdfast.model.verdict import describe_feedback
 from holdfast.model.workflow.reference import Reference, Unresolved
+from holdfast.settings import AgentCommands
 from holdfast.worker.attempt.context import Context
 from holdfast.worker.attempt.durable import feedback_before
 from holdfast.worker.attempt.execution import Invocation, UnfitArguments, UnknownFunction
@@ -63,6 +65,12 @@ class FunctionRegistry:
         """The function of a step of a workflow, or of a task without a run."""
         found = self._signature(workflow, step)
         return None if found is None else found.function
+
+    def list_equipped(self, _: Sequence[str]) -> tuple[str, ...]:
+        return ()
+
+    def equip(self, assignment: Assignment) -> Assignment:
+        return assignment
 
     def decode(self, name: str | None, output: Any) -> Any:  # noqa: ANN401 - what it returns
         """The result of a task function, from its JSON; the JSON for a function unknown here."""
@@ -240,7 +248,9 @@ def _filled_values(
     return values
 
 
-def make_executors(engine: Engine, functions: FunctionRegistry) -> Executors:
+def make_executors(
+    engine: Engine, functions: FunctionRegistry, commands: AgentCommands = MappingProxyType({})
+) -> Executors:
     """The executors of a worker on a store; its commands reach the store through the worker."""
 
     def carrier(state: StateDirectory) -> CallForwarder:
@@ -249,4 +259,4 @@ def make_executors(engine: Engine, functions: FunctionRegistry) -> Executors:
 
         return AttemptCalls(engine, state)
 
-    return Executors(engine, functions, carrier)
+    return Executors(engine, functions, carrier, commands=commands)

@@ -405,12 +405,15 @@ class Holdfast(PeopleOperations):
         """A worker for this program's functions: `with hf.worker(): …` or `hf.worker().run()`.
 
         Options: `concurrency`, how many steps at once (32; unless said, it claims short ones
-        ahead); `agents` it serves (["default"]) and `tags` it offers; its `name`, or the `service`
-        it is of, which names it with its host and a number; `least_disk`, below which it claims
-        nothing ("2GB").
+        ahead); `agents` it serves (["default"], or ["*"] for each) and `tags` it offers; its
+        `name`, or the `service` it is of, which names it with its host and a number; `least_disk`,
+        below which it claims nothing ("2GB"); `commands`, an `AgentCommand` for each agent whose
+        tasks without a function are a command's to do.
         """
-        refuse_unknown("option", options, [each.name for each in fields(WorkerOptions)])
-        executors = make_executors(self.engine, self._functions)
+        known = [each.name for each in fields(WorkerOptions)]
+        refuse_unknown("option", options, [*known, "commands"])
+        commands = options.pop("commands", {})
+        executors = make_executors(self.engine, self._functions, commands)
         worker = Worker(self.engine, executors, WorkerOptions(**options), executors.clean)
         executors.begin()
         store = self._stores.current

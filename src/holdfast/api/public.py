@@ -32,13 +32,14 @@ from holdfast.model.schedule import NewSchedule, Schedule
 from holdfast.model.task import NewTask, Renewal
 from holdfast.model.verdict import Verdict
 from holdfast.model.workflow.graph import Concurrency
-from holdfast.settings import Settings
+from holdfast.settings import AgentCommand, Settings
 from holdfast.worker.attempt.attempt_lease import AttemptEnded
 from holdfast.worker.attempt.context import Context
 from holdfast.worker.attempt.retry_rules import Permanent, RetryAfter
 from holdfast.worker.pool.worker import Worker
 
 __all__ = [
+    "AgentCommand",
     "AttemptEnded",
     "Concurrency",
     "Context",

@@ -1,7 +1,7 @@
 """Workflow files and `holdfast.yaml`: YAML or JSON, read with the position of each mistake.
 
-Imports: project_file, workflow_file → steps, text_file → composer, schema, values → command_text,
-key_names, lexer, types → quotes → findings → called_files, diagram, keys, nodes.
+Imports: project_file, workflow_file → project_agents, steps, text_file → composer, schema, values →
+command_text, key_names, lexer, types → quotes → findings → called_files, diagram, keys, nodes.
 
 - `called_files` workflows in files beside the file that calls them
 - `command_text` the list to write instead of a command in one text
@@ -12,6 +12,7 @@ key_names, lexer, types → quotes → findings → called_files, diagram, keys,
 - `keys` the table of all keys of a workflow file
 - `lexer` tokens of a YAML or JSON text
 - `nodes` values of a file with their positions
+- `project_agents` the agents in `holdfast.yaml`, and their commands
 - `project_file` the settings in `holdfast.yaml`
 - `quotes` words as YAML needs them written
 - `schema` the table of keys as a JSON Schema, and as a page

@@ -59,7 +59,9 @@ def suggest_key(section: Section, name: str, given: Collection[str]) -> str:
     known = {key.name: key for key in section.keys if key.supported}
     plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).replace("-", "_").lower()
     meant = [
-        key for key, names in KEY_NAMES.get(section.name, {}).items() if plain in names.split()
+        key
+        for key, names in KEY_NAMES.get(section.name, {}).items()
+        if key in known and plain in names.split()
     ]
     meant.sort(key=lambda key: key in given)
     if not meant:

@@ -10,6 +10,7 @@ from typing import Any
 from holdfast.definition.findings import Findings
 from holdfast.definition.keys import Key, Section
 from holdfast.definition.nodes import Fields, describe_node, plain_value
+from holdfast.definition.project_agents import read_project_agents
 from holdfast.definition.text_file import read_nodes, read_text
 from holdfast.definition.values import read_section
 from holdfast.errors import InvalidInput, InvalidProjectFile
@@ -57,6 +58,7 @@ PROJECT = Section(
     about="The settings of a project.",
     keys=(
         Key(name="database", kind="text", about="the store"),
+        Key(name="agents", kind="any", about="the command of each agent"),
         Key(name="concurrency", kind="any", about=CONCURRENCY.about),
         Key(name="least_disk", kind="any", about="a worker claims nothing below it"),
         Key(name="connections", kind="any", about="the most to the database of the store"),
@@ -70,6 +72,12 @@ SETTINGS = (
         "`postgresql://…`",
         default="`.holdfast/holdfast.db`",
         variable="HOLDFAST_DB",
+    ),
+    Setting(
+        name="agents.NAME",
+        about="how workers do the tasks of an agent that name neither function nor program: "
+        "`{command: [./agent.sh]}`, with `env`, `timeout` and `idle_timeout` as in a workflow file",
+        default="nothing: such tasks wait for whoever claims them",
     ),
     Setting(
         name="concurrency.functions",
@@ -123,7 +131,7 @@ def read_project_text(text: str, *, folder: Path, name: str = NAME) -> ProjectSe
     top = read_nodes(text, findings)
     said: dict[str, Any] = {}
     if isinstance(top, Fields):
-        said = _read(top, findings)
+        said = _read(top, folder, findings)
     elif top is not None:
         findings.add(top.mark, f"settings are a mapping, not {describe_node(top)}")
     if findings:
@@ -131,14 +139,16 @@ def read_project_text(text: str, *, folder: Path, name: str = NAME) -> ProjectSe
     return ProjectSettings(folder=folder, **said)
 
 
-def _read(top: Fields, findings: Findings) -> dict[str, Any]:
+def _read(top: Fields, folder: Path, findings: Findings) -> dict[str, Any]:
     said = read_section(PROJECT, top, findings)
     given = {
         section.name: read_section(section, top.nodes[section.name], findings)
         for section in (CONCURRENCY, KEEP)
         if section.name in top.nodes
     }
+    agents = top.nodes.get("agents")
     return {
+        **({} if agents is None else {"commands": read_project_agents(agents, folder, findings)}),
         **({"database": said["database"]} if "database" in said else {}),
         **given.get("concurrency", {}),
         **_read_number("least_disk", parse_size, top, findings),

@@ -15,9 +15,8 @@ from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.flaw import suggest
 from holdfast.model.workflow.graph import Workflow
 from holdfast.model.workflow.step import OnFailure, Step
+from holdfast.settings import AGENT_IDLE_TIMEOUT, AGENT_TIMEOUT
 
-TIMEOUT = 1_800.0
-IDLE_TIMEOUT = 600.0
 _RETRY = ("max_attempts", "max_lost", "backoff", "backoff_max")
 _FLOW_KEYS = ("when", "on_failure", "verifies", "max_rounds", "priority", "concurrency", "title")
 _WORK_KEYS = ("run", "http", "workflow")
@@ -203,10 +202,12 @@ def _read_doing(
             http=said.get("http"),
             env=agent.get("env", {}) | said.get("env", {}),
             outputs=said.get("outputs"),
-            idle_timeout=None if command is None else merged.get("idle_timeout", IDLE_TIMEOUT),
+            idle_timeout=None
+            if command is None
+            else merged.get("idle_timeout", AGENT_IDLE_TIMEOUT),
         ),
         "retry": RetryPolicy(**retry),
-        "timeout": merged.get("timeout", TIMEOUT),
+        "timeout": merged.get("timeout", AGENT_TIMEOUT),
         "tags": tuple(dict.fromkeys((*agent.get("tags", ()), *said.get("tags", ())))),
     }
 

@@ -63,6 +63,7 @@ from holdfast.model.status import Hold
 from holdfast.model.task import Attempt, NewTask, Task
 from holdfast.model.text import clean_name, clean_text
 from holdfast.model.units import Moment, parse_moment
+from holdfast.model.worker import EVERY_AGENT
 from holdfast.store.database import Transaction
 
 T = TypeVar("T")
@@ -340,6 +341,7 @@ class Tasks:
             "after": wanted.after,
             "until": wanted.until,
             "agents": validation.agents(lifter.agents),
+            "every": EVERY_AGENT in lifter.agents,
             "tags": validation.tags(lifter.tags),
         }
         rows = self._context.view(

@@ -88,12 +88,14 @@ class Work(EffectOperations):
         lease: float | None = None,
         passing: Sequence[str] = (),
         bare: bool = True,
+        equipped: Sequence[str] = (),
         request: str | None = None,
     ) -> Future[list[Assignment]]:
         """Lease up to `count` ready tasks for a worker; the list may be empty.
 
         Tasks named in `passing` are left to other workers, and without `bare` also tasks that name
-        no function and steps whose workflow file names no program.
+        no function and steps whose workflow file names no program, unless their agent is `equipped`
+        with a program by the worker itself.
         The same `request` again gives the same tasks, as far as they are still held.
         """
         return self._context.submit(
@@ -108,6 +110,7 @@ class Work(EffectOperations):
                     for each in validation.listed("passing", passing)
                 ),
                 bare=bare,
+                equipped=validation.names("equipped", equipped),
                 request=None if request is None else clean_key("request", request),
             ),
             read=Claimed.read,
@@ -183,13 +186,24 @@ class Work(EffectOperations):
 
     @reading
     def first_to_run_now(
-        self, agents: Sequence[str], tags: Sequence[str] = (), *, bare: bool = True
+        self,
+        agents: Sequence[str],
+        tags: Sequence[str] = (),
+        *,
+        bare: bool = True,
+        equipped: Sequence[str] = (),
     ) -> str | None:
         """The id of the first ready task that somebody put first; claim it by this id."""
-        served, offered = validation.agents(agents), validation.tags(tags)
-        return self._context.view(
-            lambda tx: picker.first_to_run_now(tx, served, offered, bare=bare)
+        served = Claim(
+            worker="",
+            agents=validation.agents(agents),
+            tags=validation.tags(tags),
+            count=1,
+            lease=0,
+            bare=bare,
+            equipped=tuple(equipped),
         )
+        return self._context.view(lambda tx: picker.first_to_run_now(tx, served))
 
     @claim.undone_by
     @claim_by_id.undone_by

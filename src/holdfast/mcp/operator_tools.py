@@ -6,12 +6,18 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from holdfast.mcp.tools import RunId, ThisRun, ThisTask, Toolbox, View
+from holdfast.errors import InvalidInput
+from holdfast.mcp.tools import RunId, TaskId, ThisRun, ThisTask, Toolbox, View
 from holdfast.service.commands.task_fields import read_moment
 
 WaitingTask = Annotated[
     str, Field(description="The task that waits (t_…), or a run (r_…) where only one waits")
 ]
+
+
+Message = Annotated[Any, Field(description="What is to be done now; the `feedback` of who does it")]
+Answer = Annotated[Any, Field(description="The answer: text, or any JSON")]
+SignalPayload = Annotated[Any, Field(description="What comes with it: any JSON")]
 
 
 class OperatorTools(Toolbox):
@@ -57,6 +63,75 @@ class OperatorTools(Toolbox):
         With `step`, that step of a run and everything that needs it are done again instead.
         """
         return self.service.commands.retry(self.find(task_id, run_id), step=step)
+
+    def reopen(self, task_id: TaskId) -> View:
+        """Do an ended task again, even if it is done, and after it everything that needs it."""
+        return self.service.commands.reopen(self.task(task_id))
+
+    def continue_(
+        self,
+        task_id: TaskId,
+        message: Message,
+    ) -> View:
+        """Do an ended task again with a message to who did it, and all that needs it."""
+        return self.service.commands.follow_up(self.task(task_id), message)
+
+    def pause(self, task_id: ThisTask = None, run_id: ThisRun = None) -> View:
+        """Let the attempts of a run or task that run finish, and start no other until resume."""
+        return self.service.commands.pause(self.find(task_id, run_id))
+
+    def resume(
+        self,
+        task_id: ThisTask = None,
+        run_id: ThisRun = None,
+        agent: Annotated[
+            str | None, Field(description="Instead of both: this agent, at its usage limit")
+        ] = None,
+        add_usd: Annotated[
+            float | None, Field(description="Of a run: adds dollars to its budget")
+        ] = None,
+        add_attempts: Annotated[
+            int | None, Field(description="Of a run: adds attempts to its budget")
+        ] = None,
+    ) -> View:
+        """Let a run or task go on that is paused, out of budget, or at a usage limit.
+
+        Add to a budget only as a person says.
+        """
+        commands = self.service.commands
+        if agent is None:
+            found = self.find(task_id, run_id)
+            return commands.resume(found, add_usd=add_usd, add_attempts=add_attempts)
+        if any(each is not None for each in (task_id, run_id, add_usd, add_attempts)):
+            raise InvalidInput("agent", "is for all of that agent, and takes nothing else")
+        return commands.lift_limit(agent)
+
+    def answer(
+        self,
+        task_id: WaitingTask,
+        answer: Answer,
+    ) -> View:
+        """Answer the question that a task waits with; it goes on with the answer as `feedback`.
+
+        Do this only where a person has told you the answer.
+        """
+        return self.service.commands.answer(self.find_asked(task_id), answer)
+
+    def signal(
+        self,
+        name: Annotated[str, Field(description="The name of the signal that is waited for")],
+        task_id: ThisTask = None,
+        run_id: ThisRun = None,
+        payload: SignalPayload = None,
+        key: Annotated[
+            str | None, Field(description="Makes it count once: the same key is the same signal")
+        ] = None,
+    ) -> View:
+        """Send a signal to a run, or to a task without one; it is kept until something takes it.
+
+        Answers in `waited_for` whether something waited for it, and in `awaited` for which.
+        """
+        return self.service.commands.signal(self.find(task_id, run_id), name, payload, key)
 
     def approve(
         self,

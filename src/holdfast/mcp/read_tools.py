@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from holdfast.mcp.tool_words import TOOL_WORDS
 from holdfast.mcp.tools import After, Limit, RunId, TaskId, ThisRun, ThisTask, Toolbox, View
 
 MAX_LOG = 20_000
@@ -58,9 +59,10 @@ class ReadTools(Toolbox):
         """Explain why a task or run does not go on, clause by clause, and what would change that.
 
         Use it before you retry, cancel or wait: it names the need that is not done, the hold and
-        who can lift it, the time, the key that is full, or the agent that no worker serves.
+        who can lift it, the time, the key that is full, or the agent that no worker serves. What
+        would help is in `fixes`, as calls of tools.
         """
-        return self.service.why(self.find(task_id, run_id))
+        return self.service.why(self.find(task_id, run_id), words=TOOL_WORDS)
 
     def logs(
         self,
@@ -71,6 +73,13 @@ class ReadTools(Toolbox):
         found = self.task(task_id)
         number, text = self.service.read_attempt_log(found, attempt)
         return {"attempt": number, "text": text[-MAX_LOG:].decode(errors="replace")}
+
+    def list_workers(self) -> View:
+        """List the workers that live, as `{items}`, with the agents that each of them serves.
+
+        A task whose agent nobody serves waits until a person starts a worker for it.
+        """
+        return self.service.queries.workers()
 
 
 class RunTools(Toolbox):

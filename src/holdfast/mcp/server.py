@@ -40,7 +40,8 @@ _INSTRUCTIONS_OF_ROLE = {
     "viewer": "Look: list_runs, get_run, list_tasks, get_task, logs; why tells what holds one up.",
     "planner": """\
 Plan: create_task with enqueue false, start_planning, add_child for each part, reorder if need be, \
-finalize_plan. Then the parts are worked on, in order; look with get_task.""",
+finalize_plan. Then the parts are worked on, in order; look with get_task. To plan anew: \
+delete_task takes a part away, and cancel_task and reset take a finalized plan back to planning.""",
     "worker": """\
 Work: claim a task with the agents you are, and keep its token. Do what its title and payload say. \
 Call renew every few minutes, with your progress; guard before each side effect. End with complete \
@@ -48,9 +49,9 @@ and the output, fail with what went wrong, release, or ask a person. After stale
 lease_expired, cancelled, already_claimed, already_passed or already_terminal stop at once: the \
 task is yours no more.""",
     "operator": """\
-Steer: start_run with a key, get_run, why; retry what failed. Approve or reject what waits for a \
-person only as the person says. Plan: create_task with enqueue false, start_planning, add_child, \
-finalize_plan.""",
+Steer: start_run with a key, get_run, why; retry what failed, pause and resume, continue what \
+ended with more to do. Approve, reject or answer what waits for a person only as the person says. \
+Plan: create_task with enqueue false, start_planning, add_child, finalize_plan.""",
 }
 
 

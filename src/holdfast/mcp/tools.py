@@ -15,6 +15,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
 from holdfast.errors import HoldfastError, InvalidInput, InvalidNow, KeyConflict, NotFound
+from holdfast.mcp.tool_words import TOOL_WORDS
 from holdfast.model.task import Assignment
 from holdfast.model.text import parse_task_id
 from holdfast.model.token import AccessToken, Role
@@ -23,7 +24,6 @@ from holdfast.service.commands.request_errors import Refused, rename_fields
 from holdfast.service.commands.token_scope import Forbidden
 from holdfast.service.protocol.long_polls import ClaimOptions
 from holdfast.service.protocol.protocol import ClaimTerms
-from holdfast.service.queries.command_lines import describe_message, describe_text
 from holdfast.service.service import Service
 
 MAX_AUDIT_TEXT = 60
@@ -110,10 +110,10 @@ class Toolbox:
         with _name_field("task_id"):
             return self.service.addresses.task(task_id)
 
-    def tasks(self, field: str, ids: Sequence[str]) -> list[str]:
-        """The ids of tasks that a field of a call names."""
+    def tasks(self, field: str, named: Sequence[str]) -> list[str]:
+        """The ids of the tasks that a field of a call names, by their ids or keys."""
         with _name_field(field):
-            return [self.service.addresses.task(each) for each in ids]
+            return [self.service.addresses.task_or_key(each) for each in named]
 
     def run(self, run_id: str) -> str:
         """The id of the run that a call is about."""
@@ -128,17 +128,23 @@ class Toolbox:
     @classmethod
     def list_names(cls) -> list[str]:
         """The names of the tools: the public methods of this class, in the order of the source."""
+        return [*map(_name_tool, cls.list_methods())]
+
+    @classmethod
+    def list_methods(cls) -> list[str]:
+        """The names of the methods that are tools."""
         own = vars(cls).items()
         return [name for name, value in own if inspect.isfunction(value) and name[0] != "_"]
 
     def make_tools(self) -> list[Tool]:
         """The tools; each refuses an argument that it does not have."""
-        return [_forbid_unknown_arguments(self._make_tool(name)) for name in self.list_names()]
+        return [_forbid_unknown_arguments(self._make_tool(name)) for name in self.list_methods()]
 
     def _make_tool(self, name: str) -> Tool:
         method = getattr(self, name)
         return Tool.from_function(
             self._wrap(method),
+            name=_name_tool(name),
             description=_clean_docstring(method.__doc__),
             annotations=ToolAnnotations(
                 read_only_hint=self.looks,
@@ -176,7 +182,12 @@ class Toolbox:
 
     def _note(self, method: Method, told: str, about: str) -> None:
         if not self.looks:
-            self.find_caller().note(method.__name__, told, about)
+            self.find_caller().note(_name_tool(method.__name__), told, about)
+
+
+def _name_tool(method: str) -> str:
+    """The name of the tool of a method; a word of Python has an underscore at its end there."""
+    return method.removesuffix("_")
 
 
 def _name_field(field: str) -> AbstractContextManager[None]:
@@ -193,8 +204,8 @@ def describe_refusal(error: HoldfastError) -> str:
     """An error as text: its code, once, what it is about, and what to do."""
     code = find_error_code(error)
     if not isinstance(error, Refused):
-        return f"{code}: {describe_message(error)}"
-    detail = describe_text(error.detail) or "it was left as it is"
+        return f"{code}: {TOOL_WORDS.describe_message(error)}"
+    detail = TOOL_WORDS.describe_text(error.detail) or "it was left as it is"
     return f"{code}: {error.identifier}: {detail}"
 
 
@@ -259,11 +270,9 @@ def describe_unknown_tool(
     """The error for a tool that another role has, or that does not exist."""
     role = next((role for role, box in of_roles if name in box), None)
     if role is not None:
-        token = role if role == "worker" else "operator"
         return (
-            f"forbidden: {name} is of the role {role}; `holdfast mcp --as {role}` has it, or "
-            f"/mcp?as={role} with a token that may use it: at the server, "
-            f"`holdfast token create NAME --role {token}` makes one"
+            f"forbidden: {name} is a tool of the role {role}, which you do not have; whoever "
+            f"connected you can connect you as {role}, or have somebody with that role call it"
         )
     close = get_close_matches(name, known, n=1)
     more = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"

@@ -118,6 +118,11 @@ def digest(*texts: str) -> str:
     return content.hexdigest()[:32]
 
 
+def is_task_id(text: str) -> bool:
+    """Whether a text has the form of a task's whole id."""
+    return text.startswith("t_") and _ID.fullmatch(text) is not None
+
+
 def parse_task_id(text: str, *, field: str = "task_id") -> str:
     if text.startswith("r_") and _ID.fullmatch(text):
         other = f"{text} is a run, and a task is wanted; one of its tasks is "

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
 DRAIN = "drain"
 EVICT = "evict"
+# Among the agents that a worker serves: whatever agent a task is for.
+EVERY_AGENT = "*"
+
+
+def serves_agent(agents: Collection[str], agent: str) -> bool:
+    """Whether a worker with these agents serves one."""
+    return agent in agents or EVERY_AGENT in agents
 
 
 class Overrun(NamedTuple):
@@ -25,11 +33,13 @@ class LiveWorker:
     """A worker that was seen lately; `told` is `drain` or `evict` once it was asked to go.
 
     `process` identifies its process; `pausing` is the reason why it claims nothing at the moment.
+    It does tasks that name neither function nor program for the `equipped` agents alone.
     """
 
     name: str
     agents: tuple[str, ...]
     tags: tuple[str, ...]
+    equipped: tuple[str, ...]
     concurrency: int
     told: str | None
     process: str | None

@@ -102,6 +102,7 @@ class AsyncService:
             lease=terms.lease,
             passing=options.passing,
             bare=options.bare,
+            equipped=options.equipped,
             request=options.request,
         )
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from holdfast.service.protocol.protocol import Protocol
     from holdfast.service.protocol.remote_presence import RemotePresence
     from holdfast.service.queries.addresses import Addresses
-    from holdfast.service.queries.command_lines import WriteCommand
+    from holdfast.service.queries.command_lines import AdviceWords, WriteCommand
     from holdfast.service.queries.history import History
 
 T = TypeVar("T")
@@ -252,10 +252,14 @@ class Service:
         *,
         agents: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
+        words: AdviceWords | None = None,
     ) -> View:
+        """The explanation of a run or task; unless said, its advice is commands to type."""
+        from holdfast.service.queries.command_lines import CommandWords
         from holdfast.service.queries.explanations import explain
 
-        return explain(self.engine, identifier, agents=agents, tags=tags, typed=self._typed)
+        chosen = words or CommandWords(self._typed)
+        return explain(self.engine, identifier, agents=agents, tags=tags, words=chosen)
 
     def doctor(self, project: ProjectSettings | None = None) -> View:
         from holdfast.service.admin.health import examine_store

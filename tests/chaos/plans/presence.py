@@ -31,7 +31,9 @@ def workers_come_and_go(world: World) -> Sequence[Operation]:
     world.task("stopped")
     world.start("stopped")
     return [
-        RegisterWorker(name="comes", agents='["default"]', tags="[]", concurrency=1, ttl=TTL),
+        RegisterWorker(
+            name="comes", agents='["default"]', equipped="[]", tags="[]", concurrency=1, ttl=TTL
+        ),
         AnnounceWorker(name="speaks", started_at=speaks, ttl=TTL),
         TellWorker(name="told", told="drain"),
         ForgetWorker(name="leaves", started_at=leaves),

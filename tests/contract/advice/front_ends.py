@@ -14,11 +14,13 @@ from holdfast.cli.app.session import chosen_store, with_store
 from holdfast.cli.render.formats import describe_error_line
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError, summarize_error
+from holdfast.mcp.tool_words import TOOL_WORDS
 from holdfast.mcp.tools import Toolbox, ToolCaller
 from holdfast.service.admin import health
 from holdfast.service.commands import request_errors
 from holdfast.service.commands.http_problems import describe_error
 from holdfast.service.project.project import StoreLocation
+from holdfast.service.queries.command_lines import AdviceWords, CommandWords
 from holdfast.service.queries.explanations import explain
 from holdfast.settings import ProjectSettings
 from tests.contract.advice.situations import Examined, Explained, Read, Refused, Stored
@@ -68,9 +70,12 @@ def read_http(read: Read) -> list[str]:
 
 
 def read_mcp(read: Read) -> list[str]:
-    if _is_view(read):
-        return _read_view(read, str)
-    return [] if isinstance(read, Stored) else Refusing(_error(read)).read().splitlines()
+    if isinstance(read, Examined | Stored):
+        # An agent has no tool that examines the store.
+        return []
+    if isinstance(read, Explained):
+        return _read_explained(read, TOOL_WORDS)
+    return Refusing(_error(read)).read().splitlines()
 
 
 class Refusing(Toolbox):
@@ -87,7 +92,7 @@ class Refusing(Toolbox):
         raise self._error
 
     @classmethod
-    def list_names(cls) -> list[str]:
+    def list_methods(cls) -> list[str]:
         return ["fail"]
 
     def read(self) -> str:
@@ -108,11 +113,15 @@ def _is_view(read: Read) -> bool:
 
 def _read_view(read: Read, typed: Callable[[str], str]) -> list[str]:
     if isinstance(read, Explained):
-        told = read.told
-        identifier = told.run.id if hasattr(told, "run") else told.task.id
-        return _lines(explain(read.engine, identifier, agents=read.agents, typed=typed))
+        return _read_explained(read, CommandWords(typed))
     assert isinstance(read, Examined)
     return _read_examined(read.engine, typed)
+
+
+def _read_explained(read: Explained, words: AdviceWords) -> list[str]:
+    told = read.told
+    identifier = told.run.id if hasattr(told, "run") else told.task.id
+    return _lines(explain(read.engine, identifier, agents=read.agents, words=words))
 
 
 def _lines(told: dict[str, Any]) -> list[str]:

@@ -100,7 +100,8 @@ def test_the_report_and_the_doctor_tell_of_ready_work_that_nobody_serves(
     assert f"  ◆ {unserved}\n    holdfast worker MODULE:NAME\n" in shown
     render = '1 ready task for "artist" with gpu is served by no live worker'
     assert f"{render}\n    holdfast worker MODULE:NAME --agent artist --tag gpu\n" in shown
-    mum = '1 ready task for "me" waits to be claimed: no worker runs it'
+    mum = '1 ready task for "me" waits to be claimed: no live worker has a command for '
+    mum += "'me' in its holdfast.yaml"
     assert f"{mum}\n    holdfast work claim --agent me\n" in shown
     told = typed.json("doctor")
     assert told["ok"]

@@ -329,7 +329,10 @@ def test_why_of_a_waiting_run_names_the_worker_that_is_missing(
     (tmp_path / "asking.yaml").write_text(ASKING)
     typed.ok("run", "asking.yaml")
     shown = typed.ok("why", "@last")
-    left = "its workflow file gives it no program: no worker runs it, and whoever claims it does"
+    left = (
+        "its workflow file gives it no program: it waits for a worker with a command for agent "
+        "'cook' in its holdfast.yaml, or for whoever claims it"
+    )
     assert f"make is queued, not running (ready): {left}\n" in shown
     assert "serve is queued, not running (blocked): waits for make (queued)\n" in shown
     assert shown.endswith("Fix:   holdfast work claim --agent cook\n")
@@ -403,7 +406,7 @@ def test_a_task_that_names_no_function_is_for_whoever_claims_it(
     task_id = typed.json("task", "add", "Call mum")["id"]
     engine.workers.register("w", agents=["default"])
     shown = typed.ok("why", task_id)
-    assert "✗ worker   it names no function: no worker runs it, and whoever claims it" in shown
+    assert "✗ worker   it names no function: it waits for a worker with a command for" in shown
     assert shown.endswith("Fix:   holdfast work claim --agent default\n")
     assert engine.tasks.hold(task_id, "version").ok
     assert typed.json("why", task_id)["fixes"] == [f"holdfast resume {task_id}"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
 from holdfast.engine.engine import Engine
@@ -65,6 +67,44 @@ def test_an_edit_changes_what_was_given_and_only_at_its_version(
     assert "nothing to change was given" in typed.refused(2, "task", "edit", lone)
     finish(engine, lone)
     assert "invalid_transition" in typed.refused(1, "task", "edit", lone, "--title", "late")
+
+
+def test_a_plan_is_made_of_prompts_keys_and_needs_and_put_in_another_order(
+    engine: Engine, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = typed.json("task", "add", "shed", "--no-enqueue", "--agent", "dev")["id"]
+    typed.ok("plan", "start", plan)
+    walls = typed.json("plan", "add", plan, "walls", "--key", "walls", "--prompt", "Build walls.")
+    assert (walls["payload"], walls["key"]) == ({"prompt": "Build walls."}, "walls")
+    again = typed.json("plan", "add", plan, "walls", "--key", "walls", "--prompt", "Build walls.")
+    assert (again["id"], again["created"]) == (walls["id"], False)
+    monkeypatch.setattr("sys.stdin", io.StringIO("Build a\nroof."))
+    roof = typed.json("plan", "add", plan, "roof", "--needs", "walls", "--prompt", "-")
+    assert (roof["payload"], roof["blocked_by"]) == ({"prompt": "Build a\nroof."}, [walls["id"]])
+    paint = typed.json("plan", "add", plan, "paint", "--payload", '{"colour": "red"}')
+    typed.ok("plan", "reorder", plan, paint["id"], "walls", roof["id"])
+    titles = [task.title for task in engine.tasks.children(plan)]
+    assert titles == ["paint", "walls", "roof"]
+    for wrong, reason in (
+        (("plan", "reorder", plan, "walls"), "name every child of the plan"),
+        (("plan", "reorder", plan, "wals"), "order: 'wals' is the key of no task"),
+        (("plan", "add", plan, "x", "--needs", "rof"), "needs: 'rof' is the key of no task"),
+        (("plan", "add", plan, "x", "--prompt", " "), "prompt: is empty; say what is to be done"),
+        (
+            ("plan", "add", plan, "x", "--prompt", "a", "--payload", "[1]"),
+            "payload: must be an object beside a prompt, not list",
+        ),
+        (
+            ("plan", "add", plan, "x", "--prompt", "a", "--payload", '{"prompt": "b"}'),
+            "payload: has another prompt in it",
+        ),
+    ):
+        assert reason in typed.refused(2, *wrong)
+    typed.ok("task", "edit", walls["id"], "--prompt", "Build four walls.")
+    assert engine.tasks.get(walls["id"]).payload == {"prompt": "Build four walls."}
+    typed.ok("plan", "finalize", plan, "--graph", "walls:", "--graph", f"{roof['id']}:walls")
+    assert engine.tasks.get(walls["id"]).state == "ready"
+    assert typed.json("show", roof["id"])["blocked_by"] == [walls["id"]]
 
 
 def test_a_child_is_only_added_to_a_plan_and_is_for_its_agent(typed: Typed) -> None:

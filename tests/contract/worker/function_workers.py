@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -40,6 +40,13 @@ class OneFunction:
 
     def has_function(self, workflow: str | None, step: str | None) -> bool:
         return (workflow, step) is not None
+
+    def list_equipped(self, agents: Sequence[str]) -> tuple[str, ...]:
+        """All of them, so that tasks without a function are run too."""
+        return tuple(agents)
+
+    def equip(self, assignment: Assignment) -> Assignment:
+        return assignment
 
 
 def worker_of(engine: Engine, function: Callable[[Context], Any], **options: Any) -> Worker:

@@ -12,7 +12,7 @@ from holdfast.definition.project_file import PROJECT, read_project_text
 from holdfast.definition.project_file import SETTINGS as KEYS
 from holdfast.errors import InvalidInput, InvalidProjectFile
 from holdfast.service.project.project import SETTINGS_FILE, find_project, find_store_location
-from holdfast.settings import DAY, KeepTimes, ProjectSettings
+from holdfast.settings import DAY, AgentCommand, KeepTimes, ProjectSettings
 
 WHOLE = """\
 database: data/jobs.db
@@ -52,6 +52,23 @@ def test_every_setting_of_a_project_is_read() -> None:
         ("concurrency: ¦4", "concurrency must be a mapping, not a number"),
         ("concurrency: {agents: ¦0}", "agents: must be a whole number from 1"),
         ("keep: {logs: ¦soon}", "logs: 'soon' is not a duration"),
+        ("agents: ¦[a]", "agents must be a mapping of names, not a list"),
+        ("agents: {dev: ¦{timeout: 1m}}", "agent 'dev' has no command"),
+        ("agents: {dev: {command: ¦./dev.sh}}", "command: must be a list of the command"),
+        ("agents: {dev: {command: [a], ¦use: claude}}", "'use' is not there yet"),
+        (
+            "agents: {dev: {command: [a], ¦tags: [gpu]}}",
+            "'tags' is not there yet: for now each task",
+        ),
+        ("agents: {dev: {¦external: true}}", "leave out an agent whose tasks others pull"),
+        ("agents: {dev: {command: [a], ¦retries: 3}}", "agent has no key 'retries'"),
+        ("agents: {¦a.b: {command: [a]}}", "agent: 'a.b' is no name"),
+        (
+            "agents: {dev: {command: [a, '{{ ¦input.x }}']}}",
+            "agent 'dev': command: input is not known there; one of prompt, feedback, attempt, env",
+        ),
+        ("agents: {dev: {command: [a, '{{ ¦env }}']}}", "write {{ env.NAME }}, not env"),
+        ("agents: {dev: {command: [a], env: {B: ¦'{{ b'}}}", "is no variable"),
         ("keep: {¦log: 3d}", "keep has no key 'log'"),
         ("¦[1]", "settings are a mapping, not a list"),
         ("least_disk: 1\n¦least_disk: 2", "the key 'least_disk' is here a second time"),
@@ -67,6 +84,20 @@ def test_a_mistake_is_told_with_its_place(marked: str, message: str) -> None:
     if message:
         line = before.count("\n") + 1
         assert (found.line, found.column) == (line, len(before) - before.rfind("\n"))
+
+
+def test_the_command_of_an_agent_starts_from_the_folder_of_the_file() -> None:
+    said = """
+agents:
+  dev: {command: [./dev.sh, "{{ prompt }}"], env: {KEY: "{{ secret.KEY }}"}, timeout: 1h}
+  critic: {command: [claude, -p], idle_timeout: 5m}
+"""
+    assert read(said).commands == {
+        "dev": AgentCommand(
+            command=("/p/dev.sh", "{{ prompt }}"), env={"KEY": "{{ secret.KEY }}"}, timeout=3_600
+        ),
+        "critic": AgentCommand(command=("claude", "-p"), idle_timeout=300),
+    }
 
 
 def test_all_mistakes_are_told_at_once() -> None:

@@ -86,7 +86,11 @@ TaskAddress = Annotated[
 ]
 Agents = Annotated[
     list[str] | None,
-    typer.Option("--agent", "-a", help="An agent to serve; repeatable (default: default)."),
+    typer.Option(
+        "--agent",
+        "-a",
+        help="An agent to serve, or '*' for every one; repeatable (default: default).",
+    ),
 ]
 HearCommands = Annotated[
     bool,

@@ -248,4 +248,6 @@ def _unserved_steps(service: Service, steps: Sequence[Step]) -> list[Step]:
 
 
 def _serves(worker: View, step: Step) -> bool:
-    return step.agent in worker["agents"] and {*step.tags} <= {*worker["tags"]}
+    from holdfast.model.worker import serves_agent
+
+    return serves_agent(worker["agents"], step.agent) and {*step.tags} <= {*worker["tags"]}

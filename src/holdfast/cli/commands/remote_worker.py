@@ -19,6 +19,7 @@ from holdfast.model.text import digest
 
 if TYPE_CHECKING:
     from holdfast.cli.commands.workers import AllowOptions
+    from holdfast.settings import AgentCommands
     from holdfast.worker.remote.client import ServerClient
     from holdfast.worker.remote.remote_store import RemoteStore
 
@@ -35,7 +36,11 @@ LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
 def work_for_server(
-    url: str, options: Mapping[str, Any], lease: str | None, allow: AllowOptions
+    url: str,
+    options: Mapping[str, Any],
+    lease: str | None,
+    allow: AllowOptions,
+    commands: AgentCommands,
 ) -> None:
     """Claim and run steps from a server until Ctrl-C."""
     from holdfast.worker.remote.remote_store import RemoteStore
@@ -49,12 +54,17 @@ def work_for_server(
         # The worker waits for a server that is unreachable, now as later.
         with suppress(StoreUnreachable):
             remote_store.client.check_role()
-        _run_worker(remote_store, options, allow)
+        _run_worker(remote_store, options, allow, commands)
         if remote_store.refused is not None:
             raise remote_store.refused
 
 
-def _run_worker(remote_store: RemoteStore, options: Mapping[str, Any], allow: AllowOptions) -> None:
+def _run_worker(
+    remote_store: RemoteStore,
+    options: Mapping[str, Any],
+    allow: AllowOptions,
+    commands: AgentCommands,
+) -> None:
     from holdfast.worker.files.homes import HOME, make_home, usable_home
     from holdfast.worker.files.state_directory import StateDirectory
     from holdfast.worker.pool.worker import Worker
@@ -69,7 +79,7 @@ def _run_worker(remote_store: RemoteStore, options: Mapping[str, Any], allow: Al
     if root.is_symlink():
         raise InvalidInput("home", f"{root} is a link, and leads elsewhere; remove it: rm {root}")
     allowed = Allowlist(names=allow.names, variables=allow.variables, anything=allow.anything)
-    executors = RemoteExecutors(remote_store, allowed, StateDirectory(root=root))
+    executors = RemoteExecutors(remote_store, allowed, StateDirectory(root=root), commands)
     executors.begin()
     print_announcement(f"server {remote_store.settings.url}")
     if allowed.empty:

@@ -39,6 +39,7 @@ from holdfast.cli.app.terminal import (
 )
 from holdfast.cli.render.formats import format_ago, now
 from holdfast.errors import InvalidInput, StoreGone, StoreUnreachable
+from holdfast.model.worker import EVERY_AGENT
 from holdfast.service.queries.views import View, read_time
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def up(
     public: Public = False,
     agent: Annotated[
         list[str] | None,
-        typer.Option("--agent", "-a", help="An agent to serve; repeatable (default: default)."),
+        typer.Option("--agent", "-a", help="An agent to serve; repeatable (default: every one)."),
     ] = None,
     concurrency: Annotated[
         int | None,
@@ -152,7 +153,12 @@ def up(
     settings = project_settings()
     if concurrency is None:
         concurrency = settings.agents if app is None else settings.functions
-    options = {"agents": agent, "concurrency": concurrency, "least_disk": settings.least_disk}
+    options = {
+        "agents": agent or [EVERY_AGENT],
+        "commands": settings.commands,
+        "concurrency": concurrency,
+        "least_disk": settings.least_disk,
+    }
     chosen = {each: value for each, value in options.items() if value is not None}
     with (
         _open_store(app, hear=hear) as program,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +15,10 @@ from holdfast.cli.app.terminal import escape, print_json, print_line, print_note
 from holdfast.cli.commands.control import print_changed
 from holdfast.cli.render.preview import print_preview
 from holdfast.errors import InvalidInput
+from holdfast.service.commands.request_errors import rename_fields
+
+if TYPE_CHECKING:
+    from holdfast.service.service import Service
 
 task = group("task", "Create and change single tasks.")
 plan = group("plan", "Split a task into children that run as a chain or a graph.")
@@ -39,12 +44,18 @@ Needs = Annotated[
     list[str] | None, typer.Option("--needs", help="A task that must be done first; repeatable.")
 ]
 Title = Annotated[str, typer.Argument(metavar="TITLE", help="What to do.")]
+Prompt = Annotated[
+    str | None,
+    typer.Option(help="What its agent is asked to do; - reads it from standard input."),
+]
+Key = Annotated[str | None, typer.Option(help="Create only once under this key.")]
 
 
 @command("add", of=task, example="holdfast task add 'Tidy the shed' --agent developer --at 10m")
 def add(
     title: Title,
     agent: Agent = None,
+    prompt: Prompt = None,
     payload: Payload = None,
     needs: Needs = None,
     parent: Annotated[str | None, typer.Option(help="The task it is part of.")] = None,
@@ -54,7 +65,7 @@ def add(
     at: When = None,
     priority: Priority = None,
     tag: Tag = None,
-    key: Annotated[str | None, typer.Option(help="Create only once under this key.")] = None,
+    key: Key = None,
     max_attempts: MaxAttempts = None,
     max_lost: MaxLost = None,
     timeout: Timeout = None,
@@ -68,12 +79,14 @@ def add(
 
     with open_service(begins=True) as service:
         find = service.addresses.task
-        fields = _read_fields(agent=agent, payload=payload, at=at, priority=priority, tag=tag)
+        fields = _read_fields(
+            agent=agent, prompt=prompt, payload=payload, at=at, priority=priority, tag=tag
+        )
         wanted = NewTask(
             title=title,
             step=step,
             key=key,
-            needs=tuple(find(each) for each in needs or ()),
+            needs=_find_needs(service, needs),
             parent=None if parent is None else find(parent),
             timeout=_read_seconds(timeout),
             retry=_retry_policy(max_attempts, max_lost),
@@ -112,6 +125,9 @@ def edit(
     address: TaskAddress,
     title: Annotated[str | None, typer.Option(help="What to do.")] = None,
     agent: Agent = None,
+    prompt: Annotated[
+        str | None, typer.Option(help="A new prompt, in a new payload; - reads it from stdin.")
+    ] = None,
     payload: Payload = None,
     at: When = None,
     priority: Priority = None,
@@ -128,7 +144,9 @@ def edit(
     json: Json = False,
 ) -> None:
     """Edit an idle or queued task."""
-    fields = _read_fields(agent=agent, payload=payload, at=at, priority=priority, tag=tag)
+    fields = _read_fields(
+        agent=agent, prompt=prompt, payload=payload, at=at, priority=priority, tag=tag
+    )
     more = {
         "title": title,
         "position": position,
@@ -150,8 +168,7 @@ def block(address: TaskAddress, needs: Needs = None, json: Json = False) -> None
     if not needs:
         raise InvalidInput("needs", "is missing: --needs names a task that must be done before")
     with open_service() as service:
-        find = service.addresses.task
-        found, needed = find(address), [find(each) for each in needs]
+        found, needed = service.addresses.task(address), _find_needs(service, needs)
         print_changed(service, service.commands.block(found, needed), json=json)
 
 
@@ -168,8 +185,7 @@ def unblock(
 ) -> None:
     """Stop a task waiting for others that were added by hand."""
     with open_service() as service:
-        find = service.addresses.task
-        found, needed = find(address), [find(each) for each in needs or ()]
+        found, needed = service.addresses.task(address), _find_needs(service, needs)
         print_changed(service, service.commands.unblock(found, needed or None), json=json)
 
 
@@ -203,7 +219,17 @@ def add_child(
     agent: Annotated[
         str | None, typer.Option("--agent", "-a", help="The agent it is for (default: the plan's).")
     ] = None,
+    prompt: Prompt = None,
     payload: Payload = None,
+    needs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--needs",
+            help="A child that must be done first, by id or key; repeatable "
+            "(default: those before it).",
+        ),
+    ] = None,
+    key: Key = None,
     position: Annotated[
         int | None, typer.Option(help="Its place; lower goes first (default: last).")
     ] = None,
@@ -217,12 +243,34 @@ def add_child(
         wanted = NewTask(
             title=title,
             parent=parent["id"],
+            needs=_find_needs(service, needs),
+            key=key,
             position=position,
             enqueue=False,
             part=True,
-            **({"agent": parent["agent"]} | _read_fields(agent=agent, payload=payload)),
+            **(
+                {"agent": parent["agent"]}
+                | _read_fields(agent=agent, prompt=prompt, payload=payload)
+            ),
         )
         _print_added(service.commands.add_task(wanted), json=json)
+
+
+@command("reorder", of=plan, example="holdfast plan reorder t_… login logout t_…")
+def reorder(
+    address: TaskAddress,
+    order: Annotated[
+        list[str],
+        typer.Argument(metavar="CHILD…", help="All its children, first to last, by id or key."),
+    ],
+    json: Json = False,
+) -> None:
+    """Put the children of a plan in an order, before it is finalized."""
+    with open_service() as service:
+        found = service.addresses.task(address)
+        with rename_fields(id="order", task="order", run="order"):
+            wanted = [service.addresses.task_or_key(each) for each in order]
+        print_changed(service, service.commands.reorder_plan(found, wanted), json=json)
 
 
 @command("finalize", of=plan, example="holdfast plan finalize t_… --graph t_b:t_a --graph t_c:t_a")
@@ -243,7 +291,7 @@ def finalize(
     links = None if graph is None else [_read_link(each) for each in graph]
     with open_service() as service:
         found = service.addresses.task(address)
-        needs = None if links is None else _merge_links(links, service.addresses.task)
+        needs = None if links is None else _merge_links(links, service.addresses.task_or_key)
         if dry_run:
             preview = service.previews.preview("finalize_plan", found, needs)
             how = "".join(f" --graph {each}" for each in graph or ())
@@ -274,9 +322,16 @@ def _merge_links(
     return needs
 
 
+def _find_needs(service: Service, needs: list[str] | None) -> tuple[str, ...]:
+    """The tasks that are needed, by their addresses or keys."""
+    with rename_fields(id="needs", task="needs", run="needs"):
+        return tuple(service.addresses.task_or_key(each) for each in needs or ())
+
+
 def _read_fields(
     *,
     agent: str | None = None,
+    prompt: str | None = None,
     payload: str | None = None,
     at: str | None = None,
     priority: int | None = None,
@@ -285,12 +340,22 @@ def _read_fields(
     """The fields of a task that the options give."""
     given = {
         "agent": agent,
-        "payload": None if payload is None else read_json("payload", payload),
+        "payload": _read_payload(prompt, payload),
         "scheduled_for": read_moment("scheduled_for", at),
         "priority": priority,
         "tags": tuple(tag) if tag else None,
     }
     return {name: value for name, value in given.items() if value is not None}
+
+
+def _read_payload(prompt: str | None, payload: str | None) -> Any:  # noqa: ANN401 - JSON is any value
+    """The payload that was typed, with the prompt in it."""
+    from holdfast.service.commands.task_fields import add_prompt
+
+    given = None if payload is None else read_json("payload", payload)
+    if prompt is None:
+        return given
+    return add_prompt(sys.stdin.read() if prompt == "-" else prompt, given)
 
 
 def _read_seconds(text: str | None) -> float | None:

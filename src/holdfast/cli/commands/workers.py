@@ -12,7 +12,7 @@ import typer
 
 from holdfast.cli.app.command_registry import Store, command, group
 from holdfast.cli.app.log_output import LogJson, print_announcement, show_logs
-from holdfast.cli.app.options import Agents, HearCommands, Json, Tags, read_lease
+from holdfast.cli.app.options import HearCommands, Json, Tags, read_lease
 from holdfast.cli.app.session import (
     chosen_server,
     chosen_store,
@@ -30,6 +30,7 @@ from holdfast.errors import InvalidInput
 
 if TYPE_CHECKING:
     from holdfast.api.holdfast import Holdfast
+    from holdfast.settings import ProjectSettings
 
 SLOTS_SHOWN = 10
 
@@ -53,7 +54,15 @@ def worker(
         str | None,
         typer.Argument(metavar="APP", help="A program's Holdfast object, as module:name."),
     ] = None,
-    agent: Agents = None,
+    agent: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--agent",
+            "-a",
+            help="An agent to serve, or '*' for every one; repeatable (default: default, and those "
+            "of holdfast.yaml).",
+        ),
+    ] = None,
     tag: Tags = None,
     concurrency: Annotated[
         int | None,
@@ -104,7 +113,7 @@ def worker(
     if concurrency is None:
         concurrency = settings.agents if app is None else settings.functions
     options = {
-        "agents": agent or None,
+        "agents": agent or choose_agents(settings),
         "tags": tag or None,
         "concurrency": concurrency,
         "name": name,
@@ -121,13 +130,20 @@ def worker(
             raise InvalidInput("hear", "is for a worker on the store itself, and not for --server")
         chosen = {each: value for each, value in options.items() if value is not None}
         told = AllowOptions(names=allow or (), variables=allow_env or (), anything=allow_any)
-        work_for_server(server, chosen, lease, told)
+        work_for_server(server, chosen, lease, told, settings.commands)
         return
     with open_program(app, lease) as program:
         print_announcement(f"store {format_url(program.settings.url)}")
         given = {each: value for each, value in options.items() if value is not None}
         with keep_up_store(program, settings.keep, hear=hear):
-            program.worker(**given).run()
+            program.worker(commands=settings.commands, **given).run()
+
+
+def choose_agents(settings: ProjectSettings) -> list[str]:
+    """The agents of a worker that is told none: the default one, and those of the project."""
+    from holdfast.service.queries.command_lines import DEFAULT_AGENT
+
+    return list(dict.fromkeys([DEFAULT_AGENT, *settings.commands]))
 
 
 def open_program(app: str | None, lease: str | None) -> Holdfast:

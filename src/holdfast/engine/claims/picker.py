@@ -21,6 +21,7 @@ from holdfast.model.retry import MICROSECONDS
 from holdfast.model.task import Assignment
 from holdfast.model.token import make_token
 from holdfast.model.verdict import first_feedback
+from holdfast.model.worker import EVERY_AGENT, serves_agent
 from holdfast.model.workflow.reference import Unresolved
 from holdfast.store.database import Row, Transaction
 
@@ -109,6 +110,8 @@ def mark_due(work: UnitOfWork) -> None:
 
 
 def _claim_ready(work: UnitOfWork, request: Claim) -> list[Row]:
+    if EVERY_AGENT in request.agents:
+        request = replace(request, agents=_name_agents(work.tx, request.agents))
     if work.limits:
         request = replace(request, agents=usage_limits.agents_below_limit(work, request.agents))
     claimed: list[Row] = []
@@ -119,7 +122,7 @@ def _claim_ready(work: UnitOfWork, request: Claim) -> list[Row]:
         claimed = _claim_from(work, request, plain, request.count, peeked=False)
         if claimed or not _special_waits(work, plain):
             return claimed
-    lines = _lines_served(work.tx, request.agents, request.tags, bare=request.bare)
+    lines = _lines_served(work.tx, request)
     while lines and len(claimed) < request.count:
         first = _first_ready(work, request, lines, request.count - len(claimed))
         keys = {row["concurrency_key"] for row in first if row["concurrency_key"]}
@@ -145,12 +148,13 @@ def _claim_ready(work: UnitOfWork, request: Claim) -> list[Row]:
 
 def _may_be_plain(work: UnitOfWork, request: Claim) -> bool:
     """Whether one statement claims all that is asked for, unless tasks with a key or tags wait."""
-    return len(request.agents) == 1 and not request.bare and not work.slots
+    takes_bare = request.bare or request.equipped
+    return _names_one_agent(request) and not takes_bare and not work.slots
 
 
 def _send_looks_ahead(work: UnitOfWork, request: Claim) -> None:
     """Send what a claim reads first, if all that wait are tasks of one agent, without tags."""
-    if len(request.agents) != 1 or not request.bare:
+    if not _names_one_agent(request) or not request.bare:
         return
     work.tx.send_ahead("lines", agents=list(request.agents), tags=request.tags)
     for half in slots.BARE_AND_NOT:
@@ -172,23 +176,34 @@ def send_plain_claim(work: UnitOfWork, request: Claim) -> None:
         work.tx.send_ahead("special_waits", agent=plain.agent)
 
 
-def first_to_run_now(
-    tx: Transaction, agents: Sequence[str], tags: str, *, bare: bool
-) -> str | None:
+def _names_one_agent(request: Claim) -> bool:
+    return len(request.agents) == 1 and EVERY_AGENT not in request.agents
+
+
+def _name_agents(tx: Transaction, agents: tuple[str, ...]) -> tuple[str, ...]:
+    """The agents of a claim; for every agent, those that have ready tasks now."""
+    if EVERY_AGENT not in agents:
+        return agents
+    return tuple(row["agent"] for row in tx.read("ready_agents"))
+
+
+def first_to_run_now(tx: Transaction, served: Claim) -> str | None:
     """The id of the first ready task that somebody has put first by run-now."""
-    for line in _lines_served(tx, agents, tags, bare=bare):
-        rows = _peek(tx, line, tags, 1)
+    for line in _lines_served(tx, served):
+        rows = _peek(tx, line, served.tags, 1)
         if rows and rows[0]["run_now"]:
             return str(rows[0]["id"])
     return None
 
 
-def _lines_served(
-    tx: Transaction, agents: Sequence[str], tags: str, *, bare: bool
-) -> list[ReadyLine]:
-    found = tx.read("lines", agents=list(agents), tags=tags)
-    halves = slots.BARE_AND_NOT if bare else (False,)
-    return [ReadyLine(row["agent"], row["tags"], half) for row in found for half in halves]
+def _lines_served(tx: Transaction, served: Claim) -> list[ReadyLine]:
+    agents = list(_name_agents(tx, served.agents))
+    return [
+        ReadyLine(row["agent"], row["tags"], half)
+        for row in tx.read("lines", agents=agents, tags=served.tags)
+        for half in slots.BARE_AND_NOT
+        if not half or served.bare or serves_agent(served.equipped, row["agent"])
+    ]
 
 
 def _line_of(row: Row) -> ReadyLine:
@@ -258,10 +273,14 @@ def _describe_claim(
 
 
 def _claim_by_id(work: UnitOfWork, request: ClaimById) -> list[Row]:
+    agents = request.agents
+    if EVERY_AGENT in agents:
+        found = work.tx.read("task_by_id", task_id=request.task_id)
+        agents = tuple(row["agent"] for row in found)
     rows = work.change_tasks(
         "claim_task_by_id",
         task_id=request.task_id,
-        agents=usage_limits.agents_below_limit(work, request.agents),
+        agents=usage_limits.agents_below_limit(work, agents),
         tags=request.tags,
         worker=request.worker,
         lease=request.lease,

@@ -13,6 +13,7 @@ from holdfast.engine.claims import picker
 from holdfast.engine.claims.picker import Claimed
 from holdfast.engine.core.operation import Claim, Pull, TaskLookup
 from holdfast.engine.core.unit_of_work import DirectStartRoom, UnitOfWork
+from holdfast.model.worker import EVERY_AGENT
 from holdfast.store.database import Contended, Row
 
 log = logging.getLogger("holdfast.engine")
@@ -35,6 +36,8 @@ class StandingClaim:
     deliver: Callable[[Claimed], None]
     # Whether tasks are taken that name no function, and steps whose file names no program.
     bare: bool = True
+    # Without `bare`: the agents of which such tasks are taken all the same.
+    equipped: tuple[str, ...] = ()
     # The most tasks that it takes with one commit.
     most: int = MOST_AT_ONCE
     # A claim that repeats a request gets the same tasks again.
@@ -48,7 +51,9 @@ class StandingClaim:
 
     def direct_start_room(self) -> DirectStartRoom | None:
         """The room for a direct start; None unless it takes all tasks of one agent in order."""
-        if self.free <= 0 or len(self.agents) != 1 or self.bare:
+        if self.free <= 0 or len(self.agents) != 1 or EVERY_AGENT in self.agents:
+            return None
+        if self.bare or self.equipped:
             return None
         if self.request is not None or self.passed():
             return None
@@ -76,6 +81,7 @@ class StandingClaim:
             lease=self.lease,
             passed=self.passed(),
             bare=self.bare,
+            equipped=self.equipped,
             request=self.request,
             look_up_task=self.look_up_task,
         )
@@ -187,6 +193,7 @@ class StandingClaims:
                 standing_claim.tags,
                 standing_claim.passed(),
                 standing_claim.bare,
+                standing_claim.equipped,
             )
             wants = standing_claim in chosen and kind not in exhausted_kinds
             given = _take_tasks(work, standing_claim, rows, wants=wants)

@@ -392,6 +392,8 @@ class Claim(Operation):
     passed: tuple[str, ...] = ()
     # Whether tasks are taken that name no function, and steps whose file names no program.
     bare: bool = True
+    # Without `bare`: the agents of which such tasks are taken all the same.
+    equipped: tuple[str, ...] = ()
     # A claim that repeats a request gets the same tasks again.
     request: str | None = None
     # Reads the whole row of a task later; without it the whole row is read with the claim.

@@ -56,7 +56,8 @@ def describe_no_worker(task: Task, taken_by: TakenBy) -> str | None:
     if taken_by is not TakenBy.CLAIMANT:
         return None
     lacks = "it names no function" if task.step is None else "its workflow file gives it no program"
-    return f"{lacks}: no worker runs it, and whoever claims it does"
+    command = f"a worker with a command for agent {task.agent!r} in its holdfast.yaml"
+    return f"{lacks}: it waits for {command}, or for whoever claims it"
 
 
 def describe_taker(task: Task, taken_by: TakenBy) -> str:

@@ -33,6 +33,7 @@ from holdfast.model.event import read_event_data, read_outcome
 from holdfast.model.frozen_record import describe_moment
 from holdfast.model.status import Hold, RunStatus, Status, TaskKind
 from holdfast.model.units import describe_duration
+from holdfast.model.worker import serves_agent
 from holdfast.store.database import Database, Row, Transaction
 
 _OUTCOMES = {"released": "was given back", "lost": "was lost: its worker fell silent"}
@@ -78,7 +79,7 @@ class TaskExplainer:
 
     def explain(self) -> Explanation:
         agent = self._task.agent
-        if self._agents is not None and agent not in self._agents:
+        if self._agents is not None and not serves_agent(self._agents, agent):
             agent = self._agents[0]
         found = self._tx.read(
             "claim_tasks_clauses", task_id=self._task.id, agent=agent, tags=self._tags

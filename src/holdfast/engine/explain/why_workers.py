@@ -12,7 +12,7 @@ from holdfast.model.advice import Action, advise
 from holdfast.model.status import Status, TaskKind
 from holdfast.model.task import Task
 from holdfast.model.units import describe_duration
-from holdfast.model.worker import LiveWorker, Occupant, WorkerLoad
+from holdfast.model.worker import LiveWorker, Occupant, WorkerLoad, serves_agent
 from holdfast.store.database import Transaction
 
 WORKERS_SHOWN = 5
@@ -44,10 +44,12 @@ class WorkerExplainer:
         """
         if task.kind is not TaskKind.WORK or task.status is not Status.QUEUED:
             return None
-        if left := describe_no_worker(task, taken_by):
-            return Clause(name="worker", ok=False, detail=left)
-        fitting = [each for each in self.workers if fits(each, task.agent, task.tags)]
+        left = describe_no_worker(task, taken_by)
+        bare = left is not None
+        fitting = [each for each in self.workers if fits(each, task.agent, task.tags, bare=bare)]
         serving = [each for each in fitting if is_serving(each)]
+        if left is not None and not serving:
+            return Clause(name="worker", ok=False, detail=left)
         pauses = [f"{each.name}: {each.pausing}" for each in fitting if each.pausing]
         wanted = f'"{task.agent}"' + (f" with {', '.join(task.tags)}" if task.tags else "")
         many = "live worker" if len(serving) == len(self.workers) == 1 else "live workers"
@@ -102,9 +104,14 @@ class WorkerExplainer:
         return f"{occupant.name} {occupant.task_id} for {since}"
 
 
-def fits(worker: LiveWorker, agent: str, tags: Iterable[str]) -> bool:
-    """Whether a worker serves an agent and has all of some tags."""
-    return agent in worker.agents and {*tags} <= {*worker.tags}
+def fits(worker: LiveWorker, agent: str, tags: Iterable[str], *, bare: bool = False) -> bool:
+    """Whether a worker serves an agent and has all of some tags.
+
+    For a `bare` task, which names neither function nor program, it has to be equipped besides.
+    """
+    if bare and not serves_agent(worker.equipped, agent):
+        return False
+    return serves_agent(worker.agents, agent) and {*tags} <= {*worker.tags}
 
 
 def is_serving(worker: LiveWorker) -> bool:

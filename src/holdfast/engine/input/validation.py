@@ -26,6 +26,7 @@ from holdfast.model.task import Completion, NewTask, Renewal
 from holdfast.model.text import clean_key, clean_name, clean_text, digest, encode_json
 from holdfast.model.trace import Trace, clean_trace
 from holdfast.model.units import parse_moment
+from holdfast.model.worker import EVERY_AGENT
 from holdfast.model.workflow.graph import Concurrency, Workflow
 from holdfast.model.workflow.run_input import check_texts, fill_input, render_run_key
 from holdfast.model.workflow.template import Variables
@@ -58,6 +59,15 @@ def names(field: str, values: object) -> tuple[str, ...]:
 
 
 def agents(values: object) -> tuple[str, ...]:
+    """The agents that a worker serves: one or more, or every agent."""
+    if isinstance(values, list | tuple) and EVERY_AGENT in values:
+        if len(values) > 1:
+            raise InvalidInput("agents", f"{EVERY_AGENT!r} is every agent, and stands alone")
+        return (EVERY_AGENT,)
+    return named_agents(values)
+
+
+def named_agents(values: object) -> tuple[str, ...]:
     chosen = names("agents", values)
     if not chosen:
         raise InvalidInput("agents", 'must name at least one, as ["default"], or be left out')

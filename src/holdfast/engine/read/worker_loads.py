@@ -72,6 +72,7 @@ def _read_worker(row: Row) -> LiveWorker:
         name=row["name"],
         agents=tuple(json.loads(row["agents"])),
         tags=tuple(json.loads(row["tags"])),
+        equipped=tuple(json.loads(row["equipped"])),
         concurrency=row["concurrency"],
         told=row["told"],
         process=row["process"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from itertools import chain
 
@@ -89,7 +90,7 @@ def finalize_plan(operation: FinalizePlan, work: UnitOfWork) -> TransitionResult
         return _answer_not_finalized(work, operation)
     refuse_needs_on_parts(work, operation.task_id, _read_needs(work, operation.task_id))
     children = work.tx.read("plan_children", task_id=operation.task_id)
-    needs = _needs_to_insert(operation, children)
+    needs = _needs_to_insert(work, operation, children)
     _refuse_cycle(work, [*needs, *_existing_waits(work, operation.task_id, children)])
     if not work.change_tasks("finalize_plan", shape=_name_shape(operation), **named):
         return _answer_not_finalized(work, operation)
@@ -169,10 +170,13 @@ def _idle_children(children: Sequence[Row]) -> list[str]:
     return [row["id"] for row in children if row["status"] == "idle"]
 
 
-def _needs_to_insert(operation: FinalizePlan, children: Sequence[Row]) -> list[tuple[str, str]]:
+def _needs_to_insert(
+    work: UnitOfWork, operation: FinalizePlan, children: Sequence[Row]
+) -> list[tuple[str, str]]:
     """The needs of each child that has not begun: the child before it, or those of the graph."""
     if operation.graph is None:
-        return list(_chain_needs(children))
+        own = work.tx.read("needs_among", ids=[row["id"] for row in children])
+        return list(_chain_needs(children, {row["task_id"] for row in own}))
     known = {row["id"] for row in children}
     waiting = set(_idle_children(children))
     for child, need in operation.graph:
@@ -184,16 +188,17 @@ def _needs_to_insert(operation: FinalizePlan, children: Sequence[Row]) -> list[t
     return list(operation.graph)
 
 
-def _chain_needs(children: Sequence[Row]) -> Iterator[tuple[str, str]]:
+def _chain_needs(children: Sequence[Row], with_own: AbstractSet[str]) -> Iterator[tuple[str, str]]:
     """A child needs the one before it, and every earlier one that has begun but is not done.
 
-    A child that has begun did so by itself, so it does not stand for the children before it.
+    A child that has begun did so by itself, so it does not stand for the children before it, and
+    neither does a child `with_own` needs on other children, which waits for exactly these.
     """
     unfinished: list[str] = []
     before: str | None = None
     for row in children:
         child = row["id"]
-        if row["status"] == "idle":
+        if row["status"] == "idle" and child not in with_own:
             needs = [*unfinished, *([] if before is None else [before])]
             yield from ((child, need) for need in dict.fromkeys(needs))
             unfinished = []

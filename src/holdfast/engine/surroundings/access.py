@@ -103,7 +103,7 @@ class AccessTokens:
                 name=validation.actor(name, "name"),
                 digest=digest_secret(secret),
                 role=chosen.value,
-                agents=None if agents is None else json.dumps(validation.agents(agents)),
+                agents=None if agents is None else json.dumps(validation.named_agents(agents)),
                 ttl=None if seconds is None else positive_microseconds("expires", seconds),
             ),
             read=_read_access_if_granted,

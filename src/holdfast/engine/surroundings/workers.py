@@ -41,6 +41,7 @@ class WorkerOperation(Operation):
 class RegisterWorker(WorkerOperation):
     agents: str
     tags: str
+    equipped: str
     concurrency: int
     ttl: int
     process: str | None = None
@@ -114,6 +115,7 @@ def _register_worker(work: UnitOfWork, operation: RegisterWorker) -> Row | None:
             name=operation.name,
             agents=operation.agents,
             tags=operation.tags,
+            equipped=operation.equipped,
             concurrency=operation.concurrency,
             process=operation.process,
             ttl=operation.ttl,
@@ -151,17 +153,19 @@ class Workers:
         self._reports = Reports(context)
 
     @operation
-    def register(
+    def register(  # noqa: PLR0913 - all that a worker says of itself
         self,
         name: str,
         *,
         agents: Sequence[str],
         tags: Sequence[str] = (),
+        equipped: Sequence[str] = (),
         concurrency: int = 1,
         process: str | None = None,
     ) -> Future[Row | None]:
         """Say that a worker has started; None when another worker of its name lives.
 
+        `equipped` are the agents of which it does tasks that name neither function nor program.
         By `process` the other processes of its machine can tell that the worker is dead.
         """
         return self._context.submit(
@@ -169,6 +173,7 @@ class Workers:
                 name=clean_name("name", name),
                 agents=json.dumps(validation.agents(agents)),
                 tags=validation.tags(tags),
+                equipped=json.dumps(validation.agents(equipped) if equipped else ()),
                 concurrency=validation.number("concurrency", concurrency, least=1, most=MAX_COUNT),
                 ttl=self._ttl,
                 process=_clean_optional_text("process", process),

@@ -60,8 +60,10 @@ async def claim(body: request_bodies.ClaimBody, request: Request, context: Conte
             most=body.max or 1,
             request=known,
             passing=tuple(body.passing or ()),
-            # A remote worker of Holdfast runs no task that names neither a function nor a program.
+            # A remote worker of Holdfast runs a task that names neither a function nor a program
+            # only for an agent that it has a command for.
             bare=not body.whole,
+            equipped=tuple(body.equipped or ()),
         )
         found = await _claim_or_wait(context, offer, ask_for, (body.wait_seconds or 0.0, call))
         if found:
@@ -83,6 +85,7 @@ def _read_terms(body: request_bodies.ClaimBody, context: RequestContext) -> Clai
         worker=body.worker,
         agents=context.service.token_scope.choose_agents(body.agents),
         tags=body.tags or (),
+        equipped=body.equipped or () if body.whole else None,
         lease=DEFAULT_LEASE if body.lease_seconds is None else body.lease_seconds,
         process=body.process,
         token=context.access.name,

@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Header, Query
 
 from holdfast.errors import InvalidInput
 from holdfast.model.task import NewTask
+from holdfast.model.text import is_task_id
 from holdfast.server.exception_handlers import JsonAnswer
 from holdfast.server.request_context import (
     After,
@@ -25,6 +26,7 @@ from holdfast.server.route_table import OPERATOR_ROLES, VIEWER_ROLES, RouteTable
 from holdfast.server.schemas import responses
 from holdfast.service.commands import request_bodies
 from holdfast.service.commands.commands import Commands
+from holdfast.service.commands.request_errors import rename_fields
 from holdfast.service.commands.task_fields import read_changes, read_new_task
 from holdfast.service.queries.views import View
 
@@ -56,8 +58,23 @@ async def create_tasks(
 ) -> JsonAnswer:
     if isinstance(body, request_bodies.NewTasksBody):
         return await context.server_state.in_thread(partial(_create_many, context, body, parent))
+    if _names_by_key(body):
+        return await context.server_state.in_thread(partial(_create_one, context, body, parent))
     wanted = _read_new_task(context, body, parent)
     told = await context.async_service.add_task(wanted)
+    context.note(told["id"])
+    return JsonAnswer(told, 201 if told["created"] else 200)
+
+
+def _names_by_key(body: request_bodies.NewTaskBody) -> bool:
+    """Whether a need is named by its key, which has to be looked up in the store."""
+    return not all(is_task_id(each) for each in body.needs or ())
+
+
+def _create_one(
+    context: RequestContext, body: request_bodies.NewTaskBody, plan: str | None
+) -> JsonAnswer:
+    told = context.service.commands.add_task(_read_new_task(context, body, plan))
     context.note(told["id"])
     return JsonAnswer(told, 201 if told["created"] else 200)
 
@@ -65,7 +82,10 @@ async def create_tasks(
 def _read_new_task(
     context: RequestContext, body: request_bodies.NewTaskBody, plan: str | None
 ) -> NewTask:
-    own = {} if plan is None else {"parent": plan, "enqueue": False}
+    own: dict[str, Any] = {} if plan is None else {"parent": plan, "enqueue": False}
+    if body.needs and _names_by_key(body):
+        with rename_fields(id="needs", task="needs", run="needs"):
+            own["needs"] = [context.service.addresses.task_or_key(each) for each in body.needs]
     wanted = read_new_task({**body.without_nulls(), **own}, context.service.settings)
     return wanted if plan is None else replace(wanted, part=True)
 

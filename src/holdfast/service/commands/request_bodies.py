@@ -99,8 +99,14 @@ class NewTaskBody(RequestBody):
     title: str
     step: str | None = None
     agent: str | None = None
+    prompt: Annotated[
+        str | None,
+        Field(description="What its agent is asked to do; it becomes `prompt` in the payload"),
+    ] = None
     payload: Any = None
-    needs: list[str] | None = None
+    needs: Annotated[
+        list[str] | None, Field(description="Tasks that must be done before: ids or keys")
+    ] = None
     parent: str | None = None
     scheduled_for: Annotated[
         str | int | None, Field(description="A time in ISO 8601, or `10m` from now")
@@ -139,6 +145,9 @@ class EditTaskBody(RequestBody):
     model_config = _example(title="Write a longer letter", priority=5)
     title: str | None = None
     agent: str | None = None
+    prompt: Annotated[
+        str | None, Field(description="A new payload with this prompt, beside `payload`")
+    ] = None
     payload: Any = None
     priority: int | None = None
     position: int | None = None
@@ -251,6 +260,13 @@ class ClaimBody(RequestBody):
     ] = None
     passing: Annotated[
         list[str] | None, Field(max_length=1_000, description="Tasks to leave to others")
+    ] = None
+    equipped: Annotated[
+        list[str] | None,
+        Field(
+            max_length=MAX_AGENTS_OR_TAGS,
+            description="With `whole`: agents for which the worker has a command of its own",
+        ),
     ] = None
     whole: Annotated[
         bool | None,

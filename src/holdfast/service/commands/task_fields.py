@@ -12,8 +12,9 @@ from typing import Any
 from holdfast.errors import InvalidInput
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.task import NewTask
+from holdfast.model.text import clean_text
 from holdfast.model.units import Moment, parse_duration
-from holdfast.settings import Settings
+from holdfast.settings import MEBIBYTE, Settings
 
 _PLAIN_FIELDS = (
     "title",
@@ -28,6 +29,7 @@ _PLAIN_FIELDS = (
 )
 _FIELDS = (
     *_PLAIN_FIELDS,
+    "prompt",
     "needs",
     "tags",
     "scheduled_for",
@@ -37,6 +39,7 @@ _FIELDS = (
     "plan",
 )
 _KNOWN_FIELDS = frozenset(_FIELDS)
+MAX_PROMPT = MEBIBYTE
 
 
 def read_moment(value: object) -> Any:  # noqa: ANN401 - whatever was written, for the engine to judge
@@ -47,9 +50,26 @@ def read_moment(value: object) -> Any:  # noqa: ANN401 - whatever was written, f
     return value
 
 
+def add_prompt(prompt: object, payload: object = None) -> Any:  # noqa: ANN401 - JSON is any value
+    """The payload with a prompt in it, for the command or the agent that does the task."""
+    text = clean_text("prompt", prompt, limit=MAX_PROMPT)
+    if not text.strip():
+        raise InvalidInput("prompt", "is empty; say what is to be done, or leave it out")
+    if payload is None:
+        return {"prompt": text}
+    if not isinstance(payload, dict):
+        kind = type(payload).__name__
+        raise InvalidInput("payload", f"must be an object beside a prompt, not {kind}")
+    if payload.get("prompt", text) != text:
+        raise InvalidInput("payload", "has another prompt in it; give one of both")
+    return {**payload, "prompt": text}
+
+
 def read_changes(fields: Mapping[str, Any]) -> dict[str, object]:
-    """Read the fields of an edit into values for the engine."""
+    """Read the fields of an edit into values for the engine; a prompt is a new payload."""
     changes = dict(fields)
+    if (prompt := changes.pop("prompt", None)) is not None:
+        changes["payload"] = add_prompt(prompt, changes.get("payload"))
     if changes.get("timeout") is not None:
         changes["timeout"] = parse_duration("timeout", changes["timeout"])
     if "scheduled_for" in changes:
@@ -66,6 +86,8 @@ def read_new_task(fields: Mapping[str, Any], settings: Settings) -> NewTask:
     if "title" not in given:
         raise InvalidInput("title", "is missing")
     more: dict[str, Any] = {name: given[name] for name in _PLAIN_FIELDS if name in given}
+    if "prompt" in given:
+        more["payload"] = add_prompt(given["prompt"], given.get("payload"))
     when: Moment | None = read_moment(given.get("scheduled_for"))
     timeout = given.get("timeout")
     return NewTask(

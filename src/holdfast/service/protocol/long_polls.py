@@ -25,20 +25,22 @@ from holdfast.service.protocol.protocol import ClaimTerms
 MAX_STANDING = 16
 
 log = logging.getLogger("holdfast.service")
-ClaimKind = tuple[tuple[str, ...], str, tuple[str, ...], bool]
+ClaimKind = tuple[tuple[str, ...], str, tuple[str, ...], bool, tuple[str, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimOptions:
     """The greatest number of tasks, the key of the request if any, tasks to pass by, and `bare`.
 
-    `bare` includes tasks that name no function and steps that their file gives no program.
+    `bare` includes tasks that name no function and steps that their file gives no program; without
+    it, those of `equipped` agents are included.
     """
 
     most: int = 1
     request: str | None = None
     passing: tuple[str, ...] = ()
     bare: bool = True
+    equipped: tuple[str, ...] = ()
 
 
 class LongPoll:
@@ -61,6 +63,7 @@ class LongPoll:
         self.standing_claim.most = options.most
         self.standing_claim.request = options.request
         self.standing_claim.bare = options.bare
+        self.standing_claim.equipped = options.equipped
         # The worker is on another machine, so the whole of each task is read at once.
         self.standing_claim.look_up_task = None
         self.remove_standing_claim: Callable[[], None] | None = None
@@ -73,6 +76,7 @@ class LongPoll:
             self.standing_claim.tags,
             self.standing_claim.passed(),
             self.standing_claim.bare,
+            self.standing_claim.equipped,
         )
 
     def _count_room(self) -> int:

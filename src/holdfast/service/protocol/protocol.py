@@ -155,6 +155,8 @@ class ClaimTerms:
     worker: str
     agents: Sequence[str] | None = None
     tags: Sequence[str] = ()
+    # The agents of which it takes tasks that name neither function nor program; None for all.
+    equipped: Sequence[str] | None = None
     lease: float = 30.0
     # Another text with each start of the worker.
     process: str | None = None
@@ -168,11 +170,16 @@ class ClaimTerms:
             clean_text("process", self.process)
         if self.agents is not None:
             validation.agents(self.agents)
+        validation.names("equipped", self.equipped or ())
 
     @property
     def served_agents(self) -> Sequence[str]:
         """The agents whose tasks the worker takes."""
         return ["default"] if self.agents is None else self.agents
+
+    @property
+    def equipped_agents(self) -> Sequence[str]:
+        return self.served_agents if self.equipped is None else self.equipped
 
     @property
     def origin(self) -> str | None:

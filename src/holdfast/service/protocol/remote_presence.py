@@ -109,6 +109,7 @@ class RemotePresence:
                 terms.worker,
                 agents=terms.served_agents,
                 tags=terms.tags,
+                equipped=terms.equipped_agents,
                 concurrency=process.concurrency,
                 process=terms.origin,
             )

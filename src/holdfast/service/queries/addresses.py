@@ -18,6 +18,7 @@ from holdfast.engine.read.pages import choose_runs_query
 from holdfast.engine.read.task_state import name_tasks
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.ids import ALPHABET
+from holdfast.model.text import clean_key, is_task_id
 from holdfast.service.queries.run_tree import name_task
 from holdfast.service.queries.views import describe_removed, view_task
 from holdfast.store.database import Transaction
@@ -74,6 +75,20 @@ class Addresses:
             names = ", ".join(f"{found}:{step}" for step in steps[:MAX_SHOWN])
             raise InvalidInput("task", f"{found} is a run, and a task is wanted; its are {names}")
         return found
+
+    def task_or_key(self, text: str) -> str:
+        """The id of the task that is meant by an address, or by the key that the task has."""
+        given = text.strip()
+        if is_task_id(given) or is_key_address(given):
+            return self.task(given)
+        key = clean_key("id", given)
+        keyed = self._engine.database.view(lambda tx: tx.read("tasks_by_key", keys=[key]))
+        if keyed:
+            return str(keyed[0]["id"])
+        if ":" in given or given == LAST or _ID_BEGINNING.fullmatch(given):
+            return self.task(given)
+        reason = f"{given[:60]!r} is the key of no task; write a key, or an id (t_…)"
+        raise InvalidInput("id", reason)
 
     def complete_id(self, text: str) -> list[str]:
         """The newest ids that begin with a text, for the completion of a shell."""

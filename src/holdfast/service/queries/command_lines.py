@@ -1,13 +1,14 @@
-"""Command lines: advice written as commands, for the command line, HTTP and MCP.
+"""Command lines: advice written as commands, for the command line and HTTP.
 
-A command that a text names in backticks is the same for every front end; the front end only adds
-the chosen store, as it does to each command of advice.
+A command that a text names in backticks is the same for both; the front end only adds the chosen
+store, as it does to each command of advice.
 """
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from holdfast.errors import HoldfastError
 from holdfast.model.advice import TITLE, Action, Advice, message_of, parts_of
@@ -49,6 +50,35 @@ _PHRASES = {
         "write a time such as 2030-01-31T09:00+01:00, or a duration from now such as 10m"
     ),
 }
+
+
+class AdviceWords(Protocol):
+    """The words in which a front end writes advice."""
+
+    def describe_text(self, text: str) -> str:
+        """A text with its advice in these words."""
+
+    def describe_advice(self, advice: Advice, *, app: str | None = None) -> str:
+        """One piece of advice; with an `app`, a worker is one of that program."""
+
+    def describe_log(self, task_id: str) -> str:
+        """The advice to read the log of a task."""
+
+
+class CommandWords:
+    """Advice in commands, each written by `typed`."""
+
+    def __init__(self, typed: WriteCommand = str) -> None:
+        self._typed = typed
+
+    def describe_text(self, text: str) -> str:
+        return describe_text(text, self._typed)
+
+    def describe_advice(self, advice: Advice, *, app: str | None = None) -> str:
+        return describe_command(advice, self._typed, app=app)
+
+    def describe_log(self, task_id: str) -> str:
+        return self._typed(f"holdfast logs {task_id}")
 
 
 def describe_text(text: str, typed: WriteCommand = str) -> str:

@@ -70,14 +70,17 @@ def _find_unserved_work(tx: Transaction, workers: Sequence[LiveWorker]) -> Itera
     serving = [each for each in workers if is_serving(each)]
     for row in tx.read("ready_work", most=MOST_COUNTED):
         tags = json.loads(row["tags"])
-        if any(fits(each, row["agent"], tags) for each in serving):
+        if any(fits(each, row["agent"], tags, bare=bool(row["bare"])) for each in serving):
             continue
         offer = (("agent", row["agent"]), *(("tag", tag) for tag in tags))
         told = f'"{row["agent"]}"' + (f" with {', '.join(tags)}" if tags else "")
         tasks = _count(row["tasks"], "ready task")
         if row["bare"]:
-            waits, them = ("waits", "it") if row["tasks"] == 1 else ("wait", "them")
-            detail = f"{tasks} for {told} {waits} to be claimed: no worker runs {them}"
+            waits = "waits" if row["tasks"] == 1 else "wait"
+            detail = (
+                f"{tasks} for {told} {waits} to be claimed: no live worker has a command for "
+                f"{row['agent']!r} in its holdfast.yaml"
+            )
             fix = describe_command(Advice(Action.CLAIM, "", offer))
         else:
             detail = f"{tasks} for {told} {_be(row['tasks'])} served by no live worker"

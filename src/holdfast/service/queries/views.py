@@ -184,6 +184,7 @@ WORKER = Shape(
     field("name"),
     field("agents", lambda worker: list(worker.agents)),
     field("tags", lambda worker: list(worker.tags)),
+    field("equipped", lambda worker: list(worker.equipped)),
     field("concurrency"),
     given("used"),
     given("free"),

@@ -50,6 +50,13 @@ WHERE parent_id = :task_id
   AND NOT superseded
 ORDER BY position, id
 
+-- name: needs_among
+-- purpose: List the needs of some tasks on each other
+-- IS TRUE keeps an older PostgreSQL from looking up every pair.
+SELECT task_id, need_id FROM holdfast_need
+WHERE task_id IN (SELECT value FROM {each ids})
+  AND (need_id IN (SELECT value FROM {each ids})) IS TRUE
+
 -- name: needs_behind
 -- purpose: List the needs of some tasks that are not done, and transitively the needs behind these
 WITH RECURSIVE behind (id) AS (

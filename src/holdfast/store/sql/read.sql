@@ -420,7 +420,7 @@ WHERE (task.holds & 128) <> 0
   AND task.id > :after
   AND task.id <= :until
   AND task.status IN ('idle', 'queued')
-  AND (r.outside OR (task.agent IN (SELECT value FROM {each agents}) AND holdfast_within(task.tags, :tags)))
+  AND (r.outside OR ((:every OR task.agent IN (SELECT value FROM {each agents})) AND holdfast_within(task.tags, :tags)))
 ORDER BY task.run_now DESC, task.priority DESC, task.position, task.id
 
 -- name: lifted_since

@@ -166,6 +166,24 @@ WHERE id = :task_id
   AND (tags = '[]' OR holdfast_within(tags, :tags))
   AND (concurrency_key IS NULL OR EXISTS (SELECT 1 FROM holdfast_slot AS slot WHERE slot.key = holdfast_task.concurrency_key AND slot.used < slot.capacity))
 
+-- name: ready_agents
+-- purpose: List the agents that have ready tasks, for a worker that serves every agent
+-- The recursion goes from one agent to the next, because an agent may have thousands of tasks.
+WITH RECURSIVE ready (agent) AS (
+  SELECT (
+    SELECT task.agent FROM holdfast_task AS task
+    WHERE task.status = 'queued' AND task.kind = 'work'
+      AND NOT task.blocked AND task.holds = 0 AND task.run_holds = 0 AND task.due AND NOT task.parked
+    ORDER BY task.agent LIMIT 1)
+  UNION ALL
+  SELECT (
+    SELECT task.agent FROM holdfast_task AS task
+    WHERE task.agent > ready.agent AND task.status = 'queued' AND task.kind = 'work'
+      AND NOT task.blocked AND task.holds = 0 AND task.run_holds = 0 AND task.due AND NOT task.parked
+    ORDER BY task.agent LIMIT 1)
+  FROM ready WHERE ready.agent IS NOT NULL)
+SELECT agent FROM ready WHERE agent IS NOT NULL
+
 -- name: lines
 -- purpose: List the lines of ready tasks that a worker may serve: an agent below its limit, and a set of tags
 -- The recursion goes from one line to the next, because a line may hold thousands of tasks.

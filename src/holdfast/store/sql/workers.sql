@@ -1,11 +1,12 @@
 -- name: register_worker
 -- purpose: Register a worker that has started, with its agents, tags and concurrency
 -- guards: No other worker of that name is alive
-INSERT INTO holdfast_worker (name, agents, tags, concurrency, process, started_at, seen_at, expires_at)
-VALUES (:name, :agents, :tags, :concurrency, :process,
+INSERT INTO holdfast_worker (name, agents, tags, equipped, concurrency, process, started_at, seen_at, expires_at)
+VALUES (:name, :agents, :tags, :equipped, :concurrency, :process,
   (SELECT holdfast_now()), (SELECT holdfast_now()), (SELECT holdfast_now()) + :ttl)
 ON CONFLICT (name) DO UPDATE SET
-  agents = excluded.agents, tags = excluded.tags, concurrency = excluded.concurrency, told = NULL,
+  agents = excluded.agents, tags = excluded.tags, equipped = excluded.equipped,
+  concurrency = excluded.concurrency, told = NULL,
   process = excluded.process, pausing = NULL, overruns = NULL,
   started_at = excluded.started_at, seen_at = excluded.seen_at, expires_at = excluded.expires_at
 WHERE holdfast_worker.expires_at <= (SELECT holdfast_now())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -127,6 +127,12 @@ class Functions(Protocol):
 
     def has_function(self, workflow: str | None, step: str | None) -> bool:
         """Whether there is a function for a step of a workflow, or for a task without a run."""
+
+    def list_equipped(self, agents: Sequence[str]) -> tuple[str, ...]:
+        """Those of some agents that the worker itself has a command for."""
+
+    def equip(self, assignment: Assignment) -> Assignment:
+        """The assignment with the command of its agent, if it names no function and no program."""
 
 
 def _do_nothing(*_: object) -> None:

@@ -28,8 +28,9 @@ class Presence:
     Between `begin` and `leave` it never waits for the store.
     """
 
-    def __init__(self, store: StorePort, options: WorkerOptions) -> None:
+    def __init__(self, store: StorePort, options: WorkerOptions, equipped: Sequence[str]) -> None:
         self._store = store
+        self._equipped = equipped
         self._options = options
         self._due = store.clock.monotonic()
         self._reply: Future[Row | None] | None = None
@@ -106,6 +107,7 @@ class Presence:
             options.named,
             agents=options.agents,
             tags=options.tags,
+            equipped=self._equipped,
             concurrency=options.limit,
             process=str(ProcessIdentity.own()),
         )

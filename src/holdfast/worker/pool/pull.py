@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from concurrent.futures import Future
 from functools import partial
 
@@ -78,9 +78,11 @@ class Puller:
 class RunNowClaims:
     """Claims of tasks that are to run now, by a worker without room: one such task at a time."""
 
-    def __init__(self, store: StorePort, options: WorkerOptions, *, bare: bool) -> None:
+    def __init__(
+        self, store: StorePort, options: WorkerOptions, *, equipped: Sequence[str]
+    ) -> None:
         self._store = store
-        self._bare = bare
+        self._equipped = equipped
         self._options = options
         self._sent_at = self._looked_at = store.clock.monotonic()
         self._reply: Future[list[Assignment]] | None = None
@@ -101,7 +103,9 @@ class RunNowClaims:
             return False
         self._looked_at = self._sent_at = now
         options, work = self._options, self._store.work
-        found = work.first_to_run_now(options.agents, options.tags, bare=self._bare)
+        found = work.first_to_run_now(
+            options.agents, options.tags, bare=False, equipped=self._equipped
+        )
         if found is None:
             return False
         self._reply = work.claim_by_id.submit(

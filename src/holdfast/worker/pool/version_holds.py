@@ -58,14 +58,6 @@ class VersionHolds:
         self._looked_at: float | None = None
         self._left_to_others: dict[str, LeftTask] = {}
 
-    @property
-    def bare(self) -> bool:
-        """Whether the worker runs bare tasks: without a function, or without a program in the file.
-
-        Most workers leave bare tasks to others.
-        """
-        return self._functions.has_function(None, None)
-
     def begin(self, options: WorkerOptions) -> None:
         """Lift holds for the first time, under the name that the worker is registered with."""
         self._options = options

@@ -118,8 +118,9 @@ class Worker(Lifecycle):
         self._heartbeat = Heartbeat(store, self._held.list)
         self._on_begun = self._heartbeat.note_begun
         self._version_holds = VersionHolds(store, functions, options)
-        self._presence = Presence(store, options)
-        self._run_now = RunNowClaims(store, options, bare=self._version_holds.bare)
+        self._equipped = functions.list_equipped(options.agents)
+        self._presence = Presence(store, options, self._equipped)
+        self._run_now = RunNowClaims(store, options, equipped=self._equipped)
         self._disk = find_worker_disk(store, options)
 
     def start(self) -> Self:
@@ -148,7 +149,7 @@ class Worker(Lifecycle):
             passing=self._version_holds.list_tasks_left,
             deliver=self._deliver,
         )
-        self._standing_claim.bare = self._version_holds.bare
+        self._standing_claim.bare, self._standing_claim.equipped = False, self._equipped
         self._unsubscribe: Sequence[Callable[[], None]] = (
             self._store.work.add_standing_claim(self._standing_claim),
             self._store.on_hint(self._on_hint, served=False),
@@ -399,7 +400,8 @@ class Worker(Lifecycle):
         with self._lock:
             self._busy += claims
 
-    def _make_execution(self, assignment: Assignment, asked: float) -> Execution:
+    def _make_execution(self, given: Assignment, asked: float) -> Execution:
+        assignment = self._functions.equip(given)
         self._version_holds.draw_task_ids.pop(assignment.task_id, None)
         work, timeout = assignment.work, assignment.timeout
         if work is not None and work.command is not None:

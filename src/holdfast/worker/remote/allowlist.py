@@ -10,12 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from holdfast.clock import Clock
 from holdfast.errors import HoldfastError, StoreUnreachable
 from holdfast.model.task import Assignment
 from holdfast.model.workflow.declarations import HttpCall, StepWork
+from holdfast.settings import AgentCommands
 from holdfast.worker.attempt.context import Context
 from holdfast.worker.attempt.execution import Functions, Invocation, StepFailed, UnknownFunction
 from holdfast.worker.files.attempt_log import MOST_BYTES
@@ -162,6 +164,12 @@ class NoFunctions:
     def has_function(self, *_: str | None) -> bool:
         return False
 
+    def list_equipped(self, _: Sequence[str]) -> tuple[str, ...]:
+        return ()
+
+    def equip(self, assignment: Assignment) -> Assignment:
+        return assignment
+
 
 class ServerForwarder:
     """Forwards the calls of commands to the server, with the token of the worker."""
@@ -175,7 +183,13 @@ class ServerForwarder:
 
 
 class RemoteExecutors(Executors):
-    def __init__(self, store: RemoteStore, allowed: Allowlist, state: StateDirectory) -> None:
+    def __init__(
+        self,
+        store: RemoteStore,
+        allowed: Allowlist,
+        state: StateDirectory,
+        commands: AgentCommands = MappingProxyType({}),
+    ) -> None:
         functions: Functions = NoFunctions()
         url, own = store.settings.url, {TOKEN: store.token}
         forwarder = ServerForwarder(store.client)
@@ -187,6 +201,7 @@ class RemoteExecutors(Executors):
             state=state,
             secrets=secrets,
             permission=allowed,
+            commands=commands,
         )
         self._store = store
         self._client = store.client

@@ -117,7 +117,9 @@ class Poller:
 
     def _make_request(self, free: int) -> dict[str, Any]:
         standing_claim = self._standing_claim
-        return {
+        # Left out where there is none, because a server of an earlier release does not know it.
+        own = {"equipped": list(standing_claim.equipped)} if standing_claim.equipped else {}
+        return own | {
             "worker": standing_claim.worker,
             "process": self._sender.process,
             "agents": list(standing_claim.agents),

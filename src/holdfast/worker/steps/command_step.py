@@ -148,8 +148,10 @@ class CommandStep:
         if assignment.item_number is not None:
             with give_back_on_store_error():
                 steps = self._resources.store.work.needed_around(assignment.task_id) | steps
+        own = {} if assignment.payload is None else {"payload": assignment.payload}
         command_try.files.write_input(
-            {
+            own
+            | {
                 "input": assignment.input,
                 "item": assignment.item,
                 "feedback": assignment.feedback,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from types import MappingProxyType
 
 from holdfast.errors import InvalidInput
 from holdfast.model.task import Assignment
+from holdfast.settings import AgentCommands
 from holdfast.worker.attempt.context import Context
 from holdfast.worker.attempt.execution import Functions, Invocation, StepFailed, UnknownFunction
 from holdfast.worker.attempt_server.attempt_addresses import AttemptAddresses
@@ -15,6 +17,7 @@ from holdfast.worker.attempt_server.attempt_requests import CallForwarder
 from holdfast.worker.files.state_directory import StateDirectory, find_state_directory
 from holdfast.worker.secrets.secret_rules import Cleaner
 from holdfast.worker.secrets.secrets import Secrets, WorkflowSecrets
+from holdfast.worker.steps.agent_commands import equip_assignment, list_equipped_agents
 from holdfast.worker.steps.permission import Permission
 from holdfast.worker.steps.step_resources import StepResources
 from holdfast.worker.store_port import StorePort
@@ -32,10 +35,12 @@ class Executors:
         state: StateDirectory | None = None,
         secrets: Secrets | None = None,
         permission: Permission | None = None,
+        commands: AgentCommands = MappingProxyType({}),
     ) -> None:
         url = store.settings.url
         kept, known = state or find_state_directory(url), secrets or Secrets(url)
         self._functions = functions
+        self._commands = commands
         self._resources = StepResources(
             store=store,
             state=kept,
@@ -59,6 +64,12 @@ class Executors:
 
     def has_function(self, workflow: str | None, step: str | None) -> bool:
         return self._functions.has_function(workflow, step)
+
+    def list_equipped(self, agents: Sequence[str]) -> tuple[str, ...]:
+        return list_equipped_agents(self._commands, agents)
+
+    def equip(self, assignment: Assignment) -> Assignment:
+        return equip_assignment(self._commands, assignment)
 
     def bind(self, assignment: Assignment, context: Context) -> Invocation:
         work = assignment.work

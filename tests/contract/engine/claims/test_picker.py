@@ -8,7 +8,9 @@ import pytest
 
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
+from holdfast.errors import InvalidInput
 from holdfast.model.result import Refusal
+from holdfast.model.task import NewTask
 from tests.contract.task_states import CHAIN, create, finish, start, take
 
 
@@ -117,6 +119,38 @@ def test_a_task_to_run_now_is_seen_in_either_half_of_a_line(engine: Engine) -> N
     assert engine.work.first_to_run_now(["default"], bare=False) is None
     assert engine.tasks.run_now(named).ok
     assert engine.work.first_to_run_now(["default"], bare=False) == named
+
+
+def test_a_claim_takes_bare_tasks_of_the_agents_alone_that_it_is_equipped_for(
+    engine: Engine,
+) -> None:
+    for agent in ("dev", "critic"):
+        create(engine, f"bare {agent}", agent=agent)
+        create(engine, f"named {agent}", agent=agent, step="pack")
+    claim: dict[str, Any] = {"agents": ["dev", "critic"], "bare": False, "equipped": ["dev"]}
+    found = [each.task.title for each in engine.work.claim("worker", count=9, **claim)]
+    assert found == ["bare dev", "named dev", "named critic"]
+    first = engine.tasks.create(NewTask(title="first", agent="critic")).id
+    assert engine.tasks.run_now(first).ok
+    assert engine.work.first_to_run_now(**claim) is None
+    assert engine.work.first_to_run_now(**claim | {"equipped": ["critic"]}) == first
+
+
+def test_a_claim_for_every_agent_takes_the_first_tasks_of_all_below_their_limits(
+    engine: Engine,
+) -> None:
+    for number, agent in enumerate(["a", "c", "b", "c", "a"]):
+        create(engine, f"{number}", agent=agent, priority=number)
+    assert titles(engine, agents=["*"], count=3) == ["4", "3", "2"]
+    (last,) = engine.work.claim("worker", agents=["c"])
+    assert engine.work.reach_limit(last.task_id, last.token, "1h").ok
+    assert titles(engine, agents=["*"], count=9) == ["0"]
+    named = create(engine, agent="d")
+    (got,) = engine.work.claim_by_id(named, "worker", agents=["*"])
+    assert got.task_id == named
+    assert titles(engine, agents=["*"]) == []
+    with pytest.raises(InvalidInput, match="stands alone"):
+        engine.work.claim("worker", agents=["*", "a"])
 
 
 def test_a_scheduled_task_waits_for_its_time(engine: Engine, clock: ManualClock) -> None:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 
+from holdfast import AgentCommand
 from holdfast.engine.claims.picker import Claimed
 from holdfast.model.task import Assignment, Renewal
 from holdfast.worker.files.state_directory import StateDirectory
@@ -96,6 +97,32 @@ def test_a_worker_that_leaves_is_listed_no_more(quick_server: Served, tmp_path: 
     worker.stop()
     office.close()
     assert listed() == []
+
+
+def test_a_worker_elsewhere_runs_its_own_command_for_an_agent_if_it_allows_it(
+    quick_server: Served, tmp_path: Path
+) -> None:
+    server = quick_server
+    commands = {
+        "dev": AgentCommand(command=("cat",)),
+        "critic": AgentCommand(command=("false",)),
+    }
+    office = RemoteStore(server.url, server.tokens["worker"])
+    state = StateDirectory(root=tmp_path / "far")
+    executors = RemoteExecutors(office, Allowlist(names=["cat"]), state, commands)
+    options = WorkerOptions(name="far", agents=["*"])
+    with Worker(office, executors, options, executors.clean):
+        refused = server.add(agent="critic")["id"]
+        left = server.add(agent="planner")["id"]
+        task = server.add(agent="dev", prompt='{"built": "it"}')["id"]
+        tasks = server.hf.tasks
+        assert eventually(lambda: tasks.get(task).status == "done"), server.hf.why(task)
+        assert tasks.get(task).output == {"built": "it"}
+        assert eventually(lambda: tasks.get(refused).attempt == 1)
+        (far,) = server.hf.workers.list()
+        assert (far.agents, far.equipped) == (("*",), ("dev", "critic"))
+    assert (tasks.get(left).attempt, tasks.get(refused).failures) == (0, 0)
+    office.close()
 
 
 def test_leaving_is_for_workers_and_takes_nobody_else_along(quick_server: Served) -> None:

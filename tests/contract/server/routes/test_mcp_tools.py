@@ -144,7 +144,7 @@ def test_an_agent_links_tasks_and_may_ask_for_what_is_so_already(quick_server: S
             circle = await planner.refused("block_task", task_id=first, needs=[second])
             assert circle.startswith(f"invalid_input: needs: {first} would need itself through ")
             missing = await planner.refused("block_task", task_id=first, needs=["nonsense"])
-            assert missing.startswith("invalid_input: needs: 'nonsense' names no run or task; ")
+            assert missing.startswith("invalid_input: needs: 'nonsense' is the key of no task; ")
             assert (await planner.use("block_task", **link))["repeated"]
             assert (await planner.use("unblock_task", **link))["task"]["blocked_by"] == []
             assert (await planner.use("unblock_task", **link))["repeated"]
@@ -174,7 +174,7 @@ def test_an_agent_does_not_get_past_an_approval(quick_server: Served) -> None:
         async with enter(server, server.tokens["operator"], "planner") as planner:
             for needs in ({}, {"needs": [approve]}):
                 kept = await planner.refused("unblock_task", task_id=deploy, **needs)
-                assert f"its workflow has it wait for approve {approve}; holdfast approve" in kept
+                assert f"its workflow has it wait for approve {approve}; approve(task" in kept
             assert (await planner.use("get_task", task_id=deploy))["blocked_by"] == [approve]
 
     asyncio.run(asyncio.wait_for(story(), 60))

@@ -19,7 +19,7 @@ WORDS = (
 )
 GROUPED = {
     "task": "add enqueue run-now reset edit block unblock delete",
-    "plan": "start add finalize",
+    "plan": "start add reorder finalize",
     "workers": "drain evict",
     "work": "claim renew complete fail release log",
     "workflow": "list show validate add",

@@ -1,0 +1,174 @@
+"""MCP tools that plan anew and steer, and what a refusal or `why` tells an agent to call."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from holdfast.server.application import TABLES
+from holdfast.server.routes.tasks import plan_table, table
+from tests.contract.server.local_server import Served
+from tests.contract.server.routes.test_mcp_tools import enter
+from tests.mcp_agents import TOOLS, Agent
+
+# What a call over HTTP is called as a tool, where HTTP has the word of its method instead.
+METHODS = {
+    ("POST", "/tasks"): "create_task",
+    ("GET", "/tasks"): "list_tasks",
+    ("GET", "/tasks/{task_id}"): "get_task",
+    ("PATCH", "/tasks/{task_id}"): "update_task",
+    ("DELETE", "/tasks/{task_id}"): "delete_task",
+    ("POST", "/tasks/{task_id}/cancel"): "cancel_task",
+    ("POST", "/tasks/{task_id}/block"): "block_task",
+    ("POST", "/tasks/{task_id}/unblock"): "unblock_task",
+    ("POST", "/tasks/{task_id}/plan/start"): "start_planning",
+    ("POST", "/tasks/{task_id}/plan/children"): "add_child",
+    ("PATCH", "/tasks/{task_id}/plan/children"): "reorder",
+    ("POST", "/tasks/{task_id}/plan/finalize"): "finalize_plan",
+}
+# What get_task holds as well, and what an agent has no use for.
+READ_WITH_TASK = {"attempts", "events", "effects"}
+
+
+def play(server: Served, story: Callable[[Agent], Awaitable[None]], role: str = "operator") -> None:
+    async def enter_and_play() -> None:
+        async with enter(server, server.tokens["operator"], role) as agent:
+            await story(agent)
+
+    asyncio.run(asyncio.wait_for(enter_and_play(), 60))
+
+
+def test_whatever_http_does_to_a_task_a_tool_of_the_same_word_does(quick_server: Served) -> None:
+    assert table in TABLES
+    calls = {
+        (each.method, each.path.removeprefix("/api/v1"))
+        for each in (*table.entries, *plan_table.entries)
+    }
+    assert len(calls) > 20
+    words = {
+        METHODS.get((method, path)) or path.rpartition("/")[2].replace("-", "_")
+        for method, path in calls
+    }
+    assert words - READ_WITH_TASK <= TOOLS["operator"]
+    assert quick_server.add()["status"] == "queued"
+
+
+def test_a_planner_takes_back_what_it_planned_and_plans_anew(server: Served) -> None:
+    async def story(planner: Agent) -> None:
+        plan = (await planner.use("create_task", title="shed", enqueue=False))["id"]
+        await planner.use("start_planning", task_id=plan)
+        roof = await planner.use("add_child", task_id=plan, title="roof", key="roof")
+        walls = await planner.use("add_child", task_id=plan, title="walls", key="walls")
+        spare = await planner.use("add_child", task_id=plan, title="spare")
+        gone = await planner.use("delete_task", task_id=spare["id"])
+        assert gone == {"ok": True, "repeated": False, "id": spare["id"]}
+        await planner.use("reorder", task_id=plan, order=["walls", roof["id"]])
+        await planner.use("finalize_plan", task_id=plan, graph={"roof": ["walls"]})
+        known = await planner.use("get_task", task_id=roof["id"])
+        assert known["blocked_by"] == [walls["id"]]
+        busy = await planner.refused("reset", task_id=plan)
+        assert f'cancel_task(task_id="{plan}") ends it, and then it can be reset' in busy
+        await planner.use("cancel_task", task_id=plan)
+        again = await planner.use("reset", task_id=plan)
+        assert again["task"]["planning_phase"] == "active"
+        await planner.use("finalize_plan", task_id=plan)
+        first = await planner.use("get_task", task_id=walls["id"])
+        assert (first["state"], first["blocked_by"]) == ("ready", [])
+
+    play(server, story, "planner")
+
+
+def test_a_part_with_needs_of_its_own_waits_for_exactly_these(server: Served) -> None:
+    async def story(planner: Agent) -> None:
+        plan = (await planner.use("create_task", title="shed", enqueue=False))["id"]
+        await planner.use("start_planning", task_id=plan)
+        ids: dict[str, str] = {}
+        for name, needs in {
+            "ground": None,
+            "walls": None,
+            "door": ["walls"],
+            "path": ["ground"],
+        }.items():
+            made = await planner.use("add_child", task_id=plan, title=name, key=name, needs=needs)
+            ids[name] = made["id"]
+        last = await planner.use("add_child", task_id=plan, title="paint")
+        wrong = await planner.refused("add_child", task_id=plan, title="roof", needs=["wals"])
+        assert wrong.startswith("invalid_input: needs: 'wals' is the key of no task; ")
+        await planner.use("finalize_plan", task_id=plan)
+
+        async def waits(task: str) -> set[str]:
+            known = await planner.use("get_task", task_id=task)
+            return set(known.get("blocked_by", ()))
+
+        assert await waits(ids["walls"]) == {ids["ground"]}
+        assert await waits(ids["door"]) == {ids["walls"]}
+        assert await waits(ids["path"]) == {ids["ground"]}
+        assert await waits(last["id"]) == {ids["walls"], ids["door"], ids["path"]}
+
+    play(server, story, "planner")
+
+
+def test_an_operator_pauses_answers_and_continues(quick_server: Served) -> None:
+    server = quick_server
+    task = server.add("write", enqueue=False)["id"]
+
+    def work(**report: Any) -> None:
+        (got,) = server.claim()
+        verb, body = next(iter(report.items()))
+        held = {"token": got["token"], **body}
+        told = server("worker").post(f"/claims/{task}/{verb}", json=held)
+        assert told.status_code == 200, told.text
+
+    async def story(operator: Agent) -> None:
+        await operator.use("enqueue", task_id=task)
+        paused = await operator.use("pause", task_id=task)
+        assert paused["task"]["holds"] == ["paused"]
+        held = await operator.use("why", task_id=task)
+        assert held["fixes"] == [f'resume(task_id="{task}")']
+        assert (await operator.use("resume", task_id=task))["task"]["state"] == "ready"
+        await asyncio.to_thread(work, ask={"question": "Which?"})
+        asks = await operator.use("why", task_id=task)
+        assert asks["fixes"][0].startswith(f'answer(task_id="{task}", answer=')
+        await operator.use("answer", task_id=task, answer="The blue one")
+        known = await operator.use("run_now", task_id=task)
+        assert known["task"]["state"] == "ready"
+        await asyncio.to_thread(work, complete={"output": 1})
+        done = await operator.refused("enqueue", task_id=task)
+        assert f'reopen(task_id="{task}")' in done
+        more = await operator.use("continue", task_id=task, message="In verse")
+        assert more["task"]["status"] == "queued"
+        await asyncio.to_thread(work, complete={"output": 2})
+        await operator.use("reopen", task_id=task)
+        both = await operator.refused("resume", agent="writer", task_id=task)
+        assert both.startswith("invalid_input: agent: is for all of that agent")
+        assert (await operator.use("resume", agent="writer"))["repeated"]
+        sent = await operator.use("signal", task_id=task, name="go", payload={"at": "noon"})
+        assert sent["waited_for"] is False
+        assert (await operator.use("list_workers"))["items"]
+
+    play(server, story)
+
+
+def test_no_refusal_and_no_why_names_a_command_of_a_shell(quick_server: Served) -> None:
+    server = quick_server
+    ready = server.add("ready")["id"]
+    idle = server.add("idle", enqueue=False)["id"]
+
+    async def story(operator: Agent) -> None:
+        said: list[str] = [
+            await operator.refused("finalize_plan", task_id=ready),
+            await operator.refused("claim"),
+            await operator.refused("start_run", workflow="unknown"),
+            await operator.refused("get_run", run_id="@last"),
+            await operator.refused("answer", task_id=ready, answer="yes"),
+            await operator.refused("add_child", task_id=idle, title="part"),
+        ]
+        said += [str(await operator.use("why", task_id=each)) for each in (ready, idle)]
+        assert not [each for each in said if re.search(r"holdfast (?!mcp)|--", each)]
+        assert f'start_planning(task_id="{idle}") begins one' in said[5]
+        assert 'claim(agents=["default"])' in said[6]
+        assert f'enqueue(task_id="{idle}")' in said[7]
+
+    play(server, story)
