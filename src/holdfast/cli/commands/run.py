@@ -32,7 +32,7 @@ from holdfast.cli.app.session import (
     with_store,
 )
 from holdfast.cli.app.terminal import escape, print_json, print_line, print_note
-from holdfast.cli.render.formats import describe_start
+from holdfast.cli.render.formats import describe_start, state_of_run
 from holdfast.errors import InvalidInput
 from holdfast.model.units import parse_duration
 
@@ -212,7 +212,9 @@ def _describe_started(run: dict[str, Any]) -> str:
     name = f"{escape(run['workflow'])} {run['id']}"
     if run["created"] and "scheduled" in run["holds"]:
         return f"{name} starts {describe_start(run)}"
-    return f"{name} has started" if run["created"] else f"{name} already exists: {run['status']}"
+    return (
+        f"{name} has started" if run["created"] else f"{name} already exists: {state_of_run(run)}"
+    )
 
 
 def _note_kept_version(started: dict[str, Any]) -> None:

@@ -24,10 +24,9 @@ from holdfast.cli.render.formats import (
     describe_start,
     draw_lines,
     format_ago,
-    format_span,
     format_state,
-    now,
     state_of_run,
+    time_since_start,
 )
 
 View = dict[str, Any]
@@ -220,7 +219,7 @@ def _run_row(run: View) -> list[str]:
         format_state(state_of_run(run)),
         f"{progress['done']}/{progress['total']}",
         format_ago(begun),
-        format_span((ended or now()) - (begun or 0)),
+        time_since_start(run),
         cost_of(run),
         "  ".join(part for part in (_describe_needs(run), later, holds, error) if part),
     ]

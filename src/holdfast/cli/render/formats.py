@@ -69,7 +69,16 @@ def format_since(text: str | None) -> str:
 def describe_start(run: View) -> str:
     """The time at which a run starts that was scheduled for later."""
     moment = read_time(run.get("scheduled_for")) or 0
-    return f"{run['scheduled_for']}, in {format_span(moment - now())}"
+    left = max(0, round((moment - now()) / SECOND) * SECOND)
+    return f"{run['scheduled_for'][:16].replace('T', ' ')} UTC, in {format_span(left)}"
+
+
+def time_since_start(run: View) -> str:
+    """How long a run took, or takes until now; empty for a run that is scheduled for later."""
+    if state_of_run(run) == "scheduled":
+        return ""
+    begun, ended = read_time(run["created_at"]), read_time(run.get("finished_at"))
+    return format_span((ended or now()) - (begun or 0))
 
 
 def state_of_run(run: View) -> str:

@@ -20,6 +20,7 @@ from holdfast.cli.render.formats import (
     now,
     one_line,
     state_of_run,
+    time_since_start,
 )
 from holdfast.cli.render.step_status import (
     advise_answer,
@@ -65,7 +66,6 @@ def _draw_nodes(
 
 
 def draw_head(run: View) -> str:
-    begun = read_time(run["created_at"]) or 0
     ended = read_time(run.get("finished_at"))
     due = read_time(run.get("deadline"))
     caller = run.get("caller")
@@ -74,7 +74,7 @@ def draw_head(run: View) -> str:
         f"called by {escape(caller['step'])} of {caller['run_id']}" if caller else "",
         _describe_status(run),
         cost_of(run),
-        format_span((ended or now()) - begun),
+        time_since_start(run),
         f"{format_span(due - now())} left" if due is not None and ended is None else "",
     ]
     if run.get("error") is not None:

@@ -400,7 +400,8 @@ def describe_time_to(moment: int, now: int) -> str:
 
 def describe_start(moment: int, now: int) -> str:
     """Say when a run starts that was scheduled for later."""
-    return f"starts {describe_moment(moment)}, in {describe_time_to(moment, now)}"
+    whole = moment - moment % MICROSECONDS
+    return f"starts {describe_moment(whole)}, in {describe_time_to(moment, now)}"
 
 
 def _lift_paused(identifier: str) -> str:

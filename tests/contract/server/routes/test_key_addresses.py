@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 
+from holdfast.bus import Channel, Consumer, ConsumerOptions, SqlBus, Subscription
 from tests.contract.server.local_server import Served
 from tests.contract.server.routes.test_mcp_tools import enter
 
@@ -59,3 +61,44 @@ def test_tools_take_keys(quick_server: Served) -> None:
             return [shown["id"], *(each["id"] for each in listed["items"])]
 
     assert asyncio.run(asyncio.wait_for(ask(), 60)) == [made["id"]] * 2
+
+
+def test_a_start_takes_options_over_http_and_mcp(quick_server: Served) -> None:
+    server = quick_server
+    server("admin").post(
+        "/workflows", content=LETTERS, headers={"Content-Type": "application/yaml"}
+    )
+    body = {"workflow": "letters", "key": "k", "priority": 5, "scheduled_for": "2h"}
+    operator = server("operator")
+    limit = {"key": "repo", "limit": 2}
+    run = operator.post("/runs", json={**body, "concurrency": limit}).json()
+    assert (run["holds"], run["tasks"][0]["priority"]) == (["scheduled"], 5)
+    assert run["tasks"][0]["state"] == "scheduled"
+    again = operator.post("/runs", json={**body, "scheduled_for": "5h", "concurrency": "other"})
+    assert (again.status_code, again.json()["scheduled_for"]) == (200, run["scheduled_for"])
+    why = operator.get("/runs/key:k/why").json()
+    assert ", starts 20" in why["summary"]
+    assert operator.post("/runs/key:k/resume").json()["run"]["holds"] == []
+    for wrong in ({"scheduled_for": "soon"}, {"concurrency": {"key": "repo", "limit": 0}}):
+        refused = operator.post("/runs", json={"workflow": "letters", **wrong})
+        assert (refused.status_code, refused.json()["code"]) == (422, "invalid_input")
+
+    async def ask() -> list[str]:
+        async with enter(server, server.tokens["operator"]) as agent:
+            made = await agent.use("start_run", workflow="letters", scheduled_for="2h", priority=3)
+            return [*made["holds"], made["scheduled_for"][:2]]
+
+    assert asyncio.run(asyncio.wait_for(ask(), 60)) == ["scheduled", "20"]
+
+
+def test_groups_of_the_bus_are_told_with_their_readers(quick_server: Served) -> None:
+    engine = quick_server.hf.engine
+    group = Subscription(channel=Channel.COMMANDS, group="shop")
+    with closing(SqlBus(engine)) as bus:
+        reader = Consumer(engine, bus, group, [], ConsumerOptions(name="shop-a-0"))
+        reader.take_share()
+        (told,) = quick_server("viewer").get("/bus/groups").json()["items"]
+        reader.close()
+    assert (told["group"], told["lag"]) == ("shop", 0)
+    assert [(each["name"], each["partitions"]) for each in told["readers"]] == [("shop-a-0", 4)]
+    assert told["readers"][0]["since"][:2] == "20"
