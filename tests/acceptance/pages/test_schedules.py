@@ -25,5 +25,5 @@ def test_the_code_of_the_page_runs_from_its_top_to_its_end(
         kept = {each.name: each for each in hf.schedules.list()}
         assert kept.keys() == {"morning", "sales-report", "while-it-runs"}
         assert kept["morning"].input == {"name": "Ada"}
-        assert len(capsys.readouterr().out.splitlines()) == 4
+        assert len(capsys.readouterr().out.splitlines()) == 5
         assert hf.doctor().ok
