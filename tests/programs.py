@@ -16,12 +16,12 @@ _HEARS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler
 
 
 @contextmanager
-def running(text: str, url: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
+def running(text: str, url: str, folder: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
     """Run a program, written to a folder, on a store; talk with it over its pipes."""
     program = folder / "program.py"
     program.write_text(_HEARS + text)
     with subprocess.Popen(
-        [sys.executable, str(program), url],
+        [sys.executable, str(program), url, *more],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -22,7 +22,7 @@ from holdfast.settings import AgentCommands
 from holdfast.worker.attempt.context import Context
 from holdfast.worker.attempt.durable import feedback_before
 from holdfast.worker.attempt.execution import Invocation, UnfitArguments, UnknownFunction
-from holdfast.worker.attempt.retry_rules import RetryRules
+from holdfast.worker.attempt.function_options import FunctionOptions
 from holdfast.worker.files.state_directory import StateDirectory
 from holdfast.worker.steps.executors import Executors
 
@@ -45,7 +45,7 @@ class FunctionBinding:
     gather: Callable[[Assignment], dict[str, Any]]
     encode: Callable[[object], object]
     asynchronous: bool
-    retry_rules: RetryRules
+    options: FunctionOptions
 
 
 class FunctionRegistry:
@@ -83,9 +83,7 @@ class FunctionRegistry:
         arguments = call.gather(assignment)
         if call.context is not None:
             arguments[call.context] = context
-        return Invocation(
-            call.function, arguments, call.encode, call.asynchronous, call.retry_rules
-        )
+        return Invocation(call.function, arguments, call.encode, call.asynchronous, call.options)
 
     def _find_binding(self, workflow: str | None, assignment: Assignment) -> FunctionBinding:
         found = self._bindings.get((workflow, assignment.step))
@@ -121,7 +119,7 @@ class FunctionRegistry:
             gather=gather,
             encode=encode,
             asynchronous=signature.asynchronous,
-            retry_rules=signature.retry_rules,
+            options=signature.options,
         )
 
     def _step_arguments(

@@ -22,7 +22,7 @@ from holdfast.api.open_stores import OpenStore, OpenStores
 from holdfast.api.options import (
     default_retry,
     read_concurrency,
-    read_retry_rules,
+    read_function_options,
     read_seconds,
     read_settings,
     read_step_options,
@@ -257,13 +257,13 @@ class Holdfast(PeopleOperations):
         """
         concurrency = options.pop("concurrency", None)
         check_call_concurrency(concurrency)
-        chosen, rules = read_step_options(options, self._retry), read_retry_rules(options)
+        chosen, own = read_step_options(options, self._retry), read_function_options(options)
 
         def add(decorated: Callable[..., Any]) -> TaskFunction[..., Any, Any]:
             known = clean_name("task", name or function_name(decorated))
             template = NewTask(title=known, step=known, **chosen)
             made = TaskFunction[..., Any, Any](
-                lambda: self.engine, decorated, template, rules, concurrency
+                lambda: self.engine, decorated, template, own, concurrency
             )
             if known in self._functions.tasks:
                 raise InvalidDefinition(known, ["is already a task of this Holdfast"])
@@ -407,7 +407,8 @@ class Holdfast(PeopleOperations):
         Options: `concurrency`, how many steps at once (32; unless said, it claims short ones
         ahead); `agents` it serves (["default"], or ["*"] for each) and `tags` it offers; its
         `name`, or the `service` it is of, which names it with its host and a number; `least_disk`,
-        below which it claims nothing ("2GB"); `commands`, an `AgentCommand` for each agent whose
+        below which it claims nothing ("2GB"); `grace`, how long running steps may go on after a
+        signal or Ctrl-C (as long as they take); `commands`, an `AgentCommand` for each agent whose
         tasks without a function are a command's to do.
         """
         known = [each.name for each in fields(WorkerOptions)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from holdfast.api.options import read_retry_rules, read_step_options
+from holdfast.api.options import read_function_options, read_step_options
 from holdfast.api.signature import Signature
 from holdfast.api.task import TaskFunction
 from holdfast.api.workflow import WorkflowBuilder
@@ -68,7 +68,7 @@ def define_hook(
     options: Mapping[str, Any],
     retry: RetryPolicy,
 ) -> HookFunction:
-    signature = Signature(function, retry_rules=read_retry_rules(options))
+    signature = Signature(function, options=read_function_options(options))
     signature.check()
     if len(signature.inputs) != 1 or signature.needed:
         reason = "a hook takes the event, and before it a Context if it wants one"

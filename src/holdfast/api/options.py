@@ -16,6 +16,7 @@ from holdfast.model.workflow.graph import Concurrency, OnFailure
 from holdfast.model.workflow.step import Escalation, FailureAction
 from holdfast.model.workflow.template import parse_template
 from holdfast.settings import RENEWALS, Settings
+from holdfast.worker.attempt.function_options import FunctionOptions
 from holdfast.worker.attempt.retry_rules import RetryRules, read_error_types
 
 
@@ -30,8 +31,9 @@ class StepOptions(TypedDict, total=False):
 
 _COUNTS = ("max_attempts", "max_lost")
 _WAITS = ("backoff", "backoff_max")
-# Kept with the function, because only its program knows the classes of its errors.
-RETRY_RULES = ("retry_on", "never_retry_on")
+# Kept with the function, because only its program knows the classes of its errors, and runs it.
+_RETRY_RULES = ("retry_on", "never_retry_on")
+FUNCTION_OPTIONS = (*_RETRY_RULES, "idle_timeout")
 STEP_OPTIONS = (*_COUNTS, *_WAITS, "agent", "timeout", "tags", "priority", "concurrency")
 _VARIABLE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _LIKE_A_VARIABLE = re.compile(r"\$?\{[^{}]*\}?|\$[A-Za-z_]\w*|\}+")
@@ -88,7 +90,7 @@ def default_retry(settings: Settings) -> RetryPolicy:
 
 def read_step_options(given: Mapping[str, Any], retry: RetryPolicy) -> StepOptions:
     """Read `max_attempts=5, timeout="2m", …`; an unknown option is refused by name."""
-    refuse_unknown("option", given, (*STEP_OPTIONS, *RETRY_RULES))
+    refuse_unknown("option", given, (*STEP_OPTIONS, *FUNCTION_OPTIONS))
     options = StepOptions(retry=replace(retry, **_retry(given)))
     if "agent" in given:
         options["agent"] = given["agent"]
@@ -103,10 +105,12 @@ def read_step_options(given: Mapping[str, Any], retry: RetryPolicy) -> StepOptio
     return options
 
 
-def read_retry_rules(given: Mapping[str, Any]) -> RetryRules:
-    """Read `retry_on=ConnectionError` and `never_retry_on=(ValueError, KeyError)`."""
-    return RetryRules(
-        **{name: read_error_types(name, given[name]) for name in RETRY_RULES if name in given}
+def read_function_options(given: Mapping[str, Any]) -> FunctionOptions:
+    """Read `retry_on=ConnectionError`, `never_retry_on=…` and `idle_timeout="5m"`."""
+    rules = {name: read_error_types(name, given[name]) for name in _RETRY_RULES if name in given}
+    return FunctionOptions(
+        retry_rules=RetryRules(**rules),
+        idle_timeout=read_seconds("idle_timeout", given.get("idle_timeout")),
     )
 
 

@@ -15,7 +15,7 @@ from pydantic_core import PydanticSerializationError
 
 from holdfast.errors import InvalidDefinition, InvalidInput
 from holdfast.worker.attempt.context import Context
-from holdfast.worker.attempt.retry_rules import EVERY_ERROR_RETRIED, RetryRules
+from holdfast.worker.attempt.function_options import NO_OPTIONS, FunctionOptions
 
 _JSON = (dict, list, tuple, str, int, float, type(None))
 RESERVED = frozenset({"key", "connection"})
@@ -41,17 +41,17 @@ def needs(step: Any, path: str | None = None) -> Any:  # noqa: ANN401 - it stand
 class Signature:
     """The parameters of a function by their source: the context, the input, other steps.
 
-    The engine fills the parameters named in `filled`. The function brings its `retry_rules` along.
+    The engine fills the parameters named in `filled`. The function brings its own `options` along.
     """
 
     def __init__(
         self,
         function: Callable[..., Any],
         filled: Collection[str] = (),
-        retry_rules: RetryRules = EVERY_ERROR_RETRIED,
+        options: FunctionOptions = NO_OPTIONS,
     ) -> None:
         self.function = function
-        self.retry_rules = retry_rules
+        self.options = options
         self._filled = filled
         self.name = getattr(function, "__name__", repr(function))
         self._parameters = parameters = _parameters(self.name, function)

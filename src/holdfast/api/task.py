@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from holdfast.api.call_concurrency import CallConcurrency, read_call_concurrency
 from holdfast.api.handle import Handle, Row, read_task_result
-from holdfast.api.options import RETRY_RULES, STEP_OPTIONS, read_step_options, refuse_unknown
+from holdfast.api.options import FUNCTION_OPTIONS, STEP_OPTIONS, read_step_options, refuse_unknown
 from holdfast.api.signature import Signature
 from holdfast.api.start import Schedulable
 from holdfast.engine.core.sync_async import map_future, operation
@@ -20,12 +21,14 @@ from holdfast.model.frozen_record import make_record
 from holdfast.model.run import CreateResult
 from holdfast.model.task import NewTask
 from holdfast.model.workflow.step import Concurrency
-from holdfast.worker.attempt.retry_rules import EVERY_ERROR_RETRIED, RetryRules
+from holdfast.worker.attempt.function_options import NO_OPTIONS, FunctionOptions
 
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
 
 _ONE_TASK_OPTIONS = ("title", "scheduled_for", "needs", "parent", "position", "enqueue")
+
+_CODE = ("__code__", "__defaults__", "__kwdefaults__")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -40,12 +43,12 @@ class TaskFunction(Schedulable, Generic[P, R, T]):
         engine: Callable[[], Engine],
         function: Callable[P, R],
         template: NewTask,
-        retry_rules: RetryRules = EVERY_ERROR_RETRIED,
+        options: FunctionOptions = NO_OPTIONS,
         concurrency: object = None,
     ) -> None:
         self._engine = engine
         self._function = function
-        self.signature = Signature(function, retry_rules=retry_rules)
+        self.signature = Signature(function, options=options)
         self._concurrency = concurrency
         limit = read_call_concurrency(concurrency, self.signature)
         self._call_concurrency = limit if isinstance(limit, CallConcurrency) else None
@@ -55,8 +58,8 @@ class TaskFunction(Schedulable, Generic[P, R, T]):
         for name in self.signature.needed:
             reason = f"parameter {name!r}: needs(…) stands for a step's output, and this is no step"
             raise InvalidDefinition(template.title, [reason])
+        _copy_identity(self, function)
         self.__name__ = self.name
-        self.__doc__ = function.__doc__
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._function(*args, **kwargs)
@@ -72,7 +75,7 @@ class TaskFunction(Schedulable, Generic[P, R, T]):
         These are its `title`, `scheduled_for`, `needs`, `parent` and `position`, and `enqueue`:
         with `enqueue=False` it is made and stays idle, as the children of a plan are.
         """
-        for name in RETRY_RULES:
+        for name in FUNCTION_OPTIONS:
             if name in options:
                 raise InvalidInput(name, "belongs to the function: say it where @hf.task does")
         refuse_unknown("option", options, (*STEP_OPTIONS, *_ONE_TASK_OPTIONS))
@@ -81,8 +84,8 @@ class TaskFunction(Schedulable, Generic[P, R, T]):
         concurrency = rest.pop("concurrency", self._concurrency)
         chosen = read_step_options(rest, self._template.retry)
         template = replace(self._template, **chosen, **own)
-        rules = self.signature.retry_rules
-        return TaskFunction(self._engine, self._function, template, rules, concurrency)
+        own_options = self.signature.options
+        return TaskFunction(self._engine, self._function, template, own_options, concurrency)
 
     def request(self, /, *args: Any, **kwargs: Any) -> NewTask:
         """The task of one call with these arguments."""
@@ -141,6 +144,17 @@ class TaskFunction(Schedulable, Generic[P, R, T]):
 
     def _result(self, row: Row) -> T:
         return self.read_output(read_task_result(row))
+
+
+def _copy_identity(made: Callable[..., Any], function: Callable[..., Any]) -> None:
+    """Have a task look like the function behind it: to `inspect`, to `help` and to frameworks."""
+    functools.update_wrapper(made, function, updated=())
+    whole: Any = function
+    while isinstance(whole, functools.partial):
+        whole = whole.func
+    # By its code `inspect` tells a coroutine function from a plain one.
+    functools.update_wrapper(made, whole, _CODE, updated=())
+    vars(made)["__wrapped__"] = function
 
 
 def _check_mapping(call: object) -> Mapping[str, Any]:

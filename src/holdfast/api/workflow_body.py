@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar, overload
 
 from holdfast.api.options import (
-    RETRY_RULES,
+    FUNCTION_OPTIONS,
     STEP_OPTIONS,
     check_count,
+    read_function_options,
     read_on_failure,
-    read_retry_rules,
     read_step_options,
     refuse_unknown,
 )
@@ -71,16 +71,16 @@ class WorkflowBody:
         "ask", `goto(step)` or `escalate(agent)`; `verifies`, a step or loop that its Verdict lets
         pass or sends back, at most `max_rounds` times.
         """
-        refuse_unknown("option", options, (*STEP_OPTIONS, *RETRY_RULES, *_FLOW_OPTIONS))
+        refuse_unknown("option", options, (*STEP_OPTIONS, *FUNCTION_OPTIONS, *_FLOW_OPTIONS))
         rest = {name: value for name, value in options.items() if name not in _FLOW_OPTIONS}
-        chosen, rules = read_step_options(rest, self._retry), read_retry_rules(rest)
+        chosen, own = read_step_options(rest, self._retry), read_function_options(rest)
         flow = self._read_flow_options(options)
 
         def add(decorated: Callable[P, T]) -> Callable[P, T]:
             if not hasattr(decorated, "__name__"):
                 reason = f"step {decorated!r} has no name of its own; put it into a function"
                 raise InvalidDefinition(self.name, [reason])
-            signature = Signature(decorated, FILLED_PARAMETERS, rules)
+            signature = Signature(decorated, FILLED_PARAMETERS, own)
             self._check_filled(signature, flow)
             sources = {
                 name: self._read_reference(name, each) for name, each in signature.needed.items()

@@ -111,7 +111,11 @@ class Tasks:
 
     @operation
     def run_now(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:
-        """Put a task first in line: order, time and `paused` no longer hold it up."""
+        """Put a task first in line: order, time and `paused` no longer hold it up.
+
+        A sleep of its function is cut short, and is over for each later attempt. A task that waits
+        for a signal, an answer or its children is refused, with what would end that.
+        """
         return self._context.submit(RunNow(**self._task_and_actor(task_id, actor)))
 
     @operation

@@ -112,9 +112,11 @@ class HarnessContext(Context):
         if not self._points.dead:
             super().give_back_leases()
 
-    def _run_operation(self, call: Callable[[TaskMemory], Flow[Any]]) -> Any:  # noqa: ANN401
+    def _run_operation(
+        self, method: str, given: object, call: Callable[[TaskMemory], Flow[Any]]
+    ) -> Any:  # noqa: ANN401
         self._points.refuse_if_dead()
-        return super()._run_operation(call)
+        return super()._run_operation(method, given, call)
 
 
 class HarnessExecution(Execution):

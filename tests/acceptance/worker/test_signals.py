@@ -43,8 +43,18 @@ async def stuck_elsewhere() -> None:
     print("began", flush=True)
     await asyncio.to_thread(threading.Event().wait)
 
+@hf.task
+async def patient() -> None:
+    print("began", flush=True)
+    await asyncio.Event().wait()
+
+options = {"grace": sys.argv[2]} if len(sys.argv) > 2 else {}
 with hf:
-    hf.worker(name="w", concurrency=2).run()
+    worker = hf.worker(name="w", concurrency=2, **options)
+    if "block" in sys.argv:
+        with worker:
+            threading.Event().wait()
+    worker.run()
 print("left", flush=True)
 """
 
@@ -59,8 +69,8 @@ def hf(store_url: str) -> Iterator[Holdfast]:
         assert diagnosis.ok, str(diagnosis)
 
 
-def working(url: str, folder: Path) -> AbstractContextManager[subprocess.Popen[str]]:
-    return running(PROGRAM, url, folder)
+def working(url: str, folder: Path, *more: str) -> AbstractContextManager[subprocess.Popen[str]]:
+    return running(PROGRAM, url, folder, *more)
 
 
 def said(child: subprocess.Popen[str]) -> str:
@@ -130,6 +140,63 @@ def test_a_second_signal_ends_a_worker_at_once_and_reports_nothing(
         assert said(child) == ""
     assert hf.tasks.get(task_id).attempt == 1
     assert hf.tasks.get(task_id).status != "done"
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_ctrl_c_in_a_block_of_a_worker_says_what_is_waited_for_and_waits(
+    hf: Holdfast, store_url: str, tmp_path: Path
+) -> None:
+    task_id = made(hf, "job")
+    with working(store_url, tmp_path, "1h", "block") as child:
+        assert said(child).endswith("has started")
+        assert said(child) == "began"
+        child.send_signal(signal.SIGINT)
+        assert said(child) == (
+            f"WARNING interrupted; waiting up to 1h for attempt 1 of job ({task_id}); after that, "
+            "or at a second Ctrl-C or SIGTERM, it stops: commands are given back, and what else "
+            "was running is tried again when its lease has run out"
+        )
+        assert child.stdin is not None
+        child.stdin.write("there\n")
+        child.stdin.flush()
+        assert child.wait(PATIENCE) == -signal.SIGINT
+    assert hf.tasks.get(task_id).output == "there"
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("block", [(), ("block",)])
+def test_a_coroutine_is_given_back_when_the_grace_of_its_worker_is_over(
+    hf: Holdfast, store_url: str, tmp_path: Path, block: tuple[str, ...]
+) -> None:
+    task_id = made(hf, "patient")
+    with working(store_url, tmp_path, "0.1s", *block) as child:
+        assert said(child).endswith("has started")
+        assert said(child) == "began"
+        child.send_signal(signal.SIGINT)
+        assert said(child).startswith("WARNING interrupted; waiting up to 0.1s for attempt 1")
+        name = f"attempt 1 of patient ({task_id})"
+        assert said(child) == f"WARNING 0.1s are over; what still runs is stopped: {name}"
+        assert said(child) == ("" if block else "left")
+        assert child.wait(PATIENCE) == (-signal.SIGINT if block else 0)
+    assert [each.outcome for each in hf.tasks.attempts(task_id)] == ["released"]
+    assert hf.tasks.get(task_id).status == "queued"
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("block", [(), ("block",)])
+def test_a_function_that_cannot_be_stopped_ends_with_the_process_after_the_grace(
+    hf: Holdfast, store_url: str, tmp_path: Path, block: tuple[str, ...]
+) -> None:
+    task_id = made(hf, "stuck")
+    with working(store_url, tmp_path, "0.1s", *block) as child:
+        assert said(child).endswith("has started")
+        assert said(child) == "began"
+        child.send_signal(signal.SIGINT)
+        assert said(child).startswith("WARNING interrupted; waiting up to 0.1s for attempt 1")
+        assert said(child).startswith("WARNING 0.1s are over")
+        assert said(child).startswith(f"WARNING attempt 1 of stuck ({task_id}) cannot be stopped")
+        assert child.wait(PATIENCE) == -signal.SIGINT
+    assert [each.outcome for each in hf.tasks.attempts(task_id)][:1] != ["completed"]
 
 
 COMMAND = """

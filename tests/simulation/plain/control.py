@@ -21,7 +21,7 @@ def enqueue(world: World, task_id: str) -> Answer:
 
 def run_now(world: World, task_id: str) -> Answer:
     task = world.tasks.get(task_id)
-    if task is None or task.status not in WAITING or task.is_item:
+    if task is None or task.status not in WAITING or task.is_item or task.holds & Hold.QUESTION:
         return refuse(task)
     task.status, task.run_now, task.scheduled_for = "queued", True, None
     task.holds &= ~Hold.PAUSED

@@ -302,4 +302,5 @@ def print_answer(answer: View, *, json: bool, place: str | None = None) -> None:
     held = "" if state == "held" else "held: "
     holds = f" ({held}{', '.join(now['holds'])})" if now["holds"] else ""
     before = " (as before)" if answer["repeated"] else ""
-    print_line(f"{name} {now['id']} is {format_state(state)}{holds}{before}")
+    more = f"; {escape(answer['detail'])}" if "detail" in answer else ""
+    print_line(f"{name} {now['id']} is {format_state(state)}{holds}{before}{more}")

@@ -106,7 +106,7 @@ def enqueue(address: TaskAddress, json: Json = False) -> None:
 
 @command("run-now", of=task, example="holdfast task run-now t_…")
 def run_now(address: TaskAddress, json: Json = False) -> None:
-    """Put a task first in line, past order, start time and a pause."""
+    """Put a task first in line, past order, start time, a pause and a sleep of its function."""
     with open_service() as service:
         found = service.addresses.task(address)
         print_changed(service, service.commands.run_now(found), json=json)

@@ -74,6 +74,10 @@ def worker(
     name: Annotated[
         str | None, typer.Option(help="Its name (default: from service, host and a number).")
     ] = None,
+    grace: Annotated[
+        str | None,
+        typer.Option(help="How long steps may go on after a signal (default: until they end)."),
+    ] = None,
     lease: Annotated[
         str | None, typer.Option(help="How long a lease lasts unless renewed (default: 30s).")
     ] = None,
@@ -119,6 +123,7 @@ def worker(
         "name": name,
         "service": None if app is None else re.sub(r"[^A-Za-z0-9_]+", "-", app.partition(":")[0]),
         "least_disk": settings.least_disk if least_disk is None else least_disk,
+        "grace": grace,
     }
     server = chosen_server() if server is None else server
     if server is not None:

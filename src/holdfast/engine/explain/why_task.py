@@ -336,8 +336,7 @@ class TaskExplainer:
             return "it has all it needs, and is still to be looked at", ""
         left = self._describe_time_to(task.scheduled_for)
         if self._sleeps_until(task.scheduled_for):
-            # No fix: run now would wake the task before its time, and it would sleep on.
-            return f"it sleeps for {left} more", ""
+            return f"it sleeps for {left} more", advise(Action.RUN_NOW, task.id)
         detail = f"its time comes in {left}"
         if self._last_outcome() == "failed" and task.error is not None:
             tries = task.retry.max_attempts - task.failures

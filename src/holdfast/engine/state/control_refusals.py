@@ -24,7 +24,8 @@ from holdfast.engine.read.addresses import follow_address
 from holdfast.engine.read.report_refusals import refuse
 from holdfast.engine.read.task_state import name_tasks
 from holdfast.engine.state.reopen import ENDED_BADLY
-from holdfast.model.advice import ANSWER, Action, AdviceText, advise
+from holdfast.model.advice import ANSWER, Action, AdviceText, advise, join_texts
+from holdfast.model.effect import read_awaited
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import TERMINAL, Hold, PlanningPhase, TaskKind
 from holdfast.model.task import Task
@@ -94,7 +95,8 @@ def refuse_task(
         case ResetTask():
             detail = _describe_not_reset(task)
         case EnqueueTask() | RunNow():
-            detail = _describe_not_queued(task)
+            awaited = _describe_awaited(task) if isinstance(operation, RunNow) else ""
+            detail = awaited or _describe_not_queued(task)
         case RetryTask():
             detail = _describe_not_retried(work, task)
         case ReopenTask() if status not in TERMINAL:
@@ -136,6 +138,28 @@ def _describe_not_queued(task: Row) -> str:
     if task["kind"] == TaskKind.GROUP and task["item"] is not None:
         return "it is an item, which its loop starts when its turn has come"
     return "it is in the queue already" if status == "queued" else f"it is {status}"
+
+
+def _describe_awaited(task: Row) -> str:
+    """Say what a task waits for that running it now would not bring; empty for a mere time."""
+    if task["status"] not in {"idle", "queued"}:
+        return ""
+    if task["holds"] & Hold.QUESTION:
+        return "it waits for an answer: " + advise(Action.ANSWER, task["id"], ANSWER)
+    if task["waits_for"] is None:
+        return ""
+    if task["calls"] is not None:
+        look = advise(Action.WHY, task["waits_for"])
+        return f"it waits for the run {task['waits_for']}, which it has called; " + look
+    target, signals, children = read_awaited(task["waits_for"])
+    fixes = [
+        f"it waits for the signal {name!r}: " + advise(Action.SIGNAL, target, ("signal", name))
+        for name in signals
+    ]
+    if children:
+        look = advise(Action.WHY, task["id"])
+        fixes.append("it waits until the tasks that it has made have ended: " + look)
+    return join_texts("; or ", fixes)
 
 
 def _describe_not_retried(work: UnitOfWork, task: Row) -> str:

@@ -37,6 +37,7 @@ from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import TERMINAL, PlanningPhase, TaskKind
 from holdfast.store.database import Row
 
+SLEEP_ENDED = "its sleep was cut short, and it goes on from there"
 EDITABLE = (
     "title",
     "agent",
@@ -75,9 +76,12 @@ def _enqueue(operation: EnqueueTask, work: UnitOfWork) -> TransitionResult:
 
 @control_task.register
 def _run_now(operation: RunNow, work: UnitOfWork) -> TransitionResult:
+    # Before the task is made due, because only the sleep that it waits for is ended.
+    ended = work.tx.write("end_sleeps", task_id=operation.task_id)
     rows = work.change_tasks("run_now", task_id=operation.task_id, actor=operation.actor)
     reopen.note_tasks_to_evaluate(work, rows)
-    return _answer_operation(work, operation, rows, "queued")
+    answer = _answer_operation(work, operation, rows, "queued")
+    return replace(answer, detail=SLEEP_ENDED) if ended else answer
 
 
 @control_task.register

@@ -175,6 +175,11 @@ class ChangeResponse(RepeatableResponse):
     """A transition that happened; `repeated` when it had happened before."""
 
     shown_too = {"task": TaskResponse.example()}
+    detail: str | None = Field(
+        default=None,
+        description="What happened besides, in words: that a sleep was cut short",
+        examples=["its sleep was cut short, and it goes on from there"],
+    )
 
 
 class AwaitedSignalResponse(DescribedResponse):

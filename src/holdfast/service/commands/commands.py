@@ -151,7 +151,8 @@ class ControlCommands:
         )
         kind = "run" if identifier.startswith("r_") else "task"
         now = self._queries.run(identifier) if kind == "run" else self._queries.task(identifier)
-        return {"ok": True, "repeated": answer.repeated, kind: now}
+        told = {"detail": answer.detail} if answer.detail else {}
+        return {"ok": True, "repeated": answer.repeated, **told, kind: now}
 
 
 def _require_needs(needs: Sequence[str]) -> Sequence[str]:

@@ -14,9 +14,21 @@ WHERE id = :task_id
   AND planning_phase = 'none'
   AND (kind <> 'group' OR item IS NULL)
 
+-- name: end_sleeps
+-- purpose: End the sleeps that a task waits for: they end now, for each later attempt too
+-- guards: The task is not due, waits for a time alone, and the sleep is one of its present epoch that
+--   ends at that time
+-- Names of sleeps are no names of effects, which get a prefix where they would begin so.
+UPDATE holdfast_effect SET value = CAST((SELECT holdfast_now()) AS text)
+WHERE task_id = :task_id
+  AND (name = 'sleep' OR name LIKE 'sleep %')
+  AND EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.id = holdfast_effect.task_id AND task.epoch = holdfast_effect.epoch AND NOT task.due AND task.waits_for IS NULL AND CAST(task.scheduled_for AS text) = holdfast_effect.value)
+RETURNING name
+
 -- name: run_now
 -- purpose: Queue a task ahead of all others; order, schedule and hold paused are lifted
--- guards: The task is idle or queued, and neither a plan nor an item, which its loop starts
+-- guards: The task is idle or queued, waits for no signal, child or answer, and is neither a plan nor
+--   an item, which its loop starts
 -- changes: task
 -- event: 'task.run_now'
 -- data: '{"run_now":true,"scheduled_for":' || COALESCE(CAST(scheduled_for AS text), 'null')
@@ -25,13 +37,15 @@ WHERE id = :task_id
 UPDATE holdfast_task SET
   status = 'queued',
   run_now = true,
-  due = due OR (scheduled_for IS NOT NULL AND waits_for IS NULL),
-  scheduled_for = CASE WHEN waits_for IS NULL THEN NULL ELSE scheduled_for END,
+  due = due OR scheduled_for IS NOT NULL,
+  scheduled_for = NULL,
   holds = holds & ~1, run_holds = run_holds & ~1,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
 WHERE id = :task_id
   AND status IN ('idle', 'queued')
+  AND waits_for IS NULL
+  AND holds & 4 = 0
   AND planning_phase = 'none'
   AND (kind <> 'group' OR item IS NULL)
 

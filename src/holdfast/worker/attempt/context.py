@@ -7,11 +7,10 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from holdfast.engine.core.sync_async import reading
 from holdfast.engine.input.validation import JSON_SCALAR_LIMIT
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.model.result import TransitionResult
@@ -28,6 +27,7 @@ from holdfast.worker.attempt.durable import (
 from holdfast.worker.attempt.durable_flows import raise_again, run_in_coroutine, run_in_thread
 from holdfast.worker.attempt.effect_names import SharedName
 from holdfast.worker.attempt.step_output import StepLog
+from holdfast.worker.attempt.unawaited_calls import NotAwaited, UnawaitedCalls, noted_read
 from holdfast.worker.attempt.waits import Suspended
 from holdfast.worker.files.artifacts import Artifact
 from holdfast.worker.files.attempt_log import append_to_log
@@ -52,6 +52,10 @@ class Context:
     _log_is_closed = False
     # Called as soon as the attempt is over.
     interrupt: Callable[[], object] | None = None
+    # Called when the step has a new progress to tell.
+    on_progress: Callable[[], object] | None = None
+    # Called when the step does something that shows that it goes on.
+    on_active: Callable[[], object] | None = None
 
     def __init__(
         self,
@@ -66,10 +70,19 @@ class Context:
         self.clean = clean
 
     @cached_property
+    def unawaited(self) -> UnawaitedCalls:
+        """The operations that the function has called and not begun to await."""
+        return UnawaitedCalls()
+
+    @cached_property
     def _memory(self) -> TaskMemory:
         is_over, blocking = lambda: self.ended, not self.asynchronous
         refuse_secret = self._refuse_secret
-        return TaskMemory(self._store, self._assignment, is_over, refuse_secret, blocking=blocking)
+        memory = TaskMemory(
+            self._store, self._assignment, is_over, refuse_secret, blocking=blocking
+        )
+        memory.on_recorded = self.note_active
+        return memory
 
     def _refuse_secret(self, kind: WrittenKind, value: object) -> None:
         """Refuse a value that code reads again, if it holds a secret."""
@@ -130,12 +143,19 @@ class Context:
         memory: TaskMemory | None = self.__dict__.get("_memory")
         return None if memory is None else memory.suspension
 
+    async def refuse_unawaited(self) -> None:
+        """Raise `NotAwaited` if the function has returned with an operation that nobody awaits."""
+        unawaited: UnawaitedCalls | None = self.__dict__.get("unawaited")
+        if unawaited is not None and (call := await unawaited.close()) is not None:
+            raise NotAwaited(call)
+
     async def end_effects(self) -> None:
         """Wait, once the function has raised, for the effects that are still under way beside it.
 
         The function is tried again, and its effects must not be done twice. An effect that takes
         longer than a lease is not waited for: nobody knows whether it will end.
         """
+        self.unawaited.forget_all()
         memory: TaskMemory | None = self.__dict__.get("_memory")
         if memory is None or self.ended or memory.suspension is not None:
             return
@@ -143,12 +163,12 @@ class Context:
         with suppress(TimeoutError, asyncio.CancelledError):
             await asyncio.wait_for(memory.waits.wait_until_quiet(), self._store.settings.lease)
 
-    @reading
+    @noted_read
     def check(self) -> TransitionResult:
         """Ask the store whether this attempt may still act."""
         return self._store.work.guard(self.task_id, self.token)
 
-    @reading
+    @noted_read
     def guard(self) -> None:
         """Call before a side effect; raises `AttemptEnded` when it must not happen."""
         if (left := self.suspension) is not None:
@@ -160,13 +180,25 @@ class Context:
             raise AttemptEnded(message)
 
     def progress(self, note: object) -> None:
-        """Say how far the step is; it is stored with the next renewal of the lease."""
+        """Say how far the step is; others see it within a second."""
         # Checked here, where the step sees the error: a bad note would fail the renewal of all
         # leases of the worker.
         with refuse_for_good():
             clean = redact_or_refuse(WrittenKind.PROGRESS, note, self.clean)
             text = encode_json("progress", clean, limit=JSON_SCALAR_LIMIT)
-        self.latest_progress = json.loads(text)
+        self.note_progress(json.loads(text))
+
+    def note_progress(self, note: object) -> None:
+        """Have others told of a progress that may be shown."""
+        self.latest_progress = note
+        self.note_active()
+        if self.on_progress is not None:
+            self.on_progress()
+
+    def note_active(self) -> None:
+        """Note that the step goes on: it has said, done or asked something."""
+        if self.on_active is not None:
+            self.on_active()
 
     def log(self, text: object) -> None:
         """Add a line to the log of this attempt, which `holdfast logs` shows.
@@ -184,6 +216,7 @@ class Context:
 
         Steps that are no functions write their logs themselves.
         """
+        self.note_active()
         if self._assignment.work is None and self._step_log is None and not self._log_is_closed:
             try:
                 path = self._directory.log(self.task_id, self.attempt)
@@ -220,7 +253,7 @@ class Context:
         The same again is the same, and another content under that name is refused.
         """
         return self._run_operation(
-            lambda memory: memory.artifact(self._make_artifact(name, content))
+            "artifact", name, lambda memory: memory.artifact(self._make_artifact(name, content))
         )
 
     def _make_artifact(self, name: str, content: str | bytes | Path) -> Artifact:
@@ -241,7 +274,9 @@ class Context:
         It is given back when the function is left, also for a wait, or ends after its `ttl`. Pass
         its `fence` on to whatever is done under it.
         """
-        return self._run_operation(lambda memory: memory.lease(key, parse_seconds("ttl", ttl)))
+        return self._run_operation(
+            "lease", key, lambda memory: memory.lease(key, parse_seconds("ttl", ttl))
+        )
 
     def give_back_leases(self) -> None:
         """Let others have what the function held, now that it is left."""
@@ -256,7 +291,9 @@ class Context:
         idempotency key where that matters.
         """
         return self._run_operation(
-            lambda memory: memory.effect(name, _bind_arguments(function, args, kwargs))
+            "effect",
+            name,
+            lambda memory: memory.effect(name, _bind_arguments(function, args, kwargs)),
         )
 
     def effect_id(self, name: str) -> str:
@@ -274,7 +311,9 @@ class Context:
         A `name` tells it from the sleeps of other branches of the function.
         """
         return self._run_operation(
-            lambda memory: memory.sleep(parse_seconds("duration", duration), name)
+            "sleep",
+            duration,
+            lambda memory: memory.sleep(parse_seconds("duration", duration), name),
         )
 
     def wait_for(
@@ -285,9 +324,11 @@ class Context:
         A `name` tells it from where other branches of the function wait for the same signal.
         """
         return self._run_operation(
+            "wait_for",
+            signal,
             lambda memory: memory.wait_for(
                 signal, None if timeout is None else parse_seconds("timeout", timeout), name
-            )
+            ),
         )
 
     def ask(self, question: object, *, name: str | None = None) -> Any:  # noqa: ANN401
@@ -295,7 +336,7 @@ class Context:
 
         A `name` tells it from what other branches of the function ask.
         """
-        return self._run_operation(lambda memory: memory.ask(question, name))
+        return self._run_operation("ask", question, lambda memory: memory.ask(question, name))
 
     def map(self, function: Any, *iterables: Iterable[Any], name: str | None = None) -> Any:  # noqa: ANN401
         """Call a task function once for each item, each a task of its own; gives the results.
@@ -303,7 +344,9 @@ class Context:
         A `name` tells it from where other branches of the function map the same task.
         """
         return self._run_operation(
-            lambda memory: memory.map(callee_of(function), _zip_arguments(iterables), name)
+            "map",
+            function,
+            lambda memory: memory.map(callee_of(function), _zip_arguments(iterables), name),
         )
 
     def spawn(self, function: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
@@ -313,10 +356,16 @@ class Context:
         spawn: a `name` here is an argument of the child.
         """
         return self._run_operation(
-            lambda memory: _first_id(memory.spawn(callee_of(function).request(*args, **kwargs)))
+            "spawn",
+            function,
+            lambda memory: _first_id(memory.spawn(callee_of(function).request(*args, **kwargs))),
         )
 
-    def _run_operation(self, call: Callable[[TaskMemory], Flow[Any]]) -> Any:  # noqa: ANN401 - or a coroutine
+    def _run_operation(
+        self, method: str, given: object, call: Callable[[TaskMemory], Flow[Any]]
+    ) -> Any:  # noqa: ANN401 - or a coroutine
+        """Run an operation; `method` and `given` say how the function called it."""
+        self.note_active()
         memory, left = self._memory, self._memory.suspension
         # Checked before the operation takes a name: a function that was left takes none.
         if left is not None and self.asynchronous:
@@ -326,7 +375,9 @@ class Context:
         memory.refuse_after_raise()
         with refuse_for_good():
             flow = call(memory)
-        return run_in_coroutine(flow, memory) if self.asynchronous else run_in_thread(flow, memory)
+        if not self.asynchronous:
+            return run_in_thread(flow, memory)
+        return self.unawaited.call(method, given, partial(run_in_coroutine, flow, memory))
 
 
 def _bind_arguments(

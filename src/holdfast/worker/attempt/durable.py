@@ -133,6 +133,8 @@ class TaskMemory:
 
     # Whether the function has raised: its branches begin nothing more.
     closed = False
+    # Called when something of the function was recorded.
+    on_recorded: Callable[[], object] | None = None
 
     def __init__(
         self,
@@ -367,6 +369,8 @@ class TaskMemory:
         kept = yield from self._send(submit, name, value, **more)
         known = yield from self._read_effects()
         known[name] = kept.value
+        if self.on_recorded is not None:
+            self.on_recorded()
         return kept.value
 
     def _send(

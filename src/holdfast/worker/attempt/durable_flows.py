@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import NoReturn, TypeVar
 
@@ -53,8 +54,9 @@ async def raise_again(left: Suspended) -> NoReturn:
     raise left
 
 
-async def run_in_coroutine(flow: Flow[T], memory: TaskMemory) -> T:
+async def run_in_coroutine(flow: Flow[T], memory: TaskMemory, on_begin: Callable[[], None]) -> T:
     """Run a flow in a coroutine without blocking, beside the other flows of its function."""
+    on_begin()
     if (left := memory.suspension) is not None:
         # The operation was called before the function was left, and is awaited only now.
         await raise_again(left)

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from holdfast.engine.core.operation import Operation
@@ -23,13 +24,8 @@ from holdfast.worker.attempt.attempt_span import NO_SPAN, AttemptSpan, NoAttempt
 from holdfast.worker.attempt.context import Context
 from holdfast.worker.attempt.durable import InvalidCall, InvalidEffect, InvalidWait, SignalTimeout
 from holdfast.worker.attempt.effect_names import SharedName
-from holdfast.worker.attempt.retry_rules import (
-    EVERY_ERROR_RETRIED,
-    Permanent,
-    RetryAfter,
-    RetryRules,
-    leaf_errors,
-)
+from holdfast.worker.attempt.function_options import NO_OPTIONS, FunctionOptions
+from holdfast.worker.attempt.retry_rules import Permanent, RetryAfter, leaf_errors
 from holdfast.worker.attempt.waits import Suspended, SuspendedForAnswer
 from holdfast.worker.secrets.secret_rules import WrittenKind, redact_or_refuse
 from holdfast.worker.store_port import StorePort
@@ -104,7 +100,15 @@ class Invocation(NamedTuple):
     arguments: dict[str, Any]
     encode: Callable[[object], object]
     asynchronous: bool
-    retry_rules: RetryRules = EVERY_ERROR_RETRIED
+    options: FunctionOptions = NO_OPTIONS
+
+
+class PreparedReport(NamedTuple):
+    """The report of a function that ran in a process of its own, and what it raised there."""
+
+    report: FinalReport
+    raised: str | None
+    raised_traceback: str | None
 
 
 class StepFailed(Exception):
@@ -153,6 +157,12 @@ class Execution:
     returned = False
     began_at: float | None = None
     timeout_at: float | None = None
+    idle_timeout: float | None = None
+    active_at: float = 0.0
+    # The progress that was told last, and whether there is a newer one that is not told yet.
+    told_progress: Any = None
+    told_progress_at: float = -inf
+    has_progress_to_tell = False
     unreported = False
     in_thread = False
     raised: str | None = None
@@ -217,11 +227,38 @@ class Execution:
             self.ended.set()
             self.finish_with(self.fail, AttemptEnded("it was over before it began"))
             return False
-        self.began_at = now
+        self.began_at = self.active_at = now
         if self.timeout is not None:
             self.timeout_at = now + self.timeout
         self.on_begun(self)
         return True
+
+    def limit_silence(self, seconds: float) -> None:
+        """End the attempt when its function has neither said nor done anything for so long."""
+        self.idle_timeout = seconds
+        self.context.on_active = self._note_active
+
+    def _note_active(self) -> None:
+        self.active_at = self.store.clock.monotonic()
+
+    @property
+    def ends_at(self) -> float | None:
+        """When the attempt will have gone on for too long, or been silent for too long."""
+        if self.idle_timeout is None or self.began_at is None:
+            return self.timeout_at
+        idle_at = self.active_at + self.idle_timeout
+        return idle_at if self.timeout_at is None else min(idle_at, self.timeout_at)
+
+    def describe_overtime(self, now: float) -> str | None:
+        """Say which of its limits the attempt has passed, if any."""
+        if self.timeout_at is not None and now >= self.timeout_at:
+            return f"ran longer than {self.timeout:g} s"
+        if self.ends_at is not None and now >= self.ends_at:
+            return (
+                f"was silent for longer than {self.idle_timeout:g} s: it neither wrote nor "
+                "remembered anything"
+            )
+        return None
 
     def end(self) -> None:
         """Tell the step that its attempt is over; a coroutine is cancelled, once."""
@@ -262,6 +299,7 @@ class Execution:
                     message = f"{invocation.function!r} gave no awaitable"
                     raise TypeError(message)  # noqa: TRY301 - reported like any other failure
                 result = await awaitable
+                await self.context.refuse_unawaited()
             except BaseException as error:  # noqa: BLE001 - whatever a step raises is its report
                 await self.context.end_effects()
                 self._report_raised(invocation, error)
@@ -269,6 +307,9 @@ class Execution:
                 self._report_result(invocation, result)
 
     def _report_result(self, invocation: Invocation, result: object) -> None:
+        if isinstance(result, PreparedReport):
+            self.finish_with(self.pass_on, result)
+            return
         caught = self.context.refusal or self.context.suspension
         if caught is None:
             self.finish_with(self.complete, invocation, result)
@@ -285,7 +326,7 @@ class Execution:
         if isinstance(error, Suspended):
             self.finish_with(self.suspend, error)
             return
-        retryable = invocation.retry_rules.allow_retry(error)
+        retryable = invocation.options.retry_rules.allow_retry(error)
         self.finish_with(partial(self.fail, retryable=retryable), error)
         if not isinstance(error, RetryAfter):
             self.span.fail(self.raised or type(error).__name__)
@@ -318,6 +359,13 @@ class Execution:
             return self._report(self.store.work.reports.complete, output)
         except Exception as error:  # noqa: BLE001 - a result that is not JSON is a failure
             return self.fail(error, retryable=not isinstance(error, InvalidInput))
+
+    def pass_on(self, prepared: PreparedReport) -> bool:
+        """Send the report of a function that ran in a process of its own."""
+        self.raised, self.raised_traceback = prepared.raised, prepared.raised_traceback
+        if prepared.raised is not None:
+            self.span.fail(prepared.raised)
+        return self._report(lambda _: prepared.report)
 
     def suspend(self, suspended: Suspended) -> bool:
         """Release the task until its wait is over, or until its question is answered."""

@@ -1,4 +1,7 @@
-"""Lease renewal: renews the leases of running attempts, and ends attempts that lost theirs."""
+"""Lease renewal: renews the leases of running attempts, and ends those that are over.
+
+A renewal tells the progress of an attempt too, and comes soon after there is a new one.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,8 @@ from holdfast.worker.store_port import StorePort
 
 # Waiting uses a clock that stops during suspend; leases use one that does not, so it is looked at.
 LOOK_EVERY = 1.0
+# The progress of one attempt is told so often at the most.
+PROGRESS_EVERY = 0.5
 
 log = logging.getLogger("holdfast.heartbeat")
 
@@ -29,12 +34,25 @@ class RenewalRequest:
     reply: Future[TransitionResult]
 
 
-class Heartbeat:
-    """A thread of its own, so that a busy step cannot delay it; it never waits for the store."""
+def _do_nothing() -> None:
+    pass
 
-    def __init__(self, store: StorePort, executions: Callable[[], Sequence[Execution]]) -> None:
+
+class Heartbeat:
+    """A thread of its own, so that a busy step cannot delay it; it never waits for the store.
+
+    `on_look` is called each time that it looks at the attempts.
+    """
+
+    def __init__(
+        self,
+        store: StorePort,
+        executions: Callable[[], Sequence[Execution]],
+        on_look: Callable[[], object] = _do_nothing,
+    ) -> None:
         self._store = store
         self._executions = executions
+        self._on_look = on_look
         self._due = store.clock.monotonic() + store.settings.renewal
         # One request for each attempt, because another transaction may have locked one's row.
         self._renewals: dict[Execution, RenewalRequest] = {}
@@ -52,7 +70,16 @@ class Heartbeat:
 
     def note_begun(self, execution: Execution) -> None:
         """Note that an execution has begun, whose timeout may come before the next look."""
-        if execution.timeout_at is not None and execution.timeout_at < self._looks_at:
+        if execution.ends_at is not None and execution.ends_at < self._looks_at:
+            self._kick()
+
+    def note_progress(self, execution: Execution) -> None:
+        """Note that an execution has a new progress, unless one is waiting to be told."""
+        if (
+            not execution.has_progress_to_tell
+            and execution.context.latest_progress != execution.told_progress
+        ):
+            execution.has_progress_to_tell = True
             self._kick()
 
     def step(self) -> float:
@@ -68,10 +95,15 @@ class Heartbeat:
             if free:
                 self._renew(now, free)
             free = []
+        elif telling := [each for each in free if now >= _tells_progress_at(each)]:
+            self._renew(now, telling)
         moments = [self._due] if free or not self._renewals else []
         for each in live:
-            timeout = None if each.reported else each.timeout_at
-            moments.append(each.deadline if timeout is None else min(each.deadline, timeout))
+            over = None if each.reported else each.ends_at
+            moments.append(each.deadline if over is None else min(each.deadline, over))
+            # The answer to a renewal under way kicks.
+            if each not in self._renewals:
+                moments.append(_tells_progress_at(each))
         # Ended executions whose answers are still to come need nothing more.
         rest = now + self._store.settings.renewal
         return max(0.0, min(moments, default=rest) - now)
@@ -85,19 +117,17 @@ class Heartbeat:
         return [each for each in self._executions() if not each.ended.is_set()]
 
     def _end_if_over(self, execution: Execution, now: float) -> None:
-        late = execution.timeout_at is not None and now >= execution.timeout_at
         # The lease first: an attempt that outslept its lease is lost, and did not run too long.
         if now >= execution.deadline:
             log.warning("%s could not be renewed before its lease ran out", execution)
             execution.end()
-        elif late and not execution.reported:
-            seconds = execution.assignment.timeout
-            execution.fail(TimeoutError(f"ran longer than {seconds:g} s"))
+        elif not execution.reported and (late := execution.describe_overtime(now)) is not None:
+            execution.fail(TimeoutError(late))
             execution.end()
 
     def _renew(self, now: float, live: Sequence[Execution]) -> None:
         try:
-            replies = self._store.work.renew_each([_make_renewal(each) for each in live])
+            replies = self._store.work.renew_each([_make_renewal(each, now) for each in live])
         except HoldfastError:
             log.exception("could not renew %d leases", len(live))
             return
@@ -142,14 +172,24 @@ class Heartbeat:
         self._resting = True
         if self._list_live():
             self._resting = False
+            self._on_look()
             pause = min(pause, LOOK_EVERY)
         self._looks_at = self._store.clock.monotonic() + pause
         return pause
 
 
-def _make_renewal(execution: Execution) -> Renewal:
+def _tells_progress_at(execution: Execution) -> float:
+    if not execution.has_progress_to_tell:
+        return inf
+    return execution.told_progress_at + PROGRESS_EVERY
+
+
+def _make_renewal(execution: Execution, now: float) -> Renewal:
+    # Before the progress is read: a newer one that comes after that is told by another renewal.
+    execution.has_progress_to_tell = False
+    execution.told_progress, execution.told_progress_at = execution.context.latest_progress, now
     return Renewal(
         task_id=execution.task_id,
         token=execution.assignment.token,
-        progress=execution.context.latest_progress,
+        progress=execution.told_progress,
     )

@@ -13,6 +13,7 @@ from holdfast.engine.claims.picker import Claimed
 from holdfast.threads import RunningThread, Threads
 from holdfast.worker.attempt.execution import Execution, Invocation
 from holdfast.worker.attempt.waits import Suspended
+from holdfast.worker.pool.loop_watch import LoopWatch
 from holdfast.worker.pool.step_threads import StepThreads
 
 log = logging.getLogger("holdfast.worker")
@@ -47,6 +48,7 @@ class Runner:
         self._make_steps = make_steps
         self._return_step = return_step
         self._on_steps_waiting = on_steps_waiting
+        self._coroutines = 0
         self._step_threads: StepThreads[BoundStep | Arrival] = StepThreads(
             threads,
             "holdfast-step",
@@ -58,9 +60,15 @@ class Runner:
 
     def start(self) -> None:
         self._loop = make_step_loop()
+        self._loop_watch = LoopWatch(self._loop)
         self._loop_thread: RunningThread = self._threads.start(
             "holdfast-loop", self._loop.run_forever
         )
+
+    def look_at_loop(self) -> None:
+        """Warn of a coroutine that keeps the loop from the others."""
+        if self._coroutines:
+            self._loop_watch.look()
 
     def is_inside(self) -> bool:
         """Whether this is the thread, the coroutine or the `asyncio.to_thread` of a step."""
@@ -142,10 +150,16 @@ class Runner:
             context = copy_context()
             context.run(_current_runner.set, self)
             task = self._loop.create_task(execution.run_coroutine(invocation), context=context)
-            task.add_done_callback(lambda _: on_end())
+            self._loop_watch.note_task(task, execution)
+            self._coroutines += 1
+            task.add_done_callback(lambda _: self._end_coroutine(on_end))
             execution.stop = partial(self._loop.call_soon_threadsafe, task.cancel)
             if execution.ended.is_set():
                 execution.end()
+
+    def _end_coroutine(self, on_end: Callable[[], None]) -> None:
+        self._coroutines -= 1
+        on_end()
 
 
 def make_step_loop() -> asyncio.AbstractEventLoop:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
-from holdfast.clock import Clock
+from holdfast.clock import MICROSECONDS, Clock
+from holdfast.model.units import describe_duration
 from holdfast.worker.attempt.execution import Execution
 
 GIVE_BACK_SECONDS = 3.0
@@ -17,17 +18,41 @@ LOOK_EVERY = 0.05
 SHOWN = 10
 
 
-def describe_waiting(executions: Sequence[Execution]) -> str:
-    """The text that says what an interrupted worker still waits for."""
-    running = sorted(map(str, executions))
-    if not running:
+def describe_waiting(executions: Sequence[Execution], grace: float | None = None) -> str:
+    """The text that says what an interrupted worker still waits for, and how long."""
+    if not executions:
         return "nothing is running"
-    more = f" and {len(running) - SHOWN} more" if len(running) > SHOWN else ""
+    stops = "a second Ctrl-C or SIGTERM stops now"
+    if grace is not None:
+        stops = "after that, or at a second Ctrl-C or SIGTERM, it stops"
+    limit = "" if grace is None else f"up to {describe_duration(int(grace * MICROSECONDS))} "
     return (
-        f"waiting for {', '.join(running[:SHOWN])}{more}; a second Ctrl-C or SIGTERM stops "
-        "now: commands are given back, and what else was running is tried again when its "
-        "lease has run out"
+        f"waiting {limit}for {_name_executions(executions)}; {stops}: commands are given back, "
+        "and what else was running is tried again when its lease has run out"
     )
+
+
+def describe_end_of_grace(grace: float, executions: Sequence[Execution]) -> str:
+    """The text that says that the time is up for what still runs."""
+    return (
+        f"{describe_duration(int(grace * MICROSECONDS))} are over; what still runs is stopped: "
+        f"{_name_executions(executions)}"
+    )
+
+
+def describe_unstoppable(executions: Sequence[Execution]) -> str:
+    """The text that says what becomes of functions that no worker can stop."""
+    return (
+        f"{_name_executions(executions)} cannot be stopped, and goes on until this process ends; "
+        'it is tried again when its lease has run out (isolation="process" makes a function one '
+        "that can be stopped)"
+    )
+
+
+def _name_executions(executions: Sequence[Execution]) -> str:
+    names = sorted(map(str, executions))
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{', '.join(names[:SHOWN])}{more}"
 
 
 def give_back_executions(

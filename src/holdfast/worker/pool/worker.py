@@ -7,6 +7,8 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
+from math import inf
 from typing import Self
 
 from holdfast.engine.claims.picker import Claimed
@@ -32,6 +34,8 @@ from holdfast.worker.pool.presence import Presence
 from holdfast.worker.pool.pull import Puller, RunNowClaims
 from holdfast.worker.pool.runner import Arrival, BoundStep, Runner
 from holdfast.worker.pool.shutdown import (
+    describe_end_of_grace,
+    describe_unstoppable,
     describe_waiting,
     end_process_by_signal,
     evict_executions,
@@ -61,14 +65,14 @@ class Lifecycle(ABC):
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None = None, *_: object) -> None:
         self.stop()
 
     async def __aenter__(self) -> Self:
         return await asyncio.to_thread(self.start)
 
-    async def __aexit__(self, *_: object) -> None:
-        await asyncio.to_thread(self.stop)
+    async def __aexit__(self, kind: type[BaseException] | None = None, *_: object) -> None:
+        await asyncio.to_thread(self.__exit__, kind)
 
 
 class Worker(Lifecycle):
@@ -100,6 +104,7 @@ class Worker(Lifecycle):
         self._ahead = ClaimsAhead(store.clock) if options.claims_ahead else None
         self._claim_sent_at = store.clock.monotonic()
         self._started = self._has_left = False
+        self._waits_for_steps = True
         # Whether the worker's own thread sleeps for longer than it may while steps wait.
         self._sleeps_long = False
         self._puller = Puller(
@@ -115,7 +120,7 @@ class Worker(Lifecycle):
             limit=options.limit,
             on_steps_waiting=self._wake_from_long_sleep,
         )
-        self._heartbeat = Heartbeat(store, self._held.list)
+        self._heartbeat = Heartbeat(store, self._held.list, self._runner.look_at_loop)
         self._on_begun = self._heartbeat.note_begun
         self._version_holds = VersionHolds(store, functions, options)
         self._equipped = functions.list_equipped(options.agents)
@@ -171,11 +176,36 @@ class Worker(Lifecycle):
     def stop(self) -> None:
         """Claim nothing more, let what runs finish, and end; a step that says so does not wait."""
         waits = self._started and not self._runner.is_inside() and not is_writer_thread()
+        waits = waits and self._waits_for_steps
         if waits and not self._stopped.is_set():
             refuse_deadlock("stop(…)", self._store.file)
         self.drain()
         if waits:
-            self._stopped.wait()
+            try:
+                self._stopped.wait()
+            except KeyboardInterrupt:
+                self._wait_after_interrupt()
+                raise
+
+    def __exit__(self, kind: type[BaseException] | None = None, *_: object) -> None:
+        # Ctrl-C cancels the main coroutine of a program.
+        if kind is not None and issubclass(kind, KeyboardInterrupt | asyncio.CancelledError):
+            self._wait_after_interrupt()
+        else:
+            self.stop()
+
+    def _wait_after_interrupt(self) -> None:
+        """Let running steps finish in the time that they have, and say so; Ctrl-C ends that."""
+        self.drain()
+        self._warn_of_interrupt()
+        # What cannot be stopped is waited for no longer, also when the store is closed.
+        self._waits_for_steps = False
+        try:
+            if not self._stopped.wait(self._options.grace_seconds):
+                self._stop_what_runs()
+        except KeyboardInterrupt:
+            self.give_back()
+            raise
 
     def run(self) -> None:
         """Work until Ctrl-C, SIGTERM or SIGHUP, then let running steps finish and return.
@@ -189,14 +219,39 @@ class Worker(Lifecycle):
             while not (heard or self._stopping.wait(SIGNAL_CHECK_EVERY)):
                 pass
             if heard:
-                log.warning("interrupted; %s", describe_waiting(self._held.list_begun()))
+                self._warn_of_interrupt()
             self.drain()
+            ends_at = self._find_end_of_grace() if heard else inf
             while not self._stopped.wait(SIGNAL_CHECK_EVERY):
                 if len(heard) > 1:
                     self.give_back()
                     end_process_by_signal(heard[-1])
+                elif self._store.clock.monotonic() >= ends_at:
+                    ends_at = inf
+                    if not self._stop_what_runs():
+                        end_process_by_signal(heard[-1])
         if isinstance(self._told_to_go, StoreGone):
             raise self._told_to_go
+
+    def _find_end_of_grace(self) -> float:
+        grace = self._options.grace_seconds
+        return inf if grace is None else self._store.clock.monotonic() + grace
+
+    def _warn_of_interrupt(self) -> None:
+        told = describe_waiting(self._held.list_begun(), self._options.grace_seconds)
+        log.warning("interrupted; %s", told)
+
+    def _stop_what_runs(self) -> bool:
+        """Stop what still runs after the time that it had; gives whether all could be stopped."""
+        log.warning(
+            "%s",
+            describe_end_of_grace(self._options.grace_seconds or 0, self._held.list_begun()),
+        )
+        self.give_back()
+        left = self._held.list_begun()
+        if left:
+            log.warning("%s", describe_unstoppable(left))
+        return not left
 
     def give_back(self) -> None:
         """Claim nothing more, stop the commands and coroutines that run, and give them back."""
@@ -422,6 +477,7 @@ class Worker(Lifecycle):
         )
         if self._clean is not None:
             execution.context.clean = self._clean
+        execution.context.on_progress = partial(self._heartbeat.note_progress, execution)
         return execution
 
     def _begin_executions(self, executions: Sequence[Execution]) -> list[BoundStep]:
@@ -440,10 +496,13 @@ class Worker(Lifecycle):
 
     def _bind(self, execution: Execution) -> Invocation | None:
         try:
-            return self._functions.bind(execution.assignment, execution.context)
+            invocation = self._functions.bind(execution.assignment, execution.context)
         except Exception as error:  # noqa: BLE001 - it is the task's, not the worker's
             self._return_unbegun(execution, self._report_unbound, execution, error)
             return None
+        if invocation.options.idle_timeout is not None:
+            execution.limit_silence(invocation.options.idle_timeout)
+        return invocation
 
     def _release_unbegun(self, execution: Execution) -> None:
         """Release a task whose attempt never began, unless the attempt is over."""

@@ -7,10 +7,13 @@ import re
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from math import inf
 
 from holdfast.engine.input import validation
+from holdfast.errors import InvalidInput
 from holdfast.model.text import MAX_NAME, clean_name
-from holdfast.model.units import parse_size
+from holdfast.model.units import parse_duration, parse_size
 from holdfast.settings import LEAST_DISK
 
 MAX_CONCURRENCY = 10_000
@@ -26,6 +29,9 @@ class WorkerOptions:
     name that another live worker has, it takes that name with a number.
 
     A worker that is told no `concurrency` runs up to 32 steps at once, and claims short ones ahead.
+
+    After a signal or Ctrl-C, running steps have `grace` to end, or without one as long as they
+    take.
     """
 
     name: str | None = None
@@ -34,14 +40,22 @@ class WorkerOptions:
     tags: Sequence[str] = ()
     concurrency: int | None = None
     least_disk: int | str = LEAST_DISK
+    grace: float | str | timedelta | None = None
 
     def __post_init__(self) -> None:
         clean_name("service", self.service)
         clean_name("name", self.named)
         parse_size("least_disk", self.least_disk)
+        if (grace := self.grace_seconds) is not None and not 0 <= grace < inf:
+            raise InvalidInput("grace", f"{self.grace!r} is no time that steps can be given")
         validation.agents(self.agents)
         validation.tags(self.tags)
         validation.number("concurrency", self.limit, least=1, most=MAX_CONCURRENCY)
+
+    @property
+    def grace_seconds(self) -> float | None:
+        """How long running steps may go on after a signal; None for as long as they take."""
+        return None if self.grace is None else parse_duration("grace", self.grace)
 
     @property
     def named(self) -> str:

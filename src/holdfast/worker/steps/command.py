@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,8 @@ class Command:
     environment: Mapping[str, str]
     directory: Path | None = None
     stdin: bytes = b""
+    # Descriptors that the command keeps open.
+    files: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +63,14 @@ class CommandEnd:
     processes_ended: int = 0
     processes_left: int = 0
     abandoned: bool = False
+
+
+def describe_exit(code: int | None) -> str:
+    if code is None:
+        return "its keeper was killed"
+    if code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"ended with exit code {code}"
 
 
 class CannotStart(Exception):

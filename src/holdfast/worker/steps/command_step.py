@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-import signal
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from holdfast.errors import ShuttingDown
@@ -19,6 +18,7 @@ from holdfast.worker.attempt.execution import GivenBack, StepFailed
 from holdfast.worker.attempt_server.attempt_addresses import AttemptAddress
 from holdfast.worker.files.attempt_log import AttemptLog
 from holdfast.worker.secrets.secret_rules import Cleaner, WrittenKind, redact_or_refuse
+from holdfast.worker.steps.attempt_watch import AttemptWatch
 from holdfast.worker.steps.command import (
     IDLE,
     OVER,
@@ -28,6 +28,7 @@ from holdfast.worker.steps.command import (
     Command,
     CommandEnd,
     CommandLimits,
+    describe_exit,
 )
 from holdfast.worker.steps.command_answer import (
     CommandAnswer,
@@ -43,7 +44,7 @@ from holdfast.worker.steps.command_environment import (
     make_attempt_variables,
     make_command_files,
 )
-from holdfast.worker.steps.orphans import end_processes_of, make_record
+from holdfast.worker.steps.orphans import end_processes_of
 from holdfast.worker.steps.permission import PermittedWork, takes_prompt
 from holdfast.worker.steps.process import Process
 from holdfast.worker.steps.step_resources import (
@@ -183,7 +184,12 @@ class CommandStep:
         limits = CommandLimits(
             timeout=self._seconds_left(command_try), idle_timeout=work.idle_timeout
         )
-        watch = AttemptWatch(self._resources, self._assignment, self._context, transcript)
+        watch = AttemptWatch(
+            self._resources,
+            self._assignment,
+            self._context,
+            partial(self._take_output, transcript),
+        )
         try:
             ended = Process(command, limits, watch, self._resources.store.clock).run()
             if ended.abandoned:
@@ -194,6 +200,11 @@ class CommandStep:
             transcript.end()
             watch.end()
         return ended
+
+    def _take_output(self, transcript: Transcript, data: bytes, *, error: bool) -> None:
+        transcript.on_output(data, error=error)
+        if transcript.last_line:
+            self._context.note_progress({"log": transcript.last_line})
 
     def _seconds_left(self, command_try: CommandTry) -> float | None:
         now = self._resources.store.clock.monotonic()
@@ -251,52 +262,4 @@ class CommandStep:
             return f"was silent for longer than {self._work.idle_timeout:g} s"
         if ended.stop_reason == SIGNALLED:
             return "was told to end by a signal from outside"
-        return _describe_exit(ended.code)
-
-
-def _describe_exit(code: int | None) -> str:
-    if code is None:
-        return "its keeper was killed"
-    if code < 0:
-        return f"was killed by {signal.Signals(-code).name}"
-    return f"ended with exit code {code}"
-
-
-class AttemptWatch:
-    """The attempt of a running command: its lease, its record and its transcript."""
-
-    def __init__(
-        self,
-        resources: StepResources,
-        assignment: Assignment,
-        context: Context,
-        transcript: Transcript,
-    ) -> None:
-        self._directory = resources.state.processes
-        self._clock = resources.store.clock
-        self._context = context
-        self._transcript = transcript
-        self.record = make_record(assignment.task_id, assignment.attempt)
-        self.record.write(self._directory)
-
-    def is_over(self) -> bool:
-        return self._context.ended
-
-    def deadline(self) -> float | None:
-        return None if self._clock.manual else self._context.deadline
-
-    def on_interrupt(self, wake: Callable[[], object] | None) -> None:
-        self._context.interrupt = wake
-
-    def on_begin(self, keeper_id: int, command_id: int, started: str) -> None:
-        self.record = replace(self.record, command=command_id, command_started=started)
-        self.record.write(self._directory)
-        log.debug("process %d runs under its keeper %d", command_id, keeper_id)
-
-    def on_output(self, data: bytes, *, error: bool) -> None:
-        self._transcript.on_output(data, error=error)
-        if self._transcript.last_line:
-            self._context.latest_progress = {"log": self._transcript.last_line}
-
-    def end(self) -> None:
-        self.record.remove(self._directory)
+        return describe_exit(ended.code)

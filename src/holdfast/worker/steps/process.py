@@ -82,6 +82,10 @@ class Process:
                 self._watch.on_interrupt(None)
         return self._read_end()
 
+    def note_active(self) -> None:
+        """Note, from any thread, that the command does something although it writes nothing."""
+        self._active_at = self._clock.monotonic()
+
     @contextmanager
     def _run_keeper(self) -> Iterator[None]:
         self._control, theirs = socket.socketpair()
@@ -112,7 +116,7 @@ class Process:
                 stderr=subprocess.PIPE,
                 env=environment,
                 bufsize=0,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[theirs.fileno(), *self._command.files],
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:

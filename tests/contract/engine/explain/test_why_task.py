@@ -159,7 +159,7 @@ def test_a_scheduled_task_says_when_until_its_time_has_come(
     assert engine.why(task_id).claimable
 
 
-def test_run_now_is_offered_where_it_helps_and_not_to_a_function_that_sleeps(
+def test_run_now_is_offered_for_a_retry_a_wait_for_a_time_and_a_sleep(
     engine: Engine, clock: ManualClock
 ) -> None:
     task_id, until = create(engine), clock.now() + 61 * MICROSECONDS
@@ -174,7 +174,8 @@ def test_run_now_is_offered_where_it_helps_and_not_to_a_function_that_sleeps(
     token, notes = take(engine, task_id).token, [("sleep", until)]
     assert engine.work.suspend(task_id, token, WakeCondition(until=until), notes=notes).ok
     clause = only(engine, task_id)
-    assert (clause.name, clause.fix) == ("due", "")
+    assert (clause.name, clause.detail) == ("due", "it sleeps for 1m 1s more")
+    assert advice_of(clause.fix) == (Advice(Action.RUN_NOW, task_id),)
 
 
 def test_a_task_that_waits_for_its_retry_tells_the_last_error_and_the_attempts_left(

@@ -113,6 +113,32 @@ def test_sleep_gives_the_task_back_and_costs_no_attempt(hf: Holdfast) -> None:
     assert outcomes == ["released", "released", "completed"]
 
 
+def test_a_sleep_that_is_cut_short_is_over_in_each_later_attempt_too(hf: Holdfast) -> None:
+    slept: list[int] = []
+
+    @hf.task(max_attempts=2, backoff=0)
+    def nap(ctx: Context) -> int:
+        ctx.sleep("30d")
+        slept.append(ctx.attempt)
+        if len(slept) == 1:
+            raise ConnectionError
+        ctx.sleep("30d")
+        return ctx.attempt
+
+    with hf.worker():
+        handle = nap.enqueue()
+
+        def asleep() -> bool:
+            return hf.tasks.get(handle.id).scheduled_for is not None
+
+        assert eventually(asleep)
+        assert "cut short" in hf.tasks.run_now(handle.id).detail
+        assert eventually(lambda: len(slept) == 2 and asleep())
+        assert "cut short" in hf.tasks.run_now(handle.id).detail
+        assert handle.result(PATIENCE) == 4
+    assert slept == [2, 3, 4]
+
+
 def test_a_signal_sent_before_anyone_waits_is_kept(hf: Holdfast) -> None:
     flow = hf.workflow("delivery")
 
