@@ -10,6 +10,7 @@ from holdfast.cli.render import report
 from holdfast.engine.engine import Engine
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
+from holdfast.model.worker import Overrun
 from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.model.workflow.step import OnFailure
 from tests.contract.cli.command_line import Typed
@@ -151,3 +152,17 @@ def test_the_report_and_the_doctor_tell_of_failing_schedules_and_of_steps_skippe
         f"{details[0]}: holdfast schedule",
         f"{details[1]}: holdfast show {run.id}",
     ]
+
+
+def test_the_report_and_the_doctor_tell_of_slots_that_functions_keep_after_their_attempts(
+    engine: Engine, typed: Typed
+) -> None:
+    begun = engine.workers.register("crew", agents=["default"], concurrency=2)
+    assert begun is not None
+    stuck = engine.tasks.create(NewTask(title="stuck", step="stuck", enqueue=False)).id
+    over = Overrun(stuck, 1, begun["started_at"])
+    engine.workers.announce("crew", begun["started_at"], None, [over])
+    taken = "taken by a function that goes on after its attempt was over: stuck"
+    (told,) = typed.json()["standstills"]
+    assert told["detail"] == f"1 of 2 slots of worker crew is {taken}"
+    assert typed.json("doctor")["warnings"] == [f"{told['detail']}: holdfast workers"]

@@ -13,7 +13,7 @@ from itertools import groupby
 from holdfast.clock import MICROSECONDS
 from holdfast.engine.explain.explanation import TakenBy, find_taker
 from holdfast.engine.explain.why_workers import fits, is_serving
-from holdfast.engine.read.worker_loads import read_workers
+from holdfast.engine.read.worker_loads import read_loads, read_workers
 from holdfast.model.advice import Action, Advice
 from holdfast.model.units import describe_duration
 from holdfast.model.worker import LiveWorker
@@ -53,6 +53,7 @@ def find_standstills(tx: Transaction, since: int) -> list[Standstill]:
     now = int(tx.read("now")[0]["now"])
     return [
         *_find_unserved_work(tx, read_workers(tx)),
+        *_find_overruns(tx),
         *_find_version_holds(tx),
         *_find_limits(tx, now),
         *_find_failing_schedules(tx),
@@ -88,6 +89,18 @@ def _find_unserved_work(tx: Transaction, workers: Sequence[LiveWorker]) -> Itera
             app = ANY_PROGRAM if find_taker(tx, first) is TakenBy.PROGRAM else None
             fix = describe_command(Advice(Action.START_WORKER, "", offer), app=app)
         yield Standstill(kind="unserved", count=row["tasks"], detail=detail, fix=fix)
+
+
+def _find_overruns(tx: Transaction) -> Iterator[Standstill]:
+    overrun = [each for each in read_workers(tx) if each.overruns]
+    for each in read_loads(tx, overrun, NAMES_SHOWN):
+        slots, whole = len(each.overruns), _count(each.worker.concurrency, "slot")
+        one = "a function that goes on after its attempt was over"
+        functions = one if slots == 1 else "functions that go on after their attempts were over"
+        taken = f"{slots} of {whole} of worker {each.worker.name} {_be(slots)} taken by {functions}"
+        detail = f"{taken}: {_name_some(over.name for over in each.overruns)}"
+        fix = describe_command(Advice(Action.LIST_WORKERS))
+        yield Standstill(kind="overruns", count=slots, detail=detail, fix=fix)
 
 
 def _find_version_holds(tx: Transaction) -> Iterator[Standstill]:
