@@ -33,6 +33,8 @@ WALKING |= {
     "limited_tasks",
     "called_waits",
 }
+# Asked by people too, about all that runs in workers, is ready or limited, or was skipped.
+WALKING |= {"attempts_of_workers", "ready_work", "limited_work", "steps_skipped_after_failure"}
 # From key to key, and about all that waits for one, is in line for an agent or has not ended.
 WALKING |= {"keys_with_room", "parked_keys", "count_running_runs"}
 # Which of its failures is a run's first is asked once.
