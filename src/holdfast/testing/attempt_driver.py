@@ -11,13 +11,15 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from contextvars import Context as ContextVariables
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.clock import MICROSECONDS, ManualClock
+from holdfast.engine.core.sync_async import settle_future
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError, InvalidInput, StoreError
 from holdfast.ids import id_of
@@ -36,6 +38,7 @@ from holdfast.worker.pool.runner import make_step_loop
 from holdfast.worker.secrets.secrets import Secrets
 from holdfast.worker.steps.executors import Executors
 
+T = TypeVar("T")
 WORKER = "harness"
 PAGE = 1_000
 # Seconds between two looks at what a worker of the program runs.
@@ -125,11 +128,30 @@ class AttemptDriver:
 
     def run_until_idle(self, limit: int) -> list[RanAttempt]:
         """Run attempts until no task is ready; returns them in their order."""
+        if _is_in_loop():
+            # No coroutine can run here beside that loop, nor a function that begins another one.
+            return self._call_in_thread(partial(self._run_until_idle, limit))
+        return self._run_until_idle(limit)
+
+    def _run_until_idle(self, limit: int) -> list[RanAttempt]:
         before = len(self.history)
         while self._run_next():
             if len(self.history) > before + limit:
                 raise TooManyAttempts(_describe_rush(self.history[before:], limit))
         return self.history[before:]
+
+    def _call_in_thread(self, call: Callable[[], T]) -> T:
+        called: Future[T] = Future()
+
+        def run() -> None:
+            settle_future(called, call)
+            if (loop := self._loops.pop(threading.get_ident(), None)) is not None:
+                _close_loop(loop)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+        return called.result()
 
     def find_next_due(self) -> int | None:
         """The time at which something is due next on any of the stores."""
@@ -353,30 +375,6 @@ class AttemptDriver:
             self._executing.remove(execution)
 
     def _run_coroutine(self, execution: HarnessExecution, invocation: Invocation) -> None:
-        if _is_in_loop():
-            # The loop of the test goes on when this thread comes back to it.
-            errors: list[BaseException] = []
-            thread = threading.Thread(
-                target=self._run_and_keep_error, args=(execution, invocation, errors)
-            )
-            thread.start()
-            thread.join()
-            if errors:
-                raise errors[0]
-            return
-        self._run_on_loop(execution, invocation)
-
-    def _run_and_keep_error(
-        self, execution: HarnessExecution, invocation: Invocation, errors: list[BaseException]
-    ) -> None:
-        try:
-            self._run_on_loop(execution, invocation)
-        except BaseException as error:  # noqa: BLE001 - it is raised in the thread of the test
-            errors.append(error)
-        finally:
-            _close_loop(self._loops.pop(threading.get_ident()))
-
-    def _run_on_loop(self, execution: HarnessExecution, invocation: Invocation) -> None:
         loop = self._loops.get(threading.get_ident())
         if loop is None:
             loop = self._loops[threading.get_ident()] = make_step_loop()

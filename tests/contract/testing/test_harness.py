@@ -80,15 +80,20 @@ def test_what_does_not_end_is_not_waited_for_and_the_message_says_what_it_waits_
 
 
 def test_coroutines_await_the_same(harness: Harness) -> None:
+    @harness.hf.task
+    def begin_a_loop() -> str:
+        return asyncio.run(asyncio.sleep(0, "ended"))
+
     async def use() -> list[str]:
         job = await shop.send_mail.enqueue.aio("ada@example.org")
         await harness.run_until_idle.aio()
         run = await shop.checkout.start.aio(order_id=7)
         # In the loop itself, whose thread a coroutine step cannot have.
         harness.run_until_idle()
-        return [await job.result.aio(), await run.result.aio()]
+        begun = await begin_a_loop.enqueue.aio()
+        return [await job.result.aio(), await run.result.aio(), begun.result()]
 
-    assert asyncio.run(use()) == ["hello to ada@example.org", "order 7 shipped, paid 7"]
+    assert asyncio.run(use()) == ["hello to ada@example.org", "order 7 shipped, paid 7", "ended"]
 
 
 def test_a_worker_that_the_program_starts_is_waited_for(harness: Harness) -> None:

@@ -104,6 +104,18 @@ def test_a_late_worker_does_no_effect_that_another_has_done(harness: Harness) ->
     assert outcomes(harness) == [(2, "completed"), (1, "ended")]
 
 
+def test_a_coroutine_comes_back_too_late(harness: Harness) -> None:
+    harness.lose_lease(shop.welcome_softly, after_effect="open account")
+    job = shop.welcome_softly.enqueue("ada")
+    assert harness.run_to_end(job) == "softly account of ada"
+    assert shop.charged == ["ada"]
+    assert [(each.attempt, each.outcome) for each in harness.attempts] == [
+        (2, "given back"),
+        (1, "ended"),
+        (3, "completed"),
+    ]
+
+
 def test_a_fault_that_never_happens_fails_the_test() -> None:
     harness = Harness()
     with pytest.raises(AssertionError, match="attempt 1 of charge dies before an effect 'chrage'"):
