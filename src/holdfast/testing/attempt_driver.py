@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from contextvars import Context as ContextVariables
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.core.sync_async import settle_future
@@ -117,7 +117,7 @@ class AttemptDriver:
         self._offers: dict[Engine, Offer] = {}
         # The workflow of each run that was looked at.
         self._workflows: dict[str, str] = {}
-        self._executors: dict[HarnessProgram, Executors] = {}
+        self._executors: dict[Engine, Executors] = {}
         self._heartbeats: dict[Engine, Heartbeat] = {}
         self._loops: dict[int, asyncio.AbstractEventLoop] = {}
 
@@ -313,6 +313,8 @@ class AttemptDriver:
         # Those that did not happen, because the attempt never came to their points.
         self.missed_faults += faults
         self._note(execution, function)
+        if _ends_test(execution.exception):
+            raise execution.exception
 
     def _choose_program(self, claimer: HarnessProgram, assignment: Assignment) -> HarnessProgram:
         """The program on the same store that has the function of a task."""
@@ -342,15 +344,16 @@ class AttemptDriver:
         return self._find_executors(program).bind(assignment, context)
 
     def _find_executors(self, program: HarnessProgram) -> Executors:
-        if program not in self._executors:
-            self._executors[program] = Executors(
-                program.engine,
+        engine = program.engine
+        if engine not in self._executors:
+            self._executors[engine] = Executors(
+                engine,
                 program.stores.functions,
-                partial(AttemptCalls, program.engine),
+                partial(AttemptCalls, engine),
                 state=program.state,
-                secrets=Secrets(program.engine.settings.url),
+                secrets=Secrets(engine.settings.url),
             )
-        return self._executors[program]
+        return self._executors[engine]
 
     def _execute(self, execution: HarnessExecution, invocation: Invocation) -> None:
         with self._executing_now(execution), suppress(WorkerDied):
@@ -421,6 +424,13 @@ class AttemptDriver:
                 function=function,
             )
         )
+
+
+def _ends_test(error: BaseException | None) -> TypeGuard[BaseException]:
+    """Whether an error is none of the step's: Ctrl-C, a timeout of the test, `pytest.fail`."""
+    return error is not None and not isinstance(
+        error, Exception | SystemExit | GeneratorExit | asyncio.CancelledError
+    )
 
 
 def _end_attempt(execution: HarnessExecution, ended: Sequence[tuple[str, int]]) -> None:

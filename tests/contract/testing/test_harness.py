@@ -160,6 +160,23 @@ def test_a_failed_step_raises_where_its_result_is_asked_for_and_nowhere_else(
         job.result()
 
 
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_an_interrupt_in_a_step_ends_the_test(harness: Harness, *, asynchronous: bool) -> None:
+    @harness.hf.task
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    @harness.hf.task
+    async def failed_in_a_loop() -> None:
+        pytest.fail("what the test is about")
+
+    job = failed_in_a_loop.enqueue() if asynchronous else interrupted.enqueue()
+    with pytest.raises((KeyboardInterrupt, pytest.fail.Exception)):
+        job.result()
+    (ran,) = harness.attempts
+    assert ran.outcome == "failed"
+
+
 def test_a_task_without_a_function_is_left_and_named(harness: Harness) -> None:
     made = harness.hf.tasks.create(NewTask(title="Count the cups", agent="counter"))
     other = shop.send_mail.enqueue("ada")
