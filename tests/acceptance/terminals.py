@@ -12,7 +12,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,6 +24,9 @@ PROGRAM = (
     "from holdfast.cli.main import main; sys.exit(main())"
 )
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+# A code, or else a character; of the numbers of a colour only the letter counts.
+_WRITTEN = re.compile(r"\x1b\[\??([0-9]*)(?:;[0-9]+)*([A-Za-z])|(.)", re.DOTALL)
+ERASE_ROW = 2
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -59,6 +62,60 @@ def on_path(folder: Path) -> dict[str, str]:
     return kept | {"PATH": f"{tool.parent}:{kept['PATH']}"}
 
 
+class Screen:
+    """The rows that a person sees of what was written, and those that have scrolled away.
+
+    It knows the codes that Holdfast writes, and no others. `wrapped` are the rows whose text went
+    on in the next row.
+    """
+
+    def __init__(self, columns: int, rows: int) -> None:
+        self._columns, self._height = columns, rows
+        self._row = self._column = 0
+        self.rows = [""] * rows
+        self.gone: list[str] = []
+        self.wrapped: list[str] = []
+
+    def write(self, text: str) -> Screen:
+        for number, letter, character in _WRITTEN.findall(text):
+            if letter:
+                self._obey(int(number or 1), letter)
+            else:
+                self._put(character)
+        return self
+
+    def _obey(self, number: int, letter: str) -> None:
+        if letter == "A":
+            self._row = max(0, self._row - number)
+        elif letter == "K":
+            assert number == ERASE_ROW
+            self.rows[self._row] = ""
+        else:
+            assert letter in "mhl", letter
+
+    def _put(self, character: str) -> None:
+        assert character >= " " or character in "\r\n\t", repr(character)
+        if character == "\r":
+            self._column = 0
+        elif character == "\n":
+            self._move_down()
+        else:
+            if self._column == self._columns:
+                self.wrapped.append(self.rows[self._row])
+                self._column = 0
+                self._move_down()
+            row = self.rows[self._row].ljust(self._column)
+            self.rows[self._row] = row[: self._column] + character + row[self._column + 1 :]
+            self._column += 1
+
+    def _move_down(self) -> None:
+        if self._row < self._height - 1:
+            self._row += 1
+            return
+        self.gone.append(self.rows.pop(0))
+        self.rows.append("")
+
+
 class Terminal:
     """What a command has written so far, on its terminal or into its pipe."""
 
@@ -67,14 +124,22 @@ class Terminal:
         self._screen = screen
         self.raw = ""
 
+    def look(self, columns: int, rows: int) -> Screen:
+        """What a person sees on a terminal of this size."""
+        return Screen(columns, rows).write(self.raw)
+
     @property
     def text(self) -> str:
         return _CODES.sub("", self.raw).replace("\r", "")
 
     def until(self, wanted: str) -> None:
         """Read on until something was written."""
+        self.read_until(lambda: wanted in self.text)
+
+    def read_until(self, is_enough: Callable[[], bool]) -> None:
+        """Read on until what was written is enough."""
         end = time.monotonic() + PATIENCE
-        while wanted not in self.text:
+        while not is_enough():
             assert time.monotonic() < end, self.text
             assert self._read(), self.text
 
@@ -96,10 +161,13 @@ class Terminal:
 
 
 @contextmanager
-def terminal(folder: Path, *arguments: str, **more: str) -> Iterator[Terminal]:
-    """Run a command on a terminal of 100 columns and 40 lines."""
+def terminal(
+    folder: Path, *arguments: str, size: tuple[int, int] = (100, 40), **more: str
+) -> Iterator[Terminal]:
+    """Run a command on a terminal of so many columns and rows."""
     screen, inside = pty.openpty()
-    fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+    columns, rows = size
+    fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *arguments],
         cwd=folder,

@@ -106,7 +106,8 @@ def test_from_nothing_to_an_approved_run(tmp_path: Path) -> None:
         assert worker.stderr is not None
         assert re.search(r"worker worker-\S+-1 \(.*, up to 3 steps at once\)", worker.stderr.read())
     assert followed.returncode == 0, followed.stderr
-    assert followed.stdout.splitlines()[-1].endswith("hello  completed")
+    *_, ended, sent = followed.stdout.splitlines()
+    assert (ended.endswith("hello  completed"), sent) == (True, "sent")
     told = json.loads(holdfast(tmp_path, "show", "--json").stdout)
     assert (told["status"], told["tasks"][-1]["status"]) == ("completed", "done")
     assert "next:  holdfast runs" in holdfast(tmp_path).stdout
@@ -154,15 +155,15 @@ def test_a_second_signal_ends_the_command_and_gives_its_step_back(
 ) -> None:
     command = "[sh, -c, 'echo $$ > id; echo begun; exec sleep 600']"
     (tmp_path / "long.yaml").write_text(f"name: long\nsteps: [{{id: wait, run: {command}}}]\n")
-    store = {"HOLDFAST_DB": f"sqlite:///{tmp_path}/long.db"}
-    with terminal(tmp_path, "run", "long.yaml", "--wait", **store) as screen:
+    url = f"sqlite:///{tmp_path}/long.db"
+    with terminal(tmp_path, "run", "long.yaml", "--wait", HOLDFAST_DB=url) as screen:
         screen.until("└ begun")
         screen.child.send_signal(sent)
         screen.until("Ctrl-C again gives that back now")
         screen.child.send_signal(sent)
         assert screen.ends() == 130
     assert not Path(f"/proc/{(tmp_path / 'id').read_text().strip()}").exists()
-    with Holdfast(store["HOLDFAST_DB"]) as hf:
+    with Holdfast(url) as hf:
         (task,) = hf.tasks.list()
         assert (task.status, task.failures, task.lost) == ("queued", 0, 0)
         assert [each.outcome for each in hf.tasks.attempts(task.id)] == ["released"]
@@ -173,7 +174,7 @@ def test_a_run_that_fails_and_one_that_is_cancelled_exit_by_their_end(tmp_path: 
     (tmp_path / "stories.py").write_text(failing)
     ran = holdfast(tmp_path, "run", "stories:hf", "-i", "task=SSO", "-w")
     assert ran.returncode == 1
-    assert "test  failed  attempt 3  ValueError: \\x1b[2Jred" in ran.stdout
+    assert "test  failed  attempt 3  ValueError: red" in ran.stdout
     assert "next:  holdfast why r_" in ran.stderr
     assert "\x1b" not in ran.stdout + ran.stderr
     quiet = holdfast(

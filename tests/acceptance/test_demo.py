@@ -45,7 +45,7 @@ def test_the_demo_kills_a_worker_and_its_step_is_taken_up(tmp_path: Path) -> Non
     assert f"  {killed[2]}  attempt 2 by {other}: completed\n" in shown.stdout
     assert "refused, stale_token: attempt 1 has ended" in shown.stdout
     assert "invariants of the store, all hold" in shown.stdout
-    assert 'Result  {"summary": "three stories, each accepted: ready to merge"}' in shown.stdout
+    assert '"summary": "three stories, each accepted: ready to merge"' in shown.stdout
     assert alive(folder) == []
     following = re.findall(r"^  holdfast ((?:show|why|events)\b.*?)   ", shown.stdout, re.MULTILINE)
     assert len(following) == 4

@@ -27,6 +27,12 @@ _HARMLESS = frozenset({type(None), bool, int})
 ID_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _ID = re.compile(rf"[rt]_[0-7][{ID_ALPHABET}]{{19}}")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]*\Z")
+# Codes by which programs colour their text, move in it and link it: none of them is text.
+_TERMINAL_CODE = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"
+    r"|\x1b(?:[ -/]+[0-~]|[0-Z\\^-~])"
+)
 
 
 def clean_text(field: str, value: object, *, limit: int = MAX_TEXT) -> str:
@@ -107,6 +113,11 @@ def _check_nested(
         clean_text(field, key)
         if type(inner) not in _HARMLESS:
             _check_value(f"{field}.{key}" if depth == 1 else field, inner, depth)
+
+
+def strip_terminal_codes(text: str) -> str:
+    """A text without the codes by which a program colours its lines or moves the cursor."""
+    return _TERMINAL_CODE.sub("", text) if "\x1b" in text or "\x9b" in text else text
 
 
 def digest(*texts: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
@@ -57,7 +58,9 @@ def test_the_workflow_of_the_page_runs_is_stopped_and_goes_on(tmp_path: Path) ->
     assert '(ready): 0 of 0 live workers serve "writer"' in why
     assert why.endswith("Fix:   holdfast worker --agent writer\n")
     assert len(re.findall(r"plan  running|write\.1\.draft  running", again)) == 2
-    assert again.splitlines()[-1].endswith("digest  completed")
+    *_, ended, printed = again.splitlines()
+    assert ended.endswith("digest  completed")
+    assert json.loads(printed) == [{"text": "All is well."}] * 3
     assert "write.1.draft  failed  attempt 2" in said[12]
     assert said[-1].startswith("Since ")
     assert "1 cancelled, 2 completed" in said[-1]

@@ -16,7 +16,7 @@ PAGE = (ROOT / "docs" / "how-to" / "http.md").read_text(encoding="utf-8")
 
 
 def test_the_workers_of_the_page_do_a_run_between_them(tmp_path: Path) -> None:
-    begin, shell = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    begin, shell, files = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     (script,) = re.findall(r"^```ts\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     (program,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     holdfast(tmp_path, "init", "--bare")
@@ -24,10 +24,12 @@ def test_the_workers_of_the_page_do_a_run_between_them(tmp_path: Path) -> None:
         url = str(client.base_url).removesuffix("/api/v1/")
         token = client.headers["Authorization"].removeprefix("Bearer ")
 
-        def run(*command: str) -> str:
+        def run(*command: str, **more: str) -> str:
+            path = f"{Path(sys.executable).parent}:/usr/bin"
             return subprocess.run(
                 command,
-                env={"URL": url, "TOKEN": token, "PATH": f"{Path(sys.executable).parent}:/usr/bin"},
+                cwd=tmp_path,
+                env={"URL": url, "TOKEN": token, "PATH": path} | more,
                 capture_output=True,
                 text=True,
                 timeout=60,
@@ -48,3 +50,9 @@ def test_the_workers_of_the_page_do_a_run_between_them(tmp_path: Path) -> None:
         assert client.get(f"/runs/{run_id}").json()["status"] == "completed"
         log = client.get("/tasks", params={"run": run_id}).json()["items"][-1]["id"]
         assert client.get(f"/tasks/{log}/logs").json()["text"] == "on it\n"
+        task = client.post("/tasks", json={"title": "Report"}).json()["id"]
+        (got,) = client.post("/claims", json={"worker": "w", "task_id": task}).json()["assignments"]
+        kept = {"token": got["token"], "name": "summary.txt", "content": "all is well"}
+        assert client.post(f"/claims/{task}/artifacts", json=kept).status_code == 200
+        assert '"name":"summary.txt"' in run("/bin/bash", "-c", files, TASK=task)
+        assert (tmp_path / "summary.txt").read_text() == "all is well"

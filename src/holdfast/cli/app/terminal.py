@@ -11,6 +11,8 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any, TextIO
 
+from holdfast.model.text import strip_terminal_codes
+
 STYLES = {
     "bold": "1",
     "dim": "2",
@@ -26,33 +28,28 @@ _INVISIBLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
 _INVISIBLE_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-# Codes by which programs colour their text, move in it and link it: none of them is text.
-_CODES = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
-    r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"
-    r"|\x1b(?:[ -/]+[0-~]|[0-Z\\^-~])"
-)
-_PAINT = re.compile("\x1b\\[[0-9;]*m")
+_PAINT = re.compile("(\x1b\\[[0-9;]*m)")
+_RESET = "\x1b[0m"
 
 
 def escape(text: object, keep: str = "") -> str:
     """A text without codes of colours; what else acts on a terminal in it is escaped."""
-    return _INVISIBLE.sub(lambda found: _escape_character(found[0], keep), strip_codes(str(text)))
-
-
-def strip_codes(text: str) -> str:
-    return _CODES.sub("", text) if "\x1b" in text or "\x9b" in text else text
+    return _INVISIBLE.sub(
+        lambda found: _escape_character(found[0], keep), strip_terminal_codes(str(text))
+    )
 
 
 def strip_codes_of(value: Any) -> Any:  # noqa: ANN401 - JSON is any value
     """A JSON value with all its texts without codes of colours."""
     match value:
         case str():
-            return strip_codes(value)
+            return strip_terminal_codes(value)
         case list():
             return [strip_codes_of(each) for each in value]
         case dict():
-            return {strip_codes(name): strip_codes_of(each) for name, each in value.items()}
+            return {
+                strip_terminal_codes(name): strip_codes_of(each) for name, each in value.items()
+            }
         case _:
             return value
 
@@ -98,13 +95,29 @@ def terminal_width() -> int | None:
 
 
 def cut(text: str, most: int | None) -> str:
-    """A text without colours, cut to a number of columns."""
+    """A text cut to a number of columns; its colours end with it."""
     if most is None or width_of(text) <= most:
         return text
-    kept = text[: max(0, most - 1)]
-    while width_of(kept) > most - 1:
+    room, kept, coloured = max(0, most - 1), list[str](), False
+    # Every second part is the code of a colour.
+    for place, part in enumerate(_PAINT.split(text)):
+        if place % 2:
+            kept.append(part)
+            coloured = part != _RESET
+        else:
+            fits = _cut_plain(part, room)
+            kept.append(fits)
+            room -= width_of(fits)
+            if fits != part:
+                break
+    return "".join(kept) + "…" + (_RESET if coloured else "")
+
+
+def _cut_plain(text: str, most: int) -> str:
+    kept = text[:most]
+    while width_of(kept) > most:
         kept = kept[:-1]
-    return kept + "…"
+    return kept
 
 
 # A mark stays with the word that it is about.
@@ -143,19 +156,7 @@ def _split_words(text: str, words: re.Pattern[str]) -> list[tuple[str, str]]:
 
 def fit(line: str) -> str:
     """A line cut to the width of the terminal, with its colours."""
-    edge = terminal_width()
-    if edge is None or width_of(line) <= edge:
-        return line
-    kept, columns = "", 0
-    for part in re.split(f"({_PAINT.pattern})", line):
-        if _PAINT.fullmatch(part):
-            kept += part
-            continue
-        for each in part:
-            columns += width_of(each)
-            if columns < edge:
-                kept += each
-    return kept + "…"
+    return cut(line, terminal_width())
 
 
 def print_line(line: str = "") -> None:
@@ -208,7 +209,5 @@ def _table_line(cells: Sequence[tuple[str, int]]) -> str:
     *first, (last, _) = cells
     begun = "".join(text + " " * (width - width_of(text) + 2) for text, width in first)
     edge = terminal_width()
-    # Coloured text is not cut, because a cut could remove the code that ends the colour.
-    if edge is None or "\x1b" in last:
-        return (begun + last).rstrip()
-    return (begun + cut(last, max(10, edge - width_of(begun)))).rstrip()
+    room = None if edge is None else max(10, edge - width_of(begun))
+    return (begun + cut(last, room)).rstrip()

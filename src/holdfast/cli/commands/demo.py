@@ -201,7 +201,7 @@ def _run_demo(folder: Path) -> int:
             running_workers(folder, WORKERS, agents) as workers,
             WorkerKill(service, run_id, workers) as worker_kill,
         ):
-            code = watch_run(service, run_id, extra_lines=lambda: worker_kill.lines)
+            code = watch_run(service, run_id, extra_lines=lambda: worker_kill.lines, advises=False)
         if code == INTERRUPTED:
             served = " ".join(f"--agent {agent}" for agent in agents)
             print_note(f"Go on: cd {folder} && holdfast worker {served}")
@@ -220,7 +220,6 @@ def _print_report(service: Service, run: View, worker_kill: WorkerKill, folder: 
     print_line(
         f"  doctor  {format_count(len(diagnosis['checks']), 'invariant')} of the store, {found}"
     )
-    print_line(f"\n{paint('Result', 'bold')}  {one_line(run['output'])}")
     _print_next(folder)
     return 0 if refused and diagnosis["ok"] else 1
 

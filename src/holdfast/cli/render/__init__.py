@@ -1,7 +1,7 @@
 """Runs, tasks, events and previews as text for a person.
 
 Import order: live_view → attention, event_lines, preview, report, side_effects, slots,
-tree → step_status → formats.
+tree → step_status, tree_layout → formats.
 
 - `attention`  the needs of a run that only a person can satisfy
 - `event_lines`  events as lines
@@ -13,4 +13,5 @@ tree → step_status → formats.
 - `slots`  the slots of a worker, and what runs in them
 - `step_status`  the status of one step, and the command that lets the step go on
 - `tree`  runs and tasks drawn as trees
+- `tree_layout`  the rows of a tree as lines in columns, and how much of it is drawn
 """

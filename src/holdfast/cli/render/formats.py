@@ -17,6 +17,7 @@ from holdfast.service.queries.views import read_cost, read_time
 
 View = dict[str, Any]
 SECOND = 1_000_000
+KILOBYTE = 1_000
 _SHORT = 9.95 * SECOND
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 
@@ -118,6 +119,15 @@ def draw_lines(lines: Sequence[str]) -> list[str]:
 def describe_error_line(error: Any) -> str:  # noqa: ANN401 - JSON is any value
     """An error in one line; the commands that it names are as they are typed in a shell."""
     return one_line(describe_text(read_stored(summarize_error(error)), with_store))
+
+
+def format_bytes(size: int) -> str:
+    """A number of bytes: 12 bytes, 34 KB, 5.6 MB."""
+    if size < KILOBYTE:
+        return format_count(size, "byte")
+    if size < KILOBYTE**2:
+        return f"{size / KILOBYTE:.0f} KB"
+    return f"{size / KILOBYTE**2:.1f} MB"
 
 
 def format_count(number: int, noun: str) -> str:

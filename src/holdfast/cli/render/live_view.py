@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from holdfast.cli.app.advice import CANCELLED, FAILED, NEEDS_PERSON
 from holdfast.cli.app.session import with_store
 from holdfast.cli.app.temporary_workers import INTERRUPTED, TemporaryWorkers
 from holdfast.cli.app.terminal import (
+    cut,
     escape,
     format_json,
     is_terminal,
@@ -22,16 +24,29 @@ from holdfast.cli.app.terminal import (
 )
 from holdfast.cli.render.attention import needs_of, nodes_asking, stands_still
 from holdfast.cli.render.event_lines import describe_watched_event
-from holdfast.cli.render.formats import cost_of, describe_error_line, is_spent
+from holdfast.cli.render.formats import (
+    cost_of,
+    describe_error_line,
+    format_span,
+    format_state,
+    is_spent,
+)
 from holdfast.cli.render.step_status import question_of_task
 from holdfast.cli.render.tree import draw_run
+from holdfast.cli.render.tree_layout import Screen
 from holdfast.model.event import read_outcome
 from holdfast.service.queries.run_tree import name_steps
+from holdfast.service.queries.views import read_time
 from holdfast.service.service import Service
+
+if TYPE_CHECKING:
+    from rich.live import Live
 
 View = dict[str, Any]
 ExtraLines = Callable[[], Sequence[str]]
 REDRAW = 1.0
+LEAST_ROWS = 4
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PAGE = 1_000
 NO_WORKERS = TemporaryWorkers()
 EXIT_CODES = {"completed": 0, "failed": FAILED, "cancelled": CANCELLED}
@@ -44,11 +59,13 @@ def watch_run(
     workers: TemporaryWorkers = NO_WORKERS,
     quiet: bool = False,
     extra_lines: ExtraLines = tuple,
+    advises: bool = True,
 ) -> int:
     """Show a run until it ends or only a person can move it, and return the exit code.
 
     The `workers` are asked to start missing ones meanwhile. `extra_lines` returns lines about
-    other things that happen meanwhile.
+    other things that happen meanwhile. A run that completed is followed by what to type next,
+    if the view `advises` that.
     """
     try:
         if quiet:
@@ -59,7 +76,7 @@ def watch_run(
         workers.note_interrupts()
         _print_left_running(run_id, workers.command)
         return INTERRUPTED
-    return _print_end(run, workers.command)
+    return _print_end(run, workers.command, advises=advises)
 
 
 def _wait_for_end(service: Service, run_id: str, workers: TemporaryWorkers) -> int:
@@ -77,21 +94,81 @@ def _draw_until_end(
     from rich.text import Text
 
     console = Console()
-    live = Live(console=console, auto_refresh=False, transient=True)
-    with live, _wake_on_change(service, workers) as wait:
+
+    def draw(run: View, rows: int | None) -> list[str]:
+        extra = [cut(line, console.width) for line in extra_lines()]
+        room = None if rows is None else max(LEAST_ROWS, rows - len(extra))
+        screen = Screen(columns=console.width, rows=room)
+        return [*draw_run(run, service.read_last_lines(run), screen), *extra]
+
+    # A view that is left stays on the terminal; at its end the run takes its place.
+    live = Live(console=console, auto_refresh=False)
+    with _keep_shown(live), _wake_on_change(service, workers) as wait:
         while True:
             run = service.queries.run(run_id, brief=True)
-            lines = [*draw_run(run, service.read_last_lines(run)), *extra_lines()]
-            room = max(5, console.height - 1)
-            hidden = [] if len(lines) <= room else [paint(f"… {len(lines) - room + 1} more", "dim")]
-            visible = lines if not hidden else [*lines[: room - 1], *hidden]
-            live.update(Text.from_ansi("\n".join(visible)), refresh=True)
+            # The last row is for the cursor.
+            text = Text.from_ansi(
+                "\n".join(draw(run, console.height - 1)), no_wrap=True, overflow="crop"
+            )
+            with put_interrupts_off():
+                live.update(text, refresh=True)
             if exit_code_of_run(run) is not None:
+                live.transient = True
                 break
             wait()
-    for line in (*draw_run(service.queries.run(run_id)), *extra_lines()):
+    run = service.queries.run(run_id)
+    for line in draw(run, None):
         print_line(line)
+    _print_result(run, console.width, console.height)
     return run
+
+
+@contextmanager
+def _keep_shown(live: Live) -> Iterator[None]:
+    live.start()
+    try:
+        yield
+    finally:
+        with put_interrupts_off():
+            live.stop()
+
+
+@contextmanager
+def put_interrupts_off() -> Iterator[None]:
+    """Put interrupts off until the block has ended.
+
+    Rich would write what it was interrupted in once more, and lose count of its rows.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    noted: list[int] = []
+    chosen = [each for each in INTERRUPTS if signal.getsignal(each) is signal.default_int_handler]
+    for each in chosen:
+        signal.signal(each, lambda number, _: noted.append(number))
+    try:
+        yield
+    finally:
+        for each in chosen:
+            signal.signal(each, signal.default_int_handler)
+    if noted:
+        raise KeyboardInterrupt
+
+
+def _print_result(run: View, columns: int, rows: int) -> None:
+    """Print how a run ended, what that took, and its output as far as it fits on the terminal."""
+    if run["status"] not in EXIT_CODES:
+        return
+    took = (read_time(run.get("finished_at")) or 0) - (read_time(run["created_at"]) or 0)
+    parts = [f"{format_state(run['status'])} after {format_span(took)}", cost_of(run)]
+    print_line("\n" + " · ".join(part for part in parts if part))
+    _print_reason(run)
+    lines = _describe_output(run)
+    for line in lines[:rows]:
+        print_line(cut(line, columns * rows))
+    if len(lines) > rows:
+        more = with_store(f"holdfast show {run['id']} --json")
+        print_line(paint(f"… {len(lines) - rows} more lines: {more}", "dim"))
 
 
 def _print_until_end(
@@ -114,7 +191,8 @@ def _print_until_end(
             if told == after and exit_code_of_run(run) is not None:
                 print_events(service, run, after, tried, final=True)
                 _print_reason(run)
-                _print_output(service.queries.run(run_id))
+                for line in _describe_output(service.queries.run(run_id)):
+                    print_line(line)
                 return run
             # After events were printed there may be newer ones, so the next read does not wait.
             wait(REDRAW if told == after else 0.0)
@@ -143,12 +221,14 @@ def _print_reason(run: View) -> None:
             print_line(f"because: {escape(place)} {need.id}: {need.question}")
 
 
-def _print_output(run: View) -> None:
+def _describe_output(run: View) -> list[str]:
+    """The lines of an output; of a command that answered with plain text, the lines of its text."""
     output = run.get("output")
+    if isinstance(output, dict) and output.keys() == {"text"}:
+        output = output["text"] or None
     if isinstance(output, str):
-        print_line(escape(output, keep="\n\t"))
-    elif output not in (None, {}):
-        print_line(format_json(output, indent=2))
+        return escape(output, keep="\n\t").split("\n")
+    return [] if output in (None, {}) else format_json(output, indent=2).split("\n")
 
 
 def print_events(
@@ -224,7 +304,7 @@ def waits_for_person(run: View) -> list[View]:
     ]
 
 
-def _print_end(run: View, worker: str | None) -> int:
+def _print_end(run: View, worker: str | None, *, advises: bool) -> int:
     code = exit_code_of_run(run) or 0
     if code == NEEDS_PERSON:
         for need in needs_of(run):
@@ -234,6 +314,11 @@ def _print_end(run: View, worker: str | None) -> int:
     elif code == FAILED:
         print_note(f"next:  {with_store('holdfast why ' + run['id'])}")
         print_note(f"       {with_store('holdfast retry ' + run['id'])}")
+    elif code == CANCELLED:
+        print_note(f"next:  {with_store('holdfast retry ' + run['id'])}   (it goes on)")
+    elif advises and is_terminal():
+        print_note(f"next:  {with_store('holdfast show ' + run['id'])}")
+        print_note(f"       {with_store('holdfast events ' + run['id'])}")
     return code
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.cli.app.session import with_store
@@ -41,6 +43,48 @@ def status_symbol(node: TaskNode) -> tuple[str, str]:
     if node.task["skipped"]:
         return ("-", "dim")
     return SYMBOLS.get(node.status, ("○", "dim"))
+
+
+# The statuses by which steps are counted, those first that a person should see first.
+_COUNTED = (
+    ("◆", "waiting for you"),
+    ("✗", "failed"),
+    ("●", "running"),
+    ("▾", "under way"),
+    ("⊘", "cancelled"),
+    ("✓", "done"),
+    ("-", "skipped"),
+    ("○", "waiting"),
+)
+_RANKS = {symbol: rank for rank, (symbol, _) in enumerate(_COUNTED)}
+
+
+def rank_status(node: TaskNode) -> int:
+    """The place of a step among others: what asks a person or failed comes first.
+
+    The place of an open group is that of the first step in it.
+    """
+    inner = [rank_status(each) for each in node.children] if node.is_open else []
+    return min([_RANKS[status_symbol(node)[0]], *inner])
+
+
+def count_by_status(nodes: Sequence[TaskNode]) -> list[str]:
+    """How many of some steps have each status: `✓ 12 done`."""
+    counts = Counter(map(rank_status, nodes))
+    return [
+        f"{symbol} {counts[rank]} {word}"
+        for rank, (symbol, word) in enumerate(_COUNTED)
+        if counts[rank]
+    ]
+
+
+def describe_feedback(node: TaskNode, rounds: int) -> str:
+    """The round of a step that is not done, and the feedback that the step was given for it."""
+    feedback = node.task.get("feedback")
+    if feedback is None or not node.is_open or node.asks_person:
+        return ""
+    said = json.dumps(strip_codes_of(feedback), ensure_ascii=False)
+    return f"{f'round {rounds + 1}' if rounds else 'feedback'}: {one_line(said)}"
 
 
 def describe_details(node: TaskNode, labels: Mapping[str, str]) -> list[str]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import NamedTuple
 
 from holdfast.cli.app.session import with_store
 from holdfast.cli.app.terminal import cut, escape, paint, terminal_width, width_of
@@ -14,6 +17,7 @@ from holdfast.cli.render.formats import (
     describe_start,
     draw_traceback,
     format_ago,
+    format_bytes,
     format_money,
     format_span,
     format_state,
@@ -26,43 +30,101 @@ from holdfast.cli.render.step_status import (
     advise_answer,
     advise_settling,
     called_and_held,
+    count_by_status,
     describe_details,
+    describe_feedback,
     describe_holds,
     describe_reason,
     held_runs,
     outputs_asked_of,
+    rank_status,
     status_symbol,
+)
+from holdfast.cli.render.tree_layout import (
+    FORMS,
+    UNFOLDED,
+    WHOLE,
+    Screen,
+    TreeForm,
+    TreeRow,
+    lay_out_rows,
 )
 from holdfast.service.queries.run_tree import TaskNode, build_task_trees
 from holdfast.service.queries.views import View, read_cost, read_time
 
-LINES_KEPT = 4
+GROUPS_KEPT = 4
 LastLines = Mapping[str, tuple[str, float]]
 
 
 def draw_run(
-    run: View, last_lines: LastLines | None = None, *, unfolded: bool = False
+    run: View,
+    last_lines: LastLines | None = None,
+    screen: Screen | None = None,
+    *,
+    unfolded: bool = False,
 ) -> list[str]:
     """The lines of a run: its head, its steps, and the last log line of each running step.
 
-    What is done is folded, unless everything is to be `unfolded`.
+    On a screen no line is too long, and a tree that is too long is drawn in a form that fits. What
+    is done is folded, unless everything is to be `unfolded`.
     """
     nodes = build_task_trees(run.get("tasks", ()))
-    return [draw_head(run), *_draw_nodes(run, nodes, last_lines or {}, unfolded=unfolded)]
+    rows = _fit_rows(nodes, _tell_run(run, nodes, last_lines, screen), screen, unfolded=unfolded)
+    columns = None if screen is None else screen.columns
+    return [cut(draw_head(run), columns), *lay_out_rows(rows, columns)]
 
 
 def draw_part(run: View, task_id: str) -> list[str]:
     """The tree below one task of a run, with all that is done in it; no lines if there is none."""
     nodes = _all_nodes(build_task_trees(run.get("tasks", ())))
     below = [child for node in nodes if node.task["id"] == task_id for child in node.children]
-    return [f"  {line}" for line in _draw_nodes(run, below, {}, unfolded=True)]
+    rows = _TreeDrawing(_tell_run(run, below), UNFOLDED).draw(below)
+    return [f"  {line}" for line in lay_out_rows(rows, None)]
 
 
-def _draw_nodes(
-    run: View, nodes: Sequence[TaskNode], last_lines: LastLines, *, unfolded: bool
-) -> list[str]:
-    labels = {node.task["id"]: node.label for node in _all_nodes(nodes)}
-    return _TreeDrawing(labels, last_lines, held_runs(run), unfolded=unfolded).draw(nodes, 0)
+def _tell_run(
+    run: View,
+    nodes: Sequence[TaskNode],
+    last_lines: LastLines | None = None,
+    screen: Screen | None = None,
+) -> _RunTexts:
+    return _RunTexts(
+        labels={node.task["id"]: node.label for node in _all_nodes(nodes)},
+        last_lines=last_lines or {},
+        held=held_runs(run),
+        columns=terminal_width() if screen is None else screen.columns,
+    )
+
+
+def _fit_rows(
+    nodes: Sequence[TaskNode], told: _RunTexts, screen: Screen | None, *, unfolded: bool
+) -> list[TreeRow]:
+    """The rows in the first form that fits on the screen below the head of the run."""
+
+    def draw(form: TreeForm) -> list[TreeRow]:
+        return _TreeDrawing(told, form).draw(nodes)
+
+    rows = draw(UNFOLDED if unfolded else WHOLE)
+    if screen is None or screen.rows is None or len(rows) < screen.rows:
+        return rows
+    most = screen.rows - 1
+    for form in FORMS:
+        rows = draw(form)
+        if len(rows) <= most:
+            return rows
+    # The most rows of each list with which the tree still fits.
+    fitting, over = 1, most
+    while over - fitting > 1:
+        tried = (fitting + over) // 2
+        if len(draw(replace(FORMS[-1], most=tried))) <= most:
+            fitting = tried
+        else:
+            over = tried
+    rows = draw(replace(FORMS[-1], most=fitting))
+    if len(rows) <= most:
+        return rows
+    left = paint(f"… {len(rows) - most + 1} more rows", "dim")
+    return [*rows[: most - 1], TreeRow(depth=0, details=left)]
 
 
 def draw_head(run: View) -> str:
@@ -96,70 +158,165 @@ def _all_nodes(nodes: Sequence[TaskNode]) -> list[TaskNode]:
     return [each for node in nodes for each in (node, *_all_nodes(node.children))]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _RunTexts:
+    """What the rows of a run say besides the tasks themselves."""
+
+    labels: Mapping[str, str]
+    last_lines: LastLines
+    held: Mapping[str, View]
+    columns: int | None
+
+
 class _TreeDrawing:
-    def __init__(
-        self,
-        labels: Mapping[str, str],
-        last_lines: LastLines,
-        held: Mapping[str, View],
-        *,
-        unfolded: bool,
-    ) -> None:
-        self._unfolded = unfolded
-        self._labels = labels
-        self._last_lines = last_lines
-        self._held = held
+    """The rows of a tree in one form."""
 
-    def draw(self, nodes: Sequence[TaskNode], depth: int) -> list[str]:
-        shown = nodes if self._unfolded else _leave_out_done(nodes)
-        # The waiting steps at the end of a run share lines.
-        waiting = _count_waiting_at_end(shown) if depth == 0 and not self._unfolded else 0
-        first, last = shown[: len(shown) - waiting], shown[len(shown) - waiting :]
-        wide = max((width_of(escape(node.label)) for node in first), default=0)
-        lines = [line for node in first for line in self._draw_node(node, depth, wide)]
-        if len(shown) < len(nodes):
-            lines.insert(0, f"{'  ' * depth}{paint(f'✓ … {len(nodes) - len(shown)} done', 'dim')}")
-        return lines + self._draw_waiting(last)
+    def __init__(self, told: _RunTexts, form: TreeForm) -> None:
+        self._told = told
+        self._form = form
 
-    def _draw_waiting(self, nodes: Sequence[TaskNode]) -> list[str]:
-        """The lines of waiting steps, as many steps in a line as fit."""
-        edge = terminal_width() or 100
+    def draw(self, nodes: Sequence[TaskNode], depth: int = 0, rounds: int = 0) -> list[TreeRow]:
+        """The rows of some steps; `rounds` is how often what they are a part of was rejected."""
+        # The waiting steps at the end of a run share rows.
+        shared = depth == 0 and not self._form.unfolded
+        waiting = _count_waiting_at_end(nodes) if shared else 0
+        first, last = nodes[: len(nodes) - waiting], nodes[len(nodes) - waiting :]
+        shown = self._choose_shown(first)
+        hidden = [node for node in first if id(node) not in shown]
+        rejected = _count_rejections(nodes, rounds)
+        rows = [
+            row
+            for node in first
+            if id(node) in shown
+            for row in self._draw_node(node, depth, rejected[id(node)])
+        ]
+        if hidden and not self._form.folds:
+            rows.insert(0, _draw_count(depth, f"✓ … {len(hidden)} done"))
+        elif hidden:
+            rows.append(_draw_count(depth, "   ".join(count_by_status(hidden))))
+        return rows + self._draw_waiting(last)
+
+    def _choose_shown(self, nodes: Sequence[TaskNode]) -> set[int]:
+        """The steps that have a row of their own, by identity."""
+        done = [node for node in nodes if node.status == "done"]
+        waiting = [node for node in nodes if _is_waiting(node)]
+        others = [node for node in nodes if node.status != "done" and not _is_waiting(node)]
+        form = self._form
+        if form.unfolded:
+            kept = list(nodes)
+        elif not form.folds:
+            done = [node for node in done if node.task["kind"] == "group"]
+            hidden = {id(node) for node in done[:-GROUPS_KEPT]}
+            kept = [node for node in nodes if id(node) not in hidden]
+        else:
+            others.sort(key=rank_status)
+            kept = [*others[: form.most], *waiting[: form.waiting]]
+            kept += done[len(done) - form.done :] if form.done else []
+        # A single hidden step has as many rows as its count.
+        return {id(node) for node in (kept if len(nodes) - len(kept) > 1 else nodes)}
+
+    def _draw_waiting(self, nodes: Sequence[TaskNode]) -> list[TreeRow]:
+        """The rows of waiting steps, as many steps in a row as fit; folded, only the first row."""
+        edge = self._told.columns or 100
         rows: list[str] = []
-        for node in nodes:
-            why = describe_reason(node, self._labels, short=True)
+        for place, node in enumerate(nodes):
+            why = describe_reason(node, self._told.labels, short=True)
             said = f"{paint(*status_symbol(node))} {escape(node.label)}{' ' + why if why else ''}"
             if rows and width_of(rows[-1]) + width_of(said) + 3 <= edge:
                 rows[-1] += f"   {said}"
+            elif rows and self._form.folds:
+                left = f"   … {len(nodes) - place} more"
+                rows[-1] = cut(rows[-1], edge - len(left)) + paint(left, "dim")
+                break
             else:
                 rows.append(said)
-        return rows
+        return [TreeRow(depth=0, details=row) for row in rows]
 
-    def _draw_node(self, node: TaskNode, depth: int, wide: int) -> list[str]:
-        indent, label = "  " * depth, escape(node.label)
-        padded = label + " " * (wide - width_of(label))
-        told = "  ".join(describe_details(node, self._labels))
-        lines = [f"{indent}{paint(*status_symbol(node))} {padded}  {told}".rstrip()]
-        room = None if (edge := terminal_width()) is None else edge - len(indent) - 4
-        below = [f"└ {cut(said, room)}" for said in self._lines_below(node)]
-        lines += [f"{indent}  {paint(said, 'dim')}" for said in below]
-        opened = self._unfolded or node.is_under_way or node.status in {"failed", "cancelled"}
-        return lines + (self.draw(node.children, depth + 1) if opened else [])
+    def _draw_node(self, node: TaskNode, depth: int, rounds: int) -> list[TreeRow]:
+        path = [node]
+        if self._form.joined and depth:
+            while (following := _find_only_active(path[-1])) is not None:
+                path.append(following)
+        last = path[-1]
+        if last is not node:
+            rounds = max(rounds, *(each.task["round"] for each in node.leaves))
+        closed = last.status == "done" or _is_waiting(last)
+        opened = bool(last.children) and (self._form.unfolded or not closed)
+        details = [*describe_details(last, self._told.labels), describe_feedback(last, rounds)]
+        said = self._lines_below(last)
+        age = ""
+        if not self._form.below and said:
+            details.append(paint(said[0].details, "dim"))
+            age, said = said[0].age, []
+        row = TreeRow(
+            depth=depth,
+            symbol=status_symbol(last),
+            label=tuple(escape(each.label) for each in path),
+            details="  ".join(part for part in details if part),
+            aligned=not (opened and last.is_under_way),
+            age=age,
+        )
+        inner = self.draw(last.children, depth + 1, rounds) if opened else []
+        return [row, *(self._draw_below(each, depth + 1) for each in said), *inner]
 
-    def _lines_below(self, node: TaskNode) -> list[str]:
+    def _draw_below(self, said: _Said, depth: int) -> TreeRow:
+        edge = self._told.columns
+        line = cut(f"└ {said.details}", None if edge is None else edge - 2 * depth)
+        return TreeRow(depth=depth, details=paint(line, "dim"), age=said.age)
+
+    def _lines_below(self, node: TaskNode) -> list[_Said]:
         """The lines below a step: its progress, or a question and the command to answer it."""
         task = node.task
         if node.asks_person:
-            return [one_line(outputs_asked_of(task)), advise_settling(task, self._held)]
+            asked = one_line(outputs_asked_of(task))
+            return [_Said(asked), _Said(advise_settling(task, self._told.held))]
         if node.needs_start:
-            return [with_store(advise_answer(task))]
+            return [_Said(with_store(advise_answer(task)))]
         if node.status != "running" or node.children:
             return []
         progress = _draw_progress(task)
-        if task["id"] not in self._last_lines:
-            return progress
-        line, when = self._last_lines[task["id"]]
-        said = f"{one_line(line)}  {format_span((time.time() - when) * SECOND)} ago"
-        return [said] if _has_log(task) else [*progress, said]
+        if task["id"] not in self._told.last_lines:
+            return [_Said(each) for each in progress]
+        line, when = self._told.last_lines[task["id"]]
+        ago = format_span((time.time() - when) * SECOND)
+        said = _Said(one_line(line), f"{ago} ago")
+        return [said] if _has_log(task) else [*(_Said(each) for each in progress), said]
+
+
+class _Said(NamedTuple):
+    """A line below a step, and how long ago it was said."""
+
+    details: str
+    age: str = ""
+
+
+def _draw_count(depth: int, text: str) -> TreeRow:
+    return TreeRow(depth=depth, details=paint(text, "dim"))
+
+
+def _is_waiting(node: TaskNode) -> bool:
+    """Whether nothing in an open step has begun, and no person can have it begin."""
+    idle = node.status in {"queued", "idle"} and not node.is_under_way
+    return idle and not any(each.asks_person or each.needs_start for each in node.frontier)
+
+
+def _find_only_active(node: TaskNode) -> TaskNode | None:
+    """The only step of a group under way that stands for the whole of it."""
+    if not node.children or node.status == "done" or _is_waiting(node) or node.asks_person:
+        return None
+    active = [each for each in node.children if each.status != "done" and not _is_waiting(each)]
+    if not active:
+        active = [each for each in node.children if _is_waiting(each)][:1]
+    return active[0] if len(active) == 1 else None
+
+
+def _count_rejections(nodes: Sequence[TaskNode], rounds: int) -> dict[int, int]:
+    """How often each of some steps was rejected, by the verifier that is next after the step."""
+    found: dict[int, int] = {}
+    for node in reversed(nodes):
+        found[id(node)] = rounds
+        rounds = node.task["round"] or rounds
+    return found
 
 
 def _draw_progress(task: View) -> list[str]:
@@ -174,21 +331,8 @@ def _has_log(task: View) -> bool:
     return isinstance(progress, dict) and progress.keys() == {"log"}
 
 
-def _leave_out_done(nodes: Sequence[TaskNode]) -> list[TaskNode]:
-    """The nodes without completed groups, of which only the last few are kept."""
-    done = [node for node in nodes if node.status == "done" and node.task["kind"] == "group"]
-    hidden = {id(node) for node in done[:-LINES_KEPT]}
-    return [node for node in nodes if id(node) not in hidden]
-
-
 def _count_waiting_at_end(nodes: Sequence[TaskNode]) -> int:
-    count = 0
-    for node in reversed(nodes):
-        stands = node.asks_person or node.needs_start
-        if node.status not in {"queued", "idle"} or node.is_under_way or stands:
-            break
-        count += 1
-    return count
+    return sum(1 for _ in takewhile(_is_waiting, reversed(nodes)))
 
 
 def draw_task(task: View) -> list[str]:
@@ -221,6 +365,7 @@ def draw_task(task: View) -> list[str]:
     shown = task | ({"progress": task["progress"]["log"]} if _has_log(task) else {})
     lines += [f"  {name:<9} {one_line(shown[name], 1_000)}" for name in told if name in task]
     lines += _draw_error(task)
+    lines += [_draw_artifact(task["id"], each) for each in task.get("artifacts", ())]
     lines += [_draw_child(each) for each in task.get("children", ())]
     return lines + [draw_attempt(each) for each in task["attempts"]]
 
@@ -232,6 +377,11 @@ def _draw_error(task: View) -> list[str]:
     name, colour = ("error", "red") if ended else ("earlier", "dim")
     error = task["error"]
     return [f"  {name:<9} {paint(describe_error_line(error), colour)}", *draw_traceback(error)]
+
+
+def _draw_artifact(task_id: str, artifact: View) -> str:
+    command = with_store(f"holdfast artifacts {task_id} {artifact['name']}")
+    return f"  artifact  {artifact['name']} · {format_bytes(artifact['bytes'])} · {command}"
 
 
 def _draw_child(task: View) -> str:

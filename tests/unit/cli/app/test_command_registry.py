@@ -13,8 +13,8 @@ from tools.commands import Described, every_command
 
 COMMANDS = every_command()
 WORDS = (
-    "init demo run runs show tasks events logs cancel retry approve reject answer why pause resume "
-    "signal worker workers guard serve up token mcp doctor clean bus "
+    "init demo run runs show tasks events logs artifacts cancel retry approve reject answer why "
+    "pause resume signal worker workers guard serve up token mcp doctor clean bus "
     "continue open trust import"
 )
 GROUPED = {

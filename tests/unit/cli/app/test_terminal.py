@@ -58,6 +58,14 @@ def test_a_text_is_cut_to_its_width(text: str, most: int) -> None:
     assert width_of(cut(escape(text), most)) <= most
 
 
+def test_a_text_that_is_cut_keeps_its_colours_and_ends_them() -> None:
+    painted = "\x1b[31mred\x1b[0m and \x1b[2mdim\x1b[0m"
+    assert cut(painted, 11) == painted
+    assert cut(painted, 10) == "\x1b[31mred\x1b[0m and \x1b[2md…\x1b[0m"
+    assert cut(painted, 6) == "\x1b[31mred\x1b[0m a…"
+    assert cut(painted, 3) == "\x1b[31mre…\x1b[0m"
+
+
 @given(st.text())
 def test_json_for_a_terminal_is_the_same_value(text: str) -> None:
     shown = terminal.format_json({"text": text})
