@@ -15,6 +15,7 @@ _ATTEMPT_NAMES = {
     "backoff": "delay retry_delay retry_wait",
     "tags": "labels runs_on queue",
     "env": "environment vars",
+    "cwd": "dir directory folder working_dir working_directory workdir",
 }
 # For each section the names that other tools give to its keys, in snake case.
 KEY_NAMES: dict[str, dict[str, str]] = {

@@ -84,6 +84,7 @@ def _unsupported(name: str, about: str) -> Key:
     return Key(name=name, kind="any", about=about, supported=False)
 
 
+_CWD = ("the folder its command runs in", "the folder its worker was started in")
 _ATTEMPT_KEYS: tuple[tuple[str, ValueKind, str, str], ...] = (
     ("timeout", "duration", "how long one attempt may take", "30m"),
     ("idle_timeout", "duration", "how long a command may be silent", "10m"),
@@ -121,6 +122,7 @@ AGENT = Section(
         _key("command", "command", "the command line that does its work; the prompt is its input"),
         _key("external", "flag", "somebody else pulls its tasks, so it needs no command", "false"),
         _key("env", "variables", "variables for its command"),
+        _key("cwd", "template", *_CWD),
         _key("tags", "names", "what a worker must offer to take its steps"),
         *(_key(*each) for each in _ATTEMPT_KEYS),
         _unsupported("use", "a preset for a well-known agent"),
@@ -203,6 +205,7 @@ STEP = Section(
         _work("tags", "names", "what a worker must offer to take it"),
         _work("concurrency", "concurrency", "how many tasks of one key run at once"),
         _work("env", "variables", "variables for its command"),
+        _work("cwd", "template", *_CWD),
         _unsupported("merge", "the merge of a run's branch"),
         _unsupported("workspace", "a git worktree for each run"),
     ),

@@ -184,6 +184,8 @@ class StepReader:
         elif not chosen and "agent" not in node.nodes and "merge" not in node.nodes:
             hint = "give it agent and prompt, run, http, workflow, for_each or approval"
             self._findings.add(node.mark, "this step says nothing to do", hint)
+        if "cwd" in node.nodes and "run" not in node.nodes and "command" not in agent:
+            self._findings.add(node.keys["cwd"], "a step without a command has no 'cwd'")
         if "max_rounds" in node.nodes and "verifies" not in node.nodes:
             hint = "of a detour: on_failure: {goto: step, max_rounds: 2}"
             self._findings.add(node.keys["max_rounds"], "max_rounds are those of a verifier", hint)
@@ -201,6 +203,7 @@ def _read_doing(
             command=command,
             http=said.get("http"),
             env=agent.get("env", {}) | said.get("env", {}),
+            cwd=None if command is None else merged.get("cwd"),
             outputs=said.get("outputs"),
             idle_timeout=None
             if command is None

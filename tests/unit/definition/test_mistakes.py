@@ -130,6 +130,9 @@ ONE = "name: w\nagents: {dev: {command: [dev]}}\nsteps:\n"
         ("  - {id: a, run: ['{{ ¦run.od }}']}", "there is no 'od'", ""),
         ("  - {id: a, run: ['{{ ¦env.HOME }}']}", "env.HOME is not allowed", "env: [HOME]"),
         ("  - {id: a, run: ['{{ ¦secret.X }}']}", "a secret goes into `env:`", ""),
+        ("  - {id: a, run: [x], cwd: '{{ ¦secret.X }}'}", "a secret goes into `env:`", ""),
+        ("  - {id: a, http: 'http://h/', ¦cwd: /tmp}", "without a command has no 'cwd'", ""),
+        ("  - {id: a, run: [x], ¦working-directory: /tmp}", "no key", "did you mean 'cwd'?"),
         ("  - {id: a, run: [x], prompt: '{{ ¦prompt }}'}", "prompt is not known there", ""),
         ("  - {id: a, run: ['{{ ¦feedback.x }}']}", "feedback has no parts", ""),
         (

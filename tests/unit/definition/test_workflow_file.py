@@ -86,11 +86,12 @@ def test_an_agent_speaks_for_its_steps_until_they_do_themselves() -> None:
 name: agents
 env: [HOME]
 agents:
-  dev: {command: [dev], timeout: 5m, idle_timeout: 1m, max_attempts: 7, tags: [gpu],
+  dev: {command: [dev], timeout: 5m, idle_timeout: 1m, max_attempts: 7, tags: [gpu], cwd: /agent,
         env: {A: agent, B: "{{ env.HOME }}", TOKEN: "{{ secret.TOKEN }}"}}
 steps:
   - {id: one, agent: dev, prompt: do}
-  - {id: two, agent: dev, timeout: 1h, max_attempts: 1, tags: [big], env: {A: step}}
+  - {id: two, agent: dev, timeout: 1h, max_attempts: 1, tags: [big], env: {A: step},
+     cwd: "{{ env.HOME }}/{{ steps.one.folder }}"}
 """)
     )
     one, two = steps["one"], steps["two"]
@@ -99,6 +100,7 @@ steps:
     assert one.work is not None
     assert two.work is not None
     assert (one.work.idle_timeout, one.work.env["A"], two.work.env["A"]) == (60, "agent", "step")
+    assert (one.work.cwd, two.work.cwd) == ("/agent", "{{ env.HOME }}/{{ steps.one.folder }}")
 
 
 def test_settings_that_a_step_leaves_out_have_the_defaults_of_the_design() -> None:

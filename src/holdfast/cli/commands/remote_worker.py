@@ -32,6 +32,10 @@ NOT_FOUND = (
     "--allow {name}: there is no such command here, and every step that names it is left to "
     "others; install it, or write its path, and start the worker again."
 )
+NO_FOLDER = (
+    "--allow-cwd {name}: there is no such folder here, and a command whose cwd is in it fails; "
+    "make the folder, or start the worker again with another one."
+)
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
@@ -78,7 +82,12 @@ def _run_worker(
     root = home / "remote"
     if root.is_symlink():
         raise InvalidInput("home", f"{root} is a link, and leads elsewhere; remove it: rm {root}")
-    allowed = Allowlist(names=allow.names, variables=allow.variables, anything=allow.anything)
+    allowed = Allowlist(
+        names=allow.names,
+        variables=allow.variables,
+        folders=allow.folders,
+        anything=allow.anything,
+    )
     executors = RemoteExecutors(remote_store, allowed, StateDirectory(root=root), commands)
     executors.begin()
     print_announcement(f"server {remote_store.settings.url}")
@@ -86,6 +95,8 @@ def _run_worker(
         print_announcement(NOTHING_ALLOWED)
     for name in allowed.missing:
         print_announcement(NOT_FOUND.format(name=name))
+    for name in allowed.missing_folders:
+        print_announcement(NO_FOLDER.format(name=name))
     with _with_worker_name(root, dict(options)) as chosen:
         Worker(remote_store, executors, WorkerOptions(**chosen), executors.clean).run()
 

@@ -37,10 +37,11 @@ SLOTS_SHOWN = 10
 
 @dataclass(frozen=True, kw_only=True)
 class AllowOptions:
-    """The commands, URLs and variables that a worker allows a server to use."""
+    """The commands, URLs, variables and folders that a worker allows a server to use."""
 
     names: Sequence[str]
     variables: Sequence[str]
+    folders: Sequence[str]
     anything: bool
 
 
@@ -101,6 +102,15 @@ def worker(
             "repeatable.",
         ),
     ] = None,
+    allow_cwd: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-cwd",
+            metavar="FOLDER",
+            help="With --server: a folder in which, or below which, the cwd of commands may be; "
+            "repeatable.",
+        ),
+    ] = None,
     allow_any: Annotated[
         bool,
         typer.Option(
@@ -134,7 +144,12 @@ def worker(
         if hear:
             raise InvalidInput("hear", "is for a worker on the store itself, and not for --server")
         chosen = {each: value for each, value in options.items() if value is not None}
-        told = AllowOptions(names=allow or (), variables=allow_env or (), anything=allow_any)
+        told = AllowOptions(
+            names=allow or (),
+            variables=allow_env or (),
+            folders=allow_cwd or (),
+            anything=allow_any,
+        )
         work_for_server(server, chosen, lease, told, settings.commands)
         return
     with open_program(app, lease) as program:

@@ -25,8 +25,9 @@ class StepWork:
 
     At most one of `command`, `http` and `workflow` is set; with none of them its agent is external.
     `outputs` is the JSON Schema of the output that the step declares, `env` the variables that its
-    command gets besides those of Holdfast, `input` the input of the run of the called `workflow`,
-    which has this `version`, or the newest version that the store knows at that time.
+    command gets besides those of Holdfast, `cwd` the folder that the command runs in, `input` the
+    input of the run of the called `workflow`, which has this `version`, or the newest version that
+    the store knows at that time.
 
     Only an assignment has `later`: the texts, by their fields (`prompt`, `command.1`, `env.TOKEN`),
     in which a part is left for the worker. They are kept in pieces, which `finish_work` joins.
@@ -38,6 +39,7 @@ class StepWork:
     workflow: str | None = None
     version: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
+    cwd: str | None = None
     outputs: Mapping[str, Any] | None = None
     idle_timeout: float | None = None
     input: Any = None

@@ -161,6 +161,7 @@ def _change_texts(
         if work.command is None
         else tuple([text(f"command.{n}", each) for n, each in enumerate(work.command)]),
         env={name: text(f"env.{name}", value) for name, value in work.env.items()},
+        cwd=None if work.cwd is None else text("cwd", work.cwd),
         http=None
         if http is None
         else HttpCall(

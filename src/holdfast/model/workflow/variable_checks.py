@@ -36,6 +36,7 @@ ALLOWED = {
     "prompt": (*_ALL, "env"),
     "command": (*_ALL, "env", "prompt"),
     "env": (*_ALL, "env", "secret"),
+    "cwd": (*_ALL, "env"),
     "http.url": (*_ALL, "env"),
     "http.headers": (*_ALL, "env", "secret"),
     "http.body": _ALL,

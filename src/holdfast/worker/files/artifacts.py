@@ -23,7 +23,7 @@ class Artifact:
     """One file under its name; `description` is recorded as an effect of its task."""
 
     def __init__(self, state: StateDirectory, task_id: str, name: object, content: bytes) -> None:
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
+        if not is_artifact_name(name):
             shown = str(name)[:60]
             raise InvalidInput("name", f"{shown!r} is no file name: letters, digits and _ . -")
         self._content = content
@@ -33,10 +33,10 @@ class Artifact:
             "bytes": len(content),
             "digest": hashlib.sha256(content).hexdigest(),
         }
-        self._name = name
+        self._name = str(name)
         self._folder = state.artifacts(task_id)
         self._temporary: StatePath | None = None
-        self.path = (self._folder / name).path
+        self.path = (self._folder / self._name).path
         self.conflict = f"the artifact {name} was kept before, with another content"
 
     def write_temporary(self, store: str) -> None:
@@ -66,6 +66,10 @@ class Artifact:
     def discard(self) -> None:
         if self._temporary is not None:
             self._temporary.remove()
+
+
+def is_artifact_name(name: object) -> bool:
+    return isinstance(name, str) and _NAME.fullmatch(name) is not None
 
 
 def is_of_store(folder: StatePath, store: str) -> bool:

@@ -44,18 +44,25 @@ log = logging.getLogger("holdfast.worker")
 
 
 class Allowlist(Permission):
-    """The allowed commands and URLs of a worker, and its variables that workflows may name.
+    """The allowed commands, URLs and folders of a worker, and its variables that workflows name.
 
-    A command is looked up once, when the worker starts, and that file is executed. `anything` is
-    for a server that is trusted as much as the user who starts the worker.
+    A command is looked up once, when the worker starts, and that file is executed. Without a `cwd`
+    it runs in the folder of the worker, else in one of `folders` or below. `anything` is for a
+    server that is trusted as much as the user who starts the worker.
     """
 
     def __init__(
-        self, *, names: Iterable[str] = (), variables: Iterable[str] = (), anything: bool = False
+        self,
+        *,
+        names: Iterable[str] = (),
+        variables: Iterable[str] = (),
+        folders: Iterable[str] = (),
+        anything: bool = False,
     ) -> None:
         names = tuple(dict.fromkeys(names))
         self.anything = anything
         self.variables = frozenset(variables)
+        self._folders = {each: Path(os.path.realpath(each)) for each in folders}
         self._addresses = tuple([AllowedUrl(each) for each in names if "://" in each])
         self._files_by_name = {each: _find_program(each) for each in names if "://" not in each}
         self._files = {str(each) for each in self._files_by_name.values() if each is not None}
@@ -68,6 +75,10 @@ class Allowlist(Permission):
     def missing(self) -> list[str]:
         """The commands that are missing on this machine, or that this user may not run."""
         return [name for name, file in self._files_by_name.items() if file is None]
+
+    @property
+    def missing_folders(self) -> list[str]:
+        return [name for name, folder in self._folders.items() if not folder.is_dir()]
 
     def readable_environment(self, environment: Mapping[str, str]) -> Mapping[str, str]:
         """The variables that a server may have read, and the one that names the file of secrets."""
@@ -97,7 +108,8 @@ class Allowlist(Permission):
                 )
         command = None if work.command is None else self._check_command(work.command)
         http = None if work.http is None else self._check_call(work.http)
-        return replace(work, command=command, http=http)
+        cwd = None if work.cwd is None else self._check_folder(work.cwd)
+        return replace(work, command=command, http=http, cwd=cwd)
 
     def _check_command(self, command: tuple[str, ...]) -> tuple[str, ...]:
         name = command[0]
@@ -110,6 +122,16 @@ class Allowlist(Permission):
                 "is left to others; install it, and start the worker again"
             )
         raise self._refuse(name, "command")
+
+    def _check_folder(self, cwd: str) -> str:
+        """The folder without links, so that nothing leads out of the allowed one."""
+        folder = Path(os.path.realpath(cwd))
+        if any(folder.is_relative_to(each) for each in self._folders.values()):
+            return str(folder)
+        raise NotAllowed(
+            f"the folder {quote(cwd)} is not below one that this worker was told to allow, and the "
+            f"step is left to others; {_advice('--allow-cwd', cwd)}"
+        )
 
     def _check_call(self, http: HttpCall) -> HttpCall:
         try:

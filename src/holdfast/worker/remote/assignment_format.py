@@ -324,6 +324,7 @@ _WORK_CHECKS: dict[str, FieldCheck] = {
     "workflow": _OPTIONAL_NAME,
     "version": _OPTIONAL_NAME,
     "env": mapping_of(variable, text),
+    "cwd": optional(text),
     "outputs": optional(json_object),
     "idle_timeout": _OPTIONAL_SECONDS,
     "input": json_value,

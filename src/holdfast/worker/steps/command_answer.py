@@ -11,11 +11,14 @@ from typing import Any
 from holdfast.engine.input.validation import JSON_SCALAR_LIMIT
 from holdfast.errors import InvalidInput
 from holdfast.model.json_schema import find_misfits
-from holdfast.model.text import encode_json
+from holdfast.model.text import encode_json, strip_terminal_codes
 
 MOST_TRIES = 200
 SHOWN = 20_000
+MOST_TEXT = 32_768
+CUT_TEXT = "[holdfast: what came before is in the log]"
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _PAIR = re.compile(r"^[ \t]*([A-Za-z][A-Za-z0-9_-]*):[ \t]+(.*)$", re.MULTILINE)
 _BLANKS = " \t\r"
 
@@ -58,10 +61,7 @@ def read_answer(answered: GivenAnswer, outputs: Schema | None, *, limit: int) ->
     except _NoJson as error:
         return CommandAnswer(mistakes=(str(error),))
     if found is None:
-        missing = (
-            f"there is no JSON object in it, in a line of its own{_describe_verdict_form(outputs)}"
-        )
-        return CommandAnswer(output={}) if outputs is None else CommandAnswer(mistakes=(missing,))
+        return _read_text_answer(answered, outputs, limit)
     if found.keys() == {"question"} and "question" not in _declared_properties(outputs):
         wrong = _find_storage_mistakes("the question", found["question"], JSON_SCALAR_LIMIT)
         return CommandAnswer(mistakes=wrong) if wrong else CommandAnswer(question=found["question"])
@@ -69,6 +69,31 @@ def read_answer(answered: GivenAnswer, outputs: Schema | None, *, limit: int) ->
         return CommandAnswer(mistakes=wrong)
     mistakes = [] if outputs is None else find_misfits(outputs, found, "the output")
     return CommandAnswer(mistakes=tuple(mistakes)) if mistakes else CommandAnswer(output=found)
+
+
+def _read_text_answer(answered: GivenAnswer, outputs: Schema | None, limit: int) -> CommandAnswer:
+    """Plain text as an answer, where nothing is declared or a `text`."""
+    plain = {"text": read_plain_text(answered.written, limit)}
+    if outputs is None:
+        return CommandAnswer(output=plain)
+    if "text" in _declared_properties(outputs) and not find_misfits(outputs, plain, "the output"):
+        return CommandAnswer(output=plain)
+    form = _describe_verdict_form(outputs)
+    missing = f"there is no JSON object in it, in a line of its own{form}"
+    return CommandAnswer(mistakes=(missing,))
+
+
+def read_plain_text(written: bytes, limit: int) -> str:
+    """The text of an answer without JSON, as it would stand on a screen; of a long one the end."""
+    plain = strip_terminal_codes(written.decode("utf-8", "replace"))
+    # What a program has overwritten, such as a bar of its progress, is not on the screen.
+    lines = [line.rstrip("\r").rpartition("\r")[2] for line in plain.split("\n")]
+    text = _CONTROL.sub("", "\n".join(lines)).strip()
+    # As JSON, a character may take eight bytes.
+    most = min(MOST_TEXT, limit // 8)
+    if len(text) <= most:
+        return text
+    return f"{CUT_TEXT}\n{text[len(CUT_TEXT) - most :]}"
 
 
 def describe_contract(outputs: Schema) -> str:
@@ -145,7 +170,7 @@ def _find_object_starts(text: str) -> Iterator[int]:
 
 
 def _read_pairs(text: str, declared: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of `KEY: value` lines: declared keys in any case, or else keys in capitals."""
+    """The values of `KEY: value` lines whose keys are declared, in any case."""
     names = {name.lower().replace("-", "_"): name for name in declared}
     found: dict[str, Any] = {}
     for key, written in _PAIR.findall(text):
@@ -153,8 +178,6 @@ def _read_pairs(text: str, declared: Mapping[str, Any]) -> dict[str, Any]:
         plain = key.lower().replace("-", "_")
         if plain in names:
             found[names[plain]] = _parse_value(value, declared[names[plain]])
-        elif not declared and key == key.upper():
-            found[plain] = _parse_value(value, {}) if value[:1] in {"[", "{"} else value
     return found
 
 

@@ -12,9 +12,11 @@ from urllib.parse import urlencode
 
 from holdfast.model.task import Assignment
 from holdfast.store.database import is_postgresql, sqlite_path
+from holdfast.worker.files.homes import named_home
 from holdfast.worker.files.state_paths import StatePath
 
 SHORT_PROMPT = 32 * 1024
+HOME_VARIABLE = "HOLDFAST_HOME"
 PASSWORDS = frozenset({"password", "sslpassword"})
 
 
@@ -79,15 +81,18 @@ def make_attempt_variables(assignment: Assignment, files: CommandFiles, url: str
 
 def copy_environment(secrets: Collection[str]) -> dict[str, str]:
     """The worker's environment without secrets and without the worker's own variables."""
-    return {
+    kept = {
         name: value
         for name, value in os.environ.items()
         if name not in secrets and not _is_workers(name)
     }
+    # The command may run in another folder than its worker.
+    home = named_home(kept)
+    return kept if home is None else kept | {HOME_VARIABLE: str(home)}
 
 
 def _is_workers(name: str) -> bool:
-    return name.startswith("HOLDFAST_") and name != "HOLDFAST_HOME"
+    return name.startswith("HOLDFAST_") and name != HOME_VARIABLE
 
 
 def remove_password(url: str) -> str:

@@ -6,6 +6,7 @@ import logging
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from holdfast.errors import ShuttingDown
@@ -179,6 +180,7 @@ class CommandStep:
         command = Command(
             arguments=work.command,
             environment=environment,
+            directory=_find_folder(work.cwd),
             stdin=b"" if takes_prompt(self._work) else prompt.encode(),
         )
         limits = CommandLimits(
@@ -263,3 +265,14 @@ class CommandStep:
         if ended.stop_reason == SIGNALLED:
             return "was told to end by a signal from outside"
         return describe_exit(ended.code)
+
+
+def _find_folder(cwd: str | None) -> Path | None:
+    """The folder that a command runs in; none is the folder that its worker was started in."""
+    if cwd is None:
+        return None
+    with suppress(OSError, ValueError):
+        folder = Path(cwd).absolute()
+        if cwd and folder.is_dir():
+            return folder
+    raise CommandFailed(f"cwd: {cwd!r} is no folder on the machine of this worker")

@@ -90,9 +90,10 @@ class PermittedWork:
     Nothing else is executed, so that nothing can change between the check and the execution.
     """
 
-    __slots__ = ("command", "env", "http", "idle_timeout", "outputs", "prompt")
+    __slots__ = ("command", "cwd", "env", "http", "idle_timeout", "outputs", "prompt")
 
     command: tuple[str, ...]
+    cwd: str | None
     env: Mapping[str, str]
     http: HttpCall | None
     idle_timeout: float | None
@@ -105,6 +106,7 @@ class PermittedWork:
             raise TypeError(message)
         values = {
             "command": work.command or (),
+            "cwd": work.cwd,
             "env": MappingProxyType(dict(work.env)),
             "http": work.http,
             "idle_timeout": work.idle_timeout,

@@ -84,7 +84,7 @@ def test_a_prompt_is_given_the_variables_of_the_worker_and_no_more(
 def test_a_command_that_fails_says_how_and_is_tried_again(steps: FileSteps) -> None:
     work = shell('[ "$HOLDFAST_ATTEMPT" = 2 ] || { echo "no luck" >&2; exit 3; }')
     task = steps.done(work)
-    assert (task.status, task.attempt, task.output) == ("done", 2, {})
+    assert (task.status, task.attempt, task.output) == ("done", 2, {"text": ""})
     (first, _) = steps.hf.tasks.attempts(task.id)
     assert first.error == {
         "type": "CommandFailed",
@@ -93,9 +93,36 @@ def test_a_command_that_fails_says_how_and_is_tried_again(steps: FileSteps) -> N
     }
 
 
+def test_a_command_runs_in_the_folder_that_its_step_names(
+    steps: FileSteps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    tool = folder / "tool.sh"
+    tool.write_text(
+        '#!/bin/sh\npwd; echo "$HOLDFAST_HOME"; echo \'{"a": 1}\' > "$HOLDFAST_OUTPUT"\n'
+    )
+    tool.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOLDFAST_HOME", "home")
+    for cwd in (str(folder), "project", "{{ env.PLACE }}"):
+        monkeypatch.setenv("PLACE", str(folder))
+        task = steps.done(StepWork(command=("./tool.sh",), cwd=cwd))
+        assert (task.status, task.output) == ("done", {"a": 1}), task.error
+        assert steps.log(task.id) == f"{folder}\n{tmp_path}/home\n"
+
+
+def test_what_a_command_writes_is_its_answer_where_nothing_else_is(steps: FileSteps) -> None:
+    task = steps.done(shell("printf 'a\\033[1mb\\033[0m\\n'; echo note >&2"))
+    assert task.output == {"text": "ab"}
+
+
 @pytest.mark.parametrize(
     ("work", "message"),
     [
+        (StepWork(command=("pwd",), cwd="/not/there"), "cwd: '/not/there' is no folder on the"),
+        (StepWork(command=("pwd",), cwd="/dev/null"), "cwd: '/dev/null' is no folder on the"),
+        (StepWork(command=("pwd",), cwd=""), "cwd: '' is no folder on the machine of this worker"),
         (StepWork(command=("no-such-command",)), "no-such-command cannot be run: No such file"),
         (
             StepWork(command=("echo", "{{ prompt }}"), prompt="x" * 200_000),

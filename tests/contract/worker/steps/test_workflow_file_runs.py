@@ -28,7 +28,7 @@ steps:
          outputs: {made: string}}
       - {id: verify, agent: reviewer, verifies: implement, prompt: "Look at {{ subject.made }}"}
   - {id: test, run: [sh, -c, 'grep -c made "$HOLDFAST_INPUT"; echo "BUILT: yes"'],
-     env: {ALL: "{{ steps.build }}"}}
+     env: {ALL: "{{ steps.build }}"}, outputs: {built: string}}
 """
 PLAN = """
 grep -q 'JSON Schema' || exit 1

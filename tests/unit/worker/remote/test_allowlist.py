@@ -154,6 +154,35 @@ def test_a_command_is_the_file_that_was_found_at_the_start(
             permitted(StepWork(command=(name,)), allowed)
 
 
+def test_a_command_runs_in_an_allowed_folder_or_below_and_nowhere_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside, beside = tmp_path / "work" / "inner", tmp_path / "work-beside"
+    for each in (inside, beside):
+        each.mkdir(parents=True)
+    (tmp_path / "work" / "out").symlink_to(beside)
+    (tmp_path / "link").symlink_to(inside)
+    monkeypatch.chdir(tmp_path)
+    allowed = Allowlist(names=["echo"], folders=["work", "absent"])
+    monkeypatch.chdir(beside)
+    assert allowed.missing_folders == ["absent"]
+    for cwd, found in {
+        str(tmp_path / "work"): inside.parent,
+        f"{beside}/../work/inner/": inside,
+        str(tmp_path / "link"): inside,
+        "../work/not-there": inside.parent / "not-there",
+    }.items():
+        made = permitted(StepWork(command=("echo",), cwd=cwd), allowed)
+        assert made.cwd == str(found.resolve())
+    outside = ("", ".", "/", str(beside), str(tmp_path), f"{inside}/../../x", "../work/out")
+    for cwd in (*outside, f"{tmp_path}/work/out/x"):
+        with pytest.raises(NotAllowed, match="--allow-cwd "):
+            permitted(StepWork(command=("echo",), cwd=cwd), allowed)
+    assert permitted(StepWork(command=("echo",)), allowed).cwd is None
+    anywhere = Allowlist(names=["echo"], anything=True)
+    assert permitted(StepWork(command=("echo",), cwd="/"), anywhere).cwd == "/"
+
+
 def test_a_command_is_checked_with_what_is_filled_in_last() -> None:
     work = StepWork(command=("echo", "-c", "x"), later={"command.0": ("/bin/sh",)})
     with pytest.raises(NotAllowed, match="--allow /bin/sh"):

@@ -10,6 +10,7 @@ import pytest
 
 from holdfast.model.verdict import VERDICT_SCHEMA
 from holdfast.worker.steps.command_answer import (
+    MOST_TEXT,
     CommandAnswer,
     GivenAnswer,
     add_contract,
@@ -40,30 +41,50 @@ def read(
 @pytest.mark.parametrize(
     ("written", "output"),
     [
-        ("", {}),
-        ("no answer at all", {}),
         ('{"a": 1}', {"a": 1}),
         ('{"a": 1}\n{"a": 2}\nDone.\n', {"a": 2}),
         ('before\n{"a": {"b": []}}\r\n', {"a": {"b": []}}),
         ('```json\n{\n  "a": {\n    "b": 1\n  }\n}\n```\n', {"a": {"b": 1}}),
         ('{"a": 1}\n[1, 2]\n"text"\n', {"a": 1}),
         ('{"a": 1}\n{"a": NaN}\n{broken\n', {"a": 1}),
-        (
-            "STATUS: done\nnote: no\nCHANGED: [1, 2]\nhttp://x: y\n",
-            {"status": "done", "changed": [1, 2]},
-        ),
-        (
-            "VERDICT: reject\nFEEDBACK: it is: {wrong}\n",
-            {"verdict": "reject", "feedback": "it is: {wrong}"},
-        ),
         ('{"question": "a", "more": 1}', {"question": "a", "more": 1}),
         (b'\xff\xfe\n{"a": "\xc3\xb6"}\n\x00', {"a": "ö"}),
     ],
 )
-def test_the_last_object_counts_and_else_lines_of_keys(
-    written: str | bytes, output: object
-) -> None:
+def test_the_last_object_counts(written: str | bytes, output: object) -> None:
     assert read(written) == CommandAnswer(output=output)
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("", ""),
+        ("One line.\n", "One line."),
+        ("STATUS: done\n\nCHANGED: [1, 2]\n", "STATUS: done\n\nCHANGED: [1, 2]"),
+        ("10 %\r 50 %\r100 %\r\ndone\r\n", "100 %\ndone"),
+        ("\x1b[1;32mgreen\x1b[0m \x1b]8;;http://x\x07link\x1b]8;;\x07\x00\x07", "green link"),
+        (b"\xff\xfe", "��"),
+    ],
+)
+def test_plain_text_is_kept_as_it_stands_on_a_screen(written: str | bytes, text: str) -> None:
+    assert read(written) == CommandAnswer(output={"text": text})
+
+
+def test_of_a_long_text_the_end_is_kept_and_says_where_the_rest_is() -> None:
+    kept = read("a" * MOST_TEXT + "the end").output["text"]
+    assert len(kept) == MOST_TEXT + 1
+    assert kept.startswith("[holdfast: what came before is in the log]\naaa")
+    assert kept.endswith("aaathe end")
+    answered = GivenAnswer(file=None, written=b'"' * 1_000)
+    assert len(read_answer(answered, None, limit=800).output["text"]) == 101
+
+
+def test_plain_text_is_an_answer_where_a_text_is_declared_and_nothing_else_is_asked() -> None:
+    declared: dict[str, Any] = {"type": "object", "properties": {"text": {"type": "string"}}}
+    answered = GivenAnswer(file=None, written=b"It is ready.\n")
+    assert read_answer(answered, declared, limit=LIMIT).output == {"text": "It is ready."}
+    more = declared | {"required": ["text", "score"]}
+    assert "no JSON object" in read_answer(answered, more, limit=LIMIT).mistakes[0]
 
 
 def test_the_file_counts_before_what_was_written() -> None:
