@@ -16,6 +16,7 @@ from holdfast.server.fast_router import FastRouter
 from holdfast.server.gate import Gate, GateRules
 from holdfast.server.routes import (
     admin,
+    artifacts,
     browsers,
     claims,
     events,
@@ -59,6 +60,7 @@ TABLES = (
     runs.table,
     tasks.table,
     tasks.plan_table,
+    artifacts.table,
     claims.table,
     events.table,
     admin.table,

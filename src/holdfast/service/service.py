@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from holdfast.service.commands.commands import Commands
     from holdfast.service.commands.previews import Previews
     from holdfast.service.commands.token_scope import TokenScope
+    from holdfast.service.protocol.artifacts import OpenArtifact
     from holdfast.service.protocol.long_polls import LongPolls, OwnLongPolls
     from holdfast.service.protocol.protocol import Protocol
     from holdfast.service.protocol.remote_presence import RemotePresence
@@ -317,6 +318,24 @@ class Service:
         if not 0 <= chosen <= latest:
             raise InvalidInput("attempt", f"must be between 1 and {latest}")
         return chosen, read_log(self.location, task_id, chosen, start)
+
+    def artifacts(self, task_id: str, *, limit: int, after: str | None = None) -> View:
+        """A page of the files that a task has kept: `{items, next}`, by name."""
+        from holdfast.service.queries.artifacts import view_page_of_artifacts
+
+        self.queries.task(task_id)
+        return self._read_store(
+            lambda tx: view_page_of_artifacts(tx, task_id, limit=limit, after=after)
+        )
+
+    def open_artifact(self, task_id: str, name: str) -> OpenArtifact:
+        """Open a file that a task has kept; raises `NotFound` where it is not on this machine."""
+        from holdfast.service.protocol.artifacts import open_artifact
+        from holdfast.worker.files.state_directory import find_state_directory
+
+        self.queries.task(task_id)
+        state = find_state_directory(self.location.url)
+        return open_artifact(self.engine, state, task_id, name)
 
     def schema(self) -> View:
         """The URL of the store, and the newest migration of its schema."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from holdfast.engine.engine import Engine
 from holdfast.service.project.project import StoreLocation
-from holdfast.service.protocol.attempt_files import keep_artifact
+from holdfast.service.protocol.artifacts import keep_artifact
 from holdfast.worker.files.artifacts import is_of_store
 from holdfast.worker.files.homes import make_private_directory
 from holdfast.worker.files.state_directory import find_state_directory

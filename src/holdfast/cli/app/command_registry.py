@@ -44,6 +44,7 @@ MODULES = {
     "run": ("run",),
     "show": ("runs", "tasks", "show", "why"),
     "events": ("events", "logs"),
+    "artifacts": ("artifacts",),
     "control": (
         "cancel",
         "retry",

@@ -3,6 +3,7 @@
 Import order: protocol, server, tasks → control, workers → remote_worker; init → demo;
 schedules, workflows → run.
 
+- `artifacts`  `artifacts`: the files that a task has kept
 - `bus`  `bus`: relays, groups, messages, and parked messages
 - `control`  `cancel`, `retry`, `pause`, `resume`, approvals, answers, and signals
 - `demo`  the demonstration behind `demo`

@@ -3,6 +3,7 @@
 Import order: admin → schedules; the other route files import none of their own room.
 
 - `admin`  workers, agents, statistics, tokens and parked messages
+- `artifacts`  the files that a task has kept
 - `browsers`  the entry of a browser by a link, its session, and its end
 - `claims`  the worker's protocol: claims, renewals and reports
 - `events`  the history of the store, a run or a task, and the stream of new events

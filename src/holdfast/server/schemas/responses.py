@@ -336,6 +336,19 @@ class ArtifactResponse(RepeatableResponse):
     digest: str = Field(description="SHA-256 of the content", examples=["8f43"])
 
 
+class KeptArtifactResponse(DescribedResponse):
+    name: str = Field(examples=["letter.txt"])
+    bytes: int = Field(examples=[8])
+    digest: str = Field(description="SHA-256 of the content", examples=["8f43"])
+    attempt: int = Field(description="The attempt that kept it", examples=[1])
+    kept_at: str = Field(examples=[ExampleOf.TIME])
+
+
+class ArtifactPageResponse(DescribedResponse):
+    items: list[KeptArtifactResponse] = Field(description="The files that it has kept, by name")
+    next: str | None = Field(None, description="What to pass as `after` for more")
+
+
 class StatisticsResponse(DescribedResponse):
     agents: dict[str, dict[str, int]] = Field(
         description="Open tasks by agent and state",

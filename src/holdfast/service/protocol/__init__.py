@@ -1,9 +1,11 @@
 """The worker's protocol for front ends: claims, renewals, reports, and workers that are remote.
 
-Import order: attempt_calls, long_polls, the two about remote workers → protocol → attempt_files.
+Import order: attempt_calls, long_polls, the two about remote workers → protocol → artifacts,
+attempt_files.
 
+- `artifacts`  files that attempts keep for others
 - `attempt_calls`  calls of the protocol by a command whose worker opens the store
-- `attempt_files`  artifacts and logs of attempts
+- `attempt_files`  logs of attempts
 - `long_polls`  requests of workers that wait for work
 - `protocol`  claims, renewals and reports of attempts, as JSON
 - `remote_presence`  remote workers, live while they call the server

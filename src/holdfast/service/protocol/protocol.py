@@ -21,7 +21,7 @@ from holdfast.model.units import Moment
 from holdfast.service.commands.request_errors import require_accepted, require_may_act
 from holdfast.service.commands.task_fields import read_new_task
 from holdfast.service.commands.token_scope import TokenScope
-from holdfast.service.protocol.attempt_files import keep_artifact
+from holdfast.service.protocol.artifacts import keep_artifact
 from holdfast.service.queries.command_lines import describe_message
 from holdfast.service.queries.history import view_page_of_effects
 from holdfast.service.queries.plain_tasks import is_plain, view_plain

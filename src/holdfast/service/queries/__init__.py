@@ -4,6 +4,7 @@ Import order: summaries → standstills; summaries, history → queries → run_
 views → shapes.
 
 - `addresses`  the run or task that an id, a beginning of one, `@last` or `RUN:step` means
+- `artifacts`  what is recorded of the files that a task has kept
 - `child_runs`  runs that steps call: their callers, usage and holds
 - `command_lines`  advice written as commands
 - `explanations`  the reasons why a task or run does not go on, with commands that would help

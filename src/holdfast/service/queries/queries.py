@@ -23,6 +23,7 @@ from holdfast.engine.read.task_state import (
 )
 from holdfast.errors import NotFound
 from holdfast.model.run import Run
+from holdfast.service.queries.artifacts import view_artifacts
 from holdfast.service.queries.child_runs import (
     CalledRuns,
     add_usage_below,
@@ -165,13 +166,20 @@ class Queries:
         return self._read_store(read)
 
     def task_with_attempts(self, task_id: str) -> View:
-        """A task with its attempts, and with the tasks right below it in their order."""
+        """A task with its attempts, its artifacts, and the tasks right below it in their order."""
         below = self.tasks(parent=task_id, limit=MAX_PAGE_SIZE)["items"]
         children = sorted(below, key=lambda each: (each["position"], each["id"]))
         task = self.task(task_id)
         attempts = self.attempts(task_id)
         child = self._read_called_run(task) if "calls" in task else None
-        return without_nulls(**task, attempts=attempts, children=children or None, child=child)
+        artifacts = self._read_store(lambda tx: view_artifacts(tx, task["id"]))
+        return without_nulls(
+            **task,
+            attempts=attempts,
+            children=children or None,
+            child=child,
+            artifacts=artifacts or None,
+        )
 
     def _read_called_run(self, task: View) -> View | None:
         """The run that a task has called and waits for."""

@@ -56,6 +56,28 @@ WHERE effect.task_id = :task_id
   AND effect.value = :value
 LIMIT 1
 
+-- name: artifacts_behind
+-- purpose: List a page of the artifacts of a task by name, of each name the newest
+SELECT effect.name, effect.value, effect.attempt, effect.recorded_at
+FROM holdfast_effect AS effect
+WHERE effect.task_id = :task_id
+  AND effect.name > :name
+  AND effect.name < :end
+  AND NOT EXISTS (
+    SELECT 1 FROM holdfast_effect AS newer
+    WHERE newer.task_id = effect.task_id AND newer.name = effect.name AND newer.epoch > effect.epoch)
+ORDER BY effect.name
+LIMIT :count
+
+-- name: artifact_named
+-- purpose: Read the newest artifact of a task under a name
+SELECT effect.name, effect.value, effect.attempt, effect.recorded_at
+FROM holdfast_effect AS effect
+WHERE effect.task_id = :task_id
+  AND effect.name = :name
+ORDER BY effect.epoch DESC
+LIMIT 1
+
 -- name: suspend_tasks
 -- purpose: Suspend running tasks until a time, a signal or the end of their children (running → queued)
 -- guards: The task is running under this fence
