@@ -159,6 +159,9 @@ def test_why_of_a_run_folds_tasks_of_which_the_same_is_said(engine: Engine, type
     assert others == "      and so are s1, s2, s3, s4, s5 and 3 more"
     assert blocked.endswith("last is queued, not running (blocked): waits for s0 (queued)")
     assert fix == "Fix:   holdfast worker MODULE:NAME"
+    engine.workers.register("crew", agents=["default"], concurrency=1)
+    assert engine.work.claim_by_id(create(engine, "busy"), "crew", agents=["default"])
+    assert "      crew runs busy t_" in typed.ok("why", run.id)
     told = typed.json("why", run.id)["tasks"]
     assert [len(each.get("alike", ())) for each in told] == [8, 0]
 

@@ -194,7 +194,9 @@ def _explain_run(told: View) -> list[str]:
     for each in told["tasks"]:
         lines += wrap_line(f"  {each['id']}  {escape(each['line'])}", 6)
         if "others" in each:
-            lines += wrap_line(f"      {escape(each['others'])}", 6)
+            lines += wrap_line(f"      {escape(each['others'])}", 8)
+        for line in each.get("more", ()):
+            lines += wrap_line(f"      {escape(line)}", 8)
     if told["more"]:
         listed = with_store(f"holdfast tasks --run {told['id']}")
         lines += wrap_line(f"  and {told['more']} more: {listed}", 6)

@@ -140,6 +140,11 @@ class Explanation:
         return describe_no_worker(self.task, self.taken_by)
 
     @property
+    def busy_workers(self) -> tuple[str, ...]:
+        """What keeps each worker busy that serves the task, if all of them are full."""
+        return () if self.worker is None or not self.claimable else self.worker.more
+
+    @property
     def given_back(self) -> bool:
         """Whether the task is ready because an attempt gave it back.
 

@@ -65,7 +65,8 @@ def describe_alike(alike: Sequence[Explanation]) -> str:
 
 def _draw_alike(alike: Sequence[Explanation]) -> list[str]:
     first, others = alike[0], describe_alike(alike)
-    return [f"  {first.task.id}  {first.one_line}", *([f"      {others}"] if others else [])]
+    below = [*([others] if others else []), *first.busy_workers]
+    return [f"  {first.task.id}  {first.one_line}", *(f"      {line}" for line in below)]
 
 
 def explain_run(

@@ -79,6 +79,8 @@ def _view_alike(alike: Sequence[Explanation], words: AdviceWords) -> View:
         "state": first.task.state,
         "line": words.describe_text(first.one_line),
     }
+    if first.busy_workers:
+        view["more"] = [*first.busy_workers]
     if others:
         view |= {"alike": [each.task.id for each in others], "others": describe_alike(alike)}
     return view

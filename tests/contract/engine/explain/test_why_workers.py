@@ -54,6 +54,10 @@ def test_a_ready_task_tells_what_each_busy_worker_runs_and_since_when(
     start_worker = Advice(Action.START_WORKER, "", (("agent", "default"),))
     assert fixes_of(told) == [start_worker, Advice(Action.LIST_WORKERS)]
     assert f"(ready): {clause.detail}" in str(engine.why(waiting).one_line)
+    other = start(engine)
+    plan, busy, *_ = str(engine.why_run(other.id)).splitlines()[1:]
+    assert plan.endswith(f"plan is queued, not running (ready): {clause.detail}")
+    assert busy == f"      {clause.more[0]}"
 
 
 def test_many_tasks_of_many_busy_workers_are_counted(engine: Engine) -> None:
