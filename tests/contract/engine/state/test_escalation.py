@@ -12,6 +12,7 @@ from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidDefinition, InvalidInput
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Hold
+from holdfast.model.task import Assignment
 from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.graph import Escalation, OnFailure, Step, Workflow, read_workflow
 from holdfast.model.workflow.step import FailureAction
@@ -140,13 +141,26 @@ def test_why_says_who_has_it_after_whom(engine: Engine) -> None:
     assert told.endswith("it was handed to senior after junior had failed with no disk")
 
 
+def escalation_row(task: Assignment) -> tuple[object, ...]:
+    return (
+        *(task.task_id, task.attempt, '"x"', "", None, None, "third", "[]"),
+        *(1, 1, 0, 0, None, False, "fail"),
+    )
+
+
 def test_a_task_is_handed_over_once(engine: Engine) -> None:
     run = start(engine, handing())
     fail(run, retryable=False)
     task = take(engine, run.steps["build"])
-    row = (task.task_id, task.attempt, '"x"', "", None, None, "third", "[]", 1, 1, 0, 0)
-    assert write(engine, "escalate_tasks", rows=[(*row, None, False, "fail")]) == set()
+    assert write(engine, "escalate_tasks", rows=[escalation_row(task)]) == set()
     assert engine.work.complete(task.task_id, task.token, "done").ok
+
+
+def test_a_task_that_was_given_back_is_not_handed_over(engine: Engine) -> None:
+    run = start(engine, handing())
+    task = take(engine, run.steps["build"])
+    assert engine.work.release(task.task_id, task.token).ok
+    assert write(engine, "escalate_tasks", rows=[escalation_row(task)]) == set()
 
 
 @pytest.mark.parametrize(
