@@ -24,7 +24,7 @@ Replies = list[list[CreateResult]]
 _CHANGED = (
     "which was imported, with all that belongs to it, from rows that are not as they are in this "
     "file; what is here is left alone. "
-    "If the file is another one with the same ids, import it under a name of its own: name='…'; "
+    "If the file is another one with the same ids, import it under another `name`; "
     "if it has changed, put it back as it was, or carry on with what is here"
 )
 

@@ -12,6 +12,7 @@ from holdfast.importing.import_writer import check_target
 from holdfast.importing.report import ImportReport
 from holdfast.importing.runs import import_runs
 from holdfast.importing.tasks import import_tasks
+from holdfast.model.text import clean_name
 from holdfast.store.sqlite.foreign_file import find_foreign_tables
 
 TakeOver = Callable[..., ImportReport]
@@ -34,6 +35,8 @@ def import_file(  # noqa: PLR0913 - what may differ from one import to the next
     Nothing is written before all of it was read and checked.
     """
     path = check_target(source, into)
+    if name is not None:
+        clean_name("name", name)
     chosen = _choose(only)
     found = find_foreign_tables(path, [table for kind in chosen for table in NEEDED[kind]])
     kinds = [kind for kind in chosen if set(NEEDED[kind]) <= {*found}]

@@ -47,7 +47,7 @@ from holdfast.model.run import CreateResult, NewRun
 from holdfast.model.schedule import SCHEDULE_PREFIX, NewSchedule, Schedule
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name, clean_text, digest
-from holdfast.model.workflow.graph import read_workflow
+from holdfast.model.workflow.graph import Concurrency, read_workflow
 from holdfast.store.database import Row, read_replies
 from holdfast.store.group_commit.queue import GROUP_BYTES
 
@@ -298,7 +298,7 @@ def _build_run(work: UnitOfWork, row: Row, key: str) -> StartRun:
     run = NewRun(
         workflow=read_workflow(kept["definition"]),
         input=json.loads(row["input"]),
-        **json.loads(row["template"]),
+        **_read_options(row["template"]),
     )
     # The input was small enough when the schedule was put.
     enough, actor = len(row["input"].encode()), SCHEDULE_PREFIX + row["name"]
@@ -451,18 +451,36 @@ def _build_target(starts: object, ids: Ids, *, max_payload: int) -> dict[str, An
         template = {name: getattr(task, name) for name in _TEMPLATE_FIELDS}
         return {"template": json.dumps(template), "input": task.payload}
     if isinstance(starts, NewRun):
-        _refuse_fields(starts, ("key", "trace", "scheduled_for", "concurrency"))
+        _refuse_fields(starts, ("key", "trace", "scheduled_for"))
         run = validation.new_run(starts, ids, max_payload=max_payload, actor_name="schedule")
         return {
             "workflow": run.workflow,
             "workflow_version": run.workflow_version,
             "definition": run.definition,
             "called": run.called,
-            "template": json.dumps({"priority": run.priority}),
+            "template": json.dumps(_write_options(starts)),
             "input": run.input,
         }
     reason = f"must be a NewTask or a NewRun, not {type(starts).__name__}"
     raise InvalidInput("starts", reason)
+
+
+def _write_options(starts: NewRun) -> dict[str, Any]:
+    """The options of the runs that a schedule starts, without those that were not given."""
+    limit = starts.concurrency
+    options = {
+        "priority": starts.priority,
+        "deadline": starts.deadline,
+        "concurrency": None if limit is None else asdict(limit),
+    }
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _read_options(template: str) -> dict[str, Any]:
+    options: dict[str, Any] = json.loads(template)
+    if "concurrency" in options:
+        options["concurrency"] = Concurrency(**options["concurrency"])
+    return options
 
 
 def _refuse_fields(starts: NewTask | NewRun, names: tuple[str, ...]) -> None:

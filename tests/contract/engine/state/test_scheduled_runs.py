@@ -130,6 +130,17 @@ def test_a_deadline_counts_from_the_time_of_a_scheduled_run(
     assert engine.runs.get(begun.id).deadline == clock.now() + 60 * MICROSECONDS
 
 
+def test_the_runs_of_a_schedule_have_its_options(engine: Engine, clock: ManualClock) -> None:
+    options: dict[str, Any] = {"priority": 3, "deadline": 60, "concurrency": REPO}
+    starts = NewRun(workflow=CHAIN, **options)
+    engine.schedules.put(NewSchedule(name="n", cron="0 2 * * *", starts=starts))
+    clock.advance(24 * HOUR)
+    engine.recovery.step()
+    (run,) = engine.runs.list()
+    assert (run.priority, run.concurrency_key) == (3, "run:repo")
+    assert run.deadline == run.created_at + 60 * MICROSECONDS
+
+
 def test_options_are_not_what_a_key_stands_for(engine: Engine) -> None:
     made = engine.runs.start(NewRun(workflow=CHAIN, key="once", scheduled_for="1h", priority=3))
     before = engine.runs.get(made.id)
