@@ -16,6 +16,11 @@ Prompt = Annotated[
     str | None,
     Field(description="What its agent is asked to do: the whole prompt, for one who knows no more"),
 ]
+Workflow = Annotated[
+    str | None,
+    Field(description="Instead of a prompt: a workflow that the store knows, of which it is a run"),
+]
+Input = Annotated[dict[str, Any] | None, Field(description="What that workflow is started with")]
 Planned = Annotated[str, Field(description="The task that is being planned")]
 Title = Annotated[str, Field(description="What is to be done, in one line")]
 Key = Annotated[str | None, Field(description="Makes it exist once: the same key is the same task")]
@@ -42,6 +47,8 @@ class PlannerTools(Toolbox):
         agent: Agent = None,
         prompt: Prompt = None,
         payload: Payload = None,
+        workflow: Workflow = None,
+        input: Input = None,  # noqa: A002 - the word for it everywhere
         needs: Needs = None,
         parent: Annotated[str | None, Field(description="The task that it is below")] = None,
         key: Key = None,
@@ -64,7 +71,8 @@ class PlannerTools(Toolbox):
         more = {"parent": parent, "scheduled_for": scheduled_for, "priority": priority}
         rest = {"tags": tags, "timeout": timeout, "max_attempts": max_attempts}
         last = {"max_lost": max_lost, "enqueue": enqueue, "needs": self._find_needs(needs)}
-        wanted = self._read({**fields, **more, **rest, **last, "prompt": prompt})
+        called = {"prompt": prompt, "workflow": workflow, "input": input}
+        wanted = self._read({**fields, **more, **rest, **last, **called})
         return self.service.commands.add_task(wanted)
 
     def update_task(  # noqa: PLR0913, PLR0917 - what can be changed of a task
@@ -162,6 +170,8 @@ class PlannerTools(Toolbox):
         ] = None,
         prompt: Prompt = None,
         payload: Payload = None,
+        workflow: Workflow = None,
+        input: Input = None,  # noqa: A002 - the word for it everywhere
         needs: Annotated[
             list[str] | None,
             Field(description="The parts that must be done before it: ids or keys; else the last"),
@@ -177,6 +187,7 @@ class PlannerTools(Toolbox):
         """
         fields = {"title": title, "agent": agent, "prompt": prompt, "payload": payload, "key": key}
         more = {"parent": self.task(task_id), "enqueue": False, "needs": self._find_needs(needs)}
+        more |= {"workflow": workflow, "input": input}
         wanted = replace(self._read({**fields, **more}), part=True)
         return self.service.commands.add_task(wanted)
 

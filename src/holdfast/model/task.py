@@ -27,9 +27,10 @@ class NewTask:
     `scheduled_for` is a datetime with a time zone, the same as text in ISO 8601, a number of
     microseconds since 1970, or a duration from now by the database's clock: "2s" or a timedelta.
     With `plan` the task is being planned from the start: its children do the work, and are created
-    with it as their `parent`. A `part` must have a plan as its parent. Without a `position` the
-    task is the last of its plan, or at 0 outside of a plan; of two tasks at one position the older
-    comes first. The events of the task belong to the `trace`, where one is given.
+    with it as their `parent`. A `part` must have a plan as its parent. With a `workflow` the task
+    is a run of it, and its payload is the input. Without a `position` the task is the last of its
+    plan, or at 0 outside of a plan; of two tasks at one position the older comes first. The events
+    of the task belong to the `trace`, where one is given.
     """
 
     title: str
@@ -49,6 +50,7 @@ class NewTask:
     enqueue: bool = True
     plan: bool = False
     part: bool = False
+    workflow: str | None = None
     trace: Trace | None = None
 
 

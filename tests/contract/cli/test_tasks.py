@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
 
 from holdfast.engine.engine import Engine
 from tests.contract.cli.command_line import Typed
 from tests.contract.task_states import create, finish, start, take
+
+GREET = """
+name: greet
+input: {name: string, loud: {type: boolean, default: false}}
+agents: {writer: {external: true}}
+steps: [{id: write, agent: writer, prompt: "Greet {{ input.name }}"}]
+"""
 
 
 def test_a_task_is_added_with_all_its_fields(engine: Engine, typed: Typed) -> None:
@@ -238,3 +246,26 @@ def test_a_link_that_cannot_be_says_why(engine: Engine, typed: Typed) -> None:
     for words in (("block", first, "--needs", create(engine)), ("unblock", first)):
         ended = typed.refused(1, "task", *words)
         assert "invalid_transition): it has ended done, and waits for nothing" in ended
+
+
+def test_a_part_may_be_a_run_of_a_workflow(engine: Engine, typed: Typed, tmp_path: Path) -> None:
+    (tmp_path / "greet.yaml").write_text(GREET)
+    typed.ok("workflow", "add", "greet.yaml")
+    plan = typed.json("task", "add", "morning", "--no-enqueue")["id"]
+    typed.ok("plan", "start", plan)
+    call = ("--workflow", "greet", "-i", "name=Ada")
+    part = typed.json("plan", "add", plan, "greet", *call)
+    assert (part["kind"], part["payload"]) == ("group", {"name": "Ada", "loud": False})
+    typed.ok("plan", "finalize", plan)
+    run = engine.tasks.get(part["id"]).waits_for
+    assert engine.runs.get(str(run)).input == {"name": "Ada", "loud": False}
+    assert f"it ends with greet {run} (running)" in typed.ok("why", part["id"])
+    assert f"called by {part['id']}" in typed.ok("show", str(run))
+    for wrong, reason in (
+        (("--workflow", "great"), "did you mean 'greet'?"),
+        (("--workflow", "greet", "-i", "nam=Ada"), "nam"),
+        (("-i", "name=Ada"), "is that of a workflow; name it in 'workflow' besides"),
+        ((*call, "--prompt", "x"), "prompt: is not for a task that is a run"),
+        ((*call, "--tag", "gpu"), "tags: is not for a task that is a run of a workflow"),
+    ):
+        assert reason in typed.refused(2, "task", "add", "x", *wrong)

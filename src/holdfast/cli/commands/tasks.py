@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli.app.command_registry import command, group
-from holdfast.cli.app.options import DryRun, Json, TaskAddress, read_json, read_moment
+from holdfast.cli.app.options import (
+    DryRun,
+    Json,
+    TaskAddress,
+    read_json,
+    read_moment,
+    read_pairs,
+    read_value,
+)
 from holdfast.cli.app.session import open_service, with_store
 from holdfast.cli.app.terminal import escape, print_json, print_line, print_note
 from holdfast.cli.commands.control import print_changed
@@ -49,6 +57,14 @@ Prompt = Annotated[
     typer.Option(help="What its agent is asked to do; - reads it from standard input."),
 ]
 Key = Annotated[str | None, typer.Option(help="Create only once under this key.")]
+CalledWorkflow = Annotated[
+    str | None,
+    typer.Option("--workflow", help="A workflow that the store knows, of which it is a run."),
+]
+CalledInputs = Annotated[
+    list[str] | None,
+    typer.Option("--input", "-i", metavar="NAME=VALUE", help="With --workflow: an input of it."),
+]
 
 
 @command("add", of=task, example="holdfast task add 'Tidy the shed' --agent developer --at 10m")
@@ -57,6 +73,8 @@ def add(
     agent: Agent = None,
     prompt: Prompt = None,
     payload: Payload = None,
+    workflow: CalledWorkflow = None,
+    given: CalledInputs = None,
     needs: Needs = None,
     parent: Annotated[str | None, typer.Option(help="The task it is part of.")] = None,
     step: Annotated[
@@ -92,6 +110,7 @@ def add(
             retry=_retry_policy(max_attempts, max_lost),
             enqueue=not no_enqueue,
             **fields,
+            **_read_call(workflow, given, prompt, payload),
         )
         _print_added(service.commands.add_task(wanted), json=json)
 
@@ -221,6 +240,8 @@ def add_child(
     ] = None,
     prompt: Prompt = None,
     payload: Payload = None,
+    workflow: CalledWorkflow = None,
+    given: CalledInputs = None,
     needs: Annotated[
         list[str] | None,
         typer.Option(
@@ -251,6 +272,7 @@ def add_child(
             **(
                 {"agent": parent["agent"]}
                 | _read_fields(agent=agent, prompt=prompt, payload=payload)
+                | _read_call(workflow, given, prompt, payload)
             ),
         )
         _print_added(service.commands.add_task(wanted), json=json)
@@ -346,6 +368,17 @@ def _read_fields(
         "tags": tuple(tag) if tag else None,
     }
     return {name: value for name, value in given.items() if value is not None}
+
+
+def _read_call(
+    workflow: str | None, given: list[str] | None, prompt: str | None, payload: str | None
+) -> dict[str, Any]:
+    """The fields of a task that is a run of a workflow."""
+    from holdfast.service.commands.task_fields import read_call
+
+    inputs = read_pairs(given, lambda _, text: read_value(text)) if given else None
+    said = {"workflow": workflow, "input": inputs, "prompt": prompt, "payload": payload}
+    return read_call({name: value for name, value in said.items() if value is not None})
 
 
 def _read_payload(prompt: str | None, payload: str | None) -> Any:  # noqa: ANN401 - JSON is any value

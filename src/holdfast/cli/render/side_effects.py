@@ -39,7 +39,7 @@ def read_tasks_above(service: Service, identifier: str) -> list[View]:
 
 def _callers_of(service: Service, run: View) -> list[View]:
     found = [run]
-    while "caller" in found[-1]:
+    while "run_id" in found[-1].get("caller", {}):
         found.append(service.queries.run(found[-1]["caller"]["run_id"], brief=True))
     return found[1:]
 

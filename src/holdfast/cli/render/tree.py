@@ -127,13 +127,19 @@ def _fit_rows(
     return [*rows[: most - 1], TreeRow(depth=0, details=left)]
 
 
+def _describe_caller(caller: View) -> str:
+    if "run_id" not in caller:
+        return f"called by {caller['task_id']}"
+    return f"called by {escape(caller['step'])} of {caller['run_id']}"
+
+
 def draw_head(run: View) -> str:
     ended = read_time(run.get("finished_at"))
     due = read_time(run.get("deadline"))
     caller = run.get("caller")
     parts = [
         f"{paint(escape(run['workflow']), 'bold')} {run['id']}",
-        f"called by {escape(caller['step'])} of {caller['run_id']}" if caller else "",
+        _describe_caller(caller) if caller else "",
         _describe_status(run),
         cost_of(run),
         time_since_start(run),

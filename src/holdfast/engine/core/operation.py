@@ -316,7 +316,8 @@ class RunCaller:
 
     task_id: str
     epoch: int
-    root_id: str
+    # None where a task outside of any run has called.
+    root_id: str | None
     depth: int
 
 

@@ -38,8 +38,8 @@ class RunFacts:
 
     @property
     def stands_alone(self) -> bool:
-        """Whether the steps and the end of this run concern no other run."""
-        return not self.limits and not self.keyed and self.root_id is None
+        """Whether the steps and the end of this run concern no other run, and no task around it."""
+        return not self.limits and not self.keyed and self.depth == 0
 
     @cached_property
     def value(self) -> Any:  # noqa: ANN401 - JSON is any value

@@ -102,8 +102,8 @@ class TaskInserts:
             self.keys.add((task.key, task.body_digest))
         if task.concurrency_key is not None:
             self.slots[task.concurrency_key] = task.capacity
-        if task.needs:
-            self.needs += [(task.id, need, 1) for need in task.needs]
+        self.needs += [(task.id, need, 1) for need in task.needs]
+        if waits:
             return
         if task.conditional or (task.kind == "group" and task.item is None):
             self.to_evaluate.append(task.id)

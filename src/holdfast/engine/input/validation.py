@@ -179,8 +179,26 @@ def _described_fields(task: NewTask) -> dict[str, Any]:
         "plan": task.plan,
         "part": flag("part", task.part),
         "trace": _trace(task.trace),
+        **_called(task),
         **_limits(task),
     }
+
+
+def _called(task: NewTask) -> dict[str, Any]:
+    """The columns of a task that is a run of a workflow: no worker claims it."""
+    if task.workflow is None:
+        return {}
+    for field, given in (
+        ("step", task.step),
+        ("plan", task.plan),
+        ("tags", task.tags),
+        ("scheduled_for", task.scheduled_for),
+        ("concurrency", task.concurrency),
+        ("timeout", task.timeout),
+    ):
+        if given:
+            raise InvalidInput(field, "is not for a task that is a run of a workflow")
+    return {"kind": "group", "calls": clean_name("workflow", task.workflow)}
 
 
 def _queued(task: NewTask) -> bool:
@@ -203,6 +221,9 @@ def refuse_inherited_fields(row: TaskRow) -> None:
         if given:
             reason = "a child has none of its own: it belongs to the task that makes it, once under"
             raise InvalidInput(field, f"{reason} one name; leave {field} out")
+    if row.calls is not None:
+        reason = "a child of a running task is no run of a workflow; leave it out"
+        raise InvalidInput("workflow", reason)
 
 
 def bounded_batch(rows: Iterable[TaskRow]) -> tuple[TaskRow, ...]:
@@ -364,6 +385,8 @@ def body_digest(row: TaskRow) -> str:
 
 def describe_function(row: TaskRow) -> tuple[str, str]:
     """The function of a task, and whether the task is a plan, for the digest of its body."""
+    if row.calls is not None:
+        return row.calls, "calls"
     return row.step or "", "plan" if row.plan else ""
 
 

@@ -42,6 +42,8 @@ def retry_step(tx: Transaction, run_id: str, address: str) -> str:
     If the run was called and has ended, the step that called it.
     """
     while (above := _find_caller(tx, run_id)) is not None:
+        if above[0]["run_id"] is None:
+            return advise(Action.RETRY, above[0]["task_id"])
         run_id, address = above[0]["run_id"], above[1]
     return advise(Action.RETRY, run_id, ("step", address))
 
@@ -58,7 +60,22 @@ def goes_on_by_retry(tx: Transaction, run_id: str | None) -> bool:
     return call is None or call.retry_run_id is not None
 
 
+def _describe_lone_call(caller: Row, name: str) -> EndedCall:
+    """The call of a task outside of any run: whatever goes on, goes on by that task."""
+    task_id = caller["task_id"]
+    if caller["present"] and caller["status"] in TERMINAL:
+        again = Action.REOPEN if caller["status"] == "done" else Action.RETRY
+        fix = advise(again, task_id)
+        told = f"{name!r} {task_id} has called it, and has ended with it; "
+        return EndedCall(status=caller["ended"], detail=told + fix + " has it go on", fix=fix)
+    look = advise(Action.WHY, task_id)
+    told = f"{name!r} {task_id} has called it; "
+    return EndedCall(status=caller["ended"], detail=told + look + " says how that stands", fix=look)
+
+
 def _describe_call(tx: Transaction, caller: Row, name: str) -> EndedCall:
+    if caller["run_id"] is None:
+        return _describe_lone_call(caller, name)
     who = f"{name!r} of {caller['run_id']}"
     if caller["superseded"]:
         detail = f"it was called by {who} in an epoch that is over, and counts no more"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from holdfast.engine.core.operation import RunCaller, StartRun
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
+from holdfast.engine.read.records import read_value
 from holdfast.engine.read.step_texts import StepTexts
 from holdfast.engine.state import creation, reopen, verdicts
 from holdfast.errors import HoldfastError
@@ -27,10 +29,18 @@ CANCELLED = '"its run was cancelled"'
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CallingTask:
-    """An unblocked task whose step calls a workflow, with the texts of the step."""
+    """An unblocked task that calls a workflow, with the texts of its step if it has one.
+
+    A task outside of any run has no step: its payload is the input of the called run.
+    """
 
     row: Row
-    script: StepTexts
+    script: StepTexts | None = None
+
+    def describe(self) -> str:
+        if self.script is None:
+            return f"workflow {self.row['calls']!r}"
+        return f"step {self.script.scripted.step.id!r}"
 
 
 def start_called_runs(work: UnitOfWork, calls: Sequence[CallingTask]) -> dict[str, str]:
@@ -47,7 +57,7 @@ def start_called_runs(work: UnitOfWork, calls: Sequence[CallingTask]) -> dict[st
             try:
                 starts[call.row["id"]] = _build_called_run(work, call)
             except (HoldfastError, Unresolved) as error:
-                problem = f"step {call.script.scripted.step.id!r}: {error}"
+                problem = f"{call.describe()}: {error}"
                 refused[call.row["id"]] = json.dumps(problem)
     children = {task: start.run_id for task, start in starts.items()}
     children |= {task: row["id"] for task, row in known.items()}
@@ -77,19 +87,22 @@ def _continue_called_run(work: UnitOfWork, run: Row) -> None:
 
 def _build_called_run(work: UnitOfWork, call: CallingTask) -> StartRun:
     script, row = call.script, call.row
-    depth = script.run.depth + 1
-    declared = script.call(row["feedback"], row["generation"])
+    if script is None:
+        above, depth = None, 1
+        declared = StepWork(workflow=row["calls"], input=read_value(row["payload"]))
+    else:
+        above, depth = script.run, script.run.depth + 1
+        declared = script.call(row["feedback"], row["generation"])
     workflow = _called_workflow(work, declared)
     if depth > MAX_CALL_DEPTH:
         message = f"{workflow.name} would be called {depth} deep, and {MAX_CALL_DEPTH} is the most"
         raise Unresolved(f"{message}; do these workflows call each other in a circle?")
     run = NewRun(workflow=workflow, input=declared.input, priority=row["priority"])
     start = validation.new_run(run, work.ids, max_payload=MAX_RENDERED, actor_name=ACTOR)
-    root = script.run.root_id or script.run.id
+    root = None if above is None else above.root_id or above.id
     caller = RunCaller(task_id=row["id"], epoch=row["epoch"], root_id=root, depth=depth)
-    return replace(
-        start, caller=caller, concurrency_key=_concurrency_key(work, start, script.run.id)
-    )
+    key = start.concurrency_key if above is None else _concurrency_key(work, start, above.id)
+    return replace(start, caller=caller, concurrency_key=key)
 
 
 def _concurrency_key(work: UnitOfWork, start: StartRun, caller: str) -> str | None:
@@ -143,7 +156,7 @@ def end_calling_tasks(work: UnitOfWork) -> None:
     if given:
         work.change_tasks("finish_calls", rows=given)
     # A failing run ends with the last run that it has called, however that one ended.
-    work.runs_to_settle |= {row["run_id"] for row in rows}
+    work.runs_to_settle |= {row["run_id"] for row in rows if row["run_id"] is not None}
 
 
 def _read_outputs(work: UnitOfWork, runs: Sequence[str]) -> dict[str, str]:
@@ -164,12 +177,19 @@ def _find_problem(work: UnitOfWork, row: Row, output: str | None) -> str | None:
     """The error of a task whose run has ended; None if the output is what the step declares."""
     if output is None:
         return str(row["error"] or CANCELLED)
-    step = work.workflow_cache.step(work.tx, row["workflow"], row["workflow_version"], row["step"])
-    declared = None if step.work is None else step.work.outputs
+    declared = _find_declared_outputs(work, row)
     misfits = (
         [] if declared is None else json_schema.find_misfits(declared, json.loads(output), "output")
     )
     return json.dumps("; ".join(misfits)) if misfits else None
+
+
+def _find_declared_outputs(work: UnitOfWork, row: Row) -> Mapping[str, Any] | None:
+    """The outputs that a calling step declares; a task outside of any run declares none."""
+    if row["run_id"] is None:
+        return None
+    step = work.workflow_cache.step(work.tx, row["workflow"], row["workflow_version"], row["step"])
+    return None if step.work is None else step.work.outputs
 
 
 def _fail_call(work: UnitOfWork, row: Row, problem: str) -> None:

@@ -48,6 +48,10 @@ def _refuse_deletion(work: UnitOfWork, task: Row) -> TransitionResult:
     if status == "running":
         detail = "it is running; " + advise(Action.CANCEL, task["id"]) + " ends that first"
         return refuse(Refusal.INVALID_TRANSITION, status, detail)
+    if status == "queued" and task["calls"] is not None and task["waits_for"] is not None:
+        goes_on = f"it has called {task['waits_for']}, which goes on; "
+        told = goes_on + advise(Action.CANCEL, task["id"]) + " ends both first"
+        return refuse(Refusal.INVALID_TRANSITION, status, told)
     return refuse(Refusal.NEEDED_BY_OTHERS, status, _describe_keepers(work, task))
 
 

@@ -38,7 +38,7 @@ def request_task(task: TaskRow) -> KeyRequest:
     return KeyRequest(
         id=task.id,
         digest=task.body_digest,
-        work=_describe_task(task.step, plan=task.plan),
+        work=_describe_task(task.step, task.calls, plan=task.plan),
         arguments=task.payload,
     )
 
@@ -57,7 +57,7 @@ def read_task_holder(row: Row) -> KeyRequest:
     return KeyRequest(
         id=row["id"],
         digest=row["body_digest"],
-        work=_describe_task(row["step"], plan=row["planned"]),
+        work=_describe_task(row["step"], row["calls"], plan=row["planned"]),
         arguments=row["payload"],
     )
 
@@ -71,9 +71,11 @@ def read_run_holder(row: Row) -> KeyRequest:
     )
 
 
-def _describe_task(function: str | None, *, plan: bool) -> str:
+def _describe_task(function: str | None, calls: str | None, *, plan: bool) -> str:
     if plan:
         return "a plan"
+    if calls is not None:
+        return _describe_run(calls)
     return "a task without a function" if function is None else f"a call of {function!r}"
 
 

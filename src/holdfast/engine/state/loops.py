@@ -29,13 +29,15 @@ ITEMS_AT_ONCE = 2_000
 
 def evaluate_tasks(work: UnitOfWork, ids: Iterable[str]) -> None:
     """Start, skip or expand the tasks whose needs are all done."""
-    rows = work.tx.read("ripe_tasks", ids=sorted(set(ids)))
+    ripe = work.tx.read("ripe_tasks", ids=sorted(set(ids)))
+    # Outside of runs only calls of workflows are evaluated.
+    called = [child_runs.CallingTask(row=row) for row in ripe if row["run_id"] is None]
+    rows = [row for row in ripe if row["run_id"] is not None]
     written = _read_scripts(work, rows)
     titles: list[tuple[str, str]] = []
     starting: list[str] = []
     skipped: list[str] = []
     loops: list[tuple[str, int]] = []
-    called: list[child_runs.CallingTask] = []
     unresolved: dict[str, str] = {}
     for row in rows:
         step = step_texts.read_step(work, row)
@@ -68,7 +70,7 @@ def evaluate_tasks(work: UnitOfWork, ids: Iterable[str]) -> None:
         if work.change_tasks("expand_loop", task_id=loop_id, total=total):
             work.groups_to_settle.add(loop_id)
     # Last: a task that goes back also takes back the tasks that have just started.
-    _end_unresolved(work, [row for row in rows if row["id"] in unresolved], unresolved)
+    _end_unresolved(work, [row for row in ripe if row["id"] in unresolved], unresolved)
 
 
 def _read_scripts(work: UnitOfWork, rows: list[Row]) -> dict[str, StepTexts]:
@@ -101,7 +103,7 @@ def _describe_problem(step: Step, error: Unresolved) -> str:
 
 def _end_unresolved(work: UnitOfWork, rows: list[Row], problems: dict[str, str]) -> None:
     """Send tasks that cannot begin back to an earlier step, or end them, as their steps say."""
-    for row in rows:
+    for row in (each for each in rows if each["run_id"] is not None):
         problem, plan = problems[row["id"]], step_texts.read_step(work, row).on_failure
         if plan.action == "goto" and work.change_tasks(
             "turn_back_unresolved", rows=[(row["id"], problem, plan.max_rounds)]

@@ -447,6 +447,8 @@ def _check_missed(value: object) -> str:
 def _build_target(starts: object, ids: Ids, *, max_payload: int) -> dict[str, Any]:
     if isinstance(starts, NewTask):
         _refuse_fields(starts, FIELDS_OF_ONE_CALL)
+        if starts.workflow is not None:
+            raise InvalidInput("workflow", "is what a schedule starts itself: without a task")
         task = validation.new_task(starts, ids, max_payload=max_payload, now=lambda: 0)
         template = {name: getattr(task, name) for name in _TEMPLATE_FIELDS}
         return {"template": json.dumps(template), "input": task.payload}

@@ -58,7 +58,7 @@ async def create_tasks(
 ) -> JsonAnswer:
     if isinstance(body, request_bodies.NewTasksBody):
         return await context.server_state.in_thread(partial(_create_many, context, body, parent))
-    if _names_by_key(body):
+    if _names_by_key(body) or body.workflow is not None:
         return await context.server_state.in_thread(partial(_create_one, context, body, parent))
     wanted = _read_new_task(context, body, parent)
     told = await context.async_service.add_task(wanted)

@@ -24,7 +24,7 @@ from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
 from holdfast.model.workflow.graph import MAX_CALL_DEPTH, Workflow, read_workflow
-from holdfast.model.workflow.run_input import make_paths_absolute
+from holdfast.model.workflow.run_input import fill_input, make_paths_absolute
 from holdfast.model.workflow.step import all_steps
 from holdfast.service.commands.request_errors import rename_fields, require_accepted
 from holdfast.service.queries.child_runs import read_runs_below
@@ -214,7 +214,16 @@ class Commands(ControlCommands):
 
     def add_task(self, task: NewTask) -> View:
         """Add a task; the answer says whether this call created it."""
-        return self.view_created(self._engine.tasks.create(task, actor=self._actor))
+        checked = self._check_call(task)
+        return self.view_created(self._engine.tasks.create(checked, actor=self._actor))
+
+    def _check_call(self, task: NewTask) -> NewTask:
+        """The task, with its input as its workflow takes it; the store has to know that."""
+        if task.workflow is None:
+            return task
+        with rename_fields(name="workflow"):
+            run = self.prepare_run(task.workflow, task.payload)
+        return replace(task, payload=fill_input(run.workflow, run.input))
 
     def view_created(self, made: CreateResult) -> View:
         """The view of a task that was created, or was there before."""
@@ -222,7 +231,8 @@ class Commands(ControlCommands):
 
     def add_tasks(self, tasks: Sequence[NewTask]) -> View:
         """Add several tasks, all or none of them; the answer keeps their order."""
-        made = self._engine.tasks.create_many(tasks, actor=self._actor)
+        checked = [self._check_call(each) for each in tasks]
+        made = self._engine.tasks.create_many(checked, actor=self._actor)
         known = {each["id"]: each for each in self._queries.tasks_by_id([each.id for each in made])}
         told = [known.get(each.id) or self._read_created(each, self._queries.task) for each in made]
         pairs = zip(told, made, strict=True)

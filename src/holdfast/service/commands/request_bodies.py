@@ -104,6 +104,11 @@ class NewTaskBody(RequestBody):
         Field(description="What its agent is asked to do; it becomes `prompt` in the payload"),
     ] = None
     payload: Any = None
+    workflow: Annotated[
+        str | None,
+        Field(description="A name that the store knows: the task is a run of it, and ends with it"),
+    ] = None
+    input: Annotated[Any, Field(description="What that workflow is started with")] = None
     needs: Annotated[
         list[str] | None, Field(description="Tasks that must be done before: ids or keys")
     ] = None

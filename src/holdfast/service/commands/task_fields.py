@@ -29,6 +29,8 @@ _PLAIN_FIELDS = (
 )
 _FIELDS = (
     *_PLAIN_FIELDS,
+    "workflow",
+    "input",
     "prompt",
     "needs",
     "tags",
@@ -65,6 +67,18 @@ def add_prompt(prompt: object, payload: object = None) -> Any:  # noqa: ANN401 -
     return {**payload, "prompt": text}
 
 
+def read_call(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a task that is a run of a `workflow`, with its `input` as the payload."""
+    if "workflow" not in given:
+        if "input" in given:
+            raise InvalidInput("input", "is that of a workflow; name it in 'workflow' besides")
+        return {}
+    for other in ("prompt", "payload", "step"):
+        if other in given:
+            raise InvalidInput(other, "is not for a task that is a run; its workflow gets 'input'")
+    return {"workflow": given["workflow"], "payload": given.get("input")}
+
+
 def read_changes(fields: Mapping[str, Any]) -> dict[str, object]:
     """Read the fields of an edit into values for the engine; a prompt is a new payload."""
     changes = dict(fields)
@@ -88,6 +102,7 @@ def read_new_task(fields: Mapping[str, Any], settings: Settings) -> NewTask:
     more: dict[str, Any] = {name: given[name] for name in _PLAIN_FIELDS if name in given}
     if "prompt" in given:
         more["payload"] = add_prompt(given["prompt"], given.get("payload"))
+    more |= read_call(given)
     when: Moment | None = read_moment(given.get("scheduled_for"))
     timeout = given.get("timeout")
     return NewTask(

@@ -18,7 +18,9 @@ def read_callers(tx: Transaction, runs: Sequence[Run]) -> dict[str, View]:
     if not called:
         return {}
     return {
-        row["id"]: {name: row[name] for name in ("task_id", "step", "run_id", "workflow")}
+        row["id"]: without_nulls(
+            **{name: row[name] for name in ("task_id", "step", "run_id", "workflow")}
+        )
         for row in tx.read("callers_of", ids=called)
     }
 
@@ -32,7 +34,8 @@ def find_addresses_from_top(
     """
     names = name_tasks(tx, tasks)
     runs = sorted({run for run in tasks.values() if run is not None})
-    rows = {row["id"]: row for row in tx.read("callers_of", ids=runs)} if runs else {}
+    callers = tx.read("callers_of", ids=runs) if runs else []
+    rows = {row["id"]: row for row in callers if row["run_id"] is not None}
     if not rows:
         return {task: (run, names[task]) for task, run in tasks.items()}
     above = find_addresses_from_top(tx, {row["task_id"]: row["run_id"] for row in rows.values()})

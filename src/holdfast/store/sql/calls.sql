@@ -37,7 +37,7 @@ WHERE id = r.task_id
 SELECT child.id AS child, child.status, child.error, task.id, task.run_id, task.step,
   task.on_failure, caller.workflow, caller.workflow_version
 FROM holdfast_run AS child JOIN holdfast_task AS task ON task.waits_for = child.id
-  JOIN holdfast_run AS caller ON caller.id = task.run_id
+  LEFT JOIN holdfast_run AS caller ON caller.id = task.run_id
 WHERE task.waits_for IN (SELECT value FROM {each ids})
   AND child.status <> 'running'
   AND COALESCE(task.status, '') = 'queued'
@@ -147,12 +147,12 @@ WHERE id IN (
   AND status = 'running'
 
 -- name: callers_of
--- purpose: Read the task, run and workflow that called each of some runs
+-- purpose: Read the task that called each of some runs, with its run and workflow if it has one
 SELECT run.id, task.id AS task_id, task.run_id, task.step, task.status, task.holds, task.superseded,
   caller.workflow, run.parent_epoch = task.epoch AS present,
   CASE WHEN run.status <> 'running' THEN run.status END AS ended
 FROM holdfast_run AS run JOIN holdfast_task AS task ON task.id = run.parent_id
-  JOIN holdfast_run AS caller ON caller.id = task.run_id
+  LEFT JOIN holdfast_run AS caller ON caller.id = task.run_id
 WHERE run.id IN (SELECT value FROM {each ids})
 
 -- name: runs_below

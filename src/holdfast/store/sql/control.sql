@@ -175,7 +175,7 @@ WHERE id IN (SELECT task_id FROM holdfast_need WHERE need_id IN (SELECT value FR
 -- event: 'task.retried'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END
 --   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"waits_for":null,"run_now":false,"run_holds":0}'
--- returning: kind, conditional, blocked, parent_id
+-- returning: kind, conditional, blocked, parent_id, calls
 UPDATE holdfast_task SET
   status = CASE WHEN planning_phase <> 'none' OR {planned holdfast_task} THEN 'idle' ELSE 'queued' END,
   generation = generation + 1, failures = 0, lost = 0, round = 0,
@@ -203,7 +203,7 @@ WHERE id IN (
 -- changes: task
 -- event: 'task.unheld'
 -- data: '{"run_holds":' || run_holds || '}'
--- returning: kind
+-- returning: kind, calls
 UPDATE holdfast_task SET
   run_holds = run_holds & ~64,
   version = version + 1, previous = status,
@@ -541,8 +541,8 @@ WHERE id = :task_id
 
 -- name: delete_task
 -- purpose: Delete a task that no run holds and no other task needs
--- guards: The task is not running and has no run, no dependents and no children, and no open task that
---   made it in its present epoch will read its output
+-- guards: The task is not running, has called no run that goes on, and has no run, no dependents and no
+--   children, and no open task that made it in its present epoch will read its output
 -- changes: task
 -- event: 'task.deleted'
 -- from: status
@@ -554,6 +554,7 @@ DELETE FROM holdfast_task
 WHERE id = :task_id
   AND status <> 'running'
   AND run_id IS NULL
+  AND NOT (status = 'queued' AND calls IS NOT NULL AND waits_for IS NOT NULL)
   AND NOT EXISTS (SELECT 1 FROM holdfast_need AS need WHERE need.need_id = holdfast_task.id)
   AND NOT EXISTS (SELECT 1 FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id)
   AND NOT EXISTS (SELECT 1 FROM holdfast_task AS maker WHERE maker.id = holdfast_task.parent_id AND maker.epoch = holdfast_task.parent_epoch AND maker.status IN ('idle', 'queued', 'running'))

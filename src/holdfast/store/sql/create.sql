@@ -108,7 +108,7 @@ WHERE kind = 'task'
 
 -- name: task_arguments
 -- purpose: Read the function and the arguments of a task, to compare them with a request under its key
-SELECT id, body_digest, step, planning_phase <> 'none' AS planned, payload FROM holdfast_task WHERE id = :task_id
+SELECT id, body_digest, step, calls, planning_phase <> 'none' AS planned, payload FROM holdfast_task WHERE id = :task_id
 
 -- name: insert_needs
 -- purpose: Insert needs: which task must be done before which

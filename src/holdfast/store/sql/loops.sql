@@ -5,7 +5,8 @@ SELECT definition FROM holdfast_workflow WHERE name = :name AND version = :versi
 -- name: ripe_tasks
 -- purpose: Read the unblocked tasks, of some given, whose condition, list or called workflow is to be evaluated
 SELECT task.id, task.run_id, task.parent_id, task.step, task.kind, task.conditional, task.due,
-  task.epoch, task.item, task.calls, task.priority, task.generation, task.feedback, task.on_failure
+  task.epoch, task.item, task.calls, task.priority, task.generation, task.feedback, task.on_failure,
+  CASE WHEN task.run_id IS NULL THEN task.payload END AS payload
 FROM holdfast_task AS task
 WHERE task.id IN (SELECT value FROM {each ids})
   AND task.status = 'queued'

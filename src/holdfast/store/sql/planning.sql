@@ -1,7 +1,7 @@
 -- name: start_planning
 -- purpose: Start to plan a task: its children carry it out, and stay idle until the plan is finalized
--- guards: The task is idle, has no run, and is not being planned; a finalized plan has nothing queued
---   or running below it
+-- guards: The task is idle, has no run, calls no workflow and is not being planned; a finalized plan has
+--   nothing queued or running below it
 -- changes: task
 -- event: 'task.planning'
 -- data: '{"planning_phase":"active"}'
@@ -13,6 +13,7 @@ UPDATE holdfast_task SET
 WHERE id = :task_id
   AND status = 'idle'
   AND run_id IS NULL
+  AND calls IS NULL
   AND planning_phase <> 'active'
   AND NOT EXISTS (
     WITH RECURSIVE below (id, status) AS (
@@ -98,7 +99,7 @@ WHERE id = r.child
 -- event: 'task.reset'
 -- data: '{"epoch":' || epoch || ',"planning_phase":"' || planning_phase || '"'
 --   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"waits_for":null,"run_now":false,"skipped":false,"run_holds":0}'
--- returning: kind
+-- returning: kind, calls
 UPDATE holdfast_task SET
   status = 'idle',
   planning_phase = CASE WHEN planning_phase = 'finalized' THEN 'active' ELSE planning_phase END,
@@ -161,11 +162,11 @@ WHERE id IN (
 
 -- name: queue_children
 -- purpose: Queue the children of a finalized plan and of the finalized plans inside (idle → queued)
--- guards: The child is idle and of kind work, and neither the named plan nor a plan around it is active
+-- guards: The child is idle and no plan itself, and neither the named plan nor a plan around it is active
 -- changes: task
 -- event: 'task.queued'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || '}'
--- returning: kind
+-- returning: kind, calls
 -- Each child is blocked until its needs are done, and takes the agent of its plan unless it has one.
 UPDATE holdfast_task SET
   status = 'queued',
@@ -189,7 +190,7 @@ WHERE parent_id IN (
       WHERE child.planning_phase = 'finalized')
     SELECT id FROM finalized)
   AND status = 'idle'
-  AND kind = 'work'
+  AND (kind = 'work' OR calls IS NOT NULL)
 
 -- name: inherit_needs
 -- purpose: Copy the needs of plans to the idle and queued tasks below, through the finalized plans inside
@@ -262,7 +263,7 @@ SELECT part_id FROM around WHERE parent_id = :task_id ORDER BY part_id
 -- event: 'task.reopened'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"epoch":' || epoch
 --   || ',"failures":0,"lost":0,"round":0,"scheduled_for":null,"waits_for":null,"run_now":false,"run_holds":0}'
--- returning: kind
+-- returning: kind, calls
 -- A part that is a plan itself becomes idle, and so does every part while a plan around it is active.
 UPDATE holdfast_task SET
   status = CASE WHEN planning_phase <> 'none' OR {planned holdfast_task} THEN 'idle' ELSE 'queued' END,
@@ -365,7 +366,7 @@ WHERE id IN (
 -- name: settle_plans
 -- purpose: Finish or fail plans below which no task can move (idle → done or failed)
 -- guards: The plan is finalized and idle, and every child has ended, or one is failed or cancelled and
---   no task below is running
+--   no task below is running or waits for the run that it has called
 -- changes: task
 -- event: 'task.' || status
 -- returning: kind, parent_id
@@ -387,8 +388,8 @@ WHERE id IN (SELECT value FROM {each ids})
   AND planning_phase = 'finalized'
   AND CASE WHEN (SELECT child.id FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('failed', 'cancelled') AND NOT child.superseded LIMIT 1) IS NOT NULL
     THEN NOT EXISTS (
-      WITH RECURSIVE below (id, status) AS (
-        SELECT child.id, child.status FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id
-        UNION ALL SELECT child.id, child.status FROM holdfast_task AS child JOIN below ON child.parent_id = below.id)
-      SELECT 1 FROM below WHERE below.status = 'running')
+      WITH RECURSIVE below (id, status, called) AS (
+        SELECT child.id, child.status, child.calls IS NOT NULL AND child.waits_for IS NOT NULL FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id
+        UNION ALL SELECT child.id, child.status, child.calls IS NOT NULL AND child.waits_for IS NOT NULL FROM holdfast_task AS child JOIN below ON child.parent_id = below.id)
+      SELECT 1 FROM below WHERE below.status = 'running' OR (below.called AND below.status = 'queued'))
     ELSE (SELECT child.id FROM holdfast_task AS child WHERE child.parent_id = holdfast_task.id AND child.status IN ('idle', 'queued', 'running') LIMIT 1) IS NULL END

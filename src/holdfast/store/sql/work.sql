@@ -452,6 +452,7 @@ SELECT id FROM holdfast_run
 WHERE id IN (
   SELECT task.run_id FROM holdfast_task AS task WHERE task.id IN (SELECT value FROM {each tasks})
   UNION SELECT value FROM {each runs}
+  UNION SELECT called.id FROM holdfast_run AS called WHERE called.parent_id IN (SELECT value FROM {each tasks})
   UNION SELECT run.root_id FROM holdfast_run AS run WHERE run.id IN (
     SELECT task.run_id FROM holdfast_task AS task WHERE task.id IN (SELECT value FROM {each tasks})
     UNION SELECT value FROM {each runs}))

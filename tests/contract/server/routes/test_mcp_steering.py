@@ -172,3 +172,35 @@ def test_no_refusal_and_no_why_names_a_command_of_a_shell(quick_server: Served) 
         assert f'enqueue(task_id="{idle}")' in said[7]
 
     play(server, story)
+
+
+def test_a_planner_adds_a_part_that_is_a_run_of_a_workflow(quick_server: Served) -> None:
+    server = quick_server
+    text = "name: letters\ninput: {to: string}\nagents: {writer: {external: true}}\n"
+    text += "steps: [{id: write, agent: writer}]"
+    yaml = {"Content-Type": "application/yaml"}
+    server().post("/workflows", content=text, headers=yaml).raise_for_status()
+
+    async def story(planner: Agent) -> None:
+        plan = (await planner.use("create_task", title="post", enqueue=False))["id"]
+        await planner.use("start_planning", task_id=plan)
+        call = {"task_id": plan, "title": "letter", "workflow": "letters"}
+        wrong = await planner.refused("add_child", **call, input={"for": "Ada"})
+        assert wrong.startswith("invalid_input: input")
+        unknown = await planner.refused("add_child", **call | {"workflow": "leters"})
+        assert unknown.startswith("not_found: ")
+        both = await planner.refused("add_child", **call, prompt="x", input={"to": "Ada"})
+        assert both.startswith("invalid_input: prompt: is not for a task that is a run")
+        part = (await planner.use("add_child", **call, input={"to": "Ada"}))["id"]
+        await planner.use("finalize_plan", task_id=plan)
+        run = (await planner.use("get_task", task_id=part))["waits_for"]
+        assert (await planner.use("get_run", run_id=run))["input"] == {"to": "Ada"}
+
+    play(server, story, "planner")
+    body = {"title": "letter", "workflow": "letters", "input": {"to": "Ada"}}
+    made = server("operator").post("/tasks", json=body)
+    assert (made.status_code, made.json()["calls"]) == (201, "letters")
+    (got,) = server.claim(agents=["writer"])
+    child = {"token": got["token"], "tasks": [body]}
+    told = server("worker").post(f"/claims/{got['task']['id']}/children", json=child)
+    assert (told.status_code, told.json()["field"]) == (422, "workflow")
