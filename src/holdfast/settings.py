@@ -142,11 +142,13 @@ class KeepTimes:
 class AgentCommand:
     """The command by which a worker does the tasks of an agent; texts of it are templates.
 
-    `timeout` holds for tasks that say none; `env` are variables for the command.
+    `timeout` holds for tasks that say none; `env` are variables for the command, and `cwd` is the
+    folder that it runs in, else that of the worker.
     """
 
     command: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
+    cwd: str | None = None
     timeout: float = AGENT_TIMEOUT
     idle_timeout: float = AGENT_IDLE_TIMEOUT
 

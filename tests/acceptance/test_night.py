@@ -93,7 +93,10 @@ def test_what_an_agent_has_planned_is_done_overnight_by_the_commands_of_the_proj
         left = client.get("/tasks", params={"agent": "gardener"}).json()["items"][0]["id"]
         assert client.request("DELETE", f"/tasks/{left}").status_code == 200
         told = client.get(f"/tasks/{shed}").json()
-        assert (told["status"], told["output"]) == ("done", [{"built": True}, {"built": True}, {}])
+        assert (told["status"], told["output"]) == (
+            "done",
+            [{"built": True}, {"built": True}, {"text": ""}],
+        )
     assert (tmp_path / "night.txt").read_text().splitlines() == [
         "developer: Build the walls.",
         "developer: Build a roof.",

@@ -13,7 +13,7 @@ from holdfast.errors import InvalidInput
 from holdfast.model.workflow.template import parse_template
 from holdfast.settings import AgentCommand
 
-_COMMAND_KEYS = ("command", "env", "timeout", "idle_timeout", "use", "access")
+_COMMAND_KEYS = ("command", "env", "cwd", "timeout", "idle_timeout", "use", "access")
 # What these keys say in a workflow file, a task without one says itself.
 _TASK_KEYS = ("tags", "max_attempts", "max_lost", "backoff", "backoff_max")
 _OF_THE_TASK = "for now each task says it, as in `holdfast task add --max-attempts 2 --tag gpu`"
@@ -31,6 +31,7 @@ PROJECT_AGENT = Section(
 _KNOWN = {
     "command": ("prompt", "feedback", "attempt", "env"),
     "env": ("feedback", "attempt", "env", "secret"),
+    "cwd": ("attempt", "env"),
 }
 _NAMED = ("env", "secret")
 
@@ -38,7 +39,7 @@ _NAMED = ("env", "secret")
 def read_project_agents(
     node: FileNode, folder: Path, findings: Findings
 ) -> dict[str, AgentCommand]:
-    """The commands by their agents; a program that is named by a path is looked for in `folder`."""
+    """The commands by their agents; paths of programs and folders start from `folder`."""
     if not isinstance(node, Fields):
         findings.add(node.mark, f"agents must be a mapping of names, not {describe_node(node)}")
         return {}
@@ -64,7 +65,10 @@ def _make_command(said: dict[str, Any], folder: Path) -> AgentCommand:
     program, *arguments = said["command"]
     if "/" in program and "{{" not in program:
         program = str(folder / program)
-    return AgentCommand(**{**said, "command": (program, *arguments)})
+    cwd = said.get("cwd")
+    if cwd is not None and not cwd.startswith("{{"):
+        cwd = str(folder / cwd)
+    return AgentCommand(**{**said, "command": (program, *arguments), "cwd": cwd})
 
 
 def _check_texts(name: str, node: Fields, findings: Findings) -> None:
@@ -77,13 +81,10 @@ def _check_texts(name: str, node: Fields, findings: Findings) -> None:
 
 
 def _list_scalars(node: FileNode | None) -> list[Scalar]:
-    inside = (
-        node.nodes
-        if isinstance(node, Items)
-        else node.nodes.values()
-        if isinstance(node, Fields)
-        else ()
-    )
+    if isinstance(node, Fields):
+        inside = list(node.nodes.values())
+    else:
+        inside = list(node.nodes) if isinstance(node, Items) else [node] if node else []
     return [each for each in inside if isinstance(each, Scalar)]
 
 

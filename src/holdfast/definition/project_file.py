@@ -76,7 +76,8 @@ SETTINGS = (
     Setting(
         name="agents.NAME",
         about="how workers do the tasks of an agent that name neither function nor program: "
-        "`{command: [./agent.sh]}`, with `env`, `timeout` and `idle_timeout` as in a workflow file",
+        "`{command: [./agent.sh]}`, with `env`, `cwd`, `timeout` and `idle_timeout` as in a "
+        "workflow file",
         default="nothing: such tasks wait for whoever claims them",
     ),
     Setting(

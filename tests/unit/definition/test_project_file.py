@@ -68,6 +68,7 @@ def test_every_setting_of_a_project_is_read() -> None:
             "agent 'dev': command: input is not known there; one of prompt, feedback, attempt, env",
         ),
         ("agents: {dev: {command: [a, '{{ ¦env }}']}}", "write {{ env.NAME }}, not env"),
+        ("agents: {dev: {command: [a], cwd: '{{ ¦prompt }}'}}", "prompt is not known there"),
         ("agents: {dev: {command: [a], env: {B: ¦'{{ b'}}}", "is no variable"),
         ("keep: {¦log: 3d}", "keep has no key 'log'"),
         ("¦[1]", "settings are a mapping, not a list"),
@@ -90,13 +91,13 @@ def test_the_command_of_an_agent_starts_from_the_folder_of_the_file() -> None:
     said = """
 agents:
   dev: {command: [./dev.sh, "{{ prompt }}"], env: {KEY: "{{ secret.KEY }}"}, timeout: 1h}
-  critic: {command: [claude, -p], idle_timeout: 5m}
+  critic: {command: [claude, -p], idle_timeout: 5m, cwd: repo}
 """
     assert read(said).commands == {
         "dev": AgentCommand(
             command=("/p/dev.sh", "{{ prompt }}"), env={"KEY": "{{ secret.KEY }}"}, timeout=3_600
         ),
-        "critic": AgentCommand(command=("claude", "-p"), idle_timeout=300),
+        "critic": AgentCommand(command=("claude", "-p"), cwd="/p/repo", idle_timeout=300),
     }
 
 

@@ -46,7 +46,12 @@ def _make_work(command: AgentCommand, assignment: Assignment) -> StepWork:
         "feedback": describe_feedback("" if said is None else said),
         "attempt": assignment.attempt,
     }
-    made = StepWork(command=command.command, env=command.env, idle_timeout=command.idle_timeout)
+    made = StepWork(
+        command=command.command,
+        env=command.env,
+        cwd=command.cwd,
+        idle_timeout=command.idle_timeout,
+    )
     rendered = render_work(made, variables)
     step = assignment.work
     if step is None:
@@ -56,11 +61,13 @@ def _make_work(command: AgentCommand, assignment: Assignment) -> StepWork:
         name: pieces
         for name, pieces in rendered.later.items()
         if name.removeprefix("env.") not in step.env
+        if name != "cwd" or step.cwd is None
     }
     return replace(
         step,
         command=rendered.command,
         env={**rendered.env, **step.env},
+        cwd=rendered.cwd if step.cwd is None else step.cwd,
         idle_timeout=rendered.idle_timeout,
         later={**later, **step.later},
     )

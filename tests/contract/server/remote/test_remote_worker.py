@@ -118,7 +118,7 @@ def test_a_worker_elsewhere_runs_its_own_command_for_an_agent_if_it_allows_it(
         tasks = server.hf.tasks
         assert eventually(lambda: tasks.get(task).status == "done"), server.hf.why(task)
         assert tasks.get(task).output == {"built": "it"}
-        assert eventually(lambda: tasks.get(refused).attempt == 1)
+        assert eventually(lambda: tasks.get(refused).attempt >= 1)
         (far,) = server.hf.workers.list()
         assert (far.agents, far.equipped) == (("*",), ("dev", "critic"))
     assert (tasks.get(left).attempt, tasks.get(refused).failures) == (0, 0)

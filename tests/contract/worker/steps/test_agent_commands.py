@@ -104,12 +104,14 @@ def test_a_command_is_given_its_prompt_where_it_says_its_variables_and_its_files
         'cat "$HOLDFAST_INPUT" >&2; printf "{\\"got\\": \\"$1 $2 $TOKEN\\"}" > "$HOLDFAST_OUTPUT"'
     )
     given = ("sh", "{{ prompt }}", "{{ attempt }}")
-    dev = shell(text, *given, env={"TOKEN": "{{ secret.KEY }}"})
-    with working(hf, tmp_path, dev=dev) as state:
+    dev = shell(text, *given, env={"TOKEN": "{{ secret.KEY }}"}, cwd=str(tmp_path))
+    with working(hf, tmp_path, dev=dev, pwd=shell("pwd", cwd=str(tmp_path))) as state:
         payload = {"prompt": "Go", "deep": [1]}
         done = ended(hf, NewTask(title="x", agent="dev", payload=payload))
         assert done.output == {"got": "Go 1 [secret KEY]"}
         read = json.loads(state.log(done.id, 1).path.read_text())
+        place = ended(hf, NewTask(title="x", agent="pwd")).id
+        assert state.log(place, 1).path.read_text() == f"{tmp_path}\n"
         assert (read["payload"], read["prompt"]) == (payload, "Go")
 
 
