@@ -43,6 +43,21 @@ async def wait_for_work(
     return None
 
 
+async def wait_for_end(
+    server_state: ServerState, attempts: list[tuple[str, int]], seconds: float, call: AsgiCall
+) -> set[tuple[str, int]] | None:
+    """The attempts that are over in time; None if the token was revoked meanwhile."""
+    scope, receive = call
+    gone = asyncio.ensure_future(_wait_for_disconnect(receive))
+    with server_state.open_calls.open(scope[SHOWN_DIGEST]) as ended:
+        ended.add_done_callback(lambda _: gone.cancel())
+        try:
+            over = await server_state.end_watches.wait(attempts, seconds, gone)
+        finally:
+            gone.cancel()
+    return None if ended.done() and not over else over
+
+
 @contextmanager
 def give_back_on_error(
     service: AsyncService, found: list[Assignment], *, kept: bool

@@ -19,6 +19,7 @@ from holdfast.server.event_stream import EventHub
 from holdfast.server.open_calls import OpenCalls
 from holdfast.service.admin.metrics import Meter
 from holdfast.service.async_service import AsyncService, SharedTaskReads
+from holdfast.service.protocol.end_watches import EndWatches
 from holdfast.service.protocol.long_polls import LongPolls
 from holdfast.service.protocol.remote_presence import RemotePresence
 from holdfast.service.service import Service
@@ -46,6 +47,7 @@ class ServerState:
     shared_reads: SharedTaskReads = field(init=False)
     async_service: AsyncService = field(init=False)
     _long_polls: LongPolls | None = None
+    _end_watches: EndWatches | None = None
     _event_hub: EventHub | None = None
     _open_calls: OpenCalls | None = None
     _tools: McpEndpoint | None = None
@@ -72,6 +74,12 @@ class ServerState:
         if self._long_polls is None:
             self._long_polls = self.service.long_polls()
         return self._long_polls
+
+    @property
+    def end_watches(self) -> EndWatches:
+        if self._end_watches is None:
+            self._end_watches = self.service.end_watches()
+        return self._end_watches
 
     @property
     def waiting(self) -> int:
@@ -125,6 +133,8 @@ class ServerState:
             self._audit_reports.cancel()
         if self._long_polls is not None:
             self._long_polls.close()
+        if self._end_watches is not None:
+            self._end_watches.close()
         if self._event_hub is not None:
             self._event_hub.close()
         if self._open_calls is not None:

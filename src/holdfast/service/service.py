@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from holdfast.service.commands.previews import Previews
     from holdfast.service.commands.token_scope import TokenScope
     from holdfast.service.protocol.artifacts import OpenArtifact
+    from holdfast.service.protocol.end_watches import EndWatches
     from holdfast.service.protocol.long_polls import LongPolls, OwnLongPolls
     from holdfast.service.protocol.protocol import Protocol
     from holdfast.service.protocol.remote_presence import RemotePresence
@@ -187,6 +188,12 @@ class Service:
         from holdfast.service.protocol.long_polls import LongPolls
 
         return LongPolls(self._writer)
+
+    def end_watches(self) -> EndWatches:
+        """The calls of a server that wait for ends, to be made on the event loop of the server."""
+        from holdfast.service.protocol.end_watches import EndWatches
+
+        return EndWatches(self._writer)
 
     def remote_presence(self) -> RemotePresence:
         """The presence of the workers that call one server, from now on."""

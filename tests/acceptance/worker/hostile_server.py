@@ -39,11 +39,12 @@ SECRET, KEPT = "secret-of-the-environment", "secret-of-the-file"
 MOST = 200 * 2**20
 # Whoever is refused asks again at once here, so that a thousand answers take seconds.
 QUICK = (
-    "from holdfast.worker.remote import allowlist, poller, sender; "
-    "allowlist.PAUSE = sender.PAUSE = poller.PAUSE = 0.01; poller.LONGEST_POLL = 0.5; "
+    "from holdfast.worker.remote import end_watch, log_stream, poller, sender; "
+    "log_stream.PAUSE = sender.PAUSE = poller.PAUSE = end_watch.PAUSE = 0.01; "
+    "poller.LONGEST_POLL = end_watch.LONGEST_POLL = 0.5; "
 )
 CALLS = re.compile(
-    r"/api/v1/(session|claims(/renew|/leave|/t_[0-7][0-9a-z]{19}/"
+    r"/api/v1/(session|claims(/renew|/leave|/watch|/t_[0-7][0-9a-z]{19}/"
     r"(complete|fail|release|ask|logs|effects|guard|stop))?)"
 )
 GREET = """#!/bin/bash

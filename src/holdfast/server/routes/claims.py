@@ -18,6 +18,7 @@ from holdfast.server.long_polls import (
     AsgiCall,
     give_back_on_error,
     is_gone,
+    wait_for_end,
     wait_for_work,
 )
 from holdfast.server.request_context import Context, RequestContext, TaskId, in_thread
@@ -135,6 +136,20 @@ def renew(body: request_bodies.RenewBody, context: Context) -> JsonAnswer:
     return JsonAnswer(kept | without_nulls(told=told))
 
 
+@table.route("POST", "/claims/watch", WORKER_ROLES, answers=responses.WatchResponse)
+async def watch(body: request_bodies.WatchBody, request: Request, context: Context) -> JsonAnswer:
+    """Wait until an attempt is over, by a cancel, a lost lease or a report; tells all that are."""
+    context.leave_out_of_audit()
+    leases = [(each.task_id, each.token) for each in body.leases]
+    attempts = await in_thread(context.service.protocol.read_attempts, leases)
+    seconds = 0.0 if context.server_state.closing else body.wait_seconds or 0.0
+    call = (request.scope, request.receive)
+    over = await wait_for_end(context.server_state, attempts, seconds, call)
+    if over is None:
+        raise Problem(401, "unauthorized", REVOKED)
+    return JsonAnswer({"ended": sorted({task_id for task_id, _ in over})})
+
+
 @table.route("POST", "/claims/leave", WORKER_ROLES, answers=responses.ChangeResponse)
 def leave(body: request_bodies.LeaveBody, context: Context) -> JsonAnswer:
     """Say that a worker is gone: it is listed no more. What it holds, it gives back before."""
@@ -228,6 +243,7 @@ def guard(task_id: TaskId, body: request_bodies.AttemptBody, context: Context) -
 @table.route("POST", "/claims/{task_id}/logs", WORKER_ROLES, answers=responses.LogWriteResponse)
 def write_log(task_id: TaskId, body: request_bodies.LogBody, context: Context) -> JsonAnswer:
     """Add to the log of the attempt."""
+    context.leave_out_of_audit()
     chunk = body.chunk.encode(errors="replace")
     return JsonAnswer(
         {"ok": True, "bytes": context.service.protocol.log(task_id, body.token, chunk)}

@@ -246,6 +246,12 @@ class RenewResponse(DescribedResponse):
     told: str | None = Field(None, description="To go: `drain`, `evict`")
 
 
+class WatchResponse(DescribedResponse):
+    ended: list[str] = Field(
+        description="The tasks whose attempts are over", examples=[[ExampleOf.TASK_ID]]
+    )
+
+
 class CompleteManyResponse(DescribedResponse):
     results: list[ReportResponse] = Field(
         examples=[[ReportResponse.example() | {"repeated": False}]]

@@ -303,6 +303,20 @@ class RenewBody(RequestBody):
     lease_seconds: Seconds | None = None
 
 
+class WatchedLeaseBody(RequestBody):
+    model_config = _example(task_id=ExampleOf.TASK_ID, token=ExampleOf.TOKEN)
+    task_id: str
+    token: str
+
+
+class WatchBody(RequestBody):
+    model_config = _example(
+        leases=[{"task_id": ExampleOf.TASK_ID, "token": ExampleOf.TOKEN}], wait_seconds=20
+    )
+    leases: Annotated[list[WatchedLeaseBody], Field(max_length=MAX_ENTRIES)]
+    wait_seconds: Annotated[float, Field(ge=0, le=MAX_WAIT)] | None = None
+
+
 class LeaveBody(RequestBody):
     model_config = _example(worker="python-1", process="start-7")
     worker: str

@@ -6,6 +6,7 @@ attempt_files.
 - `artifacts`  files that attempts keep for others
 - `attempt_calls`  calls of the protocol by a command whose worker opens the store
 - `attempt_files`  logs of attempts
+- `end_watches`  calls of workers elsewhere that wait for the end of an attempt
 - `long_polls`  requests of workers that wait for work
 - `protocol`  claims, renewals and reports of attempts, as JSON
 - `remote_presence`  remote workers, live while they call the server

@@ -255,6 +255,12 @@ class Protocol:
         self._token_scope.check_tasks([each.task_id for each in renewals])
         return {"leases": renew_leases(self._engine, renewals, lease)}
 
+    def read_attempts(self, leases: Sequence[tuple[str, str]]) -> list[tuple[str, int]]:
+        """The attempts of some tasks and tokens; that of a wrong token is none, and is over."""
+        self._token_scope.check_tasks([task_id for task_id, _ in leases])
+        held = [self._engine.work.reports.read_token(*each) for each in leases]
+        return [(each["task_id"], each["fence"]) for each in held]
+
     def complete(self, task_id: str, token: str, output: object, usage: object = None) -> View:
         self._token_scope.check_tasks([task_id])
         answer = self._engine.work.complete(task_id, token, output, usage=usage)

@@ -6,32 +6,29 @@ import logging
 import os
 import shlex
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from holdfast.clock import Clock
-from holdfast.errors import HoldfastError, StoreUnreachable
+from holdfast.errors import HoldfastError
 from holdfast.model.task import Assignment
 from holdfast.model.workflow.declarations import HttpCall, StepWork
 from holdfast.settings import AgentCommands
 from holdfast.worker.attempt.context import Context
 from holdfast.worker.attempt.execution import Functions, Invocation, StepFailed, UnknownFunction
-from holdfast.worker.files.attempt_log import MOST_BYTES
 from holdfast.worker.files.state_directory import StateDirectory
 from holdfast.worker.problem import HttpReply
 from holdfast.worker.remote.allowed_urls import AllowedUrl, parse_url
 from holdfast.worker.remote.client import ServerClient
+from holdfast.worker.remote.log_stream import LogStream
 from holdfast.worker.remote.remote_store import RemoteStore
 from holdfast.worker.secrets.secrets import SECRETS_VARIABLE, Secrets
 from holdfast.worker.steps.executors import Executors
 from holdfast.worker.steps.permission import NotAllowed, Permission, permit_work
 
-CHUNK_BYTES = 1_000_000
-PAUSE = 0.5
 # The name of the worker's own token among its secrets; commands have another HOLDFAST_TOKEN.
 TOKEN = "WORKER_TOKEN"  # noqa: S105 - a name
 SHOWN = 200
@@ -253,58 +250,14 @@ class RemoteExecutors(Executors):
 
     def _add_log(
         self, invocation: Invocation, assignment: Assignment, context: Context
-    ) -> LoggedStep:
-        clock = self._store.clock
-        return LoggedStep(invocation, self._client, self._state, (assignment, context), clock=clock)
+    ) -> Callable[[], object]:
+        """A step whose log is sent to the server while it runs, and whole before its report."""
+        path = self._state.log(assignment.task_id, assignment.attempt)
+        clock, threads = self._store.clock, self._store.threads
 
+        def run() -> object:
+            attempt = (assignment, context)
+            with LogStream(self._client, path, attempt, clock=clock, threads=threads):
+                return invocation.function()
 
-class LoggedStep:
-    """A step whose log is sent to the server before its report."""
-
-    def __init__(
-        self,
-        invocation: Invocation,
-        client: ServerClient,
-        state: StateDirectory,
-        attempt: tuple[Assignment, Context],
-        *,
-        clock: Clock,
-    ) -> None:
-        self._invocation = invocation
-        self._client = client
-        self._state = state
-        self._assignment, self._context = attempt
-        self._clock = clock
-
-    def __call__(self) -> object:
-        try:
-            return self._invocation.function()
-        finally:
-            if not self._context.ended:
-                self._send_log()
-
-    def _send_log(self) -> None:
-        assignment = self._assignment
-        text = b""
-        with suppress(OSError):
-            text = self._state.log(assignment.task_id, assignment.attempt).read(MOST_BYTES)
-        for chunk in _split_chunks(text):
-            self._send_chunk({"token": assignment.token, "chunk": chunk.decode(errors="replace")})
-
-    def _send_chunk(self, said: dict[str, str]) -> None:
-        """Send a piece of the log, again while the server is away; an error fails no step."""
-        task_id = self._assignment.task_id
-        while not self._context.ended:
-            try:
-                self._client.transition(f"/claims/{task_id}/logs", said, bytes=int)
-            except StoreUnreachable:
-                self._clock.sleep(PAUSE)
-            except HoldfastError as error:
-                log.warning("the log of %s is kept here alone: %s", task_id, error)
-                return
-            else:
-                return
-
-
-def _split_chunks(text: bytes) -> Sequence[bytes]:
-    return [text[start : start + CHUNK_BYTES] for start in range(0, len(text), CHUNK_BYTES)]
+        return run

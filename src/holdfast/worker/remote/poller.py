@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,7 +53,10 @@ class Poller:
         sender: OperationSender,
         standing_claim: StandingClaim,
         threads: Threads,
+        *,
+        on_assigned: Callable[[Mapping[tuple[str, int], str]], object],
     ) -> None:
+        self._on_assigned = on_assigned
         self._client = client
         self._sender = sender
         self._standing_claim = standing_claim
@@ -169,6 +172,8 @@ class Poller:
                 secret=b"", rows=rows, given={}, runs={}, around={}, assignments=assignments
             )
         )
+        if assignments:
+            self._on_assigned({(each.task_id, each.attempt): each.token for each in assignments})
 
 
 def _shorten(error: Exception) -> str:

@@ -31,6 +31,7 @@ from holdfast.store.group_commit.entries import Entry, FutureEntry
 from holdfast.threads import SystemThreads, Threads
 from holdfast.worker.remote import client
 from holdfast.worker.remote.client import ServerClient, TokenRefused
+from holdfast.worker.remote.end_watch import EndWatch
 from holdfast.worker.remote.poller import Poller
 from holdfast.worker.remote.sender import OperationSender
 from holdfast.worker.store_port import LeasesPort, LiveWorkers
@@ -61,10 +62,17 @@ class RemoteReports(Reports):
 class RemoteWork:
     """The worker's protocol, spoken to a server."""
 
-    def __init__(self, client: ServerClient, sender: OperationSender, ports: ReportPorts) -> None:
+    def __init__(
+        self,
+        client: ServerClient,
+        sender: OperationSender,
+        ports: ReportPorts,
+        end_watch: EndWatch,
+    ) -> None:
         self._client = client
         self._sender = sender
         self._ports = ports
+        self._end_watch = end_watch
         self._pollers: dict[int, Poller] = {}
         self.reports = RemoteReports(ports)
 
@@ -89,7 +97,13 @@ class RemoteWork:
         )
 
     def add_standing_claim(self, standing_claim: StandingClaim) -> Callable[[], None]:
-        poller = Poller(self._client, self._sender, standing_claim, self._ports.threads)
+        poller = Poller(
+            self._client,
+            self._sender,
+            standing_claim,
+            self._ports.threads,
+            on_assigned=self._end_watch.add,
+        )
         self._pollers[id(standing_claim)] = poller
         return poller.stop
 
@@ -185,7 +199,7 @@ class RemoteWork:
 
     @reading
     def attempts_over(self, attempts: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
-        """Nothing is known of that here: the next renewal tells."""
+        """Nothing is known of that here: the end watch tells, or else the next renewal."""
         return set(attempts) - self._sender.held.find_held(attempts)
 
     @reading
@@ -296,7 +310,8 @@ class RemoteStore:
             threads=self.threads,
             randomness=SystemRandomness(),
         )
-        self.work = RemoteWork(self.client, self._sender, ports)
+        self._end_watch = EndWatch(self.client, self.threads)
+        self.work = RemoteWork(self.client, self._sender, ports, self._end_watch)
         self.workers = RemoteWorkers(self._sender, self.work)
         self.tasks = RemoteTasks()
 
@@ -307,8 +322,8 @@ class RemoteStore:
     def on_attempts_ended(
         self, callback: Callable[[Sequence[tuple[str, int]]], None]
     ) -> Callable[[], None]:
-        """Subscribe to nothing: the next renewal tells which attempts others have ended."""
-        return lambda: callback(())
+        """Call back when the server tells of attempts that others have ended."""
+        return self._end_watch.subscribe(callback)
 
     def on_gone(self, callback: Callable[[StoreGone], None]) -> Callable[[], None]:
         """Subscribe to nothing: a server that is away is asked again until it is back."""
@@ -328,6 +343,7 @@ class RemoteStore:
         return self.work.refused
 
     def close(self) -> None:
+        self._end_watch.close()
         # Closing the client ends requests whose answers never come to an end.
         hang_up = threading.Timer(client.LONGEST_ANSWER, self.client.close)
         hang_up.daemon = True

@@ -14,7 +14,7 @@ from holdfast.errors import StoreUnreachable
 from holdfast.worker.files.state_directory import StateDirectory
 from holdfast.worker.pool.worker import Worker
 from holdfast.worker.pool.worker_options import WorkerOptions
-from holdfast.worker.remote import allowlist, poller, sender
+from holdfast.worker.remote import end_watch, log_stream, poller, sender
 from holdfast.worker.remote.allowlist import Allowlist, RemoteExecutors
 from holdfast.worker.remote.client import ServerClient
 from holdfast.worker.remote.remote_store import RemoteStore
@@ -81,7 +81,7 @@ def working(url: str, token: str, folder: Path) -> Iterator[RemoteStore]:
 
 @pytest.fixture(autouse=True)
 def _ask_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    for each in (allowlist, sender, poller):
+    for each in (end_watch, log_stream, sender, poller):
         monkeypatch.setattr(each, "PAUSE", 0.01)
     monkeypatch.setattr(poller, "LONGEST_POLL", 0.2)
 
