@@ -254,6 +254,8 @@ def test_a_part_may_be_a_run_of_a_workflow(engine: Engine, typed: Typed, tmp_pat
     plan = typed.json("task", "add", "morning", "--no-enqueue")["id"]
     typed.ok("plan", "start", plan)
     call = ("--workflow", "greet", "-i", "name=Ada")
+    by_file = typed.json("task", "add", "x", "--workflow", "greet.yaml", "-i", "name=5")
+    assert (by_file["calls"], by_file["payload"]["name"]) == ("greet", "5")
     part = typed.json("plan", "add", plan, "greet", *call)
     assert (part["kind"], part["payload"]) == ("group", {"name": "Ada", "loud": False})
     typed.ok("plan", "finalize", plan)

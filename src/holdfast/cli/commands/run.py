@@ -154,11 +154,11 @@ def prepare_request(
         read = read_workflow_file(Path(workflow))
         with open_service(begins=True) as service:
             known = service.commands.attach_called(read)
-            yield service, lambda pairs: _request_of_workflow(known, pairs), None
+            yield service, lambda pairs: request_of_workflow(known, pairs), None
     elif app is None and ":" not in workflow:
         with open_service() as service:
             known = service.commands.find_workflow(workflow, version)
-            yield service, lambda pairs: _request_of_workflow(known, pairs), None
+            yield service, lambda pairs: request_of_workflow(known, pairs), None
     else:
         from holdfast.cli.app.program import load_program
 
@@ -167,7 +167,7 @@ def prepare_request(
             yield service, lambda pairs: _request_of_builder(program.workflow, pairs), program
 
 
-def _request_of_workflow(workflow: Workflow, pairs: list[str]) -> NewRun:
+def request_of_workflow(workflow: Workflow, pairs: list[str]) -> NewRun:
     """The run of a stored workflow or of a file; its input types mark texts and paths."""
     from holdfast.model.run import NewRun
     from holdfast.model.workflow.run_input import make_paths_absolute

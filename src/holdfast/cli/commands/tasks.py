@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,8 +16,6 @@ from holdfast.cli.app.options import (
     TaskAddress,
     read_json,
     read_moment,
-    read_pairs,
-    read_value,
 )
 from holdfast.cli.app.session import open_service, with_store
 from holdfast.cli.app.terminal import escape, print_json, print_line, print_note
@@ -59,7 +58,7 @@ Prompt = Annotated[
 Key = Annotated[str | None, typer.Option(help="Create only once under this key.")]
 CalledWorkflow = Annotated[
     str | None,
-    typer.Option("--workflow", help="A workflow that the store knows, of which it is a run."),
+    typer.Option("--workflow", help="A workflow, by its name or file, of which it is a run."),
 ]
 CalledInputs = Annotated[
     list[str] | None,
@@ -110,7 +109,7 @@ def add(
             retry=_retry_policy(max_attempts, max_lost),
             enqueue=not no_enqueue,
             **fields,
-            **_read_call(workflow, given, prompt, payload),
+            **_read_call(service, workflow, given, prompt, payload),
         )
         _print_added(service.commands.add_task(wanted), json=json)
 
@@ -272,7 +271,7 @@ def add_child(
             **(
                 {"agent": parent["agent"]}
                 | _read_fields(agent=agent, prompt=prompt, payload=payload)
-                | _read_call(workflow, given, prompt, payload)
+                | _read_call(service, workflow, given, prompt, payload)
             ),
         )
         _print_added(service.commands.add_task(wanted), json=json)
@@ -371,13 +370,29 @@ def _read_fields(
 
 
 def _read_call(
-    workflow: str | None, given: list[str] | None, prompt: str | None, payload: str | None
+    service: Service,
+    workflow: str | None,
+    given: list[str] | None,
+    prompt: str | None,
+    payload: str | None,
 ) -> dict[str, Any]:
-    """The fields of a task that is a run of a workflow."""
+    """The fields of a task that is a run of a workflow; one in a file is added to the store."""
     from holdfast.service.commands.task_fields import read_call
 
-    inputs = read_pairs(given, lambda _, text: read_value(text)) if given else None
-    said = {"workflow": workflow, "input": inputs, "prompt": prompt, "payload": payload}
+    said: dict[str, Any] = {"workflow": workflow, "prompt": prompt, "payload": payload}
+    if workflow is None:
+        said["input"] = given
+    else:
+        from holdfast.cli.commands.run import WORKFLOW_FILE_SUFFIXES, request_of_workflow
+
+        if Path(workflow).suffix in WORKFLOW_FILE_SUFFIXES:
+            from holdfast.definition.workflow_file import read_workflow_file
+
+            known = read_workflow_file(Path(workflow))
+            service.commands.add_workflow(known)
+        else:
+            known = service.commands.find_workflow(workflow)
+        said |= {"workflow": known.name, "input": request_of_workflow(known, given or []).input}
     return read_call({name: value for name, value in said.items() if value is not None})
 
 
