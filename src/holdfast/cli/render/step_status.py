@@ -146,8 +146,16 @@ def _describe_output(node: TaskNode) -> str:
         return judged
     if isinstance(output, list):
         return format_count(len(output), "item")
+    if isinstance(output, dict) and len(output) == 1:
+        ((name, listed),) = output.items()
+        return _count_named(escape(name), listed) if isinstance(listed, list) else ""
     short = isinstance(output, str | int | float) and not isinstance(output, bool)
     return paint(one_line(output, 40), "dim") if short else ""
+
+
+def _count_named(name: str, listed: list[object]) -> str:
+    """How long a list is that an output has under a name in the plural: `3 stories`."""
+    return f"{name}: 1" if len(listed) == 1 else f"{len(listed)} {name}"
 
 
 def describe_reason(node: TaskNode, labels: Mapping[str, str], *, short: bool = False) -> str:

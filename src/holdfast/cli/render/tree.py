@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -100,15 +100,15 @@ def _fit_rows(
     nodes: Sequence[TaskNode], told: _RunTexts, screen: Screen | None, *, unfolded: bool
 ) -> list[TreeRow]:
     """The rows in the first form that fits on the screen below the head of the run."""
+    whole = UNFOLDED if unfolded else WHOLE
+    if screen is None or screen.rows is None:
+        return _TreeDrawing(told, whole).draw(nodes)
+    most = screen.rows - 1
 
     def draw(form: TreeForm) -> list[TreeRow]:
-        return _TreeDrawing(told, form).draw(nodes)
+        return _TreeDrawing(told, form, most).draw(nodes)
 
-    rows = draw(UNFOLDED if unfolded else WHOLE)
-    if screen is None or screen.rows is None or len(rows) < screen.rows:
-        return rows
-    most = screen.rows - 1
-    for form in FORMS:
+    for form in (whole, *FORMS):
         rows = draw(form)
         if len(rows) <= most:
             return rows
@@ -172,14 +172,24 @@ class _RunTexts:
     last_lines: LastLines
     held: Mapping[str, View]
     columns: int | None
+    ranks: dict[str, int] = field(default_factory=dict)
+
+    def rank(self, node: TaskNode) -> int:
+        """The place of a step among others, found once for all forms of a tree."""
+        found = self.ranks.get(node.task["id"])
+        if found is None:
+            found = self.ranks[node.task["id"]] = rank_status(node)
+        return found
 
 
 class _TreeDrawing:
     """The rows of a tree in one form."""
 
-    def __init__(self, told: _RunTexts, form: TreeForm) -> None:
+    def __init__(self, told: _RunTexts, form: TreeForm, enough: int | None = None) -> None:
         self._told = told
         self._form = form
+        # A tree of more rows is not drawn to its end: it does not fit.
+        self._enough = enough
 
     def draw(self, nodes: Sequence[TaskNode], depth: int = 0, rounds: int = 0) -> list[TreeRow]:
         """The rows of some steps; `rounds` is how often what they are a part of was rejected."""
@@ -190,12 +200,12 @@ class _TreeDrawing:
         shown = self._choose_shown(first)
         hidden = [node for node in first if id(node) not in shown]
         rejected = _count_rejections(nodes, rounds)
-        rows = [
-            row
-            for node in first
-            if id(node) in shown
-            for row in self._draw_node(node, depth, rejected[id(node)])
-        ]
+        rows: list[TreeRow] = []
+        for node in first:
+            if self._enough is not None and len(rows) > self._enough:
+                break
+            if id(node) in shown:
+                rows += self._draw_node(node, depth, rejected[id(node)])
         if hidden and not self._form.folds:
             rows.insert(0, _draw_count(depth, f"✓ … {len(hidden)} done"))
         elif hidden:
@@ -204,10 +214,11 @@ class _TreeDrawing:
 
     def _choose_shown(self, nodes: Sequence[TaskNode]) -> set[int]:
         """The steps that have a row of their own, by identity."""
-        done = [node for node in nodes if node.status == "done"]
-        waiting = [node for node in nodes if _is_waiting(node)]
-        others = [node for node in nodes if node.status != "done" and not _is_waiting(node)]
         form = self._form
+        done, waiting, others = list[TaskNode](), list[TaskNode](), list[TaskNode]()
+        for node in nodes:
+            kind = done if node.status == "done" else waiting if _is_waiting(node) else others
+            kind.append(node)
         if form.unfolded:
             kept = list(nodes)
         elif not form.folds:
@@ -215,7 +226,8 @@ class _TreeDrawing:
             hidden = {id(node) for node in done[:-GROUPS_KEPT]}
             kept = [node for node in nodes if id(node) not in hidden]
         else:
-            others.sort(key=rank_status)
+            if form.most is not None:
+                others.sort(key=self._told.rank)
             kept = [*others[: form.most], *waiting[: form.waiting]]
             kept += done[len(done) - form.done :] if form.done else []
         # A single hidden step has as many rows as its count.

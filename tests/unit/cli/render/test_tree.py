@@ -60,7 +60,12 @@ def make_run(stories: list[list[View]], *, waiting: tuple[str, ...] = ()) -> Vie
         "status": "running",
         "holds": [],
         "created_at": format_time(now() - 840 * SECOND),
-        "tasks": [task("plan", "done", output=["a", "b"]), loop, *chain(*stories), *later],
+        "tasks": [
+            task("plan", "done", output={"stories": ["a", "b"]}),
+            loop,
+            *chain(*stories),
+            *later,
+        ],
     }
 
 
@@ -86,7 +91,7 @@ def test_a_run_that_fits_is_drawn_whole() -> None:
     head, *lines = draw_run(run, say(run, "editing"), STANDARD)
     assert head == "feature r_1 · running · 14m 00s"
     assert lines == [
-        "✓ plan            2 items",
+        "✓ plan            2 stories",
         "▾ build  1/3",
         "  ✓ 1 Login form",
         "  ▾ 2 SAML callback  0/2",
