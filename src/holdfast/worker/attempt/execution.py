@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from holdfast.engine.core.operation import Operation
 from holdfast.engine.state.reports import FinalReport, HeldTask
-from holdfast.errors import InvalidInput, ShuttingDown, TaskFailed, summarize_error
+from holdfast.errors import HoldfastError, InvalidInput, ShuttingDown, TaskFailed, summarize_error
 from holdfast.logs import FAILURES, LogFields, set_log_subject
 from holdfast.model.result import GIVEN_BACK, TransitionResult
 from holdfast.model.status import TERMINAL, Status
@@ -522,8 +522,13 @@ class ReportEntry(Entry[Operation]):
 
 
 def describe_traceback(error: BaseException) -> str:
-    """The traceback of an error, from the step's own code on; a `StepFailed` has none."""
+    """The traceback of an error, from the step's own code on.
+
+    A `StepFailed` has none, and neither has an error of Holdfast's that was raised by no step.
+    """
     if isinstance(error, StepFailed):
+        return ""
+    if isinstance(error, HoldfastError) and error.__traceback__ is None:
         return ""
     first = error.__traceback__
     while first is not None and _is_own_code(first):

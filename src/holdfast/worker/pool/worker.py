@@ -540,7 +540,11 @@ class Worker(Lifecycle):
             # Something that the step needs could not be read, which is no failure of the step.
             log.warning("%s cannot begin: %s", execution, error)
             return execution.release()
-        return execution.fail(error, retryable=not isinstance(error, InvalidInput))
+        if isinstance(error, InvalidInput):
+            # It names the parameter, and code of the step has not run.
+            error.__cause__ = None
+            return execution.fail(error.with_traceback(None), retryable=False)
+        return execution.fail(error)
 
     def _forget_execution(self, execution: Execution) -> None:
         self._held.forget(execution)

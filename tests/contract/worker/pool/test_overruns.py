@@ -1,4 +1,4 @@
-"""Overruns: functions that go on after their attempts were over, and keep their slots."""
+"""Overruns, which keep their slots; and stored arguments that fit their functions no more."""
 
 from __future__ import annotations
 
@@ -63,3 +63,27 @@ def test_a_task_whose_stored_arguments_fit_no_more_is_held_with_the_name_of_the_
         lacking = "the parameter 'currency' of 'charge_in' takes an argument that is not stored"
         assert f"✗ holds    hold: version; {lacking} (stored are amount): give it a de" in told
         assert hf.tasks.cancel(task.id).ok
+
+
+def test_a_task_whose_stored_value_fits_its_parameter_no_more_fails_with_its_name_alone(
+    store_url: str,
+) -> None:
+    with Holdfast(store_url) as before:
+
+        @before.task
+        def mail(to: str) -> str:
+            return to
+
+        task = mail.enqueue(to="Ada")
+    with Holdfast(store_url) as hf:
+
+        @hf.task(name="mail")
+        def mail_to(to: int) -> int:
+            return to
+
+        with hf.worker(concurrency=1):
+            assert eventually(lambda: hf.tasks.get(task.id).status == "failed")
+        told = str(hf.why(task.id)).splitlines()
+        assert told[0].startswith("mail is failed: InvalidInput: to: Input should be a valid int")
+        assert told[0].endswith("; 'mail_to' takes it")
+        assert told[1].startswith("  ✗ status"), "no code of the function has run"
