@@ -1,12 +1,13 @@
 """The Python API: functions as tasks and steps, workflows, and handles on tasks and runs.
 
-Imports: public → holdfast → open_stores → function_registry → hook → workflow → workflow_body →
-run_inputs → plan, step → task, workflow_call → call_concurrency, start → archive, handle, options,
-signature.
+Imports: public → holdfast → open_stores → function_process → function_registry → hook → workflow →
+workflow_body → run_inputs → plan, step → task, workflow_call → call_concurrency, start → archive,
+handle, options, signature.
 
 - `archive` the hook that writes a JSON file for each run that ends
 - `call_concurrency` the concurrency keys of task functions, made of the arguments of each call
 - `function_registry` the functions of a program, and how a worker calls them
+- `function_process` the program in which a function with a process of its own runs
 - `handle` handles on tasks and runs, and their results
 - `holdfast` the class `Holdfast`: one store, the functions of a program, and its workers
 - `hook` functions that follow the ends of runs and tasks

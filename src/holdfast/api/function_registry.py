@@ -22,7 +22,7 @@ from holdfast.settings import AgentCommands
 from holdfast.worker.attempt.context import Context
 from holdfast.worker.attempt.durable import feedback_before
 from holdfast.worker.attempt.execution import Invocation, UnfitArguments, UnknownFunction
-from holdfast.worker.attempt.function_options import FunctionOptions
+from holdfast.worker.attempt.function_options import FunctionCall, FunctionOptions
 from holdfast.worker.files.state_directory import StateDirectory
 from holdfast.worker.steps.executors import Executors
 
@@ -46,6 +46,7 @@ class FunctionBinding:
     encode: Callable[[object], object]
     asynchronous: bool
     options: FunctionOptions
+    describe_call: Callable[[Mapping[str, Any]], FunctionCall]
 
 
 class FunctionRegistry:
@@ -81,9 +82,12 @@ class FunctionRegistry:
         workflow = assignment.workflow if assignment.is_step else None
         call = self._find_binding(workflow, assignment)
         arguments = call.gather(assignment)
+        isolated = call.describe_call(arguments) if call.options.isolated else None
         if call.context is not None:
             arguments[call.context] = context
-        return Invocation(call.function, arguments, call.encode, call.asynchronous, call.options)
+        return Invocation(
+            call.function, arguments, call.encode, call.asynchronous, call.options, isolated
+        )
 
     def _find_binding(self, workflow: str | None, assignment: Assignment) -> FunctionBinding:
         found = self._bindings.get((workflow, assignment.step))
@@ -102,7 +106,7 @@ class FunctionRegistry:
         self, workflow: str | None, step: str | None, signature: Signature
     ) -> FunctionBinding:
         """The binding that all calls of one function share."""
-        encode: Callable[[object], object] = partial(signature.encode, "return")
+        encode: partial[object] = partial(signature.encode, "return")
         gather: Callable[[Assignment], dict[str, Any]]
         if (hook := hook_name(step)) is not None:
             gather = partial(_hook_arguments, self.hooks[hook].parameter)
@@ -112,7 +116,7 @@ class FunctionRegistry:
             member = self.workflows[workflow].known[signature.name]
             gather = partial(self._step_arguments, member, signature)
             if "verifies" in member.flow_options:
-                encode = partial(_encode_verdict, signature)
+                encode = partial(encode_verdict, signature)
         return FunctionBinding(
             function=signature.function,
             context=signature.context,
@@ -120,6 +124,7 @@ class FunctionRegistry:
             encode=encode,
             asynchronous=signature.asynchronous,
             options=signature.options,
+            describe_call=partial(_describe_call, signature, verdict=encode.func is encode_verdict),
         )
 
     def _step_arguments(
@@ -175,7 +180,20 @@ class FunctionRegistry:
         return arguments
 
 
-def _encode_verdict(signature: Signature, result: object) -> object:
+def _describe_call(
+    signature: Signature, arguments: Mapping[str, Any], *, verdict: bool
+) -> FunctionCall:
+    """A call of a function for a process of its own."""
+    return FunctionCall(
+        module=signature.function.__module__,
+        name=signature.function.__qualname__,
+        arguments={name: signature.encode(name, value) for name, value in arguments.items()},
+        verdict=verdict,
+    )
+
+
+def encode_verdict(signature: Signature, result: object) -> object:
+    """The JSON form of the verdict that a verifier has returned."""
     try:
         return signature.encode("return", result)
     except InvalidInput as error:

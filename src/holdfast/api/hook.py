@@ -69,6 +69,9 @@ def define_hook(
     retry: RetryPolicy,
 ) -> HookFunction:
     signature = Signature(function, options=read_function_options(options))
+    if signature.options.isolated:
+        reason = "is for tasks and steps; have the hook enqueue a task that asks for it"
+        raise InvalidInput("isolation", reason)
     signature.check()
     if len(signature.inputs) != 1 or signature.needed:
         reason = "a hook takes the event, and before it a Context if it wants one"

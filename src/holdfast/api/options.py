@@ -33,7 +33,7 @@ _COUNTS = ("max_attempts", "max_lost")
 _WAITS = ("backoff", "backoff_max")
 # Kept with the function, because only its program knows the classes of its errors, and runs it.
 _RETRY_RULES = ("retry_on", "never_retry_on")
-FUNCTION_OPTIONS = (*_RETRY_RULES, "idle_timeout")
+FUNCTION_OPTIONS = (*_RETRY_RULES, "idle_timeout", "isolation")
 STEP_OPTIONS = (*_COUNTS, *_WAITS, "agent", "timeout", "tags", "priority", "concurrency")
 _VARIABLE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _LIKE_A_VARIABLE = re.compile(r"\$?\{[^{}]*\}?|\$[A-Za-z_]\w*|\}+")
@@ -106,12 +106,19 @@ def read_step_options(given: Mapping[str, Any], retry: RetryPolicy) -> StepOptio
 
 
 def read_function_options(given: Mapping[str, Any]) -> FunctionOptions:
-    """Read `retry_on=ConnectionError`, `never_retry_on=…` and `idle_timeout="5m"`."""
+    """Read `retry_on=ConnectionError`, `idle_timeout="5m"` and `isolation="process"`."""
     rules = {name: read_error_types(name, given[name]) for name in _RETRY_RULES if name in given}
     return FunctionOptions(
         retry_rules=RetryRules(**rules),
         idle_timeout=read_seconds("idle_timeout", given.get("idle_timeout")),
+        isolated=_read_isolation(given.get("isolation")),
     )
+
+
+def _read_isolation(given: object) -> bool:
+    if given not in {None, "process"}:
+        raise InvalidInput("isolation", f'{given!r} is none; say "process", or leave it out')
+    return given is not None
 
 
 def read_concurrency(given: object) -> Concurrency | None:

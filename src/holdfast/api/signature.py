@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import sys
 import typing
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -60,6 +61,8 @@ class Signature:
             for name, parameter in parameters.items()
             if (reason := _find_unusable(name, parameter, filled))
         ]
+        if options.isolated and (reason := _find_unimportable(function)):
+            mistakes.append(f"isolation: {reason}")
         if mistakes:
             raise InvalidDefinition(self.name, mistakes)
 
@@ -241,6 +244,19 @@ def _find_annotated(function: Callable[..., Any]) -> Callable[..., Any]:
     known = inspect.isroutine(function) or isinstance(function, type)
     called: Callable[..., Any] = type(function).__call__
     return function if known or hasattr(function, "__wrapped__") else called
+
+
+def _find_unimportable(function: Callable[..., Any]) -> str | None:
+    """Say why another process could not import a function by its module and name, if so."""
+    advice = "a process of its own imports it by its module and name"
+    if not inspect.isfunction(function):
+        return f"it is a {type(function).__name__}, and {advice}: put it into a function"
+    if "<" in function.__qualname__:
+        return f"it is defined inside another function, or has no name, and {advice}"
+    main = sys.modules["__main__"]
+    if function.__module__ == "__main__" and not hasattr(main, "__file__"):
+        return f"it was typed in, and {advice}: write it into a file"
+    return None
 
 
 def _find_unusable(name: str, parameter: inspect.Parameter, filled: Collection[str]) -> str | None:

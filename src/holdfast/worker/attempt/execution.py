@@ -24,7 +24,7 @@ from holdfast.worker.attempt.attempt_span import NO_SPAN, AttemptSpan, NoAttempt
 from holdfast.worker.attempt.context import Context
 from holdfast.worker.attempt.durable import InvalidCall, InvalidEffect, InvalidWait, SignalTimeout
 from holdfast.worker.attempt.effect_names import SharedName
-from holdfast.worker.attempt.function_options import NO_OPTIONS, FunctionOptions
+from holdfast.worker.attempt.function_options import NO_OPTIONS, FunctionCall, FunctionOptions
 from holdfast.worker.attempt.retry_rules import Permanent, RetryAfter, leaf_errors
 from holdfast.worker.attempt.waits import Suspended, SuspendedForAnswer
 from holdfast.worker.secrets.secret_rules import WrittenKind, redact_or_refuse
@@ -101,6 +101,8 @@ class Invocation(NamedTuple):
     encode: Callable[[object], object]
     asynchronous: bool
     options: FunctionOptions = NO_OPTIONS
+    # The same call for a process of its own, if the function asks for one.
+    process_call: FunctionCall | None = None
 
 
 class PreparedReport(NamedTuple):
@@ -533,7 +535,9 @@ def describe_traceback(error: BaseException) -> str:
     first = error.__traceback__
     while first is not None and _is_own_code(first):
         first = first.tb_next
-    return "".join(traceback.format_exception(type(error), error, first or error.__traceback__))
+    if first is None and not isinstance(error, TimeoutError):
+        first = error.__traceback__
+    return "".join(traceback.format_exception(type(error), error, first))
 
 
 def _is_own_code(found: TracebackType) -> bool:

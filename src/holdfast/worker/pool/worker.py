@@ -500,7 +500,12 @@ class Worker(Lifecycle):
         except Exception as error:  # noqa: BLE001 - it is the task's, not the worker's
             self._return_unbegun(execution, self._report_unbound, execution, error)
             return None
-        if invocation.options.idle_timeout is not None:
+        if invocation.process_call is not None:
+            # As a command step: it watches its own limits, and ends its processes first.
+            execution.timeout = None
+            if self._ahead is not None:
+                self._ahead.note_command()
+        elif invocation.options.idle_timeout is not None:
             execution.limit_silence(invocation.options.idle_timeout)
         return invocation
 

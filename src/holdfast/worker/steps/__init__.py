@@ -6,6 +6,9 @@ Imports go down: `executors`, `command_step` | `http_step`, `step_resources`, th
 - `agent_commands`  the commands of a worker's own agents, for tasks that name no program
 - `step_resources`  what command steps and HTTP steps share, and their questions
 - `permission`  what a step may run, call and read, with its texts filled in
+- `isolated_step`  a function that runs in a process of its own
+- `piped_store`  the store and the context of a function in a process of its own
+- `attempt_pipe`  the calls by which such a function reaches its worker
 - `attempt_watch`  the lease and the record of the attempt of a running process
 - `command_step`  a step that is a command
 - `command`  a command before, while and after it runs

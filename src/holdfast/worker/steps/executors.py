@@ -74,7 +74,7 @@ class Executors:
     def bind(self, assignment: Assignment, context: Context) -> Invocation:
         work = assignment.work
         if work is None:
-            return self._functions.bind(assignment, context)
+            return self._isolate(self._functions.bind(assignment, context), assignment, context)
         # Before a step begins, because its input may hold secrets of other workflows too.
         self._resources.secrets.expect_secrets(self._resources.workflow_secrets.names_of_all())
         # Imported where they are needed, because most programs have neither commands nor calls.
@@ -92,6 +92,19 @@ class Executors:
             message = f"a worker cannot start the workflow {work.workflow} as a step yet"
             raise StepFailed(message, retryable=False)
         raise UnknownFunction("its workflow file gives it no program; whoever claims it does it")
+
+    def _isolate(
+        self, invocation: Invocation, assignment: Assignment, context: Context
+    ) -> Invocation:
+        """Give a function that asks for it a process of its own, except where time is moved."""
+        call = invocation.process_call
+        if call is None or self._resources.store.clock.manual:
+            return invocation._replace(process_call=None)
+        from holdfast.worker.steps.isolated_step import IsolatedStep  # noqa: PLC0415
+
+        step = IsolatedStep(self._resources, assignment, context, invocation)
+        made = _make_invocation(step.run, asynchronous=False)
+        return made._replace(options=invocation.options, process_call=call)
 
 
 def _make_invocation(function: Callable[[], object], *, asynchronous: bool) -> Invocation:
