@@ -166,13 +166,13 @@ class Heartbeat:
         self._looks_at = inf
         try:
             pause = self.step()
+            self._on_look()
         except Exception:
             log.exception("a heartbeat failed; the next one comes in %s s", pause)
         # Set before the list is read: an execution that begins after that sees it and kicks.
         self._resting = True
         if self._list_live():
             self._resting = False
-            self._on_look()
             pause = min(pause, LOOK_EVERY)
         self._looks_at = self._store.clock.monotonic() + pause
         return pause

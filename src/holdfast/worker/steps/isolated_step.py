@@ -172,8 +172,10 @@ class Output:
     def write(self, data: bytes, *, error: bool) -> None:
         text = self._decoders[error].decode(data)
         stream = sys.stderr if error else sys.stdout
-        stream.write(text)
-        stream.flush()
+        # A terminal that is gone is no trouble of the step.
+        with suppress(OSError, ValueError):
+            stream.write(text)
+            stream.flush()
         if error:
             self._errors = "\n".join((self._errors + text).splitlines()[-ERROR_LINES:])
 
