@@ -243,6 +243,7 @@ def tasks_that_wait_for_people(engine: Engine, _: ManualClock) -> Iterator[tuple
     assert engine.work.ask(asking, take(engine, asking).token, "which?").ok
     yield "retry what asks", refused(asking, engine.tasks.retry(asking))
     yield "approve what asks", refused(asking, engine.tasks.approve(asking))
+    yield "run what asks now", refused(asking, engine.tasks.run_now(asking))
     yield "why of what asks", why(engine, asking)
     assert engine.tasks.hold(asking).ok
     yield "why of what asks and is paused", why(engine, asking)
@@ -461,6 +462,19 @@ def signals(engine: Engine, _: ManualClock) -> Iterator[tuple[str, Read]]:
         refused(task.task_id, engine.signals.send(task.task_id, "go")),
     )
     yield "why of what waits for signals", why(engine, task.task_id)
+    yield (
+        "run what waits for signals now",
+        refused(task.task_id, engine.tasks.run_now(task.task_id)),
+    )
+    maker = take(engine, create(engine, "maker"))
+    made = engine.work.spawn(maker.task.id, maker.token, [NewTask(title="made")], name="m")
+    until = WakeCondition(target=maker.task.id, children=True)
+    assert made.answer.ok
+    assert engine.work.suspend(maker.task.id, maker.token, until).ok
+    yield (
+        "run what waits for its children now",
+        refused(maker.task.id, engine.tasks.run_now(maker.task.id)),
+    )
     run = start(engine)
     task = run.take("plan")
     error = {"type": "SignalTimeout", "message": "no signal 'go' came in time"}
@@ -479,6 +493,10 @@ def called(run: StartedRun) -> StartedRun:
 def called_runs(engine: Engine, _: ManualClock) -> Iterator[tuple[str, Read]]:
     run = begin(engine, call(), LAST)
     yield "why of a step that has called a run", why(engine, run.steps["ship"])
+    yield (
+        "run a step that has called a run now",
+        refused(run.steps["ship"], engine.tasks.run_now(run.steps["ship"])),
+    )
     below = of(run)
     yield (
         "retry a step of a called run",

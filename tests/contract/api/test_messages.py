@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +18,7 @@ from holdfast.model.result import TransitionResult
 from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.model.workflow.reference import Reference
 from tests.contract.advised import advised
+from tests.contract.read_only_folders import read_only_folder
 from tests.contract.task_states import MISSING_RUN, MISSING_TASK, break_for_good, create, start
 
 PATIENCE = 30
@@ -29,15 +29,6 @@ def test_a_url_that_is_no_text_is_refused() -> None:
         Holdfast(cast("str", None))
 
 
-def read_only(folder: Path) -> Path:
-    """A folder in which this user makes no file; what root makes is refused by the kernel alone."""
-    if os.geteuid() == 0:
-        return Path("/sys")
-    kept = folder / "kept"
-    kept.mkdir(mode=0o500)
-    return kept
-
-
 def test_a_store_path_that_is_no_sqlite_file_is_named(tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("these are notes, and long enough to be taken for the head of a file" * 99)
@@ -45,12 +36,27 @@ def test_a_store_path_that_is_no_sqlite_file_is_named(tmp_path: Path) -> None:
         text: f"^{text} is not a SQLite database; name another file$",
         tmp_path: f"^{tmp_path} cannot be opened as a SQLite database; it is a folder",
         tmp_path / "none" / "a.db": "does its folder exist?",
-        read_only(tmp_path)
+        read_only_folder(tmp_path)
         / "a.db": r"; its folder is read-only \([^)]+\): name a file in another",
     }
     for path, reason in refused.items():
         with pytest.raises(StoreError, match=reason):
             Holdfast(f"sqlite:///{path}").doctor()
+
+
+def test_a_word_that_only_stands_for_what_a_person_says_is_refused(hf: Holdfast) -> None:
+    task = create(hf.engine)
+    calls: dict[str, Callable[[], object]] = {
+        "answer": lambda: hf.answer(task, "<answer>"),
+        "note": lambda: hf.approve(task, "…"),
+        "message": lambda: hf.tasks.follow_up(task, "[MESSAGE]"),
+        "payload": lambda: hf.signal(task, "go", "<payload>"),
+        "title": lambda: create(hf.engine, "<title>"),
+    }
+    for field, call in calls.items():
+        with pytest.raises(InvalidInput, match=f"^{field}: .* only stands for the {field}; write"):
+            call()
+    assert [each.title for each in hf.tasks.list()] == ["task"]
 
 
 def test_a_setting_is_a_number_or_a_duration(store_url: str) -> None:

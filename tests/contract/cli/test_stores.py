@@ -11,6 +11,7 @@ import pytest
 from holdfast.cli.commands.workers import open_program
 from tests.contract.cli.command_line import Typed
 from tests.contract.raw_store import raw
+from tests.contract.read_only_folders import read_only_folder
 
 
 @pytest.fixture
@@ -130,6 +131,15 @@ def test_init_says_why_it_can_make_no_store(
     away = alone.refused(5, "init", "--db", "postgresql://127.0.0.1:1/jobs")
     assert "PostgreSQL does not answer" in away
     assert "does its folder exist?" in alone.refused(5, "init", "--db", "nowhere/new.db")
+
+
+def test_a_home_in_a_folder_that_is_read_only_is_told(
+    alone: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(read_only_folder(tmp_path))
+    told = alone.refused(5, "init")
+    assert ".holdfast cannot be made: its folder is read-only (" in told
+    assert "; go to another one, or set HOLDFAST_HOME\n" in told
 
 
 @pytest.mark.parametrize("schema", ["", "CREATE TABLE theirs (a)"])

@@ -151,7 +151,8 @@ class ControlCommands:
         )
         kind = "run" if identifier.startswith("r_") else "task"
         now = self._queries.run(identifier) if kind == "run" else self._queries.task(identifier)
-        told = {"detail": answer.detail} if answer.detail else {}
+        # What a repetition would say is why nothing changed, and that is no news.
+        told = {"detail": answer.detail} if answer.detail and not answer.repeated else {}
         return {"ok": True, "repeated": answer.repeated, **told, kind: now}
 
 

@@ -102,11 +102,14 @@ def connect(
         flags = apsw.SQLITE_OPEN_READWRITE
         connection = apsw.Connection(str(path), flags=flags, vfs=vfs, statementcachesize=500)
     except apsw.CantOpenError as error:
-        raise StoreError(f"{path} cannot be opened as a SQLite database; {_hint(path)}") from error
+        raise _describe_unopened(path) from error
     try:
         _configure(connection, path, read_only=read_only)
         connection.create_scalar_function("holdfast_now", lambda *_: clock.now(), 0)
         connection.create_scalar_function("holdfast_within", _has_all_tags, 2, deterministic=True)
+    except apsw.CantOpenError as error:
+        connection.close()
+        raise _describe_unopened(path) from error
     except apsw.NotADBError as error:
         connection.close()
         raise StoreError(f"{path} is not a SQLite database; name another file") from error
@@ -116,12 +119,18 @@ def connect(
     return connection
 
 
+def _describe_unopened(path: Path) -> StoreError:
+    return StoreError(f"{path} cannot be opened as a SQLite database; {_hint(path)}")
+
+
 def _hint(path: Path) -> str:
     try:
         if path.is_dir():
             return "it is a folder: name a file in it"
         if path.exists():
-            return "may you read and write it?"
+            beside = os.access(path.absolute().parent, os.W_OK)
+            alone = "its folder is read-only, and SQLite keeps files beside it: copy it elsewhere"
+            return "may you read and write it?" if beside else alone
         # Tried once more, for its reason: SQLite does not tell it.
         _create_file(path)
     except FileNotFoundError:

@@ -6,6 +6,7 @@ if it is this user's own and recorded as made here, or if this user trusts it by
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import pwd
@@ -210,7 +211,14 @@ def make_home(home: Path) -> None:
         with os.fdopen(ignored, "w", encoding="utf-8") as file:
             file.write("*\n")
     except OSError as error:
-        raise StoreUnreachable(f"{home} cannot be made: {error.strerror}") from error
+        raise StoreUnreachable(f"{home} cannot be made: {_describe_cause(error)}") from error
+
+
+def _describe_cause(error: OSError) -> str:
+    if error.errno not in {errno.EACCES, errno.EPERM, errno.EROFS}:
+        return str(error.strerror)
+    where = "go to another one, or set HOLDFAST_HOME"
+    return f"its folder is read-only ({error.strerror}); {where}"
 
 
 def make_private_directory(directory: Path) -> Path:

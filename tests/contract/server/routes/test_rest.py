@@ -18,6 +18,28 @@ steps:
 YAML = {"Content-Type": "application/yaml"}
 
 
+def test_a_key_of_a_workflow_that_has_changed_tells_both_versions(server: Served) -> None:
+    admin = server("admin")
+    first, second = (
+        admin.post("/workflows", content=text, headers=YAML).json()["version"]
+        for text in (HELLO, HELLO.replace("Send it?", "Send it now?"))
+    )
+    assert first != second
+    body: dict[str, Any] = {"workflow": "hello", "input": {"name": "Ada"}, "key": "versions"}
+    begun = admin.post("/runs", json={**body, "version": first}).json()
+    assert "asked_version" not in begun
+    again = admin.post("/runs", json=body)
+    assert (again.status_code, again.json()["id"]) == (200, begun["id"])
+    assert (again.json()["workflow_version"], again.json()["asked_version"]) == (first, second)
+
+
+def test_a_word_that_only_stands_for_an_answer_is_no_answer(server: Served) -> None:
+    task = server.add()
+    told = server("operator").post(f"/tasks/{task['id']}/answer", json={"answer": "<answer>"})
+    assert (told.status_code, told.json()["code"]) == (422, "invalid_input")
+    assert "'<answer>' only stands for the answer; write the answer" in told.json()["detail"]
+
+
 def test_a_workflow_is_defined_started_steered_and_told(server: Served) -> None:
     admin, operator = server("admin"), server("operator")
     made = admin.post("/workflows", content=HELLO, headers=YAML)
