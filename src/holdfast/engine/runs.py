@@ -98,7 +98,9 @@ class Runs:
 
         With a `connection` the cancel is part of the application's own transaction there.
         """
-        return self._context.submit(CancelRun(**self._run_and_actor(run_id, actor)), connection)
+        found = find_run_id(self._context, run_id, connection=connection)
+        cancel = CancelRun(run_id=found, actor=validation.actor(actor))
+        return self._context.submit(cancel, connection)
 
     @operation
     def pause(self, run_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:

@@ -126,7 +126,9 @@ class Tasks:
 
         With a `connection` the cancel is part of the application's own transaction there.
         """
-        return self._context.submit(CancelTask(**self._task_and_actor(task_id, actor)), connection)
+        found = find_task_id(self._context, task_id, connection=connection)
+        cancel = CancelTask(task_id=found, actor=validation.actor(actor))
+        return self._context.submit(cancel, connection)
 
     @operation
     def reset(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:

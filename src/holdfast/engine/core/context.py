@@ -40,6 +40,8 @@ class CommitPort(Protocol):
 class CallerTransactionsPort(Protocol):
     """Operations written in a transaction that the application began and will end."""
 
+    def read(self, read: Callable[[Transaction], T], connection: object) -> T: ...
+
     def write_operation(self, operation: Operation, connection: object) -> Future[Any]: ...
 
     def write_operations(
@@ -91,8 +93,11 @@ class EngineContext:
         """Submit operations; the future has all replies in order, or the first error."""
         return self.commits.submit_all(operations)
 
-    def view(self, read: Callable[[Transaction], T]) -> T:
-        return self.database.view(read)
+    def view(self, read: Callable[[Transaction], T], connection: object = None) -> T:
+        """Read the store, or what the transaction of the caller on a `connection` sees of it."""
+        if connection is None:
+            return self.database.view(read)
+        return self.caller_transactions.read(read, connection)
 
     def now(self) -> int:
         """The time of the database in microseconds, which decides what is due."""

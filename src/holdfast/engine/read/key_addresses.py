@@ -31,20 +31,26 @@ def read_key(given: object) -> str | None:
     return clean_key("key", text.removeprefix(KEY_PREFIX))
 
 
-def find_task_id(context: EngineContext, given: object, field: str = "task_id") -> str:
+def find_task_id(
+    context: EngineContext, given: object, field: str = "task_id", connection: object = None
+) -> str:
     """The id of the task that an id, a record or a key address means."""
     key = read_key(given)
     if key is None:
         return pages.task_id(given, field)
-    return pages.task_id(context.view(lambda tx: find_holder(tx, key, TASK_PREFIX)), field)
+    found = context.view(lambda tx: find_holder(tx, key, TASK_PREFIX), connection)
+    return pages.task_id(found, field)
 
 
-def find_run_id(context: EngineContext, given: object, field: str = "run_id") -> str:
+def find_run_id(
+    context: EngineContext, given: object, field: str = "run_id", connection: object = None
+) -> str:
     """The id of the run that an id, a record or a key address means."""
     key = read_key(given)
     if key is None:
         return pages.run_id(given, field)
-    return pages.run_id(context.view(lambda tx: find_holder(tx, key, RUN_PREFIX)), field)
+    found = context.view(lambda tx: find_holder(tx, key, RUN_PREFIX), connection)
+    return pages.run_id(found, field)
 
 
 def find_id(context: EngineContext, given: AnyId) -> str:
@@ -55,13 +61,13 @@ def find_id(context: EngineContext, given: AnyId) -> str:
     return context.view(lambda tx: find_holder(tx, key))
 
 
-def find_target(context: EngineContext, given: object) -> object:
+def find_target(context: EngineContext, given: object, connection: object = None) -> object:
     """The id of the run or task that is sent something; a text that is no id is a key."""
     text = id_of(given)
     if not isinstance(text, str) or text.startswith((RUN_PREFIX, TASK_PREFIX)):
         return text
     key = clean_key("target", text.removeprefix(KEY_PREFIX))
-    return context.view(lambda tx: find_holder(tx, key))
+    return context.view(lambda tx: find_holder(tx, key), connection)
 
 
 def find_task_ids(context: EngineContext, given: Sequence[object], field: str) -> tuple[str, ...]:

@@ -321,7 +321,7 @@ class Signals:
         return self._context.submit(
             SendSignal(
                 id=self._context.ids.signal(),
-                target=validation.target(find_target(self._context, target)),
+                target=validation.target(find_target(self._context, target, connection)),
                 signal=clean_name("name", name),
                 payload=encode_json("payload", payload, limit=self._context.settings.max_payload),
                 key=None if key is None else clean_key("key", key),

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.engine.core.context import CallerTransactionsPort, CommitPort, EngineContext
 from holdfast.engine.core.operation import Operation
@@ -25,6 +25,8 @@ from holdfast.engine.writer.writer import Writer
 from holdfast.errors import InvalidInput, WrongThread
 from holdfast.store.database import Contended, Database, Transaction, read_replies
 from holdfast.store.loop_connection import StatementInterrupted
+
+T = TypeVar("T")
 
 MAX_TRIES = 5
 WriteOperation = Callable[[Operation], Future[Any]]
@@ -137,6 +139,12 @@ class CallerTransactions:
         self._database = database
         self._writer = writer
         self._secret = secret.decode()
+
+    def read(self, read: Callable[[Transaction], T], connection: object) -> T:
+        """Read in the caller's transaction, which sees what it has written itself."""
+        transaction = self._database.join(connection)
+        self._check_store(transaction)
+        return read(transaction)
 
     def write_operation(self, operation: Operation, connection: object) -> Future[Any]:
         """Write one operation in the caller's transaction, which the caller commits."""

@@ -452,13 +452,14 @@ WHERE id IN (
 -- event: 'run.unheld'
 -- data: '{"holds":' || holds || '}'
 -- returning: concurrency_key
+-- COALESCE keeps PostgreSQL from beginning with all scheduled runs.
 UPDATE holdfast_run SET
   holds = (holds & ~256) | CASE WHEN concurrency_key IS NULL THEN 0 ELSE 32 END,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
 WHERE id = :run_id
   AND status = 'running'
-  AND (holds & 256) <> 0
+  AND (COALESCE(holds, 0) & 256) <> 0
 
 -- name: runs_to_begin
 -- purpose: List runs on hold scheduled whose time has come, the earliest first

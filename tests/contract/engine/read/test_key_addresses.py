@@ -101,3 +101,22 @@ def test_a_signal_is_sent_to_a_key(hf: Holdfast) -> None:
         hf.signal("order-8", "paid")
     assert hf.handle("key:order-7").id == hf.runs.get(key="order-7").id == run.id
     assert hf.why("key:order-7").summary.startswith(f"checkout {run.id} is running")
+
+
+def test_a_key_of_the_same_transaction_is_an_address_in_it(hf: Holdfast) -> None:
+    checkout = hf.workflow("checkout")
+
+    @checkout.step
+    def pack(order_id: int) -> int:
+        return order_id
+
+    with hf.transaction() as db:
+        run = checkout.start(order_id=7, key="order-7", connection=db)
+        task = hf.tasks.create(NewTask(title="send", key="mail-7"), connection=db)
+        assert hf.signal("order-7", "paid", connection=db).ok
+        assert hf.runs.cancel("key:order-7", connection=db).ok
+        assert hf.tasks.cancel("key:mail-7", connection=db).ok
+        with pytest.raises(NotFound, match="key:order-8"):
+            hf.signal("order-8", "paid", connection=db)
+    assert hf.runs.get(run.id).status == "cancelled"
+    assert hf.tasks.get(task.id).status == "cancelled"
