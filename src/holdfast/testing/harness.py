@@ -13,7 +13,7 @@ from holdfast.api.handle import Handle, is_run_id
 from holdfast.api.holdfast import Holdfast
 from holdfast.api.open_stores import replace_stores
 from holdfast.api.workflow import WorkflowFile
-from holdfast.clock import MICROSECONDS, ManualClock, SystemClock
+from holdfast.clock import MICROSECONDS, SystemClock
 from holdfast.engine.core.sync_async import reading
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
@@ -22,7 +22,7 @@ from holdfast.model.text import clean_name
 from holdfast.model.units import Moment, describe_duration, parse_duration, parse_moment
 from holdfast.testing.attempt_driver import AttemptDriver, NotEnded, RanAttempt, StoredTask
 from holdfast.testing.attempt_faults import Fault, FaultPlace, read_place
-from holdfast.testing.harness_stores import HarnessStores, choose_folder
+from holdfast.testing.harness_stores import HarnessClock, HarnessStores, choose_folder
 from holdfast.testing.store_checks import StoreChecks
 from holdfast.testing.stubs import Stub
 from holdfast.testing.targets import Named, read_target
@@ -50,7 +50,7 @@ class Harness(StoreChecks):
         url: str | None = None,
     ) -> None:
         begins = SystemClock().now
-        self._clock = ManualClock(begins() if now is None else parse_moment("now", now, begins))
+        self._clock = HarnessClock(begins() if now is None else parse_moment("now", now, begins))
         self._commands = commands
         self._url = url
         self._cleanup = ExitStack()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -23,7 +24,23 @@ from holdfast.worker.pool.worker import Worker
 
 # Where files are in memory, a commit need not wait for a disk.
 _MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it
+# After so many seconds of waits for other threads the clock moves with them, so that they end.
+LONGEST_WAITS = 10.0
 OnWait = Callable[[Engine, str], HoldfastError | None]
+
+
+class HarnessClock(ManualClock):
+    """The clock of a test, which stands still while a thread waits for another to leave a lock."""
+
+    def __init__(self, now: int) -> None:
+        super().__init__(now)
+        self._waited = 0.0
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+        self._waited += seconds
+        if self._waited > LONGEST_WAITS:
+            self.advance(seconds)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,7 +62,7 @@ class HarnessProgram:
 class HarnessStores:
     """Opens the stores of a test, each when a program first uses it."""
 
-    def __init__(self, folder: Path, clock: ManualClock, url: str | None, on_wait: OnWait) -> None:
+    def __init__(self, folder: Path, clock: HarnessClock, url: str | None, on_wait: OnWait) -> None:
         self._folder = folder
         self._clock = clock
         self._url = url

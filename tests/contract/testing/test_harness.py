@@ -115,6 +115,23 @@ def test_a_worker_that_the_program_starts_is_waited_for(harness: Harness) -> Non
     assert harness.attempts[0].step == "welcome"
 
 
+def test_a_wait_for_the_transaction_of_another_thread_moves_no_time(harness: Harness) -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with shop.hf.transaction():
+            begun.set()
+            assert go.wait(10)
+
+    before, holder = harness.now, threading.Thread(target=hold)
+    holder.start()
+    assert begun.wait(10)
+    threading.Timer(0.05, go.set).start()
+    assert shop.send_mail.enqueue("ada").result() == "hello to ada"
+    assert harness.now == before
+    holder.join()
+
+
 def test_a_step_may_wait_for_another_task(harness: Harness) -> None:
     @harness.hf.task
     def ask_another(to: str) -> str:
