@@ -429,7 +429,7 @@ class AttemptDriver:
 def _ends_test(error: BaseException | None) -> TypeGuard[BaseException]:
     """Whether an error is none of the step's: Ctrl-C, a timeout of the test, `pytest.fail`."""
     return error is not None and not isinstance(
-        error, Exception | SystemExit | GeneratorExit | asyncio.CancelledError
+        error, Exception | SystemExit | GeneratorExit | asyncio.CancelledError | WorkerDied
     )
 
 
