@@ -21,8 +21,9 @@ name: flow
 input: {word: string}
 steps:
   - id: list
-    run: [sh, -c, 'echo on it; echo "{\\"items\\": [1, 2]}"']
+    run: [sh, -c, 'echo on it, in $(pwd); echo "{\\"items\\": [1, 2]}"']
     outputs: {items: [integer]}
+    cwd: inner
   - id: each
     for_each: "{{ steps.list.items }}"
     steps:
@@ -32,7 +33,8 @@ steps:
   - id: guarded
     run: [sh, -c, '$HOLDFAST guard >&2 && echo "$HOLDFAST_TOKEN" && echo "{\\"ok\\": true}"']
 """  # noqa: E501 - a line of YAML
-ALLOW = ("--allow", "sh", "--allow", "absent-tool", "--allow-env", "W")
+ALLOW_CWD = ("--allow-cwd", ".", "--allow-cwd", "away")
+ALLOW = ("--allow", "sh", "--allow", "absent-tool", "--allow-env", "W", *ALLOW_CWD)
 YAML = {"Content-Type": "application/yaml"}
 
 
@@ -59,7 +61,7 @@ def test_a_worker_elsewhere_runs_what_it_allows_and_leaves_the_rest_to_others(
 ) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
-    there.mkdir()
+    (there / "inner").mkdir(parents=True)
     holdfast(here, "init", "--bare")
     with serving(here, "serve") as (_, client):
         url = str(client.base_url).removesuffix("/api/v1/")
@@ -78,6 +80,7 @@ def test_a_worker_elsewhere_runs_what_it_allows_and_leaves_the_rest_to_others(
         assert client.get("/workers").json()["items"] == []
         told = (there / "worker-said").read_text()
         assert "--allow absent-tool: there is no such command here" in told
+        assert "--allow-cwd away: there is no such folder here" in told
         assert ("allows nothing" in told, "--allow sh: there is no" in told) == (False, False)
         assert not (there / "x").exists()
         with working(there, "--server", url, "--allow-any", **far):
@@ -88,7 +91,7 @@ def test_a_worker_elsewhere_runs_what_it_allows_and_leaves_the_rest_to_others(
         said = [tasks["say", n, "work"]["output"] for n in range(2)]
         assert said == [{"said": "x1"}, {"said": "x2"}]
         logs = [_log(client, tasks[step, None, "work"]) for step in ("list", "guarded")]
-        assert "on it" in logs[0]
+        assert f"on it, in {there}/inner\n" in logs[0]
         assert "is running" in logs[1]
         assert "[secret HOLDFAST_TOKEN]" in logs[1]
         heard = (there / "worker-said").read_text()
