@@ -4,7 +4,7 @@ WITH RECURSIVE page (id) AS (
   SELECT id FROM (
     SELECT run.id FROM holdfast_run AS run
     WHERE run.id < :until
-      AND (run.parent_id IS NULL OR NOT EXISTS (SELECT 1 FROM holdfast_task AS caller WHERE caller.id = run.parent_id AND (caller.run_id IS NOT NULL OR caller.status = 'queued')))
+      AND (run.parent_id IS NULL OR (SELECT caller.id FROM holdfast_task AS caller WHERE caller.id = run.parent_id AND (caller.run_id IS NOT NULL OR caller.status = 'queued')) IS NULL)
       AND run.finished_at < :before
     ORDER BY run.id DESC LIMIT :count) AS chosen),
 below (id, top) AS (

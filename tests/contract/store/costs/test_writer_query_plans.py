@@ -37,6 +37,8 @@ WALKING |= {
 WALKING |= {"attempts_of_workers", "ready_work", "limited_work", "steps_skipped_after_failure"}
 # From key to key, and about all that waits for one, is in line for an agent or has not ended.
 WALKING |= {"keys_with_room", "parked_keys", "count_running_runs"}
+# From agent to agent, for a worker that serves every agent.
+WALKING |= {"ready_agents"}
 # Which of its failures is a run's first is asked once.
 OFTEN = HOT.keys() - {"settle_runs"}
 # With all that is done: what is asked often asks for a status, and has a better one.
