@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.clock import MICROSECONDS
 from holdfast.engine.core.operation import Sweep
+from holdfast.model.moment import count_microseconds
 from holdfast.model.task import Assignment, Renewal
 from tests.simulation.model_comparison import Ask, Attempt, Bench, Phase
 from tests.simulation.plain import claims, elapsed_time, reports
@@ -36,7 +37,7 @@ def _assigned(bench: Bench, reply: object, expected: list[claims.Assigned]) -> o
     for each in reply:
         assert isinstance(each, Assignment)
         about = (each.input, each.needs, each.item, each.feedback)
-        given.append((each.task.id, each.attempt, each.expires_at, *about))
+        given.append((each.task.id, each.attempt, count_microseconds(each.expires_at), *about))
         bench.attempts.append(Attempt(task=each.task.id, fence=each.attempt, token=each.token))
     assert given == expected, f"claimed {given}, expected {expected}"
     return reply

@@ -2,7 +2,7 @@
 
 Imports: public → holdfast → open_stores → function_process → function_registry → hook → workflow →
 workflow_body → run_inputs → plan, step → task, workflow_call → call_concurrency, start → archive,
-handle, options, signature.
+handle, options, signature → option_types.
 
 - `archive` the hook that writes a JSON file for each run that ends
 - `call_concurrency` the concurrency keys of task functions, made of the arguments of each call
@@ -12,6 +12,7 @@ handle, options, signature.
 - `holdfast` the class `Holdfast`: one store, the functions of a program, and its workers
 - `hook` functions that follow the ends of runs and tasks
 - `open_stores` the engine and the workers that a `Holdfast` has open, in each process
+- `option_types` the keywords of tasks, steps, workers and stores, for type checkers
 - `options` options of tasks and steps, read from decorators
 - `plan` handles on plans, whose tasks are their children
 - `public` the public names of the package `holdfast`

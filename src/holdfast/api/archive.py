@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import InvalidInput
 from holdfast.model.hook import Ended
-from holdfast.worker.attempt.context import Context
+from holdfast.worker.attempt.step_context import Context
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,7 +19,7 @@ from holdfast.model.task import Assignment
 from holdfast.model.verdict import describe_feedback
 from holdfast.model.workflow.reference import Reference, Unresolved
 from holdfast.settings import AgentCommands
-from holdfast.worker.attempt.context import Context
+from holdfast.worker.attempt.context import AttemptContext
 from holdfast.worker.attempt.durable import feedback_before
 from holdfast.worker.attempt.execution import Invocation, UnfitArguments, UnknownFunction
 from holdfast.worker.attempt.function_options import FunctionCall, FunctionOptions
@@ -78,7 +78,7 @@ class FunctionRegistry:
         known = self.tasks.get(str(name))
         return output if known is None else known.decode("return", output)
 
-    def bind(self, assignment: Assignment, context: Context) -> Invocation:
+    def bind(self, assignment: Assignment, context: AttemptContext) -> Invocation:
         workflow = assignment.workflow if assignment.is_step else None
         call = self._find_binding(workflow, assignment)
         arguments = call.gather(assignment)

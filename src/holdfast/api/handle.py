@@ -9,36 +9,49 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, Generic, TypeGuard, TypeVar
 
-from holdfast.engine.core.sync_async import name_coroutine, reading, refuse_to_wait_in_writer
+from holdfast.api.option_types import Duration
+from holdfast.engine.core.context import USER
+from holdfast.engine.core.sync_async import (
+    name_coroutine,
+    operation,
+    reading,
+    refuse_to_wait_in_writer,
+)
 from holdfast.engine.engine import Engine
+from holdfast.engine.explain.explanation import Explanation
+from holdfast.engine.explain.why_run import RunExplanation
+from holdfast.engine.runs import Runs
+from holdfast.engine.tasks import Tasks
 from holdfast.errors import HoldfastError, TaskFailed
 from holdfast.model.advice import Action, advise
+from holdfast.model.result import TransitionResult
+from holdfast.model.run import Run
 from holdfast.model.status import RunStatus, Status, TaskKind
 from holdfast.model.task import Task
 from holdfast.model.units import parse_duration
 from holdfast.store.deadlocks import has_open_transaction, is_inside_transaction, refuse_deadlock
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 Row = dict[str, Any]
 # Decodes the output of a step, by the name of the step; of a loop, the list of its items' outputs.
 Decode = Callable[[str, Any], Any]
 
 
-class PendingResult(Generic[T]):
+class PendingResult(Generic[T_co]):
     """`handle.result(timeout)` waits, `await handle.result.aio(timeout)` does not block.
 
     The thread that waits decodes the row, not the thread that wrote it: a type may run any code.
     """
 
     def __init__(
-        self, engine: Engine, identifier: str, read: Callable[[Row], T], since: int | None
+        self, engine: Engine, identifier: str, read: Callable[[Row], T_co], since: int | None
     ) -> None:
         self._engine = engine
         self._identifier = identifier
         self._read = read
         self._since = since
 
-    def __call__(self, timeout: float | str | None = None) -> T:
+    def __call__(self, timeout: Duration | None = None) -> T_co:
         """Wait for the end: the result, or `TaskFailed` when there is none.
 
         A `timeout` (seconds, or "2m") raises TimeoutError, which tells how the task or run stands;
@@ -59,11 +72,11 @@ class PendingResult(Generic[T]):
             future.cancel()
         return self._read(row)
 
-    def aio(self, timeout: float | str | None = None) -> Coroutine[Any, Any, T]:
+    def aio(self, timeout: Duration | None = None) -> Coroutine[Any, Any, T_co]:
         """The result for a coroutine: await it, and other coroutines run meanwhile."""
         return name_coroutine(self._aio(timeout), "result")
 
-    async def _aio(self, timeout: float | str | None) -> T:  # noqa: ASYNC109 - one signature
+    async def _aio(self, timeout: Duration | None) -> T_co:  # noqa: ASYNC109 - one signature
         seconds = _read_timeout(timeout)
         since = None if is_inside_transaction() else self._since
         asked = await asyncio.to_thread(self._wait, since)
@@ -93,7 +106,7 @@ class PendingResult(Generic[T]):
         return f"{late}{stands}; {advise(Action.PRINT_WHY, self._identifier)} tells more"
 
 
-class Handle(Generic[T]):
+class Handle(Generic[T_co]):
     """The handle that `enqueue` and `start` return: the `id` of a task or run, and its `result`.
 
     `created` is false where the key had made the task or run before.
@@ -103,7 +116,7 @@ class Handle(Generic[T]):
         self,
         engine: Engine,
         identifier: str,
-        read: Callable[[Row], T],
+        read: Callable[[Row], T_co],
         *,
         created: bool,
         since: int | None = None,
@@ -119,13 +132,54 @@ class Handle(Generic[T]):
         return f"<{type(self).__name__} {self.id}>"
 
     @property
-    def result(self) -> PendingResult[T]:
+    def result(self) -> PendingResult[T_co]:
         """Call it to wait for the end: `handle.result()`, `handle.result(timeout="2m")`.
 
         It gives what the function returned, or raises `TaskFailed` with the error. In a coroutine
         `await handle.result.aio()`.
         """
         return PendingResult(self._engine, self.id, self._read, self._since)
+
+    @reading
+    def status(self) -> Status | RunStatus:
+        """The status as it is now, which for a task is a `Status` and for a run a `RunStatus`."""
+        return self._get().status
+
+    @reading
+    def output(self) -> T_co | None:
+        """What it gave, as `result` gives it; None unless it is done by now. It does not wait."""
+        found = self._get()
+        if found.status not in {Status.DONE, RunStatus.COMPLETED}:
+            return None
+        given = found.output if isinstance(found, Task) else None
+        row = {"id": self.id, "status": found.status, "output": json.dumps(given), "error": None}
+        return self._read(row)
+
+    @reading
+    def why(self) -> Explanation | RunExplanation:
+        """Explain why it is not running, or what it does instead; print it."""
+        engine = self._engine
+        return engine.why_run(self.id) if is_run_id(self.id) else engine.why(self.id)
+
+    @operation
+    def cancel(self, *, actor: str = USER, connection: object = None) -> Future[TransitionResult]:
+        """End it, and all below it, at once and for good.
+
+        With a `connection` the cancel is part of the application's own transaction there.
+        """
+        return self._facade.cancel.submit(self.id, actor=actor, connection=connection)
+
+    @operation
+    def retry(self, *, actor: str = USER) -> Future[TransitionResult]:
+        """Try it again after it has failed or was cancelled, with all that failed with it."""
+        return self._facade.retry.submit(self.id, actor=actor)
+
+    @property
+    def _facade(self) -> Tasks | Runs:
+        return self._engine.runs if is_run_id(self.id) else self._engine.tasks
+
+    def _get(self) -> Task | Run:
+        return self._facade.get(self.id)
 
 
 class RunHandle(Handle[Any]):
@@ -187,5 +241,5 @@ def is_run_id(identifier: object) -> TypeGuard[str]:
     return isinstance(identifier, str) and identifier.startswith("r_")
 
 
-def _read_timeout(timeout: float | str | None) -> float | None:
+def _read_timeout(timeout: Duration | None) -> float | None:
     return None if timeout is None else parse_duration("timeout", timeout)

@@ -8,10 +8,9 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import fields
-from datetime import timedelta
 from os import PathLike
 from pathlib import Path
-from typing import Any, ParamSpec, Self, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
 from holdfast.api.archive import Archive
 from holdfast.api.call_concurrency import check_call_concurrency
@@ -19,6 +18,14 @@ from holdfast.api.function_registry import FunctionRegistry, make_executors
 from holdfast.api.handle import Handle, RunHandle, is_run_id, read_task_result
 from holdfast.api.hook import HookFunction, WatchedEnds, define_hook
 from holdfast.api.open_stores import OpenStore, OpenStores
+from holdfast.api.option_types import (
+    Duration,
+    FixedConcurrency,
+    HookOptions,
+    StoreSettings,
+    TaskOptions,
+    WorkerKeywords,
+)
 from holdfast.api.options import (
     default_retry,
     read_concurrency,
@@ -30,7 +37,7 @@ from holdfast.api.options import (
 )
 from holdfast.api.plan import Plan
 from holdfast.api.signature import function_name
-from holdfast.api.task import TaskDecorator, TaskFunction
+from holdfast.api.task import NoContext, TaskDecorator, TaskFunction
 from holdfast.api.workflow import WorkflowBuilder, WorkflowFile
 from holdfast.engine.core.context import USER
 from holdfast.engine.core.sync_async import map_future, operation, reading
@@ -55,10 +62,14 @@ from holdfast.model.text import clean_name
 from holdfast.settings import Settings
 from holdfast.store.database import check_url
 from holdfast.store.deadlocks import declare_wait
-from holdfast.worker.pool.worker import Worker
+from holdfast.worker.attempt.step_context import StepContext
+from holdfast.worker.pool.lifecycle import Worker
+from holdfast.worker.pool.worker import StoreWorker
 from holdfast.worker.pool.worker_options import WorkerOptions
 
 P = ParamSpec("P")
+# What a worker fills: the parameter of a function that comes first, where it is a context.
+C = TypeVar("C", bound=StepContext)
 T = TypeVar("T")
 
 
@@ -118,7 +129,7 @@ class Holdfast(PeopleOperations):
     `Holdfast(url, lease="30s", max_attempts=5)`.
     """
 
-    def __init__(self, url: str, **settings: Any) -> None:
+    def __init__(self, url: str, **settings: Unpack[StoreSettings]) -> None:
         if not isinstance(url, str):
             reason = f"is a {type(url).__name__}; pass a text, sqlite:///file.db or postgresql://…"
             raise InvalidInput("url", reason)
@@ -230,6 +241,24 @@ class Holdfast(PeopleOperations):
 
     @overload
     def task(
+        self, function: Callable[Concatenate[NoContext, ...], Coroutine[Any, Any, T]], /
+    ) -> TaskFunction[..., Coroutine[Any, Any, T], T]: ...
+
+    @overload
+    def task(
+        self, function: Callable[Concatenate[NoContext, ...], T], /
+    ) -> TaskFunction[..., T, T]: ...
+
+    @overload
+    def task(
+        self, function: Callable[Concatenate[C, P], Coroutine[Any, Any, T]], /
+    ) -> TaskFunction[P, Coroutine[Any, Any, T], T]: ...
+
+    @overload
+    def task(self, function: Callable[Concatenate[C, P], T], /) -> TaskFunction[P, T, T]: ...
+
+    @overload
+    def task(
         self, function: Callable[P, Coroutine[Any, Any, T]], /
     ) -> TaskFunction[P, Coroutine[Any, Any, T], T]: ...
 
@@ -237,7 +266,9 @@ class Holdfast(PeopleOperations):
     def task(self, function: Callable[P, T], /) -> TaskFunction[P, T, T]: ...
 
     @overload
-    def task(self, /, *, name: str | None = None, **options: Any) -> TaskDecorator: ...
+    def task(
+        self, /, *, name: str | None = None, **options: Unpack[TaskOptions]
+    ) -> TaskDecorator: ...
 
     def task(
         self,
@@ -297,8 +328,8 @@ class Holdfast(PeopleOperations):
         self,
         name: str,
         *,
-        concurrency: Any = None,  # noqa: ANN401 - a key, or a key and its limit
-        deadline: float | timedelta | str | None = None,
+        concurrency: FixedConcurrency = None,
+        deadline: Duration | None = None,
     ) -> WorkflowBuilder:
         """Begin a workflow; add its steps with `@….step`.
 
@@ -342,7 +373,7 @@ class Holdfast(PeopleOperations):
         name: str | None = None,
         workflow: WorkflowBuilder | str | None = None,
         task: TaskFunction[..., Any, Any] | str | None = None,
-        **options: Any,
+        **options: Unpack[HookOptions],
     ) -> Callable[[Callable[P, T]], Callable[P, T]]:
         """Have a function follow ends: `@hf.on("run.failed", workflow=checkout)`.
 
@@ -385,7 +416,7 @@ class Holdfast(PeopleOperations):
         *,
         name: str = "archive",
         workflow: WorkflowBuilder | str | None = None,
-        **options: Any,
+        **options: Unpack[HookOptions],
     ) -> None:
         """Have a file written for each run that ends: the run, its tasks, attempts and events.
 
@@ -401,7 +432,7 @@ class Holdfast(PeopleOperations):
         """The names of the functions that `@hf.task` made jobs in this program."""
         return tuple(self._functions.tasks)
 
-    def worker(self, **options: Any) -> Worker:
+    def worker(self, **options: Unpack[WorkerKeywords]) -> Worker:
         """A worker for this program's functions: `with hf.worker(): …` or `hf.worker().run()`.
 
         Options: `concurrency`, how many steps at once (32; unless said, it claims short ones
@@ -413,9 +444,10 @@ class Holdfast(PeopleOperations):
         """
         known = [each.name for each in fields(WorkerOptions)]
         refuse_unknown("option", options, [*known, "commands"])
-        commands = options.pop("commands", {})
+        given: dict[str, Any] = {**options}
+        commands = given.pop("commands", {})
         executors = make_executors(self.engine, self._functions, commands)
-        worker = Worker(self.engine, executors, WorkerOptions(**options), executors.clean)
+        worker = StoreWorker(self.engine, executors, WorkerOptions(**given), executors.clean)
         executors.begin()
         store = self._stores.current
         with store.lock:

@@ -15,7 +15,7 @@ from holdfast.api.function_registry import FunctionRegistry
 from holdfast.engine.engine import Engine
 from holdfast.settings import Settings
 from holdfast.threads import fork_generation
-from holdfast.worker.pool.worker import Worker
+from holdfast.worker.pool.lifecycle import Worker
 
 
 def _open_engine(settings: Settings) -> Engine:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, ParamSpec, Protocol, Self, TypeVar, cast, overload
 
 from holdfast.api.handle import Handle, Row, make_failure, read_task_result
 from holdfast.api.task import TaskFunction
@@ -17,8 +17,54 @@ from holdfast.model.result import TransitionResult
 from holdfast.model.status import PlanningPhase, Status
 from holdfast.model.task import Task
 
+P = ParamSpec("P")
+T = TypeVar("T")
 # Decodes the output of a task function, by its name.
 Decode = Callable[[str | None, Any], Any]
+
+
+class AddChild(Protocol):
+    """How a call is added to a plan: `add(function, …)`, `await add.aio(…)`, `add.submit(…)`."""
+
+    @overload
+    def __call__(
+        self, function: TaskFunction[P, Any, T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Handle[T]: ...
+    @overload
+    def __call__(
+        self, function: TaskFunction[..., Any, T], /, *args: Any, key: str | None, **kwargs: Any
+    ) -> Handle[T]: ...
+
+    @overload
+    def aio(
+        self, function: TaskFunction[P, Any, T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Coroutine[Any, Any, Handle[T]]: ...
+    @overload
+    def aio(
+        self, function: TaskFunction[..., Any, T], /, *args: Any, key: str | None, **kwargs: Any
+    ) -> Coroutine[Any, Any, Handle[T]]: ...
+
+    @overload
+    def submit(
+        self, function: TaskFunction[P, Any, T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Future[Handle[T]]: ...
+    @overload
+    def submit(
+        self, function: TaskFunction[..., Any, T], /, *args: Any, key: str | None, **kwargs: Any
+    ) -> Future[Handle[T]]: ...
+
+
+class AddChildMethod(Protocol):
+    """The operation `add` of a plan."""
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: Plan, owner: type) -> AddChild: ...
+
+
+def add_operation(method: Callable[..., Future[Any]]) -> AddChildMethod:
+    return cast("AddChildMethod", operation(method))
 
 
 class Plan(Handle[list[Any]]):
@@ -32,7 +78,7 @@ class Plan(Handle[list[Any]]):
         super().__init__(engine, identifier, self._result, created=created)
         self._decode = decode
 
-    @operation
+    @add_operation
     def add(
         self,
         function: TaskFunction[..., Any, Any],
@@ -43,7 +89,8 @@ class Plan(Handle[list[Any]]):
     ) -> Future[Handle[Any]]:
         """Add one call of a function as the last child; it starts when the plan is finalized.
 
-        `implement.using(title="Login form")` gives it a title of its own.
+        `implement.using(title="Login form")` gives it a title of its own, and `using(key=…)` a key
+        in the form whose arguments type checkers know.
         """
         if not isinstance(function, TaskFunction):
             reason = f"{function!r} is no task function; put @hf.task above it"

@@ -29,17 +29,19 @@ from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.run import NewRun
 from holdfast.model.schedule import NewSchedule, Schedule
+from holdfast.model.status import RunStatus, Status
 from holdfast.model.task import NewTask, Renewal
 from holdfast.model.verdict import Verdict
 from holdfast.model.workflow.graph import Concurrency
 from holdfast.settings import AgentCommand, Settings
 from holdfast.worker.attempt.attempt_lease import AttemptEnded
-from holdfast.worker.attempt.context import Context
 from holdfast.worker.attempt.retry_rules import Permanent, RetryAfter
-from holdfast.worker.pool.worker import Worker
+from holdfast.worker.attempt.step_context import AsyncContext, Context
+from holdfast.worker.pool.lifecycle import Worker
 
 __all__ = [
     "AgentCommand",
+    "AsyncContext",
     "AttemptEnded",
     "Concurrency",
     "Context",
@@ -64,9 +66,11 @@ __all__ = [
     "RetryAfter",
     "RetryPolicy",
     "RunHandle",
+    "RunStatus",
     "Schedule",
     "Settings",
     "ShuttingDown",
+    "Status",
     "StoreBusy",
     "StoreError",
     "StoreGone",

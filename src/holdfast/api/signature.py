@@ -15,10 +15,11 @@ from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from holdfast.errors import InvalidDefinition, InvalidInput
-from holdfast.worker.attempt.context import Context
 from holdfast.worker.attempt.function_options import NO_OPTIONS, FunctionOptions
+from holdfast.worker.attempt.step_context import AsyncContext, Context, StepContext
 
 _JSON = (dict, list, tuple, str, int, float, type(None))
+_CONTEXTS = (AsyncContext, Context, StepContext)
 RESERVED = frozenset({"key", "connection"})
 
 
@@ -83,7 +84,7 @@ class Signature:
     def context(self) -> str | None:
         """The parameter that takes the context, by its annotation or by the name `ctx`."""
         for name in self._parameters:
-            if name == "ctx" or self.hints.get(name) is Context:
+            if name == "ctx" or self.hints.get(name) in _CONTEXTS:
                 return name
         return None
 
@@ -126,6 +127,9 @@ class Signature:
             reason = f"an annotation cannot be found ({error}); define its type at module level"
             return [f"{self.name}: {reason}"]
         found = []
+        if not self.asynchronous and self.hints.get(str(self.context)) is AsyncContext:
+            reason = "only a coroutine awaits; annotate it Context, or write `async def`"
+            found.append(f"{self.name}: {self.context}: {reason}")
         for name in named:
             try:
                 self._adapter(name)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 from holdfast.api.handle import RunHandle
 from holdfast.api.options import read_concurrency
@@ -29,7 +29,7 @@ class Schedulable(ABC):
     _engine: Callable[[], Engine]
 
     @abstractmethod
-    def request(self, /, **given: Any) -> NewTask | NewRun:
+    def _request_start(self, given: Mapping[str, Any]) -> NewTask | NewRun:
         """The task or run that one tick starts."""
 
     @operation
@@ -51,7 +51,7 @@ class Schedulable(ABC):
         With a `run` it goes with that run, and ends with it. Where arguments have these very
         names, use `hf.schedules.put`.
         """
-        starts = self.request(**given)
+        starts = self._request_start(given)
         with_run = id_of(run)
         return self._engine().schedules.put.submit(
             NewSchedule(name=name, cron=cron, zone=zone, missed=missed, run=with_run, starts=starts)
@@ -65,7 +65,7 @@ class StartableWorkflow(Schedulable):
     def start(
         self,
         /,
-        *unnamed: object,
+        *unnamed: Never,
         key: str | None = None,
         priority: int | None = None,
         scheduled_for: Moment | None = None,
@@ -107,6 +107,9 @@ class StartableWorkflow(Schedulable):
     @abstractmethod
     def request(self, /, **given: Any) -> NewRun:
         """The run of one start with these inputs."""
+
+    def _request_start(self, given: Mapping[str, Any]) -> NewRun:
+        return self.request(**given)
 
     @abstractmethod
     def read_graph(self) -> Workflow:

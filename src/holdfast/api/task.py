@@ -6,10 +6,23 @@ import functools
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    Unpack,
+    cast,
+    overload,
+)
 
 from holdfast.api.call_concurrency import CallConcurrency, read_call_concurrency
 from holdfast.api.handle import Handle, Row, read_task_result
+from holdfast.api.option_types import CallOptions
 from holdfast.api.options import FUNCTION_OPTIONS, STEP_OPTIONS, read_step_options, refuse_unknown
 from holdfast.api.signature import Signature
 from holdfast.api.start import Schedulable
@@ -22,26 +35,100 @@ from holdfast.model.run import CreateResult
 from holdfast.model.task import NewTask
 from holdfast.model.workflow.step import Concurrency
 from holdfast.worker.attempt.function_options import NO_OPTIONS, FunctionOptions
+from holdfast.worker.attempt.step_context import StepContext
 
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
 
 _ONE_TASK_OPTIONS = ("title", "scheduled_for", "needs", "parent", "position", "enqueue")
+_ONE_CALL_OPTIONS = ("key", "connection")
 
 _CODE = ("__code__", "__defaults__", "__kwdefaults__")
 
 P = ParamSpec("P")
+# What a worker fills: the parameter of a function that comes first, where it is a context.
+C = TypeVar("C", bound=StepContext)
 R = TypeVar("R")
 T = TypeVar("T")
 
 
+class NoContext:
+    """Stands for what is no context: a first parameter that accepts it accepts anything.
+
+    Type checkers do not check the arguments of such functions, because they cannot tell whether
+    the first one is the context.
+    """
+
+
+class Enqueue(Protocol[P, T]):
+    """How a task function is enqueued: `enqueue(…)`, `await enqueue.aio(…)`, `enqueue.submit(…)`.
+
+    Type checkers know the arguments of a call without options. Where a `key` or a `connection` is
+    among them, `task.using(key=…).enqueue(…)` is the form whose arguments they check.
+    """
+
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Handle[T]: ...
+    @overload
+    def __call__(
+        self, *args: Any, key: str | None, connection: object = None, **kwargs: Any
+    ) -> Handle[T]: ...
+    @overload
+    def __call__(
+        self, *args: Any, connection: object, key: str | None = None, **kwargs: Any
+    ) -> Handle[T]: ...
+
+    @overload
+    def aio(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Handle[T]]: ...
+    @overload
+    def aio(
+        self, *args: Any, key: str | None, connection: object = None, **kwargs: Any
+    ) -> Coroutine[Any, Any, Handle[T]]: ...
+    @overload
+    def aio(
+        self, *args: Any, connection: object, key: str | None = None, **kwargs: Any
+    ) -> Coroutine[Any, Any, Handle[T]]: ...
+
+    @overload
+    def submit(self, *args: P.args, **kwargs: P.kwargs) -> Future[Handle[T]]: ...
+    @overload
+    def submit(
+        self, *args: Any, key: str | None, connection: object = None, **kwargs: Any
+    ) -> Future[Handle[T]]: ...
+    @overload
+    def submit(
+        self, *args: Any, connection: object, key: str | None = None, **kwargs: Any
+    ) -> Future[Handle[T]]: ...
+
+
+class EnqueueMethod(Protocol):
+    """The operation `enqueue` of a task function, with the arguments of that function."""
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: TaskFunction[P, R, T], owner: type) -> Enqueue[P, T]: ...
+
+
+def enqueue_operation(method: Callable[..., Future[Any]]) -> EnqueueMethod:
+    # `operation` cannot say that an option stands beside the arguments of a function.
+    return cast("EnqueueMethod", operation(method))
+
+
 class TaskFunction(Schedulable, Generic[P, R, T]):
-    """Made by `@hf.task`: a call returns `R` as the function does, a worker's result is a `T`."""
+    """Made by `@hf.task`: a call returns `R` as the function does, a worker's result is a `T`.
+
+    `P` are the parameters without the context, which a worker fills.
+    """
+
+    _key: str | None = None
+    # The transaction of the application that all calls join.
+    joined_connection: object = None
 
     def __init__(
         self,
         engine: Callable[[], Engine],
-        function: Callable[P, R],
+        function: Callable[..., R],
         template: NewTask,
         options: FunctionOptions = NO_OPTIONS,
         concurrency: object = None,
@@ -61,7 +148,12 @@ class TaskFunction(Schedulable, Generic[P, R, T]):
         _copy_identity(self, function)
         self.__name__ = self.name
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    @overload
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    def __call__(self, ctx: StepContext, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> R:
         return self._function(*args, **kwargs)
 
     @property
@@ -69,29 +161,39 @@ class TaskFunction(Schedulable, Generic[P, R, T]):
         """The name of the function for workers, schedules and hooks."""
         return self._template.step or self._template.title
 
-    def using(self, **options: Any) -> TaskFunction[P, R, T]:
+    def using(self, **options: Unpack[CallOptions]) -> TaskFunction[P, R, T]:
         """The same function with other options, and with those of one task.
 
         These are its `title`, `scheduled_for`, `needs`, `parent` and `position`, and `enqueue`:
-        with `enqueue=False` it is made and stays idle, as the children of a plan are.
+        with `enqueue=False` it is made and stays idle, as the children of a plan are. A `key` and a
+        `connection` are those of `enqueue`.
         """
+        return self._use(options)
+
+    def _use(self, options: Mapping[str, Any]) -> TaskFunction[P, R, T]:
         for name in FUNCTION_OPTIONS:
             if name in options:
                 raise InvalidInput(name, "belongs to the function: say it where @hf.task does")
-        refuse_unknown("option", options, (*STEP_OPTIONS, *_ONE_TASK_OPTIONS))
+        known = (*STEP_OPTIONS, *_ONE_TASK_OPTIONS, *_ONE_CALL_OPTIONS)
+        refuse_unknown("option", options, known)
         own = {name: _ids_of(options[name]) for name in options if name in _ONE_TASK_OPTIONS}
-        rest = {name: options[name] for name in options if name not in _ONE_TASK_OPTIONS}
+        rest = {name: options[name] for name in options if name in STEP_OPTIONS}
         concurrency = rest.pop("concurrency", self._concurrency)
         chosen = read_step_options(rest, self._template.retry)
         template = replace(self._template, **chosen, **own)
         own_options = self.signature.options
-        return TaskFunction(self._engine, self._function, template, own_options, concurrency)
+        changed = TaskFunction[P, R, T](
+            self._engine, self._function, template, own_options, concurrency
+        )
+        changed._key = options.get("key", self._key)
+        changed.joined_connection = options.get("connection", self.joined_connection)
+        return changed
 
-    def request(self, /, *args: Any, **kwargs: Any) -> NewTask:
+    def request(self, *args: P.args, **kwargs: P.kwargs) -> NewTask:
         """The task of one call with these arguments."""
         payload = self.signature.bind_call(args, kwargs)
         limit = self._template.concurrency or self._limit_call(payload)
-        told = {"payload": payload, "concurrency": limit}
+        told = {"payload": payload, "concurrency": limit, "key": self._key}
         return make_record(NewTask, {**self._template.__dict__, **told})
 
     def _limit_call(self, payload: Mapping[str, Any]) -> Concurrency | None:
@@ -104,15 +206,22 @@ class TaskFunction(Schedulable, Generic[P, R, T]):
         decoded: T = self.signature.decode("return", output)
         return decoded
 
-    @operation
+    def _request_start(self, given: Mapping[str, Any]) -> NewTask:
+        request: Callable[..., NewTask] = self.request
+        return request(**given)
+
+    @enqueue_operation
     def enqueue(
         self, /, *args: Any, key: str | None = None, connection: object = None, **kwargs: Any
     ) -> Future[Handle[T]]:
         """Put one call of the function in the queue; a `key` makes it exist once.
 
-        With a `connection` it is part of the application's own transaction there.
+        With a `connection` it is part of the application's own transaction there. Both can also be
+        said by `using`, and then type checkers know the arguments.
         """
         payload = self.signature.bind_call(args, kwargs)
+        key = self._key if key is None else key
+        connection = self.joined_connection if connection is None else connection
         engine = self._engine()
         since = engine.outcomes.looks if connection is None else None
 
@@ -127,6 +236,10 @@ class TaskFunction(Schedulable, Generic[P, R, T]):
         self, calls: Sequence[Mapping[str, Any]], *, connection: object = None
     ) -> Future[list[Handle[T]]]:
         """Put many calls in the queue in one commit, all or none; each maps names to values."""
+        if self._key is not None:
+            reason = "is of one call; give each call a key of its own by enqueue(…, key=…)"
+            raise InvalidInput("key", reason)
+        connection = self.joined_connection if connection is None else connection
         bind, limit = self.signature.bind_call, self._limit_call
         payloads = (bind((), _check_mapping(call)) for call in calls)
         tasks = [TemplatedTask(payload, None, limit(payload)) for payload in payloads]
@@ -175,6 +288,24 @@ class TaskDecorator:
 
     def __init__(self, make: Callable[[Callable[..., Any]], TaskFunction[..., Any, Any]]) -> None:
         self._make = make
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[NoContext, ...], Coroutine[Any, Any, T]], /
+    ) -> TaskFunction[..., Coroutine[Any, Any, T], T]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[NoContext, ...], T], /
+    ) -> TaskFunction[..., T, T]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[C, P], Coroutine[Any, Any, T]], /
+    ) -> TaskFunction[P, Coroutine[Any, Any, T], T]: ...
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[C, P], T], /) -> TaskFunction[P, T, T]: ...
 
     @overload
     def __call__(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
+from holdfast.api.option_types import FlowKeywords, StepKeywords
 from holdfast.api.options import (
     FUNCTION_OPTIONS,
     STEP_OPTIONS,
@@ -49,7 +50,11 @@ class WorkflowBody:
 
     @overload
     def step(
-        self, /, *, needs: Needed | Sequence[Needed] | None = None, **options: Any
+        self,
+        /,
+        *,
+        needs: Needed | Sequence[Needed] | None = None,
+        **options: Unpack[StepKeywords],
     ) -> Callable[[Callable[P, T]], Callable[P, T]]: ...
 
     def step(
@@ -158,7 +163,7 @@ class WorkflowBody:
         *,
         input: Any = None,  # noqa: A002, ANN401 - what every other face of it calls that
         needs: Needed | Sequence[Needed] | None = None,
-        **options: Any,
+        **options: Unpack[FlowKeywords],
     ) -> str:
         """Add a step that runs another workflow; returns its name, for the needs of other steps.
 

@@ -22,7 +22,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.state.expected_version import VersionedCommand
 from holdfast.engine.writer.caller_transaction import JoinedTransaction
 from holdfast.errors import InvalidInput, KeyConflict, NotFound
-from holdfast.model.frozen_record import describe_moment
+from holdfast.model.moment import describe_moment
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.run import NewRun
 from holdfast.model.task import Assignment, Renewal

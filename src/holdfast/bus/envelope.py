@@ -16,7 +16,8 @@ from typing import Any
 
 from holdfast.errors import InvalidInput
 from holdfast.ids import ALPHABET
-from holdfast.model.frozen_record import ReadableRecord, describe_moment
+from holdfast.model.frozen_record import ReadableRecord
+from holdfast.model.moment import describe_moment
 from holdfast.model.text import (
     MAX_DEPTH,
     MAX_NAME,

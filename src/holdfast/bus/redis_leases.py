@@ -7,6 +7,7 @@ from pathlib import Path
 from holdfast.bus.execution_buses.redis import PREFIX
 from holdfast.bus.redis_client import connect, translate_redis_errors
 from holdfast.engine.read.report_refusals import refuse
+from holdfast.model.moment import to_datetime
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.retry import positive_microseconds
 from holdfast.model.task import NamedLease
@@ -37,7 +38,11 @@ class RedisLeases:
             return None
         fence, expires_at = given
         return NamedLease(
-            key=key, owner=name, fence=fence, token=f"{fence}.{secret}", expires_at=expires_at
+            key=key,
+            owner=name,
+            fence=fence,
+            token=f"{fence}.{secret}",
+            expires_at=to_datetime(expires_at),
         )
 
     def renew(self, key: str, token: str, *, ttl: float) -> TransitionResult:

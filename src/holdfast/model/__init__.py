@@ -10,6 +10,7 @@ Imports: schedule → hook, run → event → task → workflow, trace, effect, 
 - `frozen_record` the base of records that people read, and a fast way to make one
 - `hook` hooks, and the ends of runs and tasks that hooks follow
 - `json_schema` the part of JSON Schema that inputs and outputs are checked against
+- `moment` microseconds of the store, and the datetimes that people use
 - `placeholder` what stands in advice for a value that only the user knows, and its refusal
 - `result` results of operations, and the reasons for a refusal
 - `retry` the retry policy of a task

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from holdfast.model.frozen_record import ReadableRecord
+from holdfast.model.moment import to_datetime
 from holdfast.model.task import Attempt
 
 # Fields of a row that the data of an event sets, where the data names them.
@@ -48,7 +50,7 @@ OUTCOMES = {
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Event(ReadableRecord):
-    """The record of one transition; `source` and `target` are statuses, `at` microseconds."""
+    """The record of one transition; `source` and `target` are statuses."""
 
     seq: int
     type: str
@@ -60,7 +62,7 @@ class Event(ReadableRecord):
     attempt: int
     generation: int
     actor: str
-    at: int
+    at: datetime
     data: dict[str, Any]
 
 
@@ -131,4 +133,4 @@ def add_stops(
 
 
 def _add_stop(attempt: Attempt, at: int, processes: int, left: int) -> Attempt:
-    return replace(attempt, stopped_at=at, stopped=processes, left=left)
+    return replace(attempt, stopped_at=to_datetime(at), stopped=processes, left=left)

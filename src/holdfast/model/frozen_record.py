@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from holdfast.model.moment import describe_moment
 from holdfast.model.status import Hold
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOMENTS = frozenset({"at", "scheduled_for", "held_until"})
 
 
@@ -34,18 +34,11 @@ def _describe_field(name: str, value: Any) -> str:  # noqa: ANN401 - whatever a 
         return f"[{', '.join(value.names)}]"
     if isinstance(value, StrEnum):
         return repr(value.value)
+    if isinstance(value, datetime):
+        return describe_moment(value)
     if isinstance(value, int) and (name in _MOMENTS or name.endswith("_at")):
         return describe_moment(value)
     return repr(value)
-
-
-def describe_moment(microseconds: int) -> str:
-    """A moment as a date and a time in UTC; a moment that no calendar has, as its number."""
-    try:
-        moment = _EPOCH + timedelta(microseconds=microseconds)
-    except OverflowError:
-        return str(microseconds)
-    return moment.isoformat().replace("+00:00", "Z")
 
 
 T = TypeVar("T")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from typing import Any
 
 from holdfast.errors import InvalidInput
@@ -44,7 +45,7 @@ class Hook(ReadableRecord):
     about: str | None
     agent: str | None = None
     max_attempts: int | None = None
-    created_at: int
+    created_at: datetime
     problem: str | None = None
 
 
@@ -66,7 +67,7 @@ class Ended(ReadableRecord):
     target: str | None
     attempt: int
     actor: str
-    at: int
+    at: datetime
     data: dict[str, Any]
 
     @classmethod

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from holdfast.model.budget import Budget
 from holdfast.model.event import Event, read_attempts
 from holdfast.model.frozen_record import ReadableRecord
+from holdfast.model.moment import describe_moment
 from holdfast.model.status import RUN_TERMINAL, Hold, RunStatus
 from holdfast.model.task import Task
 
@@ -41,7 +43,7 @@ class NewRun:
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Run(ReadableRecord):
-    """A run as the store knows it; times are microseconds since 1970."""
+    """A run as the store knows it."""
 
     id: str
     workflow: str
@@ -55,16 +57,16 @@ class Run(ReadableRecord):
     concurrency_key: str | None
     version: int
     generation: int
-    created_at: int
-    finished_at: int | None
+    created_at: datetime
+    finished_at: datetime | None
     # Of a called run: the task that called it, and the run at the top of the chain of calls.
     parent_id: str | None = None
     root_id: str | None = None
     # The budget includes what was added since the start; the run fails at its deadline.
     budget: Budget | None = None
-    deadline: int | None = None
+    deadline: datetime | None = None
     # The time before which nothing of the run starts, if one was given.
-    scheduled_for: int | None = None
+    scheduled_for: datetime | None = None
 
     @property
     def terminal(self) -> bool:
@@ -114,7 +116,10 @@ class RunRecord:
 
 
 def _plain(record: Any) -> dict[str, Any]:  # noqa: ANN401 - any dataclass of the model
-    return {
-        name: list(value.names) if isinstance(value, Hold) else value
-        for name, value in asdict(record).items()
-    }
+    return {name: _plain_value(value) for name, value in asdict(record).items()}
+
+
+def _plain_value(value: Any) -> Any:  # noqa: ANN401 - JSON
+    if isinstance(value, Hold):
+        return list(value.names)
+    return describe_moment(value) if isinstance(value, datetime) else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from holdfast.model.cron_ticks import MissedTicks
@@ -30,7 +31,7 @@ class NewSchedule:
 class Schedule(ReadableRecord):
     """A schedule as the store knows it: it starts runs of a workflow, or tasks of a function.
 
-    Times are microseconds since 1970. A value that only a newer release can read stays as it is.
+    A value that only a newer release can read stays as it is.
     """
 
     name: str
@@ -41,11 +42,11 @@ class Schedule(ReadableRecord):
     task: str | None
     input: Any
     run_id: str | None
-    next_at: int | None
-    last_at: int | None
+    next_at: datetime | None
+    last_at: datetime | None
     last_error: str | None
     version: int
-    created_at: int
+    created_at: datetime
 
     @property
     def paused(self) -> bool:

@@ -8,6 +8,8 @@ from functools import lru_cache
 
 
 class Status(StrEnum):
+    """The status of a task."""
+
     IDLE = "idle"
     QUEUED = "queued"
     RUNNING = "running"
@@ -17,6 +19,8 @@ class Status(StrEnum):
 
 
 class RunStatus(StrEnum):
+    """The status of a run."""
+
     RUNNING = "running"
     COMPLETED = "completed"
     FAILED = "failed"

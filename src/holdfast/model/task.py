@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from holdfast.model.frozen_record import ReadableRecord
@@ -59,12 +60,12 @@ class Lease(ReadableRecord):
     """The worker that has a task, and the time at which its lease ends unless it is renewed."""
 
     owner: str
-    expires_at: int
+    expires_at: datetime
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Task(ReadableRecord):
-    """A task as the store knows it; times are microseconds since 1970, `state` is for people."""
+    """A task as the store knows it; `state` is for people."""
 
     id: str
     kind: TaskKind
@@ -79,7 +80,7 @@ class Task(ReadableRecord):
     holds: Hold
     run_holds: Hold
     due: bool
-    scheduled_for: int | None
+    scheduled_for: datetime | None
     run_now: bool
     skipped: bool
     priority: int
@@ -101,9 +102,9 @@ class Task(ReadableRecord):
     progress: Any
     lease: Lease | None
     version: int
-    created_at: int
-    started_at: int | None
-    finished_at: int | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
     waits_for: str | None = None
     parent_epoch: int | None = None
     superseded: bool = False
@@ -118,7 +119,7 @@ class Task(ReadableRecord):
     # The agent that failed for good, after which the task was handed to its present agent.
     escalated_from: str | None = None
     # The time at which the hold `limit` ends: of the task itself, or of its agent.
-    held_until: int | None = None
+    held_until: datetime | None = None
     # Counts of a group that is not done.
     children: int | None = None
     children_done: int | None = None
@@ -184,7 +185,7 @@ class Assignment(ReadableRecord):
 
     task_id: str
     attempt: int
-    expires_at: int
+    expires_at: datetime
     run_id: str | None = None
     step: str | None = None
     item_number: int | None = None
@@ -277,13 +278,13 @@ class Attempt(ReadableRecord):
     task_id: str
     number: int
     owner: str
-    claimed_at: int
-    ended_at: int | None = None
+    claimed_at: datetime
+    ended_at: datetime | None = None
     outcome: str | None = None
     digest: str | None = None
     error: Any = None
     usage: Any = None
-    stopped_at: int | None = None
+    stopped_at: datetime | None = None
     stopped: int = 0
     left: int = 0
 
@@ -296,4 +297,4 @@ class NamedLease(ReadableRecord):
     owner: str
     fence: int
     token: str = field(repr=False)
-    expires_at: int
+    expires_at: datetime

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple
 
 DRAIN = "drain"
@@ -44,9 +45,9 @@ class LiveWorker:
     told: str | None
     process: str | None
     pausing: str | None
-    started_at: int
-    seen_at: int
-    expires_at: int
+    started_at: datetime
+    seen_at: datetime
+    expires_at: datetime
     overruns: tuple[Overrun, ...] = ()
 
 
@@ -58,7 +59,7 @@ class Occupant:
     run_id: str | None
     name: str
     attempt: int
-    began_at: int
+    began_at: datetime
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -23,6 +23,7 @@ from holdfast.engine.core.sync_async import settle_future
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError, InvalidInput, StoreError
 from holdfast.ids import id_of
+from holdfast.model.moment import count_microseconds
 from holdfast.model.run import Run
 from holdfast.model.status import Status
 from holdfast.model.task import Assignment, Task
@@ -394,7 +395,7 @@ class AttemptDriver:
     def _let_lease_run_out(self, engine: Engine, assignment: Assignment) -> None:
         lease = engine.tasks.get(assignment.task_id).lease
         if lease is not None and lease.owner == WORKER:
-            self.move_clock(lease.expires_at + 1)
+            self.move_clock(count_microseconds(lease.expires_at) + 1)
 
     def _find_heartbeat(self, engine: Engine) -> Heartbeat:
         if engine not in self._heartbeats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from holdfast.api.function_registry import FunctionRegistry
@@ -12,7 +13,7 @@ from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.task import Assignment
 from holdfast.testing.attempt_faults import Fault, FaultPoint, WorkerDied
 from holdfast.worker.attempt.attempt_lease import AttemptLease
-from holdfast.worker.attempt.context import Context
+from holdfast.worker.attempt.context import AttemptContext
 from holdfast.worker.attempt.durable import Flow, TaskMemory
 from holdfast.worker.attempt.execution import (
     Execution,
@@ -20,6 +21,7 @@ from holdfast.worker.attempt.execution import (
     ReportAnswer,
     ReportEntry,
 )
+from holdfast.worker.attempt.json_values import decode_result
 from holdfast.worker.files.state_directory import StateDirectory
 
 Pause = Callable[[], None]
@@ -58,7 +60,7 @@ class FaultPoints:
             raise WorkerDied("its worker has died before")
 
 
-class HarnessContext(Context):
+class HarnessContext(AttemptContext):
     """The context of an attempt, which tells of the points of its effects."""
 
     def __init__(
@@ -74,7 +76,7 @@ class HarnessContext(Context):
         # Found before the property of the base class, which asks the environment.
         self.__dict__["_directory"] = state
 
-    def effect(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+    def effect(self, name: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         """Do something once and remember what it gave, however often the step runs."""
         if not callable(function):
             return super().effect(name, function, *args, **kwargs)
@@ -100,7 +102,11 @@ class HarnessContext(Context):
         def is_performed() -> bool:
             return name in points.effects[before:]
 
-        result = super().effect(name, perform)
+        result = self._run_operation(
+            "effect",
+            name,
+            lambda memory: memory.effect(name, perform, partial(decode_result, function)),
+        )
         if self.asynchronous:
             return _reach_after(result, FaultPoint.AFTER_EFFECT, is_performed)
         if is_performed():

@@ -20,7 +20,7 @@ from holdfast.errors import HoldfastError
 from holdfast.randomness import SeededRandomness
 from holdfast.settings import Settings
 from holdfast.worker.files.state_directory import StateDirectory
-from holdfast.worker.pool.worker import Worker
+from holdfast.worker.pool.lifecycle import Worker
 
 # Where files are in memory, a commit need not wait for a disk.
 _MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it

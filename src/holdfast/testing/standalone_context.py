@@ -13,24 +13,21 @@ from typing import Any
 
 from holdfast.engine.core.sync_async import reading
 from holdfast.errors import InvalidInput
+from holdfast.model.moment import to_datetime
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import NamedLease, NewTask
 from holdfast.model.text import clean_name, encode_json
 from holdfast.settings import MEBIBYTE
-from holdfast.worker.attempt.context import Context
-from holdfast.worker.attempt.durable import (
-    SignalTimeout,
-    callee_of,
-    encode_effect,
-    parse_seconds,
-)
+from holdfast.worker.attempt.durable import SignalTimeout, callee_of, parse_seconds
 from holdfast.worker.attempt.effect_names import EffectNames
+from holdfast.worker.attempt.json_values import decode_result, decode_signal, encode_effect
+from holdfast.worker.attempt.step_context import AsyncContext, Context, StepContext, Wait
 
 TASK = "t_00000000000000000000"
 
 
-class StandaloneContext(Context):
-    """A `Context` without a store: `charge(StandaloneContext(), order_id=7)`.
+class StandaloneContext(Context, AsyncContext):
+    """A context without a store: `charge(StandaloneContext(), order_id=7)`.
 
     Effects are done at once, and kept by name in `effects`. A sleep ends at once, and is noted in
     `sleeps`. The test gives what the step waits for: `signals` has for each name a payload, or a
@@ -102,12 +99,12 @@ class StandaloneContext(Context):
         return False
 
     @reading
-    def check(self: Context) -> TransitionResult:
+    def check(self: StepContext) -> TransitionResult:
         """The attempt may act."""
         return TransitionResult(ok=True)
 
     @reading
-    def guard(self: Context) -> None:
+    def guard(self: StepContext) -> None:
         """The attempt may act."""
 
     def progress(self, note: object) -> None:
@@ -118,15 +115,15 @@ class StandaloneContext(Context):
         """Note a line, in `logs`."""
         self.logs.append(str(text))
 
-    def effect(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        """Do something now, and keep what it gave in `effects`; in JSON form, as a store would."""
+    def effect(self, name: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        """Do something now; what it gave is kept in `effects`, in JSON form, as a store would."""
         known = self._names.take_effect_name(name)
 
-        def keep(result: object) -> Any:  # noqa: ANN401 - JSON
+        def keep(result: object) -> Any:  # noqa: ANN401 - what the function gives
             self.effects[known] = json.loads(
                 encode_json("effect", encode_effect(name, result), limit=MEBIBYTE)
             )
-            return self.effects[known]
+            return decode_result(function, self.effects[known])
 
         if not self._is_asynchronous():
             with self._names.effect_under_way(name, known):
@@ -143,14 +140,19 @@ class StandaloneContext(Context):
         """The id of the effect under way, inside its function; else of the next of that name."""
         return f"{TASK}/0/{self._names.find_effect_name(name)}"
 
-    def sleep(self, duration: float | str, *, name: str | None = None) -> Any:  # noqa: ANN401
+    def sleep(self, duration: Wait, *, name: str | None = None) -> Any:  # noqa: ANN401
         """Note for how many seconds the step would wait, in `sleeps`."""
         self._names.take_name("sleep", name)
         self.sleeps.append(parse_seconds("duration", duration))
         return self._give(None)
 
     def wait_for(
-        self, signal: str, *, timeout: float | str | None = None, name: str | None = None
+        self,
+        signal: str,
+        *,
+        type: Any = None,  # noqa: A002, ANN401 - as the contexts of workers call it
+        timeout: Wait | None = None,
+        name: str | None = None,
     ) -> Any:  # noqa: ANN401
         """The payload that the test gives for a signal."""
         del timeout
@@ -159,7 +161,7 @@ class StandaloneContext(Context):
         payload = self._take_signal(known)
         if payload is TimeoutError:
             raise SignalTimeout(known, TASK)
-        return self._give(payload)
+        return self._give(decode_signal(known, type, TASK, payload))
 
     def _take_signal(self, name: str) -> Any:  # noqa: ANN401 - JSON
         """The next payload of a signal."""
@@ -179,7 +181,7 @@ class StandaloneContext(Context):
             raise InvalidInput("answers", f"{reason}: StandaloneContext(answers=[…])")
         return self._give(self._answers.pop(0))
 
-    def map(self, function: Any, *iterables: Iterable[Any], name: str | None = None) -> Any:  # noqa: ANN401
+    def map(self, function: Any, /, *iterables: Iterable[Any], name: str | None = None) -> Any:  # noqa: ANN401
         """Call a task function here, once for each item, and give the results."""
         callee = callee_of(function)
         calls = list(zip(*iterables, strict=False))
@@ -195,6 +197,20 @@ class StandaloneContext(Context):
             return [callee.read_output(each) for each in found]
 
         return gather()
+
+    def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        """Call a task function here, and give its result."""
+        callee = callee_of(function)
+        request = callee.request(*args, **kwargs)
+        self._names.take_call_name(request.title)
+        result = self._call(callee, request)
+        if not self._is_asynchronous():
+            return callee.read_output(result)
+
+        async def read() -> Any:  # noqa: ANN401 - what the function gives
+            return callee.read_output(await result if inspect.isawaitable(result) else result)
+
+        return read()
 
     def _call(self, callee: Any, request: NewTask) -> Any:  # noqa: ANN401 - a task function
         """What a child gives, in JSON form, or a coroutine of that."""
@@ -212,7 +228,7 @@ class StandaloneContext(Context):
 
         return encode() if self._is_asynchronous() else asyncio.run(encode())
 
-    def spawn(self, function: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+    def spawn(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         """Note a child in `spawned`, and give the id of a task that does not exist."""
         request: NewTask = callee_of(function).request(*args, **kwargs)
         self._names.take_spawn_name(request.title)
@@ -233,13 +249,15 @@ class StandaloneContext(Context):
         self.artifacts[name] = kept
         return self._give(path)
 
-    def lease(self, key: str, ttl: float | str) -> Any:  # noqa: ANN401
+    def lease(self, key: str, ttl: Wait) -> Any:  # noqa: ANN401
         """The lease of a name; None for a name that is in `taken_leases`."""
         parse_seconds("ttl", ttl)
         if key in self._taken:
             return self._give(None)
         fence = next(self._fences)
-        made = NamedLease(key=key, owner=TASK, fence=fence, token=self.token, expires_at=0)
+        made = NamedLease(
+            key=key, owner=TASK, fence=fence, token=self.token, expires_at=to_datetime(0)
+        )
         return self._give(made)
 
     def _is_asynchronous(self) -> bool:

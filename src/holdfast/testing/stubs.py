@@ -19,7 +19,7 @@ from holdfast.model.verdict import Verdict
 from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.step_template import finish_work
 from holdfast.testing.targets import Target
-from holdfast.worker.attempt.context import Context
+from holdfast.worker.attempt.context import AttemptContext
 from holdfast.worker.attempt.execution import Invocation
 from holdfast.worker.attempt.waits import Suspended
 from holdfast.worker.steps.command_answer import GivenAnswer, read_answer
@@ -62,7 +62,7 @@ class Stub:
         return answer
 
 
-def replace_function(stub: Stub, real: Invocation, context: Context) -> Invocation:
+def replace_function(stub: Stub, real: Invocation, context: AttemptContext) -> Invocation:
     """The call of a stub with the arguments of a function; its result is encoded like the real."""
     answer = stub.take_answer()
 
@@ -75,7 +75,7 @@ def replace_function(stub: Stub, real: Invocation, context: Context) -> Invocati
 
 
 def answer_step(
-    stub: Stub, assignment: Assignment, context: Context, find_effects: FindEffects
+    stub: Stub, assignment: Assignment, context: AttemptContext, find_effects: FindEffects
 ) -> Invocation:
     """The call of a stub in place of an agent, a command or an HTTP call."""
     step = FileStepStub(stub, assignment, find_effects)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.model.frozen_record import make_record
+from holdfast.model.moment import to_datetime
 from holdfast.model.result import Refusal
 from holdfast.model.task import Assignment, Task
 from holdfast.model.token import make_token
@@ -100,8 +101,19 @@ def assignment(chance: random.Random, scene: Scene) -> dict[str, Any]:
     token = make_token(b"hostile", task_id, attempt)
     counts = {"attempt": attempt, "failures": 0, "lost": 0, "epoch": 1, "round": 0}
     about = {"run_id": run_id, "step": "greet", "timeout": 20.0, "payload": {"a": 1}}
-    task = {"id": task_id, "title": "Greet", "agent": "default", "item": None, "created_at": 1}
-    own = {"task_id": task_id, "attempt": attempt, "token": token, "expires_at": 10**15}
+    task = {
+        "id": task_id,
+        "title": "Greet",
+        "agent": "default",
+        "item": None,
+        "created_at": to_datetime(1),
+    }
+    own = {
+        "task_id": task_id,
+        "attempt": attempt,
+        "token": token,
+        "expires_at": to_datetime(10**15),
+    }
     flow = {"workflow": "flow", "workflow_version": "ab" * 16, "is_step": True, "item_number": None}
     values: dict[str, Any] = {
         "input": {},

@@ -12,6 +12,7 @@ from holdfast.engine.surroundings.schedules import (
     RemoveSchedule,
     ResumeSchedule,
 )
+from holdfast.model.moment import to_datetime
 from holdfast.model.run import NewRun
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.workflow.graph import Concurrency, Step, Workflow
@@ -49,7 +50,7 @@ def fire_ticks_of_tasks_and_of_runs_and_claim_the_first(world: World) -> Sequenc
     due = tick(world)
     first = due.ticks[0]
     world.day.set(first + HOUR)
-    assert kept.next_at == first
+    assert kept.next_at == to_datetime(first)
     ticks = (first, first + HOUR)
     return [
         FireTicks(name=due.name, version=1, ticks=ticks, next_at=first + 2 * HOUR),

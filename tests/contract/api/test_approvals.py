@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast import (
+    AsyncContext,
     Context,
     Handle,
     Holdfast,
@@ -239,7 +240,7 @@ def test_a_step_that_asks_a_question_still_gets_the_feedback_of_its_verifier(
 
 def test_an_answer_outlives_the_attempt_that_heard_it(hf: Holdfast) -> None:
     @hf.task(max_attempts=2, backoff=0)
-    async def deploy(ctx: Context) -> str:
+    async def deploy(ctx: AsyncContext) -> str:
         branch: str = await ctx.ask({"which": "branch"})
         if hf.tasks.get(ctx.task_id).failures == 0:
             raise ConnectionError

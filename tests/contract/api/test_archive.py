@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from holdfast import AttemptEnded, Context, Ended, Holdfast, InvalidInput
+from holdfast import AttemptEnded, Ended, Holdfast, InvalidInput
 from holdfast.api.archive import Archive
 from holdfast.engine.engine import Engine
 from holdfast.engine.surroundings.hooks import read_payload
 from holdfast.model.hook import RUN_ENDS
 from holdfast.model.task import Assignment
 from holdfast.worker.attempt.attempt_lease import AttemptLease
+from holdfast.worker.attempt.context import AttemptContext
 from tests.contract.called_workflows import begin, call, of
 from tests.contract.hook_tasks import fired, hook
 from tests.contract.task_states import StartedRun, start, take
@@ -34,15 +35,15 @@ def ended(engine: Engine) -> StartedRun:
     return run
 
 
-def claim(engine: Engine, name: str = "archive") -> tuple[Context, Ended]:
+def claim(engine: Engine, name: str = "archive") -> tuple[AttemptContext, Ended]:
     """Claim the last task of an archive: what its function is called with."""
     assignment = take(engine, fired(engine, name)[-1].id)
     return context_of(engine, assignment), read_payload(assignment.task.payload)
 
 
-def context_of(engine: Engine, assignment: Assignment) -> Context:
+def context_of(engine: Engine, assignment: Assignment) -> AttemptContext:
     deadline = engine.clock.monotonic() + engine.settings.lease
-    return Context(engine, assignment, AttemptLease(deadline))
+    return AttemptContext(engine, assignment, AttemptLease(deadline))
 
 
 def read(directory: Path) -> dict[str, Any]:

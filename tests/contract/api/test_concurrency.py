@@ -158,7 +158,7 @@ def test_text_that_looks_like_a_variable_and_is_none_is_refused(hf: Holdfast) ->
 def test_a_key_of_a_workflow_that_names_no_input_is_refused_when_it_is_first_used(
     hf: Holdfast,
 ) -> None:
-    def define(name: str, of_run: object, of_step: object) -> Callable[[], Workflow]:
+    def define(name: str, of_run: str | None, of_step: str | None) -> Callable[[], Workflow]:
         flow = hf.workflow(name, concurrency=of_run)
 
         @flow.step(concurrency=of_step)
@@ -166,7 +166,7 @@ def test_a_key_of_a_workflow_that_names_no_input_is_refused_when_it_is_first_use
 
         return flow.read_graph
 
-    refused: list[tuple[object, object, str]] = [
+    refused: list[tuple[str | None, str | None, str]] = [
         ("{{ input.custmer }}", None, "the run: 'custmer' is no input of a step; did you mean cu"),
         (
             None,
@@ -181,6 +181,7 @@ def test_a_key_of_a_workflow_that_names_no_input_is_refused_when_it_is_first_use
         with pytest.raises(InvalidDefinition) as error:
             define(f"flow{number}", of_run, of_step)()
         assert told in str(error.value)
-    for given in (lambda customer: customer, (lambda customer: customer, 2)):
+    of_function: list[Any] = [lambda customer: customer, (lambda customer: customer, 2)]
+    for given in of_function:
         with pytest.raises(InvalidInput, match=r"a function gives the keys of @hf\.task alone"):
             hf.workflow("other", concurrency=given)

@@ -195,17 +195,19 @@ def test_a_parameter_takes_the_none_that_may_come(hf: Holdfast) -> None:
 
 def test_options_are_refused_by_name(hf: Holdfast) -> None:
     flow, plan = planned(hf)
+    unchecked: Any = flow
+    program: Any = hf
     calls: list[tuple[Callable[[], object], str]] = [
         (lambda: flow.step(max_rounds=2), "max_rounds: counts a verifier's rounds; say verifies="),
         (lambda: flow.step(on_failure="skipp"), "'skipp' is neither .*did you mean skip"),
         (lambda: flow.step(on_failure="goto"), "'goto' is neither 'fail', 'skip', 'ask' nor goto"),
-        (lambda: flow.step(verfies=plan), "verfies: is no option; did you mean verifies"),
+        (lambda: unchecked.step(verfies=plan), "verfies: is no option; did you mean verifies"),
         (lambda: flow.step(when=True), "when: True is no reference; write needs"),
         (lambda: flow.step(when="plan.deploy"), "when: 'plan.deploy' begins with none of input"),
         (lambda: flow.loop("a.b", over="input.x"), "name: 'a.b' has a dot"),
         (lambda: flow.loop("a", over=["b"]), r"over: \['b'\] is no reference"),
         (lambda: flow.approval("a", "x" * 10_001), "question: is 10001 characters long"),
-        (lambda: hf.task(verifies=plan), "verifies: is no option"),
+        (lambda: program.task(verifies=plan), "verifies: is no option"),
     ]
     for call, reason in calls:
         with pytest.raises(InvalidInput, match=reason):

@@ -14,7 +14,7 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from holdfast import Context, Handle, Holdfast, KeyConflict, TaskFailed, needs
+from holdfast import AsyncContext, Handle, Holdfast, KeyConflict, TaskFailed, needs
 
 PATIENCE = 30
 
@@ -86,7 +86,7 @@ def test_values_travel_as_what_their_annotations_say(hf: Holdfast) -> None:
         return Parcel(order_id, 2.5)
 
     @checkout.step
-    async def ship(ctx: Context, parcel: Parcel = needs(pack)) -> str:
+    async def ship(ctx: AsyncContext, parcel: Parcel = needs(pack)) -> str:
         await asyncio.sleep(0)
         assert isinstance(parcel, Parcel)
         return f"{parcel.order_id} {parcel.weight} {ctx.attempt}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from holdfast import Context, Holdfast, InvalidInput
 from holdfast.engine.runs import Runs
 from holdfast.engine.tasks import Tasks
+from holdfast.ids import AnyId
 
 PATIENCE = 30
 
@@ -39,7 +41,8 @@ def test_a_task_needs_and_belongs_to_handles(hf: Holdfast) -> None:
         pass
 
     first, second = job.enqueue(), job.enqueue()
-    for needed in ([first, second.id], {first, second}):
+    several: list[Collection[AnyId]] = [[first, second.id], {first, second}]
+    for needed in several:
         last = job.using(needs=needed).enqueue()
         assert sorted(hf.tasks.blocked_by(last.id)) == sorted([first.id, second.id])
     child = job.using(parent=first).enqueue()

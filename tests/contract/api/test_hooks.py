@@ -12,7 +12,16 @@ from typing import Annotated, Any
 
 import pytest
 
-from holdfast import Context, Ended, Holdfast, InvalidDefinition, InvalidInput, TaskFailed, needs
+from holdfast import (
+    AsyncContext,
+    Context,
+    Ended,
+    Holdfast,
+    InvalidDefinition,
+    InvalidInput,
+    TaskFailed,
+    needs,
+)
 from holdfast.model.hook import RUN_ENDS
 from holdfast.model.status import Status
 from holdfast.model.task import Task
@@ -48,7 +57,7 @@ def test_functions_with_and_without_a_context_follow_the_end_of_a_run(hf: Holdfa
         heard.put(("plain", event))
 
     @hf.on("run.completed", "run.failed", workflow="checkout")
-    async def with_context(ctx: Context, event: Ended) -> str:
+    async def with_context(ctx: AsyncContext, event: Ended) -> str:
         await ctx.effect("note", heard.put, ("with_context", event))
         return ctx.task_id
 

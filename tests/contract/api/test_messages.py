@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Never, cast
 
 import pytest
 
@@ -65,7 +65,7 @@ def test_a_setting_is_a_number_or_a_duration(store_url: str) -> None:
     with pytest.raises(InvalidInput, match="lease: 'soon' is not a duration"):
         Holdfast(store_url, lease="soon")
     with pytest.raises(InvalidInput, match="max_attempts: must be a number, not str"):
-        Holdfast(store_url, max_attempts="5")
+        Holdfast(store_url, max_attempts=cast("int", "5"))
 
 
 def test_a_call_that_does_not_fit_names_the_step_and_what_was_meant(hf: Holdfast) -> None:
@@ -75,10 +75,10 @@ def test_a_call_that_does_not_fit_names_the_step_and_what_was_meant(hf: Holdfast
     def pack(order_id: int) -> int:
         return order_id
 
-    job = hf.task(name="job")(lambda when: when)
+    job: Any = hf.task(name="job")(lambda when: when)
     refused: list[tuple[Callable[[], object], str]] = [
         (lambda: flow.start(oder_id=3), "^oder_id: is no input of 'flow', .*mean order_id?"),
-        (lambda: flow.start(7), r"^start: inputs go by name: start\(order_id=7\)"),
+        (lambda: flow.start(cast("Never", 7)), r"^start: inputs go by name: start\(order_id=7\)"),
         (lambda: flow.start(order_id="x"), "^order_id: Input should be .*; 'pack' takes it"),
         (
             lambda: job.enqueue(datetime.now(UTC)),

@@ -33,7 +33,7 @@ def test_a_plan_gives_what_its_children_returned_in_their_order(hf: Holdfast) ->
     implement = writer(hf)
     plan = hf.plan("accounts")
     login = plan.add(implement, "login")
-    logout = plan.add(implement.using(title="Say goodbye"), story="logout")
+    logout = plan.add(implement.using(title="Say goodbye"), "logout")
     assert plan.reorder([logout, login]).ok
     assert [child.title for child in plan.children()] == ["Say goodbye", "implement"]
     assert plan.finalize().ok

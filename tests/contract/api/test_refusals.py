@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast import (
-    Context,
+    AsyncContext,
     Holdfast,
     InvalidDefinition,
     InvalidInput,
@@ -46,10 +46,11 @@ def test_bad_calls_name_the_argument_and_leave_nothing_behind(hf: Holdfast, stor
         flow.start(count=1, cuont=2)
     with pytest.raises(InvalidInput, match="count: Input should be a valid integer"):
         flow.start(count="many")
+    unchecked: Any = job
     with pytest.raises(InvalidInput, match="job: missing a required argument: 'count'"):
-        job.enqueue()
+        unchecked.enqueue()
     with pytest.raises(InvalidInput, match="job: got an unexpected keyword argument 'cuont'"):
-        job.enqueue(1, cuont=2)
+        unchecked.enqueue(1, cuont=2)
     with pytest.raises(InvalidInput, match="count: Input should be a valid integer"):
         job.enqueue_many([{"count": 1}, {"count": "many"}])
     no_mappings: list[Any] = [1]
@@ -155,9 +156,8 @@ def test_a_coroutine_that_a_plain_function_gives_is_not_tried_again(hf: Holdfast
 
 def test_an_object_whose_call_is_a_coroutine_can_be_a_task(hf: Holdfast) -> None:
     class Double:
-        async def __call__(self, ctx: Context, number: int) -> int:
-            doubled: int = await ctx.effect("double", lambda: 2 * number)
-            return doubled
+        async def __call__(self, ctx: AsyncContext, number: int) -> int:
+            return await ctx.effect("double", lambda: 2 * number)
 
     double = hf.task(name="double")(Double())
     with hf.worker():
@@ -197,18 +197,23 @@ def test_a_type_that_cannot_be_found_is_named(hf: Holdfast) -> None:
 def test_unknown_options_are_named_with_the_nearest_known(hf: Holdfast, store_url: str) -> None:
     def job() -> None: ...
 
-    made = hf.task(job)
+    made: Any = hf.task(job)
+    program: Any = hf
+    opened: Any = Holdfast
     refused: list[tuple[Callable[[], object], str]] = [
-        (lambda: hf.task(max_atempts=2), "max_atempts: is no option; did you mean max_attempts"),
+        (
+            lambda: program.task(max_atempts=2),
+            "max_atempts: is no option; did you mean max_attempts",
+        ),
         (lambda: made.using(priorty=2), "priorty: is no option; did you mean priority"),
-        (lambda: hf.worker(agent="a"), "agent: is no option; did you mean agents"),
-        (lambda: Holdfast(store_url, leese=3), "leese: is no setting; did you mean lease"),
+        (lambda: program.worker(agent="a"), "agent: is no option; did you mean agents"),
+        (lambda: opened(store_url, leese=3), "leese: is no setting; did you mean lease"),
         (lambda: hf.task(timeout="soon"), "timeout: 'soon' is not a duration"),
         (lambda: hf.task(timeout=-5), "timeout: must be between 0 seconds and ten years"),
         (lambda: hf.task(timeout=0), "timeout: must be longer than 0 seconds"),
         (lambda: made.enqueue(key=""), "key: must be non-empty"),
         (lambda: hf.task(tags="gpu"), "tags: must be a list, not str"),
-        (lambda: hf.task(concurrency=3), "concurrency: 3 is neither a key nor"),
+        (lambda: program.task(concurrency=3), "concurrency: 3 is neither a key nor"),
         (lambda: hf.worker(agents="planner"), "agents: must be a list, not str"),
         (lambda: hf.worker(concurrency=0), "concurrency: must be between 1 and"),
         (lambda: hf.worker(name="a b"), "name: 'a b' is not a name"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Never, cast
 
 import pytest
 
@@ -64,7 +65,7 @@ def test_a_workflow_file_is_scheduled_only_with_an_input_that_fits(copy: Workflo
     with pytest.raises(InvalidInput, match=r"input\.rpeo"):
         copy.schedule("nightly", "0 3 * * *", rpeo="/r")
     with pytest.raises(InvalidInput, match="inputs go by name"):
-        copy.start("/r")
+        copy.start(cast("Never", "/r"))
 
 
 def test_a_file_with_mistakes_is_refused_before_the_store_is_opened(tmp_path: Path) -> None:

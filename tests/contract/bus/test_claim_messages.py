@@ -14,6 +14,7 @@ from holdfast.bus.consumer import Consumer, ConsumerOptions
 from holdfast.bus.execution_bus import Channel, Subscription
 from holdfast.bus.execution_buses.redis import RedisBus
 from holdfast.bus.parked_messages import Parked
+from holdfast.model.moment import to_datetime
 from holdfast.model.retry import RetryPolicy
 from tests.contract.bus.worlds import World, message
 from tests.contract.task_states import MISSING_TASK, create, take
@@ -120,7 +121,7 @@ def test_a_claim_is_of_the_agents_tags_and_lease_that_it_says(hall: Hall) -> Non
     ]
     lease = hall.engine.tasks.get(task).lease
     assert lease is not None
-    assert lease.expires_at == hall.engine.now() + 7_000_000
+    assert lease.expires_at == to_datetime(hall.engine.now() + 7_000_000)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +178,10 @@ def test_a_lease_is_renewed_by_message_until_it_is_anothers(hall: Hall) -> None:
     assert hall.heard("ann")[0][2]["ok"] is True
     found = hall.engine.tasks.get(task)
     assert found.lease is not None
-    assert (found.lease.expires_at, found.progress) == (hall.engine.now() + 30_000_000, "half")
+    assert (found.lease.expires_at, found.progress) == (
+        to_datetime(hall.engine.now() + 30_000_000),
+        "half",
+    )
     hall.engine.tasks.cancel(task)
     hall.report("attempt.failed", task, token=held.token, error="late", reply_to="ann")
     assert hall.heard("ann")[1][2] == {

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from holdfast import Context, Ended, Handle, Holdfast, TaskFailed
+from holdfast import AsyncContext, Context, Ended, Handle, Holdfast, TaskFailed
 from holdfast.errors import WrongThread
 from tests.contract.engine.writer.test_caller_transaction import PATIENCE, orders
 from tests.race.racers import eventually
 
-Do = Callable[[Context], Any]
+Do = Callable[[Any], Any]
 Done = list[str]
 # What a step remembers in the store, each by its name; all of it would be waited for.
 CALLS: dict[str, Callable[[Done, Any], Do]] = {
@@ -58,7 +58,7 @@ def test_a_step_remembers_nothing_inside_its_transaction_and_is_not_tried_again(
             call(ctx)
 
     @embedded.task
-    async def coroutine(ctx: Context) -> None:
+    async def coroutine(ctx: AsyncContext) -> None:
         with embedded.transaction() as connection:
             orders(connection)
             await call(ctx)
@@ -126,7 +126,7 @@ def test_on_postgresql_a_step_remembers_it_beside_its_transaction(postgres_store
             return "done"
 
         @hf.task
-        async def coroutine(ctx: Context) -> str:
+        async def coroutine(ctx: AsyncContext) -> str:
             with hf.transaction() as connection:
                 orders(connection)
                 await ctx.effect("charge", done.append, "coroutine")
@@ -151,7 +151,7 @@ def test_a_coroutine_waits_for_the_transaction_of_another_on_its_loop(embedded: 
             assert await asyncio.to_thread(asked.wait, PATIENCE)
 
     @embedded.task
-    async def other(ctx: Context) -> str:
+    async def other(ctx: AsyncContext) -> str:
         assert await asyncio.to_thread(open_.wait, PATIENCE)
 
         def charge() -> str:

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from dataclasses import dataclass
 
-from holdfast import Context, Holdfast, needs
+from holdfast import AsyncContext, Context, Holdfast, needs
 
 hf = Holdfast("sqlite:///no/such/folder/shop.db", max_attempts=3, backoff="5s")
 checkout = hf.workflow("checkout")
@@ -58,7 +58,7 @@ def welcome(ctx: Context, customer: str) -> str:
 
 
 @hf.task
-async def welcome_softly(ctx: Context, customer: str) -> str:
+async def welcome_softly(ctx: AsyncContext, customer: str) -> str:
     account = await ctx.effect("open account", take_account, customer)
     await ctx.sleep("7d")
     return f"softly {account}"

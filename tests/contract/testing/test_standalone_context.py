@@ -64,7 +64,7 @@ def test_everything_that_a_step_may_ask_is_answered(tmp_path: Path) -> None:
             ctx.spawn(double, 4)[:2],
             ctx.artifact("note.txt", "text").read_text(),
             ctx.lease("printer", "1m"),
-            ctx.lease("scanner", "1m").fence,
+            getattr(ctx.lease("scanner", "1m"), "fence", None),
             ctx.effect("twice", lambda: (1, 2)),
             ctx.effect("twice", lambda: ctx.effect_id("twice").rpartition("/")[2]),
         ]

@@ -8,13 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from holdfast import Holdfast, NewRun, RetryPolicy, Worker
+from holdfast import Holdfast, NewRun, RetryPolicy
 from holdfast.api.function_registry import FunctionRegistry
 from holdfast.model.task import Task
 from holdfast.model.workflow.declarations import StepWork, WorkflowDeclarations
 from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.service.protocol.attempt_calls import AttemptCalls
 from holdfast.worker.files.state_directory import StateDirectory
+from holdfast.worker.pool.worker import StoreWorker
 from holdfast.worker.pool.worker_options import WorkerOptions
 from holdfast.worker.secrets.secrets import Secrets
 from holdfast.worker.steps.executors import Executors
@@ -30,7 +31,7 @@ def shell(text: str, **fields: Any) -> StepWork:
     return StepWork(command=("sh", "-c", text), **fields)
 
 
-class BusyWorker(Worker):
+class BusyWorker(StoreWorker):
     @property
     def idle(self) -> bool:
         """Whether it has nothing to do any more."""

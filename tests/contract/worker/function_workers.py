@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from holdfast import Context
 from holdfast.engine.engine import Engine
 from holdfast.model.task import Assignment
+from holdfast.worker.attempt.context import AttemptContext
 from holdfast.worker.attempt.execution import Execution, Invocation
-from holdfast.worker.pool.worker import Worker
+from holdfast.worker.pool.lifecycle import Worker
+from holdfast.worker.pool.worker import StoreWorker
 from holdfast.worker.pool.worker_options import WorkerOptions
 from tests.contract.task_states import create, take
 from tests.engines import healthy
@@ -21,11 +22,11 @@ from tests.engines import healthy
 class OneFunction:
     """A program that carries out every task with the same function of its context."""
 
-    def __init__(self, function: Callable[[Context], Any]) -> None:
+    def __init__(self, function: Callable[[Any], Any]) -> None:
         self._function = function
         self.returned = threading.Event()
 
-    def bind(self, assignment: Assignment, context: Context) -> Invocation:
+    def bind(self, assignment: Assignment, context: AttemptContext) -> Invocation:
         assert assignment.attempt == context.attempt
         return Invocation(
             function=self._function,
@@ -49,8 +50,14 @@ class OneFunction:
         return assignment
 
 
-def worker_of(engine: Engine, function: Callable[[Context], Any], **options: Any) -> Worker:
-    return Worker(engine, OneFunction(function), WorkerOptions(**options))
+def worker_of(engine: Engine, function: Callable[[Any], Any], **options: Any) -> StoreWorker:
+    return StoreWorker(engine, OneFunction(function), WorkerOptions(**options))
+
+
+def store_worker(worker: Worker) -> StoreWorker:
+    """The worker of a program, with all that the program does not see."""
+    assert isinstance(worker, StoreWorker)
+    return worker
 
 
 @contextmanager

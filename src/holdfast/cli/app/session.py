@@ -5,18 +5,19 @@ from __future__ import annotations
 import getpass
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote
 
 from holdfast.errors import InvalidInput
 
 if TYPE_CHECKING:
     from holdfast.api.holdfast import Holdfast
+    from holdfast.api.option_types import StoreSettings
     from holdfast.service.project.project import StoreLocation
     from holdfast.service.service import Service
     from holdfast.settings import KeepTimes, ProjectSettings
@@ -51,11 +52,12 @@ def project_settings() -> ProjectSettings:
     return find_project(Path.cwd(), os.environ)
 
 
-def open_holdfast(url: str, **given: float) -> Holdfast:
+def open_holdfast(url: str, settings: Mapping[str, float] | None = None) -> Holdfast:
     """The store for a server or a worker, with the connections that the project's settings say."""
     from holdfast.api.holdfast import Holdfast
 
-    return Holdfast(url, connections=project_settings().connections, **given)
+    given = {**(settings or {}), "connections": project_settings().connections}
+    return Holdfast(url, **cast("StoreSettings", given))
 
 
 @contextmanager

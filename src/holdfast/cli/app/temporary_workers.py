@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from holdfast.cli.app.program import Program
     from holdfast.model.workflow.graph import Step, Workflow
     from holdfast.service.service import Service
-    from holdfast.worker.pool.worker import Worker
+    from holdfast.worker.pool.lifecycle import Worker
 
 View = dict[str, Any]
 SignalHandler = Callable[[int, FrameType | None], object]

@@ -71,7 +71,7 @@ def _run_worker(
 ) -> None:
     from holdfast.worker.files.homes import HOME, make_home, usable_home
     from holdfast.worker.files.state_directory import StateDirectory
-    from holdfast.worker.pool.worker import Worker
+    from holdfast.worker.pool.worker import StoreWorker
     from holdfast.worker.pool.worker_options import WorkerOptions
     from holdfast.worker.remote.allowlist import Allowlist, RemoteExecutors
 
@@ -98,7 +98,7 @@ def _run_worker(
     for name in allowed.missing_folders:
         print_announcement(NO_FOLDER.format(name=name))
     with _with_worker_name(root, dict(options)) as chosen:
-        Worker(remote_store, executors, WorkerOptions(**chosen), executors.clean).run()
+        StoreWorker(remote_store, executors, WorkerOptions(**chosen), executors.clean).run()
 
 
 @contextmanager

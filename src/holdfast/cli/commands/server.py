@@ -7,7 +7,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -44,6 +44,7 @@ from holdfast.service.queries.views import View, read_time
 
 if TYPE_CHECKING:
     from holdfast.api.holdfast import Holdfast
+    from holdfast.api.option_types import WorkerKeywords
     from holdfast.server.gate import GateRules
     from holdfast.server.http_server import HttpServer
     from holdfast.server.listen_address import ListenAddress
@@ -163,7 +164,7 @@ def up(
     with (
         _open_store(app, hear=hear) as program,
         _serve_http(program, bind, rules) as (server, service),
-        program.worker(**chosen) as worker,
+        program.worker(**cast("WorkerKeywords", chosen)) as worker,
         stop_when_store_is_gone(service, server.stop),
     ):
         serve_until_signalled(server, worker.drain)

@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -30,6 +30,7 @@ from holdfast.errors import InvalidInput
 
 if TYPE_CHECKING:
     from holdfast.api.holdfast import Holdfast
+    from holdfast.api.option_types import WorkerKeywords
     from holdfast.settings import ProjectSettings
 
 SLOTS_SHOWN = 10
@@ -154,9 +155,12 @@ def worker(
         return
     with open_program(app, lease) as program:
         print_announcement(f"store {format_url(program.settings.url)}")
-        given = {each: value for each, value in options.items() if value is not None}
+        given = {
+            **{each: value for each, value in options.items() if value is not None},
+            "commands": settings.commands,
+        }
         with keep_up_store(program, settings.keep, hear=hear):
-            program.worker(commands=settings.commands, **given).run()
+            program.worker(**cast("WorkerKeywords", given)).run()
 
 
 def choose_agents(settings: ProjectSettings) -> list[str]:
@@ -175,7 +179,7 @@ def open_program(app: str | None, lease: str | None) -> Holdfast:
         return load_app(app)
     found = locate_store()
     found.make_folder()
-    return open_holdfast(found.url, **({} if lease is None else read_lease(lease)))
+    return open_holdfast(found.url, None if lease is None else read_lease(lease))
 
 
 @workers.callback(invoke_without_command=True)

@@ -17,6 +17,7 @@ from holdfast.engine.read.records import read_needed_outputs, read_task, read_va
 from holdfast.engine.read.step_texts import StepTexts, is_step, read_step_texts
 from holdfast.engine.state import slots, usage_limits
 from holdfast.model.frozen_record import make_record
+from holdfast.model.moment import to_datetime
 from holdfast.model.retry import MICROSECONDS
 from holdfast.model.task import Assignment
 from holdfast.model.token import make_token
@@ -400,7 +401,7 @@ class Claimed:
         told = {
             "task_id": identifier,
             "attempt": row["attempt"],
-            "expires_at": row["lease_expires_at"],
+            "expires_at": to_datetime(row["lease_expires_at"]),
             "step": row["step"],
             "source": self,
             "row": row,

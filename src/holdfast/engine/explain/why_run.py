@@ -18,6 +18,7 @@ from holdfast.engine.state import child_run_refusals
 from holdfast.errors import NotFound
 from holdfast.ids import AnyId
 from holdfast.model.advice import Action, advise, join_texts
+from holdfast.model.moment import count_microseconds
 from holdfast.model.run import Run
 from holdfast.model.status import Hold, RunStatus
 from holdfast.store.database import Database, Row, Transaction
@@ -143,10 +144,10 @@ def _describe_bounds(tx: Transaction, row: Row, run: Run) -> str:
     told = [_explain_wait(tx, run)[0]]
     now: int = tx.read("now")[0]["now"]
     if run.holds & Hold.SCHEDULED and not run.terminal and run.scheduled_for is not None:
-        told.append(describe_start(run.scheduled_for, now))
+        told.append(describe_start(count_microseconds(run.scheduled_for), now))
     told += [] if run.budget is None else [describe_budget(tx, row)[0]]
     if run.deadline is not None and not run.terminal:
-        told.append(f"ends in {describe_time_to(run.deadline, now)} at most")
+        told.append(f"ends in {describe_time_to(count_microseconds(run.deadline), now)} at most")
     return "".join(f", {each}" for each in told if each)
 
 

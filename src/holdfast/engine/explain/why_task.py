@@ -30,7 +30,7 @@ from holdfast.ids import AnyId
 from holdfast.model.advice import ANSWER, Action, AdviceText, advice_of, advise, join_texts
 from holdfast.model.effect import read_awaited
 from holdfast.model.event import read_event_data, read_outcome
-from holdfast.model.frozen_record import describe_moment
+from holdfast.model.moment import count_microseconds, describe_moment, to_datetime
 from holdfast.model.status import Hold, RunStatus, Status, TaskKind
 from holdfast.model.units import describe_duration
 from holdfast.model.worker import serves_agent
@@ -143,12 +143,12 @@ class TaskExplainer:
         task = self._task
         if task.status is not Status.RUNNING or task.lease is None:
             return False
-        return task.lease.expires_at <= self._now
+        return task.lease.expires_at <= to_datetime(self._now)
 
     def _describe_state(self, broken: Sequence[str], last: str | None) -> str:
         task = self._task
         if task.status is Status.RUNNING and task.lease is not None:
-            left = f"for {self._describe_time_to(task.lease.expires_at)} more"
+            left = f"for {self._describe_time_to(count_microseconds(task.lease.expires_at))} more"
             lost = "but has expired; the first worker or server that lives takes it back"
             until = f"leased by {task.lease.owner} {lost if self._is_lost else left}"
             running = f"is running: attempt {task.attempt}, {until}"
@@ -320,7 +320,9 @@ class TaskExplainer:
         return next((str(read_event_data(row["data"]).get("detail", "")) for row in rows), "")
 
     def _has_come(self) -> bool:
-        return self._task.scheduled_for is not None and self._task.scheduled_for <= self._now
+        return self._task.scheduled_for is not None and self._task.scheduled_for <= to_datetime(
+            self._now
+        )
 
     def _awaits_evaluation(self) -> bool:
         """Whether the task is evaluated once nothing else stops it, and has no time of its own."""
@@ -334,8 +336,9 @@ class TaskExplainer:
             return self._explain_awaited(task.waits_for)
         if task.scheduled_for is None:
             return "it has all it needs, and is still to be looked at", ""
-        left = self._describe_time_to(task.scheduled_for)
-        if self._sleeps_until(task.scheduled_for):
+        due_at = count_microseconds(task.scheduled_for)
+        left = self._describe_time_to(due_at)
+        if self._sleeps_until(due_at):
             return f"it sleeps for {left} more", advise(Action.RUN_NOW, task.id)
         detail = f"its time comes in {left}"
         if self._last_outcome() == "failed" and task.error is not None:
@@ -356,9 +359,8 @@ class TaskExplainer:
         parts = [f"for the signal {name!r}" for name in signals]
         parts += ["until its children have ended"] if children else []
         if self._task.scheduled_for is not None:
-            parts.append(
-                f"for its time, which comes in {self._describe_time_to(self._task.scheduled_for)}"
-            )
+            due_at = count_microseconds(self._task.scheduled_for)
+            parts.append(f"for its time, which comes in {self._describe_time_to(due_at)}")
         fixes = [advise(Action.SIGNAL, target, ("signal", name)) for name in signals]
         return f"it waits {' or '.join(parts)}", join_texts("; ", fixes)
 

@@ -9,6 +9,7 @@ from holdfast.clock import MICROSECONDS
 from holdfast.engine.explain.explanation import Clause, TakenBy, describe_no_worker
 from holdfast.engine.read.worker_loads import read_loads, read_workers
 from holdfast.model.advice import Action, advise
+from holdfast.model.moment import count_microseconds
 from holdfast.model.status import Status, TaskKind
 from holdfast.model.task import Task
 from holdfast.model.units import describe_duration
@@ -99,7 +100,7 @@ class WorkerExplainer:
         return lines
 
     def _describe_occupant(self, occupant: Occupant) -> str:
-        seconds = round(max(0, self._now - occupant.began_at) / MICROSECONDS)
+        seconds = round(max(0, self._now - count_microseconds(occupant.began_at)) / MICROSECONDS)
         since = describe_duration(seconds * MICROSECONDS)
         return f"{occupant.name} {occupant.task_id} for {since}"
 

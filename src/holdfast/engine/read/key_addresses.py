@@ -12,7 +12,7 @@ from holdfast.engine.core.context import EngineContext
 from holdfast.engine.read import pages
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.ids import AnyId, id_of
-from holdfast.model.frozen_record import describe_moment
+from holdfast.model.moment import describe_moment
 from holdfast.model.text import clean_key
 from holdfast.store.database import Row, Transaction
 

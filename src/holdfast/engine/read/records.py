@@ -11,6 +11,7 @@ from holdfast.errors import HoldfastError
 from holdfast.model.budget import Budget, to_dollars
 from holdfast.model.event import Event, read_event_data
 from holdfast.model.frozen_record import make_record
+from holdfast.model.moment import to_datetime
 from holdfast.model.retry import MICROSECONDS, RetryPolicy
 from holdfast.model.run import Run
 from holdfast.model.status import Hold, PlanningPhase, RunStatus, Status, TaskKind
@@ -26,11 +27,11 @@ _KINDS = {each.value: each for each in TaskKind}
 _STATUSES = {each.value: each for each in Status}
 _PHASES = {each.value: each for each in PlanningPhase}
 _UNCHANGED_COLUMNS = (
-    *("run_id", "parent_id", "step", "title", "agent", "scheduled_for", "priority", "position"),
+    *("run_id", "parent_id", "step", "title", "agent", "priority", "position"),
     *("key", "concurrency_key", "attempt", "failures", "lost", "generation", "epoch", "version"),
-    *("created_at", "started_at", "finished_at", "waits_for", "parent_epoch", "item", "total"),
-    *("round", "max_rounds", "held_until", "escalated_from"),
+    *("waits_for", "parent_epoch", "item", "total", "round", "max_rounds", "escalated_from"),
 )
+_MOMENTS = ("scheduled_for", "created_at", "started_at", "finished_at", "held_until")
 _read_hold = lru_cache(maxsize=256)(Hold)
 
 
@@ -53,6 +54,7 @@ def read_task(row: Row) -> Task:
         Task,
         {
             **{name: row[name] for name in _UNCHANGED_COLUMNS},
+            **{name: to_datetime(row[name]) for name in _MOMENTS},
             "id": row["id"],
             "kind": _KINDS[row["kind"]],
             "status": _STATUSES[row["status"]],
@@ -96,13 +98,13 @@ def read_run(row: Row) -> Run:
         concurrency_key=row["concurrency_key"],
         version=row["version"],
         generation=row["generation"],
-        created_at=row["created_at"],
-        finished_at=row["finished_at"],
+        created_at=to_datetime(row["created_at"]),
+        finished_at=to_datetime(row["finished_at"]),
         parent_id=row["parent_id"],
         root_id=row["root_id"],
         budget=read_budget(row),
-        deadline=row["deadline"],
-        scheduled_for=row["scheduled_for"],
+        deadline=to_datetime(row["deadline"]),
+        scheduled_for=to_datetime(row["scheduled_for"]),
     )
 
 
@@ -129,7 +131,7 @@ def read_event(row: Row) -> Event:
         attempt=row["attempt"],
         generation=row["generation"],
         actor=row["actor"],
-        at=row["at"],
+        at=to_datetime(row["at"]),
         data=read_event_data(row["data"]),
     )
 
@@ -137,7 +139,7 @@ def read_event(row: Row) -> Event:
 def _read_lease(row: Row) -> Lease | None:
     if row["lease_expires_at"] is None:
         return None
-    return Lease(owner=row["worker"], expires_at=row["lease_expires_at"])
+    return Lease(owner=row["worker"], expires_at=to_datetime(row["lease_expires_at"]))
 
 
 def read_value(text: str | None) -> Any:  # noqa: ANN401 - JSON is any value

@@ -6,6 +6,7 @@ import json
 
 from holdfast.engine.read.records import UNREADABLE_ERRORS, read_value
 from holdfast.model.cron_ticks import MissedTicks
+from holdfast.model.moment import to_datetime
 from holdfast.model.schedule import Schedule
 from holdfast.store.database import Row
 
@@ -20,11 +21,11 @@ def read_schedule(row: Row) -> Schedule:
         task=_read_function(row["template"]) if row["workflow"] is None else None,
         input=read_value(row["input"]),
         run_id=row["run_id"],
-        next_at=row["next_at"],
-        last_at=row["last_at"],
+        next_at=to_datetime(row["next_at"]),
+        last_at=to_datetime(row["last_at"]),
         last_error=row["last_error"],
         version=row["version"],
-        created_at=row["created_at"],
+        created_at=to_datetime(row["created_at"]),
     )
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from holdfast.engine.read.records import read_task
+from holdfast.model.moment import to_datetime
 from holdfast.model.status import Hold, Status, TaskKind
 from holdfast.model.task import Task
 from holdfast.store.database import Row, Transaction
@@ -94,9 +96,9 @@ def _add_usage_limits(tx: Transaction, tasks: list[Task]) -> list[Task]:
     return [_with_limit(task, limits) if task.agent in limits else task for task in tasks]
 
 
-def read_usage_limits(tx: Transaction) -> dict[str, int]:
+def read_usage_limits(tx: Transaction) -> dict[str, datetime]:
     """Read until when agents are at their usage limits."""
-    return {row["agent"]: row["until"] for row in tx.read("limits_now")}
+    return {row["agent"]: to_datetime(row["until"]) for row in tx.read("limits_now")}
 
 
 def _may_be_limited(task: Task) -> bool:
@@ -104,10 +106,10 @@ def _may_be_limited(task: Task) -> bool:
     return task.kind is TaskKind.WORK and (lifts or task.state == "ready")
 
 
-def _with_limit(task: Task, limits: Mapping[str, int]) -> Task:
+def _with_limit(task: Task, limits: Mapping[str, datetime]) -> Task:
     if not _may_be_limited(task):
         return task
-    until = max(limits[task.agent], task.held_until or 0)
+    until = max(limits[task.agent], task.held_until or limits[task.agent])
     return replace(task, holds=task.holds | Hold.LIMIT, held_until=until)
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from holdfast.engine.read.task_state import name_tasks
+from holdfast.model.moment import to_datetime
 from holdfast.model.worker import LiveWorker, Occupant, Overrun, WorkerLoad
 from holdfast.store.database import Row, Transaction
 
@@ -50,7 +51,7 @@ def _read_occupant(row: Row, names: Mapping[str, str]) -> Occupant:
         run_id=row["run_id"],
         name=names[row["id"]],
         attempt=row["attempt"],
-        began_at=row["began_at"],
+        began_at=to_datetime(row["began_at"]),
     )
 
 
@@ -63,7 +64,7 @@ def _name_overrun(
         run_id=runs.get(overrun.task_id),
         name=names.get(overrun.task_id, overrun.task_id),
         attempt=overrun.attempt,
-        began_at=overrun.began_at,
+        began_at=to_datetime(overrun.began_at),
     )
 
 
@@ -77,8 +78,8 @@ def _read_worker(row: Row) -> LiveWorker:
         told=row["told"],
         process=row["process"],
         pausing=row["pausing"],
-        started_at=row["started_at"],
-        seen_at=row["seen_at"],
-        expires_at=row["expires_at"],
+        started_at=to_datetime(row["started_at"]),
+        seen_at=to_datetime(row["seen_at"]),
+        expires_at=to_datetime(row["expires_at"]),
         overruns=tuple(Overrun(*each) for each in json.loads(row["overruns"] or "[]")),
     )

@@ -23,6 +23,7 @@ from holdfast.errors import summarize_error
 from holdfast.ids import Ids
 from holdfast.model.advice import Action, advise
 from holdfast.model.hook import Ended, Hook, NewHook, check_ends, hook_step
+from holdfast.model.moment import count_microseconds, to_datetime
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.retry import MAX_COUNT, MAX_SECONDS, MICROSECONDS
 from holdfast.model.task import NewTask
@@ -94,13 +95,14 @@ def fire_hooks(work: UnitOfWork) -> None:
 def _build_task(row: Row, ids: Ids) -> TaskRow:
     name, entity = row["name"], row["entity"]
     event = Ended.tell(read_event(row), workflow=row["workflow"], step=row["step"])
+    told = {**asdict(event), "at": count_microseconds(event.at)}
     return TaskRow(
         id=ids.task(),
         step=hook_step(name),
         title=f"{name} after {row['type']} of {entity}",
         status="queued",
         key=f"{hook_step(name)} {entity} {row['version']}",
-        payload=json.dumps({"event": asdict(event)}, ensure_ascii=False, separators=(",", ":")),
+        payload=json.dumps({"event": told}, ensure_ascii=False, separators=(",", ":")),
         **read_template(row["template"]),
     )
 
@@ -127,7 +129,8 @@ def log_hook_failures(failed: Sequence[Row], passed: Sequence[Row]) -> None:
 
 def read_payload(payload: dict[str, Any]) -> Ended:
     """The event in the payload of a hook's task."""
-    return Ended(**payload["event"])
+    told = payload["event"]
+    return Ended(**{**told, "at": to_datetime(told["at"])})
 
 
 class Hooks:
@@ -183,7 +186,7 @@ def _encode_ends(events: object) -> str:
 
 
 def _read_hook(row: Row) -> Hook:
-    kept = Hook(name=row["name"], about=row["about"], created_at=row["created_at"])
+    kept = Hook(name=row["name"], about=row["about"], created_at=to_datetime(row["created_at"]))
     try:
         template = read_template(row["template"])
         return replace(

@@ -13,6 +13,7 @@ from holdfast.engine.core.sync_async import operation
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.read.report_refusals import refuse
 from holdfast.errors import ShuttingDown
+from holdfast.model.moment import to_datetime
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.retry import positive_microseconds
 from holdfast.model.task import NamedLease
@@ -67,7 +68,7 @@ def acquire_lease(work: UnitOfWork, operation: AcquireLease) -> NamedLease | Non
         owner=row["owner"],
         fence=row["fence"],
         token=token,
-        expires_at=row["expires_at"],
+        expires_at=to_datetime(row["expires_at"]),
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from holdfast.engine.engine import Engine
 from holdfast.errors import HoldfastError
+from holdfast.model.moment import count_microseconds
 from holdfast.service.protocol.protocol import ClaimTerms
 from holdfast.store.database import Row
 
@@ -70,7 +71,9 @@ class RemotePresence:
             self._processes.pop(worker, None)
         workers = self._engine.workers
         known = [each for each in workers.list() if (each.name, each.process) == (worker, origin)]
-        return any(workers.forget(each.name, each.started_at).ok for each in known)
+        return any(
+            workers.forget(each.name, count_microseconds(each.started_at)).ok for each in known
+        )
 
     def _find_process(self, worker: str) -> WorkerProcess | None:
         process = self._processes.get(worker)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import lru_cache
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from holdfast.model.budget import Budget, BudgetUsage, is_amount
 from holdfast.model.event import read_event_data
+from holdfast.model.moment import count_microseconds, describe_moment
 from holdfast.model.status import TaskKind
 from holdfast.service.queries.shapes import ExampleOf, Field, Shape, field, given
 
@@ -27,25 +28,23 @@ if TYPE_CHECKING:
 View = dict[str, Any]
 Titles = Mapping[str, tuple[str | None, str | None]]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-
-def format_time(moment: int | None) -> str | None:
-    """Format microseconds since 1970 as ISO 8601 in UTC."""
+def format_time(moment: datetime | int | None) -> str | None:
+    """Format a moment, or microseconds since 1970, as ISO 8601 in UTC."""
     return None if moment is None else _format_moment(moment)
 
 
 # The records of one commit have the same time, and are often read together.
 @lru_cache(maxsize=1_024)
-def _format_moment(moment: int) -> str:
-    return (_EPOCH + timedelta(microseconds=moment)).isoformat().replace("+00:00", "Z")
+def _format_moment(moment: datetime | int) -> str:
+    return describe_moment(moment)
 
 
 def read_time(text: str | None) -> int | None:
     """Read microseconds since 1970 from a time in a view."""
     if text is None:
         return None
-    return (datetime.fromisoformat(text) - _EPOCH) // timedelta(microseconds=1)
+    return count_microseconds(datetime.fromisoformat(text))
 
 
 def without_nulls(**fields: Any) -> View:
@@ -53,7 +52,7 @@ def without_nulls(**fields: Any) -> View:
 
 
 def time(name: str, *, kind: type | None = None, example: str | None = None) -> Field:
-    """A field that the record keeps in microseconds and the view has as ISO 8601."""
+    """A moment of the record, which the view has as ISO 8601."""
     moment = attrgetter(name)
     return field(name, lambda record: format_time(moment(record)), kind=kind, example=example)
 

@@ -8,6 +8,7 @@ from typing import NamedTuple, Self
 
 from holdfast.clock import SystemClock
 from holdfast.errors import HoldfastError
+from holdfast.model.moment import count_microseconds
 from holdfast.model.task import Assignment, Task
 from holdfast.model.trace import derive_span_id, derive_start_span, derive_trace_id
 from holdfast.tracing import ActiveSpan, Span, SpanIdentity, Tracer, find_tracer
@@ -72,7 +73,7 @@ class AttemptSpan:
             parent_id=derive_start_span(assignment.run_id or assignment.task_id),
         )
         span = self._span(assignment.name, identity, status=status)
-        self._tracer.record(span, self._task.created_at, CLOCK.now())
+        self._tracer.record(span, count_microseconds(self._task.created_at), CLOCK.now())
 
     def _span(self, name: str, identity: SpanIdentity, **more: str | int) -> Span:
         assignment = self._assignment

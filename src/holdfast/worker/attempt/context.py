@@ -1,4 +1,4 @@
-"""The context of a step: what a running attempt can ask of its store, and report to it."""
+"""Attempt context: what a step is given, and what its worker asks of it."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from holdfast.worker.attempt.durable import (
 )
 from holdfast.worker.attempt.durable_flows import raise_again, run_in_coroutine, run_in_thread
 from holdfast.worker.attempt.effect_names import SharedName
+from holdfast.worker.attempt.json_values import decode_result, decode_signal
+from holdfast.worker.attempt.step_context import AsyncContext, Context, Wait
 from holdfast.worker.attempt.step_output import StepLog
 from holdfast.worker.attempt.unawaited_calls import NotAwaited, UnawaitedCalls, noted_read
 from holdfast.worker.attempt.waits import Suspended
@@ -42,8 +44,11 @@ logger = logging.getLogger("holdfast.worker")
 _CLEANS_NOTHING = Cleaner()
 
 
-class Context:
-    """One attempt, as its step sees it."""
+class AttemptContext(Context, AsyncContext):
+    """The context of one attempt, for its step and for the worker; a coroutine awaits operations.
+
+    What it gives to a coroutine is a coroutine, as `AsyncContext` says.
+    """
 
     asynchronous = False
     latest_progress: Any = None
@@ -94,22 +99,18 @@ class Context:
 
     @property
     def task_id(self) -> str:
-        """The id of the task that is being worked on."""
         return self._assignment.task_id
 
     @property
     def run_id(self) -> str | None:
-        """The id of its run, if it is part of one."""
         return self._assignment.run_id
 
     @property
     def attempt(self) -> int:
-        """The fence: it grows with every lease of this task."""
         return self._assignment.attempt
 
     @property
     def token(self) -> str:
-        """The secret of this attempt, which every write under its lease carries."""
         if not self._token_was_read:
             self._token_was_read = True
             self._keep_out_token()
@@ -122,12 +123,10 @@ class Context:
 
     @property
     def deadline(self) -> float:
-        """Until when the lease lasts as far as is known, on a clock that counts suspend."""
         return self._lease.deadline
 
     @property
     def ended(self) -> bool:
-        """Whether this attempt is known to be over: cancelled, lost or out of time."""
         # The clock counts too: after a suspend the step may run before the heartbeat does.
         return self._lease.is_set() or self._store.clock.monotonic() >= self._lease.deadline
 
@@ -180,7 +179,6 @@ class Context:
             raise AttemptEnded(message)
 
     def progress(self, note: object) -> None:
-        """Say how far the step is; others see it within a second."""
         # Checked here, where the step sees the error: a bad note would fail the renewal of all
         # leases of the worker.
         with refuse_for_good():
@@ -201,11 +199,6 @@ class Context:
             self.on_active()
 
     def log(self, text: object) -> None:
-        """Add a line to the log of this attempt, which `holdfast logs` shows.
-
-        That it cannot be written is told, and is no reason for a step to fail. What the step prints
-        or logs by `logging` is in that log too.
-        """
         if self.ended:
             raise AttemptEnded(f"attempt {self.attempt} of {self.task_id} has ended")
         if (log := self.open_step_log()) is not None:
@@ -248,10 +241,6 @@ class Context:
         return self.clean
 
     def artifact(self, name: str, content: str | bytes | Path) -> Any:  # noqa: ANN401
-        """Keep a file under a name, and give its path; the content, or where to read it.
-
-        The same again is the same, and another content under that name is refused.
-        """
         return self._run_operation(
             "artifact", name, lambda memory: memory.artifact(self._make_artifact(name, content))
         )
@@ -268,12 +257,7 @@ class Context:
             kept,
         )
 
-    def lease(self, key: str, ttl: float | str) -> Any:  # noqa: ANN401
-        """Hold a name that nobody else holds, and give its lease; None when somebody does.
-
-        It is given back when the function is left, also for a wait, or ends after its `ttl`. Pass
-        its `fence` on to whatever is done under it.
-        """
+    def lease(self, key: str, ttl: Wait) -> Any:  # noqa: ANN401
         return self._run_operation(
             "lease", key, lambda memory: memory.lease(key, parse_seconds("ttl", ttl))
         )
@@ -284,32 +268,23 @@ class Context:
         if memory is not None:
             memory.give_back_leases()
 
-    def effect(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        """Do something once and remember what it gave, however often the step runs.
-
-        Between doing and remembering it can be done again: pass `effect_id(name)` on as the
-        idempotency key where that matters.
-        """
+    def effect(self, name: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         return self._run_operation(
             "effect",
             name,
-            lambda memory: memory.effect(name, _bind_arguments(function, args, kwargs)),
+            lambda memory: memory.effect(
+                name,
+                _bind_arguments(function, args, kwargs),
+                lambda value: decode_result(function, value),
+            ),
         )
 
     def effect_id(self, name: str) -> str:
-        """The id of the effect under way, inside its function; else of the next of that name.
-
-        It is the same in every attempt, another after a re-open.
-        """
         with refuse_for_good():
             effect_name = self._memory.names.find_effect_name(name)
         return f"{self.task_id}/{self._assignment.epoch}/{effect_name}"
 
-    def sleep(self, duration: float | str, *, name: str | None = None) -> Any:  # noqa: ANN401
-        """Go on later; meanwhile no worker is held, and the step then runs again from its top.
-
-        A `name` tells it from the sleeps of other branches of the function.
-        """
+    def sleep(self, duration: Wait, *, name: str | None = None) -> Any:  # noqa: ANN401
         return self._run_operation(
             "sleep",
             duration,
@@ -317,44 +292,44 @@ class Context:
         )
 
     def wait_for(
-        self, signal: str, *, timeout: float | str | None = None, name: str | None = None
+        self,
+        signal: str,
+        *,
+        type: Any = None,  # noqa: A002, ANN401 - as dataclasses and pydantic call it
+        timeout: Wait | None = None,
+        name: str | None = None,
     ) -> Any:  # noqa: ANN401 - awaited in a coroutine
-        """Wait for `hf.signal(…)` and give its payload; holds no worker meanwhile.
-
-        A `name` tells it from where other branches of the function wait for the same signal.
-        """
         return self._run_operation(
             "wait_for",
             signal,
-            lambda memory: memory.wait_for(
-                signal, None if timeout is None else parse_seconds("timeout", timeout), name
+            lambda memory: _decode_signal(
+                memory.wait_for(
+                    signal, None if timeout is None else parse_seconds("timeout", timeout), name
+                ),
+                partial(decode_signal, signal, type, self.task_id),
             ),
         )
 
     def ask(self, question: object, *, name: str | None = None) -> Any:  # noqa: ANN401
-        """Ask a person and give the answer of `hf.answer(…)`; holds no worker meanwhile.
-
-        A `name` tells it from what other branches of the function ask.
-        """
         return self._run_operation("ask", question, lambda memory: memory.ask(question, name))
 
-    def map(self, function: Any, *iterables: Iterable[Any], name: str | None = None) -> Any:  # noqa: ANN401
-        """Call a task function once for each item, each a task of its own; gives the results.
-
-        A `name` tells it from where other branches of the function map the same task.
-        """
+    def map(self, function: Any, /, *iterables: Iterable[Any], name: str | None = None) -> Any:  # noqa: ANN401
         return self._run_operation(
             "map",
             function,
             lambda memory: memory.map(callee_of(function), _zip_arguments(iterables), name),
         )
 
-    def spawn(self, function: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        """Enqueue a child and give its id, without waiting for it; once, however often it runs.
+    def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        return self._run_operation(
+            "call",
+            function,
+            lambda memory: memory.call(
+                callee_of(function), callee_of(function).request(*args, **kwargs)
+            ),
+        )
 
-        A title, `function.using(title=…)`, tells it from what other branches of the function
-        spawn: a `name` here is an argument of the child.
-        """
+    def spawn(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         return self._run_operation(
             "spawn",
             function,
@@ -378,6 +353,10 @@ class Context:
         if not self.asynchronous:
             return run_in_thread(flow, memory)
         return self.unawaited.call(method, given, partial(run_in_coroutine, flow, memory))
+
+
+def _decode_signal(flow: Flow[Any], decode: Callable[[Any], Any]) -> Flow[Any]:
+    return decode((yield from flow))
 
 
 def _bind_arguments(

@@ -16,8 +16,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from pydantic import TypeAdapter
-
 from holdfast.clock import MICROSECONDS
 from holdfast.engine.input.validation import MAX_BATCH
 from holdfast.errors import InvalidInput, ShuttingDown, TaskFailed, WrongThread
@@ -30,35 +28,11 @@ from holdfast.model.units import parse_duration
 from holdfast.store.deadlocks import would_deadlock
 from holdfast.worker.attempt.attempt_lease import AttemptEnded, send_until_over
 from holdfast.worker.attempt.effect_names import EffectNames, SharedName
+from holdfast.worker.attempt.json_values import InvalidEffect, encode_effect
 from holdfast.worker.attempt.waits import FunctionWaits, Suspended, SuspendedForAnswer
 from holdfast.worker.files.artifacts import Artifact
 from holdfast.worker.secrets.secret_rules import WrittenKind
 from holdfast.worker.store_port import StorePort
-
-_JSON_TYPES = frozenset({type(None), bool, int, float, str})
-
-ENCODABLE_VALUES = "text, numbers, lists, dicts, a dataclass or a pydantic model"
-
-
-class InvalidEffect(InvalidInput):
-    """The result of an effect cannot be remembered; as the effect was done, it is not repeated."""
-
-    def __init__(self, name: str, reason: str, give: str = ENCODABLE_VALUES) -> None:
-        advice = f"it was done, so it is not tried again: have it give {give}"
-        super().__init__(f"effect {name!r}", f"{reason}; {advice}")
-
-
-def encode_effect(name: str, value: object) -> object:
-    """The JSON form of the result of an effect; raises `InvalidEffect` where it has none."""
-    if type(value) in _JSON_TYPES:
-        return value
-    try:
-        # By the type of the value, because the annotation of the function is not checked here.
-        return TypeAdapter(type(value)).dump_python(value, mode="json", warnings="none")
-    except Exception as error:
-        kind = type(value).__name__
-        raise InvalidEffect(name, f"it gave a {kind}, which is not JSON: {error}") from error
-
 
 LONGEST_WAIT = 200 * 365 * 86_400
 _ENDED_STATUSES = {Status.DONE, Status.FAILED, Status.CANCELLED}
@@ -165,9 +139,14 @@ class TaskMemory:
         """The wait for which the effect around the caller was left, or else the function."""
         return self.waits.suspension(self.names.list_effects_under_way())
 
-    def effect(self, name: str, call: Callable[[], Any]) -> Flow[Any]:
+    def effect(self, name: str, call: Callable[[], Any], decode: Callable[[Any], Any]) -> Flow[Any]:
         self._refuse_secret(WrittenKind.NAME, name)
-        return self._effect(name, self.names.take_effect_name(name), call)
+        return self._decode_effect(
+            self._effect(name, self.names.take_effect_name(name), call), decode
+        )
+
+    def _decode_effect(self, flow: Flow[Any], decode: Callable[[Any], Any]) -> Flow[Any]:
+        return decode((yield from flow))
 
     def _effect(self, given: str, name: str, call: Callable[[], Any]) -> Flow[Any]:
         known = yield from self._read_effects()
@@ -270,6 +249,14 @@ class TaskMemory:
             known[name] = made.value
         ids: list[str] = known[name]
         return ids
+
+    def call(self, callee: Callee, request: NewTask) -> Flow[Any]:
+        spawned = self._spawn("call", self.names.take_call_name(request.title), [request])
+        return self._call(self._map(callee, spawned))
+
+    def _call(self, mapped: Flow[list[Any]]) -> Flow[Any]:
+        (result,) = yield from mapped
+        return result
 
     def map(
         self, callee: Callee, calls: Iterable[tuple[Any, ...]], name: str | None = None

@@ -60,6 +60,10 @@ class EffectNames:
         advice = "give the child of each its own title: ctx.spawn(task.using(title=…), …)"
         return self._take_unique("title", f"spawn {title}", advice)
 
+    def take_call_name(self, title: str) -> str:
+        advice = "give the child of each its own title: ctx.call(task.using(title=…), …)"
+        return self._take_unique("title", f"call {title}", advice)
+
     def _take_unique(self, field: str, given: str, advice: str) -> str:
         branch = _current_branch()
         if self._branches.setdefault(given, branch) is not branch:

@@ -21,10 +21,11 @@ from holdfast.store.group_commit.entries import Entry
 from holdfast.threads import is_program_ending
 from holdfast.worker.attempt.attempt_lease import RESENDABLE_ERRORS, AttemptEnded, AttemptLease
 from holdfast.worker.attempt.attempt_span import NO_SPAN, AttemptSpan, NoAttemptSpan, trace_attempt
-from holdfast.worker.attempt.context import Context
-from holdfast.worker.attempt.durable import InvalidCall, InvalidEffect, InvalidWait, SignalTimeout
+from holdfast.worker.attempt.context import AttemptContext
+from holdfast.worker.attempt.durable import InvalidCall, InvalidWait, SignalTimeout
 from holdfast.worker.attempt.effect_names import SharedName
 from holdfast.worker.attempt.function_options import NO_OPTIONS, FunctionCall, FunctionOptions
+from holdfast.worker.attempt.json_values import InvalidEffect, InvalidSignal
 from holdfast.worker.attempt.retry_rules import Permanent, RetryAfter, leaf_errors
 from holdfast.worker.attempt.waits import Suspended, SuspendedForAnswer
 from holdfast.worker.secrets.secret_rules import WrittenKind, redact_or_refuse
@@ -45,11 +46,12 @@ ReportAnswer = TransitionResult | BaseException
 
 # After these errors a function is not tried again: it said so, a child has failed for good, an
 # effect cannot be remembered, two branches share a name, an argument is refused, the function would
-# wait for its own transaction, or a signal did not come in time.
+# wait for its own transaction, or a signal was of another type or did not come in time.
 FINAL_ERRORS = (
     Permanent,
     TaskFailed,
     InvalidEffect,
+    InvalidSignal,
     SharedName,
     InvalidCall,
     InvalidWait,
@@ -128,7 +130,7 @@ class GivenBack(Exception):
 class Functions(Protocol):
     """The functions that a worker can run."""
 
-    def bind(self, assignment: Assignment, context: Context) -> Invocation:
+    def bind(self, assignment: Assignment, context: AttemptContext) -> Invocation:
         """The call that carries out a task; raises `UnknownFunction` when there is none."""
 
     def has_function(self, workflow: str | None, step: str | None) -> bool:
@@ -194,7 +196,7 @@ class Execution:
         self.on_finished = on_finished
         self.is_only_one = is_only_one
         self.ended = AttemptLease(deadline)
-        self.context = Context(store, assignment, self.ended)
+        self.context = AttemptContext(store, assignment, self.ended)
         self.task_id = assignment.task_id
         self.key = (assignment.task_id, assignment.attempt)
 

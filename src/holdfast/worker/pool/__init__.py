@@ -11,6 +11,7 @@ Imports go down: `worker`, then `runner` and the rest, `loop_watch`, `step_threa
 - `runner`  step threads and an event loop, in which steps run
 - `loop_watch`  warnings of a coroutine that keeps the loop from the others
 - `step_threads`  threads for plain functions, kept between steps
+- `lifecycle`  how a worker is started and stopped, as the program that has it sees it
 - `lease_renewal`  the renewal of the leases of running attempts
 - `presence`  the record that a worker lives, and the way it hears that it should go
 - `version_holds`  hold `version`, set on tasks without a function and lifted again

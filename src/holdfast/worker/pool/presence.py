@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import count
 
 from holdfast.errors import HoldfastError
+from holdfast.model.moment import count_microseconds
 from holdfast.model.worker import LiveWorker, Overrun
 from holdfast.store.database import Row
 from holdfast.store.deadlocks import refuse_deadlock
@@ -73,7 +74,7 @@ class Presence:
         origin = ProcessIdentity.read(worker.process)
         if origin is None or not origin.is_gone:
             return False
-        self._store.workers.forget(worker.name, worker.started_at)
+        self._store.workers.forget(worker.name, count_microseconds(worker.started_at))
         return True
 
     def step(self, pausing: str | None = None, overruns: Sequence[Overrun] = ()) -> str | None:

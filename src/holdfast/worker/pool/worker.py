@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -30,6 +29,7 @@ from holdfast.worker.attempt.step_output import step_output
 from holdfast.worker.pool.claims_ahead import LONGEST_WAIT, ClaimsAhead
 from holdfast.worker.pool.disk import find_worker_disk
 from holdfast.worker.pool.lease_renewal import Heartbeat
+from holdfast.worker.pool.lifecycle import Worker
 from holdfast.worker.pool.presence import Presence
 from holdfast.worker.pool.pull import Puller, RunNowClaims
 from holdfast.worker.pool.runner import Arrival, BoundStep, Runner
@@ -53,33 +53,8 @@ SIGNAL_CHECK_EVERY = 0.2
 log = logging.getLogger("holdfast.worker")
 
 
-class Lifecycle(ABC):
-    """Something that is started and stopped by hand, or for the length of a `with` block."""
-
-    @abstractmethod
-    def start(self) -> Self: ...
-
-    @abstractmethod
-    def stop(self) -> None: ...
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, kind: type[BaseException] | None = None, *_: object) -> None:
-        self.stop()
-
-    async def __aenter__(self) -> Self:
-        return await asyncio.to_thread(self.start)
-
-    async def __aexit__(self, kind: type[BaseException] | None = None, *_: object) -> None:
-        await asyncio.to_thread(self.__exit__, kind)
-
-
-class Worker(Lifecycle):
-    """Runs plain functions in threads and coroutine functions on a loop of its own.
-
-    It logs to `holdfast.worker`: its start at INFO, steps that raised at WARNING.
-    """
+class StoreWorker(Worker):
+    """The worker of a store, which is an engine here or a server elsewhere."""
 
     def __init__(
         self,
@@ -170,11 +145,9 @@ class Worker(Lifecycle):
 
     @property
     def stopping(self) -> bool:
-        """Whether it claims nothing more."""
         return self._stopping.is_set()
 
     def stop(self) -> None:
-        """Claim nothing more, let what runs finish, and end; a step that says so does not wait."""
         waits = self._started and not self._runner.is_inside() and not is_writer_thread()
         waits = waits and self._waits_for_steps
         if waits and not self._stopped.is_set():
@@ -208,11 +181,6 @@ class Worker(Lifecycle):
             raise
 
     def run(self) -> None:
-        """Work until Ctrl-C, SIGTERM or SIGHUP, then let running steps finish and return.
-
-        A second signal ends the process: commands and coroutines are stopped and given back, the
-        leases of functions run out, and another worker tries them again.
-        """
         with stop_between_transactions(), record_signals() as heard:
             self._signals = heard
             self.start()
@@ -254,12 +222,10 @@ class Worker(Lifecycle):
         return not left
 
     def give_back(self) -> None:
-        """Claim nothing more, stop the commands and coroutines that run, and give them back."""
         self.drain()
         give_back_executions(self._held.list, self._store.clock, self._stopped.wait)
 
     def drain(self) -> None:
-        """Claim nothing more; who wants it to have ended calls `stop` besides."""
         self._stopping.set()
         self._wake.set()
 

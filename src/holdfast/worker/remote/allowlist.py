@@ -17,7 +17,7 @@ from holdfast.errors import HoldfastError
 from holdfast.model.task import Assignment
 from holdfast.model.workflow.declarations import HttpCall, StepWork
 from holdfast.settings import AgentCommands
-from holdfast.worker.attempt.context import Context
+from holdfast.worker.attempt.context import AttemptContext
 from holdfast.worker.attempt.execution import Functions, Invocation, StepFailed, UnknownFunction
 from holdfast.worker.files.state_directory import StateDirectory
 from holdfast.worker.problem import HttpReply
@@ -227,7 +227,7 @@ class RemoteExecutors(Executors):
         self._allowed = allowed
         self._state = state
 
-    def bind(self, assignment: Assignment, context: Context) -> Invocation:
+    def bind(self, assignment: Assignment, context: AttemptContext) -> Invocation:
         work = assignment.work
         if work is not None:
             self._check(assignment, work)
@@ -249,7 +249,7 @@ class RemoteExecutors(Executors):
             raise
 
     def _add_log(
-        self, invocation: Invocation, assignment: Assignment, context: Context
+        self, invocation: Invocation, assignment: Assignment, context: AttemptContext
     ) -> Callable[[], object]:
         """A step whose log is sent to the server while it runs, and whole before its report."""
         path = self._state.log(assignment.task_id, assignment.attempt)

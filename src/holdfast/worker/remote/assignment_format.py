@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 from holdfast.definition.keys import METHODS
 from holdfast.engine.read import pages
 from holdfast.errors import InvalidInput
 from holdfast.model.frozen_record import make_record
+from holdfast.model.moment import count_microseconds, to_datetime
 from holdfast.model.retry import positive_microseconds
 from holdfast.model.task import Assignment, Task
 from holdfast.model.text import MAX_TEXT, clean_name, clean_text, encode_json
@@ -44,7 +46,6 @@ _TASK_FIELDS = (
     "item",
     "timeout",
     "payload",
-    "created_at",
 )
 _TASK_COUNTS = ("attempt", "failures", "lost", "epoch", "round")
 _STEP_FIELDS = ("workflow", "workflow_version", "is_step", "step", "run_id", "item_number")
@@ -54,6 +55,10 @@ _VALUE_FIELDS = ("payload", "input", "item", "needs", "feedback", "own_feedback"
 
 def whole_number(field: str, value: object) -> int:
     return pages.number(field, value, least=0, most=LARGEST_NUMBER)
+
+
+def moment(field: str, value: object) -> datetime:
+    return to_datetime(whole_number(field, value))
 
 
 def fence(field: str, value: object) -> int:
@@ -214,11 +219,14 @@ class Prefetch:
 def pack_assignment(assignment: Assignment, prefetch: Prefetch) -> PackedAssignment:
     task = assignment.task
     return {
-        "task": {name: getattr(task, name) for name in (*_TASK_FIELDS, *_TASK_COUNTS)},
+        "task": {
+            **{name: getattr(task, name) for name in (*_TASK_FIELDS, *_TASK_COUNTS)},
+            "created_at": count_microseconds(task.created_at),
+        },
         "tags": list(task.tags),
         "attempt": assignment.attempt,
         "token": assignment.token,
-        "expires_at": assignment.expires_at,
+        "expires_at": count_microseconds(assignment.expires_at),
         "own": {name: getattr(assignment, name) for name in _ASSIGNMENT_FIELDS},
         "values": {name: getattr(assignment, name) for name in _VALUE_FIELDS},
         "work": None if assignment.work is None else asdict(assignment.work),
@@ -286,7 +294,7 @@ _TASK_CHECKS = {
     "item": optional(whole_number),
     "timeout": _OPTIONAL_SECONDS,
     "payload": json_value,
-    "created_at": whole_number,
+    "created_at": moment,
 }
 _ASSIGNMENT_CHECKS = {
     "workflow": _OPTIONAL_NAME,
@@ -305,7 +313,7 @@ _VALUE_CHECKS = {
 _PACKED_CHECKS = {
     "tags": list_of(name),
     "attempt": fence,
-    "expires_at": whole_number,
+    "expires_at": moment,
     "effects": json_object,
     "needed": json_object,
     "secrets": list_of(single_line),

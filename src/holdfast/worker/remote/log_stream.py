@@ -11,7 +11,7 @@ from holdfast.clock import Clock
 from holdfast.errors import HoldfastError, StoreUnreachable
 from holdfast.model.task import Assignment
 from holdfast.threads import Threads
-from holdfast.worker.attempt.context import Context
+from holdfast.worker.attempt.context import AttemptContext
 from holdfast.worker.files.state_paths import StatePath
 from holdfast.worker.remote.client import ServerClient
 
@@ -33,7 +33,7 @@ class LogStream:
         self,
         client: ServerClient,
         path: StatePath,
-        attempt: tuple[Assignment, Context],
+        attempt: tuple[Assignment, AttemptContext],
         *,
         clock: Clock,
         threads: Threads,

@@ -17,7 +17,7 @@ from holdfast.engine.state.reports import FinalReport
 from holdfast.model.task import Assignment
 from holdfast.settings import Settings
 from holdfast.worker.attempt.attempt_lease import AttemptEnded
-from holdfast.worker.attempt.context import Context
+from holdfast.worker.attempt.context import AttemptContext
 from holdfast.worker.attempt.execution import PreparedReport
 from holdfast.worker.attempt.function_options import FunctionCall, FunctionOptions
 from holdfast.worker.secrets.redaction import Redaction
@@ -82,7 +82,7 @@ class PipeServer:
         self,
         store: StorePort,
         assignment: Assignment,
-        context: Context,
+        context: AttemptContext,
         on_call: Callable[[], object],
     ) -> None:
         self._on_call = on_call

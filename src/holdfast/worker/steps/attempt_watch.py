@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from holdfast.model.task import Assignment
-from holdfast.worker.attempt.context import Context
+from holdfast.worker.attempt.context import AttemptContext
 from holdfast.worker.steps.orphans import make_record
 from holdfast.worker.steps.step_resources import StepResources
 
@@ -26,7 +26,7 @@ class AttemptWatch:
         self,
         resources: StepResources,
         assignment: Assignment,
-        context: Context,
+        context: AttemptContext,
         on_output: TakeOutput,
     ) -> None:
         self._directory = resources.state.processes

@@ -14,7 +14,7 @@ from holdfast.model.task import Assignment
 from holdfast.model.workflow.declarations import StepWork
 from holdfast.tracing import write_traceparent
 from holdfast.worker.attempt.attempt_lease import AttemptEnded
-from holdfast.worker.attempt.context import Context
+from holdfast.worker.attempt.context import AttemptContext
 from holdfast.worker.attempt.execution import GivenBack, StepFailed
 from holdfast.worker.attempt_server.attempt_addresses import AttemptAddress
 from holdfast.worker.files.attempt_log import AttemptLog
@@ -81,7 +81,11 @@ class CommandStep:
     """One attempt of a step that is a command."""
 
     def __init__(
-        self, resources: StepResources, assignment: Assignment, context: Context, work: StepWork
+        self,
+        resources: StepResources,
+        assignment: Assignment,
+        context: AttemptContext,
+        work: StepWork,
     ) -> None:
         self._resources = resources
         self._assignment = assignment

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from holdfast.errors import InvalidInput
 from holdfast.model.task import Assignment
 from holdfast.settings import AgentCommands
-from holdfast.worker.attempt.context import Context
+from holdfast.worker.attempt.context import AttemptContext
 from holdfast.worker.attempt.execution import Functions, Invocation, StepFailed, UnknownFunction
 from holdfast.worker.attempt_server.attempt_addresses import AttemptAddresses
 from holdfast.worker.attempt_server.attempt_requests import CallForwarder
@@ -71,7 +71,7 @@ class Executors:
     def equip(self, assignment: Assignment) -> Assignment:
         return equip_assignment(self._commands, assignment)
 
-    def bind(self, assignment: Assignment, context: Context) -> Invocation:
+    def bind(self, assignment: Assignment, context: AttemptContext) -> Invocation:
         work = assignment.work
         if work is None:
             return self._isolate(self._functions.bind(assignment, context), assignment, context)
@@ -94,7 +94,7 @@ class Executors:
         raise UnknownFunction("its workflow file gives it no program; whoever claims it does it")
 
     def _isolate(
-        self, invocation: Invocation, assignment: Assignment, context: Context
+        self, invocation: Invocation, assignment: Assignment, context: AttemptContext
     ) -> Invocation:
         """Give a function that asks for it a process of its own, except where time is moved."""
         call = invocation.process_call

@@ -16,7 +16,7 @@ from holdfast.model.json_schema import find_misfits
 from holdfast.model.task import Assignment
 from holdfast.model.workflow.declarations import HttpCall, StepWork
 from holdfast.tracing import write_traceparent
-from holdfast.worker.attempt.context import Context
+from holdfast.worker.attempt.context import AttemptContext
 from holdfast.worker.attempt.execution import StepFailed
 from holdfast.worker.attempt.waits import Suspended
 from holdfast.worker.secrets.redaction import Redaction, quiet_httpx
@@ -44,7 +44,11 @@ class HttpStep:
     """One attempt of a step that is an HTTP call."""
 
     def __init__(
-        self, resources: StepResources, assignment: Assignment, context: Context, work: StepWork
+        self,
+        resources: StepResources,
+        assignment: Assignment,
+        context: AttemptContext,
+        work: StepWork,
     ) -> None:
         self._resources = resources
         self._assignment = assignment

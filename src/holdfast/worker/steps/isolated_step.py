@@ -16,7 +16,7 @@ from holdfast.errors import ShuttingDown
 from holdfast.model.task import Assignment
 from holdfast.tracing import write_traceparent
 from holdfast.worker.attempt.attempt_lease import AttemptEnded
-from holdfast.worker.attempt.context import Context
+from holdfast.worker.attempt.context import AttemptContext
 from holdfast.worker.attempt.execution import Invocation, PreparedReport, StepFailed
 from holdfast.worker.attempt.function_options import FunctionCall
 from holdfast.worker.steps.attempt_pipe import FunctionJob, PipeServer
@@ -53,7 +53,7 @@ class IsolatedStep:
         self,
         resources: StepResources,
         assignment: Assignment,
-        context: Context,
+        context: AttemptContext,
         invocation: Invocation,
     ) -> None:
         self._resources = resources

@@ -17,7 +17,7 @@ from holdfast.model.task import Assignment
 from holdfast.randomness import SystemRandomness
 from holdfast.settings import Settings
 from holdfast.threads import SystemThreads
-from holdfast.worker.attempt.context import Context
+from holdfast.worker.attempt.context import AttemptContext
 from holdfast.worker.attempt.execution import Execution, PreparedReport
 from holdfast.worker.secrets.redaction import Redaction
 from holdfast.worker.secrets.secret_rules import Cleaner
@@ -99,7 +99,7 @@ class PipedSource:
         return self._pipe.call(name)
 
 
-class PipedContext(Context):
+class PipedContext(AttemptContext):
     """The context of a function in a process of its own: its worker writes what it says."""
 
     def __init__(self, pipe: PipeClient, *given: Any) -> None:

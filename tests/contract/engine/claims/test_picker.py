@@ -9,6 +9,7 @@ import pytest
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
+from holdfast.model.moment import to_datetime
 from holdfast.model.result import Refusal
 from holdfast.model.task import NewTask
 from tests.contract.task_states import CHAIN, create, finish, start, take
@@ -26,7 +27,7 @@ def test_a_claim_gives_attempt_token_lease_and_what_the_task_needs(
     clock.advance(1)
     (assignment,) = engine.work.claim("ada", lease=12.5)
     assert (assignment.task.step, assignment.attempt) == ("work", 1)
-    assert assignment.expires_at == clock.now() + 12_500_000
+    assert assignment.expires_at == to_datetime(clock.now() + 12_500_000)
     assert (assignment.workflow, assignment.workflow_version) == ("chain", CHAIN.version)
     assert assignment.input == {"repo": "here"}
     assert assignment.needs == {"plan": "plan output"}
@@ -34,7 +35,7 @@ def test_a_claim_gives_attempt_token_lease_and_what_the_task_needs(
     assert task == assignment.task
     assert task.lease is not None
     assert task.lease.owner == "ada"
-    assert task.started_at == clock.now()
+    assert task.started_at == to_datetime(clock.now())
 
 
 def test_the_needs_of_a_lone_task_come_under_its_id(engine: Engine) -> None:

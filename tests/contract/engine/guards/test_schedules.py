@@ -14,6 +14,7 @@ from holdfast.engine.core.operation import Complete
 from holdfast.engine.engine import Engine
 from holdfast.engine.surroundings.schedules import FireTicks
 from holdfast.errors import InvalidInput
+from holdfast.model.moment import count_microseconds, to_datetime
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
 from holdfast.model.text import digest
@@ -30,14 +31,14 @@ def put(engine: Engine, name: str = "hourly", **fields: Any) -> int:
     given = {"cron": "0 * * * *", "starts": task, **fields}
     kept = engine.schedules.put(NewSchedule(name=name, **given))
     assert kept.next_at is not None
-    return kept.next_at
+    return count_microseconds(kept.next_at)
 
 
 def move(engine: Engine, name: str = "hourly", version: int = 1) -> bool:
     """Move a schedule on by an hour, and fire nothing."""
     known = engine.schedules.get(name)
-    later = (known.next_at or 0) + HOUR
-    rows = [(name, version, known.next_at, later, None)]
+    upcoming = None if known.next_at is None else count_microseconds(known.next_at)
+    rows = [(name, version, upcoming, (upcoming or 0) + HOUR, None)]
     return keep(engine, "fire_schedules", rows=rows) != []
 
 
@@ -99,7 +100,8 @@ def test_a_schedule_that_an_older_release_left_behind_is_not_fired_but_removed(
     put(engine, "own")
     kept = engine.schedules.get("hourly")
     assert engine.runs.cancel(run.id).ok
-    row = (kept.name, kept.cron, kept.zone, run.id, kept.next_at)
+    assert kept.next_at is not None
+    row = (kept.name, kept.cron, kept.zone, run.id, count_microseconds(kept.next_at))
     with raw(store_url) as write:
         write(
             "INSERT INTO holdfast_schedule (name, cron, zone, run_id, next_at, missed, template, "
@@ -182,7 +184,7 @@ def test_a_schedule_is_steered_by_its_name_alone(engine: Engine) -> None:
     assert keep(engine, "resume_schedule", name="one", from_version=1, upcoming=7) == []
     assert keep(engine, "resume_schedule", name="one", from_version=2, upcoming=7) != []
     assert keep(engine, "resume_schedule", name="one", from_version=3, upcoming=9) == []
-    assert engine.schedules.get("one").next_at == 7
+    assert engine.schedules.get("one").next_at == to_datetime(7)
     assert engine.schedules.get("two").paused
     assert keep(engine, "remove_schedule", name="one") != []
     assert names(engine) == ["two"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
+from holdfast.model.moment import to_datetime
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import Status
 from tests.contract.raw_store import dump
@@ -51,7 +52,7 @@ def test_cancel_of_a_run_cancels_every_open_task_in_the_same_transaction(
     }
     assert run.status == "cancelled"
     ended = [e for e in engine.runs.events(run.id) if e.target == "cancelled"]
-    assert {(e.actor, e.at) for e in ended} == {("ada", clock.now())}
+    assert {(e.actor, e.at) for e in ended} == {("ada", to_datetime(clock.now()))}
     assert len(ended) == 4
     answer = engine.work.complete(left.task.id, left.token, "late")
     assert (answer.ok, answer.reason) == (False, Refusal.ALREADY_TERMINAL)
@@ -118,5 +119,5 @@ def test_a_cancelled_attempt_is_recorded_as_cancelled(engine: Engine, clock: Man
     assert (attempt.outcome, attempt.owner, attempt.ended_at) == (
         "cancelled",
         "worker",
-        clock.now(),
+        to_datetime(clock.now()),
     )

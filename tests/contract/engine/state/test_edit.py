@@ -8,6 +8,7 @@ from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.advice import Action, Advice
 from holdfast.model.effect import WakeCondition
+from holdfast.model.moment import to_datetime
 from holdfast.model.result import Refusal
 from holdfast.model.retry import MAX_COUNT, RetryPolicy
 from holdfast.model.run import NewRun
@@ -52,7 +53,7 @@ def test_many_fields_are_edited_as_one_change(engine: Engine, clock: ManualClock
     task = engine.tasks.get(task_id)
     assert {name: getattr(task, name) for name in EDITS} == EDITS
     assert (task.retry.max_attempts, task.retry.max_lost) == (9, 8)
-    assert (task.scheduled_for, task.due, task.version) == (later, False, 2)
+    assert (task.scheduled_for, task.due, task.version) == (to_datetime(later), False, 2)
     assert engine.tasks.edit(task_id, {"scheduled_for": None}).ok
     assert (engine.tasks.get(task_id).scheduled_for, engine.tasks.get(task_id).due) == (None, True)
 

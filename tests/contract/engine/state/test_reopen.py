@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
+from holdfast.model.moment import to_datetime
 from holdfast.model.result import Refusal
 from holdfast.model.status import Status
 from tests.contract.raw_store import dump
@@ -32,7 +33,9 @@ def test_a_task_comes_back_with_everything_that_transitively_needs_it(
     assert engine.runs.get(run.id).generation == 2
     assert run.states == {"plan": "done", "left": "ready", "right": "done", "join": "blocked"}
     assert marks(run) == {"plan": (1, 1), "left": (2, 2), "right": (1, 1), "join": (2, 2)}
-    changed = [event for event in engine.runs.events(run.id) if event.at == clock.now()]
+    changed = [
+        event for event in engine.runs.events(run.id) if event.at == to_datetime(clock.now())
+    ]
     assert sorted(event.type for event in changed) == [
         "run.reopened",
         "task.reopened",

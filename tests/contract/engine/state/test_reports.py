@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
+from holdfast.model.moment import to_datetime
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
@@ -217,7 +218,7 @@ def test_a_renewal_moves_the_expiry_and_keeps_what_was_told(
     assert renew(engine, stage).ok
     task = engine.tasks.get(stage.task_id)
     assert task.lease is not None
-    assert task.lease.expires_at == clock.now() + 30_000_000
+    assert task.lease.expires_at == to_datetime(clock.now() + 30_000_000)
     assert (task.progress, task.usage, task.version) == ("half", {"tokens": 5}, 2)
     assert [event.type for event in engine.tasks.events(stage.task_id)] == [
         "task.created",

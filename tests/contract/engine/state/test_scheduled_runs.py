@@ -138,7 +138,7 @@ def test_the_runs_of_a_schedule_have_its_options(engine: Engine, clock: ManualCl
     engine.recovery.step()
     (run,) = engine.runs.list()
     assert (run.priority, run.concurrency_key) == (3, "run:repo")
-    assert run.deadline == run.created_at + 60 * MICROSECONDS
+    assert run.deadline == run.created_at + timedelta(seconds=60)
 
 
 def test_options_are_not_what_a_key_stands_for(engine: Engine) -> None:

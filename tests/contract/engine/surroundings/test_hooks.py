@@ -10,6 +10,7 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.hook import RUN_ENDS, TASK_ENDS, NewHook
+from holdfast.model.moment import count_microseconds
 from holdfast.model.result import Refusal
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.status import Status
@@ -58,7 +59,8 @@ def test_the_end_of_a_run_fires_each_hook_that_is_for_it_once(engine: Engine, ho
     (task,) = fired(engine, "first")
     recorded = engine.runs.events(run.id)
     (event,) = [each for each in recorded if each.type == how]
-    told = {**asdict(event), "workflow": "chain", "step": None}
+    moment = count_microseconds(event.at)
+    told = {**asdict(event), "at": moment, "workflow": "chain", "step": None}
     del told["seq"]
     assert task.payload == {"event": told}
     assert (task.status, task.run_id, task.parent_id) == (Status.QUEUED, None, None)

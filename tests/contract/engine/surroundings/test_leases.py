@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
+from holdfast.model.moment import to_datetime
 from holdfast.model.result import Refusal
 from holdfast.model.task import NamedLease
 from tests.contract.raw_store import dump
@@ -25,7 +26,7 @@ def test_a_held_lease_is_nobody_elses_and_not_its_owners_again(
 ) -> None:
     lease = acquire(engine)
     assert (lease.key, lease.owner, lease.fence) == ("branch", "ada", 1)
-    assert lease.expires_at == clock.now() + 10_000_000
+    assert lease.expires_at == to_datetime(clock.now() + 10_000_000)
     store = dump(store_url)
     clock.advance(9.999_999)
     assert engine.leases.acquire("branch", "bob", ttl=10) is None

@@ -15,6 +15,7 @@ from holdfast import NewRun, NewTask, NotFound, Refusal
 from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.cron_ticks import TICKS_AT_ONCE, MissedTicks
+from holdfast.model.moment import to_datetime
 from holdfast.model.workflow.graph import Concurrency, Step, Workflow
 from holdfast.store.group_commit.queue import GROUP_BYTES
 from tests.contract.engine.surroundings.daily_schedule import (
@@ -42,7 +43,11 @@ def test_a_tick_starts_a_task_once_with_its_key_and_its_actor(
     engine: Engine, clock: ManualClock
 ) -> None:
     kept = engine.schedules.put(daily())
-    assert (kept.next_at, kept.last_at, kept.paused) == (SUNDAY + DAY + NINE, None, False)
+    assert (kept.next_at, kept.last_at, kept.paused) == (
+        to_datetime(SUNDAY + DAY + NINE),
+        None,
+        False,
+    )
     assert engine.recovery.step() == engine.settings.recovery
     move_to(clock, 1, NINE - 100_000)
     assert engine.recovery.step() == pytest.approx(0.1)
@@ -54,7 +59,8 @@ def test_a_tick_starts_a_task_once_with_its_key_and_its_actor(
     assert (task.key, task.payload) == ("schedule:daily:2025-06-16T09:00:00Z", {"to": "all"})
     assert engine.tasks.events(task.id)[0].actor == "schedule:daily"
     after = engine.schedules.get("daily")
-    assert (after.next_at, after.last_at) == (SUNDAY + 2 * DAY + NINE, SUNDAY + DAY + NINE)
+    times = (to_datetime(SUNDAY + 2 * DAY + NINE), to_datetime(SUNDAY + DAY + NINE))
+    assert (after.next_at, after.last_at) == times
 
 
 def test_a_tick_starts_a_run_of_the_workflow_as_it_was_put(
@@ -101,7 +107,9 @@ def test_missed_ticks_are_fired_as_the_policy_of_the_schedule_says(
     move_to(clock, 3, NINE + HOUR)
     for _ in range(2):
         engine.recovery.step()
-    assert {each.next_at for each in engine.schedules.list()} == {SUNDAY + 4 * DAY + NINE}
+    assert {each.next_at for each in engine.schedules.list()} == {
+        to_datetime(SUNDAY + 4 * DAY + NINE)
+    }
     assert [each.name for each in engine.schedules.list()] == ["all", "one", "skip"]
     assert [each.name for each in engine.schedules.list(limit=1, after="all")] == ["one"]
     move_to(clock, 4)
@@ -212,7 +220,8 @@ def test_a_schedule_given_other_times_reckons_its_ticks_anew_from_now(
     move_to(clock, 3, 12 * HOUR)
     others = ({"cron": "0 10 * * *"}, {"cron": "0 10 * * *", "zone": "Europe/Berlin"})
     for changes, hour in zip(others, (10, 8), strict=True):
-        assert engine.schedules.put(daily(**changes)).next_at == SUNDAY + 4 * DAY + hour * HOUR
+        upcoming = to_datetime(SUNDAY + 4 * DAY + hour * HOUR)
+        assert engine.schedules.put(daily(**changes)).next_at == upcoming
     engine.recovery.step()
     assert fired(engine) == []
 

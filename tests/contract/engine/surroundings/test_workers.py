@@ -12,6 +12,7 @@ from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
 from holdfast.model.advice import Action, Advice
+from holdfast.model.moment import to_datetime
 from holdfast.model.text import MAX_NAME
 from holdfast.model.workflow.declarations import StepWork
 from tests.acceptance.worker.watched_attempt import alive
@@ -41,8 +42,8 @@ def test_a_worker_is_known_with_what_it_offers(engine: Engine, clock: ManualCloc
     (found,) = engine.workers.list()
     assert (found.name, found.agents, found.tags) == ("anna", ("writer",), ("gpu",))
     assert (found.concurrency, found.told) == (3, None)
-    assert found.started_at == found.seen_at == clock.now()
-    assert found.expires_at == clock.now() + LEASE * MICROSECONDS
+    assert found.started_at == found.seen_at == to_datetime(clock.now())
+    assert found.expires_at == to_datetime(clock.now() + LEASE * MICROSECONDS)
 
 
 def test_a_worker_lives_as_long_as_it_says_so(engine: Engine, clock: ManualClock) -> None:
@@ -79,7 +80,7 @@ def test_a_replaced_worker_neither_speaks_for_its_successor_nor_takes_it_along(
     clock.advance(1)
     assert engine.workers.announce("anna", before) is None
     assert not engine.workers.forget("anna", before).ok
-    assert engine.workers.list()[0].seen_at == now
+    assert engine.workers.list()[0].seen_at == to_datetime(now)
     assert engine.workers.forget("anna", now).ok
     assert names(engine) == []
 
@@ -140,7 +141,7 @@ def test_an_attempt_says_what_was_stopped_with_it_once_and_whatever_became_of_it
     assert not engine.workers.note_stop(task_id, NOT_GENUINE, ended=5).ok
     attempts = engine.tasks.attempts(task_id)
     assert [(each.stopped_at, each.stopped, each.left) for each in attempts] == [
-        (clock.now(), 4, 1),
+        (to_datetime(clock.now()), 4, 1),
         (None, 0, 0),
     ]
 

@@ -15,7 +15,7 @@ import pytest
 
 from holdfast.errors import StoreUnreachable
 from holdfast.worker.files.state_directory import StateDirectory
-from holdfast.worker.pool.worker import Worker
+from holdfast.worker.pool.worker import StoreWorker
 from holdfast.worker.pool.worker_options import WorkerOptions
 from holdfast.worker.remote import client
 from holdfast.worker.remote.allowlist import Allowlist, RemoteExecutors
@@ -106,7 +106,7 @@ def test_a_worker_ends_when_it_is_told_to_whatever_its_server_sends(
     with dripping(ENDS[place], asked.set) as url:
         office = RemoteStore(url, TOKEN)
         executors = RemoteExecutors(office, Allowlist(), StateDirectory(root=tmp_path))
-        worker = Worker(office, executors, WorkerOptions(name="far")).start()
+        worker = StoreWorker(office, executors, WorkerOptions(name="far")).start()
         assert asked.wait(30)
         ended = threading.Event()
 

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.errors import StoreUnreachable
 from holdfast.worker.files.state_directory import StateDirectory
-from holdfast.worker.pool.worker import Worker
+from holdfast.worker.pool.worker import StoreWorker
 from holdfast.worker.pool.worker_options import WorkerOptions
 from holdfast.worker.remote import end_watch, log_stream, poller, sender
 from holdfast.worker.remote.allowlist import Allowlist, RemoteExecutors
@@ -71,7 +71,7 @@ def working(url: str, token: str, folder: Path) -> Iterator[RemoteStore]:
     office = RemoteStore(url, token)
     executors = RemoteExecutors(office, Allowlist(anything=True), StateDirectory(root=folder))
     executors.begin()
-    worker = Worker(office, executors, WorkerOptions(name="far"), executors.clean)
+    worker = StoreWorker(office, executors, WorkerOptions(name="far"), executors.clean)
     try:
         with worker:
             yield office

@@ -11,7 +11,7 @@ from holdfast import AgentCommand
 from holdfast.engine.claims.picker import Claimed
 from holdfast.model.task import Assignment, Renewal
 from holdfast.worker.files.state_directory import StateDirectory
-from holdfast.worker.pool.worker import Worker
+from holdfast.worker.pool.worker import StoreWorker
 from holdfast.worker.pool.worker_options import WorkerOptions
 from holdfast.worker.remote.allowlist import Allowlist, RemoteExecutors
 from holdfast.worker.remote.remote_store import RemoteStore
@@ -88,7 +88,7 @@ def test_a_worker_that_leaves_is_listed_no_more(quick_server: Served, tmp_path: 
     server = quick_server
     office = RemoteStore(server.url, server.tokens["worker"])
     executors = RemoteExecutors(office, Allowlist(), StateDirectory(root=tmp_path / "far"))
-    worker = Worker(office, executors, WorkerOptions(name="far", agents=["default"])).start()
+    worker = StoreWorker(office, executors, WorkerOptions(name="far", agents=["default"])).start()
 
     def listed() -> list[str]:
         return [each["name"] for each in server("viewer").get("/workers").json()["items"]]
@@ -111,7 +111,7 @@ def test_a_worker_elsewhere_runs_its_own_command_for_an_agent_if_it_allows_it(
     state = StateDirectory(root=tmp_path / "far")
     executors = RemoteExecutors(office, Allowlist(names=["cat"]), state, commands)
     options = WorkerOptions(name="far", agents=["*"])
-    with Worker(office, executors, options, executors.clean):
+    with StoreWorker(office, executors, options, executors.clean):
         refused = server.add(agent="critic")["id"]
         left = server.add(agent="planner")["id"]
         task = server.add(agent="dev", prompt='{"built": "it"}')["id"]

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from holdfast import Context
+from holdfast import AsyncContext, Context
 from holdfast.engine.engine import Engine
 from tests.contract.worker.attempt.test_combined_waits import Story
 
 
-async def in_a_task(ctx: Context) -> str:
+async def in_a_task(ctx: AsyncContext) -> str:
     stop = asyncio.create_task(ctx.wait_for("stop"))
     await ctx.effect("build", str, "built")
     left = asyncio.Event()
@@ -33,7 +33,7 @@ def in_a_thread(ctx: Context) -> str:
 
 @pytest.mark.parametrize("function", [in_a_task, in_a_thread])
 def test_a_function_that_was_left_for_a_wait_in_the_background_waits_for_it_and_says_so(
-    engine: Engine, caplog: pytest.LogCaptureFixture, function: Callable[[Context], Any]
+    engine: Engine, caplog: pytest.LogCaptureFixture, function: Callable[[AsyncContext], Any]
 ) -> None:
     story = Story(engine, function)
     assert story.goes_on()
@@ -54,7 +54,7 @@ def test_a_wait_in_the_background_of_effects_alone_holds_nothing_up(
             await asyncio.sleep(0)
         return "built"
 
-    async def work(ctx: Context) -> object:
+    async def work(ctx: AsyncContext) -> object:
         stop = asyncio.create_task(ctx.wait_for("stop"))
         built = await ctx.effect("build", be_elsewhere)
         stop.cancel()
@@ -71,7 +71,7 @@ def test_an_effect_with_a_wait_in_its_background_is_done_again_when_that_is_over
 ) -> None:
     done: list[int] = []
 
-    async def work(ctx: Context) -> object:
+    async def work(ctx: AsyncContext) -> object:
         async def build() -> str:
             stop = asyncio.create_task(ctx.wait_for("stop"))
             await asyncio.wait({stop})

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Context
+from holdfast import AsyncContext, Context
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from tests.contract.task_states import finish
@@ -25,10 +25,10 @@ from tests.contract.worker.attempt.test_combined_waits import (
     in_group,
 )
 
-Wait = Callable[[Context, str], Awaitable[Any]]
+Wait = Callable[[AsyncContext, str], Awaitable[Any]]
 
 
-async def in_turn(ctx: Context, beside: Beside, wait: Wait, *names: str) -> dict[str, object]:
+async def in_turn(ctx: AsyncContext, beside: Beside, wait: Wait, *names: str) -> dict[str, object]:
     """What two branches waited for; they come to it in another order with each attempt."""
     came = asyncio.Event()
     gave: dict[str, object] = {}
@@ -51,7 +51,7 @@ def test_two_branches_sleep_each_for_its_own_time(
 ) -> None:
     hours = {"long": 5, "short": 1}
 
-    async def work(ctx: Context) -> object:
+    async def work(ctx: AsyncContext) -> object:
         return await in_turn(
             ctx, beside, lambda ctx, name: ctx.sleep(hours[name] * HOUR, name=name), *hours
         )
@@ -72,7 +72,7 @@ def test_two_branches_sleep_each_for_its_own_time(
 def test_two_branches_hear_the_same_signal_and_keep_what_they_heard(
     engine: Engine, beside: Beside
 ) -> None:
-    async def work(ctx: Context) -> object:
+    async def work(ctx: AsyncContext) -> object:
         return await in_turn(
             ctx, beside, lambda ctx, name: ctx.wait_for("go", name=name), "one", "two"
         )
@@ -91,7 +91,7 @@ def test_two_branches_hear_the_same_signal_and_keep_what_they_heard(
 def test_two_branches_are_each_answered_what_they_have_asked(
     engine: Engine, beside: Beside
 ) -> None:
-    async def work(ctx: Context) -> object:
+    async def work(ctx: AsyncContext) -> object:
         return await in_turn(
             ctx, beside, lambda ctx, name: ctx.ask(f"{name}?", name=name), "which", "when"
         )
@@ -109,7 +109,7 @@ def test_two_branches_are_each_answered_what_they_have_asked(
 def test_two_branches_have_each_what_its_own_effect_gave(
     engine: Engine, clock: ManualClock, beside: Beside
 ) -> None:
-    async def work(ctx: Context) -> object:
+    async def work(ctx: AsyncContext) -> object:
         gave = await in_turn(
             ctx, beside, lambda ctx, name: ctx.effect(f"open {name}", str, name), "one", "two"
         )
@@ -127,7 +127,7 @@ def test_two_branches_have_each_what_its_own_effect_gave(
 def test_two_branches_have_each_what_its_own_children_gave(engine: Engine, beside: Beside) -> None:
     numbers = {"one": 1, "two": 2}
 
-    async def work(ctx: Context) -> object:
+    async def work(ctx: AsyncContext) -> object:
         return await in_turn(
             ctx,
             beside,
@@ -147,7 +147,7 @@ def test_two_branches_have_each_what_its_own_children_gave(engine: Engine, besid
 def test_two_branches_know_each_its_own_child_by_the_title(
     engine: Engine, clock: ManualClock, beside: Beside
 ) -> None:
-    async def work(ctx: Context) -> object:
+    async def work(ctx: AsyncContext) -> object:
         gave = await in_turn(
             ctx, beside, lambda ctx, name: ctx.spawn(Children(name), 1), "one", "two"
         )
@@ -177,7 +177,7 @@ def test_two_branches_know_each_its_own_child_by_the_title(
 def test_branches_that_nothing_tells_apart_are_refused_for_good(
     engine: Engine, wait: Wait, told: str
 ) -> None:
-    async def work(ctx: Context) -> object:
+    async def work(ctx: AsyncContext) -> object:
         return await in_turn(ctx, in_group, wait, "one", "two")
 
     story = Story(engine, work)
@@ -191,7 +191,7 @@ def test_branches_that_nothing_tells_apart_are_refused_for_good(
 def test_a_function_that_catches_the_refusal_has_failed_all_the_same(
     engine: Engine, after: str | None
 ) -> None:
-    async def work(ctx: Context) -> None:
+    async def work(ctx: AsyncContext) -> None:
         async def mail(name: str) -> str:
             return str(await ctx.effect("mail", str, name))
 
@@ -208,7 +208,7 @@ def test_a_function_that_catches_the_refusal_has_failed_all_the_same(
 
 
 def test_branches_one_after_the_other_are_refused_too(engine: Engine) -> None:
-    async def work(ctx: Context) -> None:
+    async def work(ctx: AsyncContext) -> None:
         for name in ("one", "two"):
             await asyncio.create_task(_mail(ctx, name))
 
@@ -218,14 +218,14 @@ def test_branches_one_after_the_other_are_refused_too(engine: Engine) -> None:
     assert engine.work.effects(story.task_id) == {"mail": "one"}
 
 
-async def _mail(ctx: Context, name: str) -> None:
+async def _mail(ctx: AsyncContext, name: str) -> None:
     await ctx.effect("mail", str, name)
 
 
 def test_a_branch_that_comes_first_to_what_another_did_before_ends_in_no_result(
     engine: Engine, clock: ManualClock
 ) -> None:
-    async def work(ctx: Context) -> None:
+    async def work(ctx: AsyncContext) -> None:
         if ctx.attempt == 1:
             await asyncio.create_task(_mail(ctx, "one"))
             await ctx.sleep("1h")
@@ -261,7 +261,7 @@ def test_threads_of_one_function_are_branches(engine: Engine) -> None:
 def test_repeated_effects_and_empty_maps_of_a_branch_need_no_name_of_their_own(
     engine: Engine, clock: ManualClock, beside: Beside
 ) -> None:
-    async def work(ctx: Context) -> object:
+    async def work(ctx: AsyncContext) -> object:
         async def branch(name: str) -> list[object]:
             gave = [await ctx.effect(name, str, n) for n in range(2)]
             ids = [await ctx.spawn(Children(name), n) for n in range(2)]
@@ -284,7 +284,7 @@ def test_repeated_effects_and_empty_maps_of_a_branch_need_no_name_of_their_own(
 def test_waits_called_in_one_branch_and_awaited_in_others_keep_the_order_of_the_calls(
     engine: Engine, clock: ManualClock
 ) -> None:
-    async def work(ctx: Context) -> object:
+    async def work(ctx: AsyncContext) -> object:
         naps = {"long": ctx.sleep("5h"), "short": ctx.sleep("1h")}
         return await in_turn(ctx, gathered, lambda _, name: naps[name], *naps)
 
@@ -302,14 +302,14 @@ def test_waits_called_in_one_branch_and_awaited_in_others_keep_the_order_of_the_
 def test_a_wait_beside_a_sleep_times_out(
     engine: Engine, clock: ManualClock, beside: Beside
 ) -> None:
-    async def hear(ctx: Context) -> str:
+    async def hear(ctx: AsyncContext) -> str:
         try:
             await ctx.wait_for("go", timeout="1h")
         except TimeoutError:
             return "late"
         return "heard"
 
-    async def work(ctx: Context) -> object:
+    async def work(ctx: AsyncContext) -> object:
         # As many as have to read what is remembered while the first has read it.
         return await beside(hear(ctx), *(ctx.sleep("2h") for _ in range(12)))
 

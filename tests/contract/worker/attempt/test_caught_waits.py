@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from holdfast import Context
+from holdfast import AsyncContext, Context
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from tests.contract.task_states import finish
 from tests.contract.worker.attempt.test_combined_waits import HOUR, Children, Story
 
-Operation = Callable[[Context], Any]
+Operation = Callable[[Any], Any]
 
 WAITS: dict[str, Operation] = {
     "sleep": lambda ctx: ctx.sleep("1h"),
@@ -82,7 +82,7 @@ def test_a_plain_function_that_catches_its_wait_is_parked(
 def test_a_gather_that_keeps_exceptions_is_parked_until_its_wait_is_over(
     engine: Engine, clock: ManualClock, wait: str, then: str
 ) -> None:
-    async def work(ctx: Context) -> str:
+    async def work(ctx: AsyncContext) -> str:
         (gave,) = await asyncio.gather(WAITS[wait](ctx), return_exceptions=True)
         if isinstance(gave, BaseException):
             if then == "raise":
@@ -96,7 +96,7 @@ def test_a_gather_that_keeps_exceptions_is_parked_until_its_wait_is_over(
 def test_a_gather_that_returns_exceptions_remembers_all_of_its_waits(
     engine: Engine, clock: ManualClock
 ) -> None:
-    async def work(ctx: Context) -> object:
+    async def work(ctx: AsyncContext) -> object:
         waits = ctx.sleep("2h"), ctx.wait_for("go", timeout="3h"), ctx.sleep("1h")
         return [str(each) for each in await asyncio.gather(*waits, return_exceptions=True)]
 
@@ -149,7 +149,7 @@ def test_a_plain_function_begins_nothing_after_a_wait_that_it_caught(
 def test_a_coroutine_begins_nothing_after_a_wait_that_it_caught(
     engine: Engine, clock: ManualClock, after: str, called: str
 ) -> None:
-    async def work(ctx: Context) -> None:
+    async def work(ctx: AsyncContext) -> None:
         following = NEXT[after](ctx) if called == "before" else None
         with suppress(BaseException):
             await ctx.sleep("1h")
@@ -179,7 +179,7 @@ def test_a_step_that_caught_its_wait_may_not_act(engine: Engine) -> None:
 def test_an_effect_that_only_a_caught_wait_leads_to_clashes_with_no_effect_of_its_name(
     engine: Engine, clock: ManualClock
 ) -> None:
-    async def work(ctx: Context) -> str:
+    async def work(ctx: AsyncContext) -> str:
         async def nap() -> None:
             await ctx.effect("note", str, "tired")
             await ctx.sleep("1h")
@@ -207,7 +207,7 @@ def test_an_effect_beside_a_caught_wait_is_done_once(engine: Engine, clock: Manu
         done.append("mailed")
         return "mailed"
 
-    async def work(ctx: Context) -> object:
+    async def work(ctx: AsyncContext) -> object:
         both = ctx.effect("letter", mail), ctx.sleep("1h")
         return [str(each) for each in await asyncio.gather(*both, return_exceptions=True)]
 
@@ -225,7 +225,7 @@ def test_a_branch_that_comes_to_its_effect_after_the_function_was_left_does_it_l
 ) -> None:
     done: list[int] = []
 
-    async def work(ctx: Context) -> object:
+    async def work(ctx: AsyncContext) -> object:
         left = asyncio.Event()
 
         async def nap() -> None:
@@ -254,7 +254,7 @@ def test_a_branch_that_comes_to_its_effect_after_the_function_was_left_does_it_l
 def test_an_effect_that_catches_a_wait_inside_it_is_not_remembered(
     engine: Engine, clock: ManualClock, then: str
 ) -> None:
-    async def work(ctx: Context) -> object:
+    async def work(ctx: AsyncContext) -> object:
         async def nap() -> str:
             try:
                 await ctx.sleep("1h")
@@ -344,7 +344,7 @@ def test_a_wait_caught_after_an_effect_that_failed_is_waited_for(
     async def refused() -> None:
         raise ValueError("not now")
 
-    async def work(ctx: Context) -> str:
+    async def work(ctx: AsyncContext) -> str:
         try:
             await ctx.effect("call", refused)
         except ValueError:

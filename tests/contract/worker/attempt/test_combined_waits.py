@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Context
+from holdfast import AsyncContext
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.model.task import Assignment, NewTask
@@ -20,7 +20,7 @@ from tests.contract.task_states import create, finish
 
 HOUR = 3600
 Wait = Coroutine[Any, Any, Any]
-Function = Callable[[Context], Any]
+Function = Callable[[Any], Any]
 Beside = Callable[..., Awaitable[list[Any]]]
 
 
@@ -107,12 +107,12 @@ def test_a_timer_fires_while_a_signal_is_waited_for(
 ) -> None:
     fired: list[int] = []
 
-    async def remind(ctx: Context) -> str:
+    async def remind(ctx: AsyncContext) -> str:
         await ctx.sleep("1h")
         await ctx.effect("mail", fired.append, ctx.attempt)
         return "reminded"
 
-    async def work(ctx: Context) -> object:
+    async def work(ctx: AsyncContext) -> object:
         return sorted(await beside(*[remind(ctx), ctx.wait_for("go")][::order]))
 
     story = Story(engine, work)
@@ -133,7 +133,7 @@ def test_a_timer_fires_while_a_signal_is_waited_for(
 def test_a_signal_is_heard_while_a_timer_runs(
     engine: Engine, clock: ManualClock, beside: Beside
 ) -> None:
-    async def work(ctx: Context) -> object:
+    async def work(ctx: AsyncContext) -> object:
         return await beside(ctx.sleep("2h"), ctx.wait_for("go", timeout="3h"), ctx.sleep("1h"))
 
     story = Story(engine, work)
@@ -153,10 +153,10 @@ def test_a_signal_is_heard_while_a_timer_runs(
 def test_signals_are_heard_in_the_order_in_which_they_come(engine: Engine, beside: Beside) -> None:
     heard: list[object] = []
 
-    async def hear(ctx: Context, name: str) -> None:
+    async def hear(ctx: AsyncContext, name: str) -> None:
         heard.append(await ctx.effect(f"hear {name}", str, await ctx.wait_for(name)))
 
-    async def work(ctx: Context) -> None:
+    async def work(ctx: AsyncContext) -> None:
         heard.clear()
         await beside(*(hear(ctx, name) for name in ("a", "b", "c")))
 
@@ -176,7 +176,7 @@ def test_signals_are_heard_in_the_order_in_which_they_come(engine: Engine, besid
 def test_children_and_a_signal_are_waited_for_together(
     engine: Engine, beside: Beside, order: int
 ) -> None:
-    async def work(ctx: Context) -> object:
+    async def work(ctx: AsyncContext) -> object:
         return await beside(ctx.map(Children(), [1]), ctx.wait_for("a"), ctx.wait_for("b"))
 
     story = Story(engine, work)
@@ -196,7 +196,7 @@ def test_children_and_a_signal_are_waited_for_together(
 
 
 def test_the_first_of_a_timer_and_a_signal_can_decide(engine: Engine, clock: ManualClock) -> None:
-    async def work(ctx: Context) -> str:
+    async def work(ctx: AsyncContext) -> str:
         named = {
             asyncio.create_task(ctx.sleep("1h")): "late",
             asyncio.create_task(ctx.wait_for("yes")): "yes",
@@ -231,11 +231,11 @@ def test_an_effect_under_way_beside_a_wait_is_done_once(
             await asyncio.sleep(0)
         done.append(name)
 
-    async def both(ctx: Context) -> None:
+    async def both(ctx: AsyncContext) -> None:
         await beside(ctx.effect("one", slowly, "one"), ctx.effect("two", slowly, "two"))
         await ctx.sleep("1h")
 
-    async def work(ctx: Context) -> object:
+    async def work(ctx: AsyncContext) -> object:
         return await beside(ctx.wait_for("go"), both(ctx))
 
     story = Story(engine, work)
@@ -253,7 +253,7 @@ def test_an_effect_under_way_beside_a_wait_is_done_once(
 def test_a_question_beside_a_timer_is_asked_first(
     engine: Engine, clock: ManualClock, beside: Beside
 ) -> None:
-    async def work(ctx: Context) -> object:
+    async def work(ctx: AsyncContext) -> object:
         return await beside(ctx.sleep("1h"), ctx.ask("which?"), ctx.ask("how many?"))
 
     story = Story(engine, work)
@@ -269,11 +269,11 @@ def test_a_question_beside_a_timer_is_asked_first(
 
 @BOTH
 def test_an_error_beside_a_wait_fails_the_attempt(engine: Engine, beside: Beside) -> None:
-    async def stumble(ctx: Context) -> None:
+    async def stumble(ctx: AsyncContext) -> None:
         await ctx.effect("look", str, 1)
         raise ValueError("stumbled")
 
-    async def work(ctx: Context) -> object:
+    async def work(ctx: AsyncContext) -> object:
         return await beside(ctx.wait_for("go"), stumble(ctx), ctx.sleep("1h"))
 
     story = Story(engine, work)
@@ -284,7 +284,7 @@ def test_an_error_beside_a_wait_fails_the_attempt(engine: Engine, beside: Beside
 def test_a_wait_inside_an_effect_leaves_the_function_too(
     engine: Engine, clock: ManualClock
 ) -> None:
-    async def work(ctx: Context) -> object:
+    async def work(ctx: AsyncContext) -> object:
         async def nap() -> str:
             await ctx.sleep("1h")
             return "rested"
@@ -301,7 +301,7 @@ def test_a_wait_inside_an_effect_leaves_the_function_too(
 def test_more_signals_than_fit_are_all_heard_in_the_end(engine: Engine) -> None:
     names = [f"{number:0189}x" for number in range(12)]
 
-    async def work(ctx: Context) -> object:
+    async def work(ctx: AsyncContext) -> object:
         return await in_group(*(ctx.wait_for(name) for name in names))
 
     story = Story(engine, work)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import AttemptEnded, Context, Holdfast, TaskFailed
+from holdfast import AsyncContext, AttemptEnded, Context, Holdfast, TaskFailed
 from holdfast.worker.files.state_directory import find_state_directory
 
 PATIENCE = 30
@@ -47,7 +47,7 @@ def test_each_attempt_has_a_log_of_its_own(hf: Holdfast) -> None:
 
 def test_a_coroutine_logs_without_awaiting(hf: Holdfast) -> None:
     @hf.task
-    async def greet(ctx: Context) -> None:
+    async def greet(ctx: AsyncContext) -> None:
         ctx.log("two\nlines\n")
 
     with hf.worker():
@@ -103,7 +103,7 @@ def test_a_file_is_kept_under_its_name(hf: Holdfast, tmp_path: Path, *, asynchro
     def plain(ctx: Context) -> list[str]:
         return [str(ctx.artifact("report.txt", "well")), str(ctx.artifact("chart.svg", given))]
 
-    async def awaited(ctx: Context) -> list[str]:
+    async def awaited(ctx: AsyncContext) -> list[str]:
         kept = [await ctx.artifact("report.txt", "well"), await ctx.artifact("chart.svg", given)]
         return [str(each) for each in kept]
 
@@ -143,7 +143,7 @@ def test_concurrent_writes_of_one_artifact_keep_the_content_that_the_store_recor
     contents = [bytes([each]) * 10 for each in range(4)]
 
     @hf.task(max_attempts=1)
-    async def report(ctx: Context) -> None:
+    async def report(ctx: AsyncContext) -> None:
         await asyncio.gather(*(ctx.artifact("report.txt", each) for each in contents))
 
     with hf.worker():
@@ -188,7 +188,7 @@ def test_a_lease_is_held_until_the_function_is_left(hf: Holdfast) -> None:
 
 def test_a_function_that_waits_gives_its_leases_back(hf: Holdfast) -> None:
     @hf.task
-    async def print_pages(ctx: Context) -> list[int]:
+    async def print_pages(ctx: AsyncContext) -> list[int]:
         lease = await ctx.lease("printer", 3600)
         assert lease is not None
         await ctx.sleep(0)
@@ -213,7 +213,7 @@ def test_a_lease_that_comes_after_its_branch_was_cancelled_is_given_back(
         return taken
 
     @hf.task
-    async def print_pages(ctx: Context) -> list[str]:
+    async def print_pages(ctx: AsyncContext) -> list[str]:
         branches = await asyncio.gather(ctx.lease("printer", "1h"), return_exceptions=True)
         return [type(each).__name__ for each in branches]
 

@@ -7,10 +7,19 @@ import gc
 import threading
 from collections.abc import Callable, Iterator
 from math import inf, nan
+from typing import Any, cast
 
 import pytest
 
-from holdfast import Context, Holdfast, InvalidInput, KeyConflict, NotFound, TaskFailed
+from holdfast import (
+    AsyncContext,
+    Context,
+    Holdfast,
+    InvalidInput,
+    KeyConflict,
+    NotFound,
+    TaskFailed,
+)
 from tests.race.racers import eventually
 
 PATIENCE = 30
@@ -58,7 +67,7 @@ def test_a_coroutine_has_the_same_effects(hf: Holdfast) -> None:
     ledger = Ledger()
 
     @hf.task(max_attempts=2, backoff=0)
-    async def charge(ctx: Context) -> object:
+    async def charge(ctx: AsyncContext) -> object:
         paid = await ctx.effect("pay", ledger.do_later, "later")
         noted = await ctx.effect("note", ledger.do, "at once")
         if ctx.attempt == 1:
@@ -157,7 +166,7 @@ def test_a_waiting_task_holds_no_worker_and_a_signal_wakes_it(hf: Holdfast) -> N
     waiting = threading.Event()
 
     @flow.step
-    async def ship(ctx: Context) -> object:
+    async def ship(ctx: AsyncContext) -> object:
         waiting.set()
         first = await ctx.wait_for("courier", timeout="2d")
         return [first, await ctx.wait_for("courier")]
@@ -205,7 +214,7 @@ def test_a_branch_that_is_left_unseen_is_told_of_only_by_another_error_than_its_
         raise ValueError("stumbled")
 
     @hf.task
-    async def first(ctx: Context) -> int:
+    async def first(ctx: AsyncContext) -> int:
         branches = [ctx.wait_for("go"), ctx.sleep(0.01), stumble()]
         ended, _ = await asyncio.wait(list(map(asyncio.ensure_future, branches)))
         return len(ended)
@@ -236,7 +245,7 @@ def test_map_runs_each_call_as_a_task_and_gives_the_results_in_order(hf: Holdfas
     @flow.step
     def build(ctx: Context) -> list[str]:
         made: list[str] = ctx.map(resize, ["a", "b", "c"], [1, 2, 3])
-        return [*made, *ctx.map(resize, [])]
+        return [*made, *ctx.map(resize, [], [])]
 
     @flow.step
     def publish(ctx: Context) -> str:
@@ -278,7 +287,7 @@ def test_a_failed_child_fails_the_call_without_another_try(hf: Holdfast) -> None
 def test_only_a_task_can_be_mapped(hf: Holdfast) -> None:
     @hf.task(max_attempts=1)
     def total(ctx: Context) -> object:
-        return ctx.map(abs, [1])
+        return ctx.map(cast("Any", abs), [1])
 
     with hf.worker(), pytest.raises(TaskFailed, match=r"put @hf[.]task above it"):
         total.enqueue().result(PATIENCE)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Context, Holdfast
+from holdfast import AsyncContext, Context, Holdfast
 
 PATIENCE = 30
 
@@ -71,7 +71,7 @@ def test_each_effect_of_one_name_has_an_id_of_its_own_inside_and_before_it(hf: H
 
 def test_effects_of_one_name_that_are_under_way_together_have_their_own_ids(hf: Holdfast) -> None:
     @hf.task
-    async def work(ctx: Context) -> object:
+    async def work(ctx: AsyncContext) -> object:
         both = asyncio.Barrier(2)
 
         async def pay(before: str) -> bool:

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from holdfast import AttemptEnded, Context, Holdfast, InvalidInput, TaskFailed
+from holdfast import AsyncContext, AttemptEnded, Context, Holdfast, InvalidInput, TaskFailed
 from holdfast.worker.pool.worker_attempts import LOOK_EVERY
+from tests.contract.worker.function_workers import store_worker
 from tests.race.racers import eventually
 
 PATIENCE = 30
@@ -149,7 +150,7 @@ def test_a_cancel_stops_a_coroutine_and_its_guard_refuses(hf: Holdfast) -> None:
     stopped: list[str] = []
 
     @hf.task
-    async def endless(ctx: Context) -> None:
+    async def endless(ctx: AsyncContext) -> None:
         began.set()
         try:
             await asyncio.Event().wait()
@@ -187,7 +188,10 @@ def test_a_cancel_by_another_process_stops_a_step_long_before_its_next_renewal(
             assert began.wait(PATIENCE)
             # Once it looks no more by itself.
             now = hf.engine.clock.monotonic
-            assert eventually(lambda: now() > worker._held._looked_at + 3 * LOOK_EVERY)  # noqa: SLF001
+            held = store_worker(worker)._held  # noqa: SLF001
+            assert eventually(
+                lambda: now() > held._looked_at + 3 * LOOK_EVERY  # noqa: SLF001
+            )
             assert other.tasks.cancel(handle.id).ok
             assert ended.wait(PATIENCE)
         assert [each.outcome for each in hf.tasks.attempts(handle.id)] == ["cancelled"]

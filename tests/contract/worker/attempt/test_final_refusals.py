@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -40,8 +40,8 @@ PAID: Any = "paid"
 
 
 CALLS: dict[str, Callable[[Context], Any]] = {
-    "number: 'x' is no integer": lambda ctx: ctx.spawn(Strict(), "x"),
-    "number: 'y' is no integer": lambda ctx: ctx.map(Strict(), ["y"]),
+    "number: 'x' is no integer": lambda ctx: ctx.spawn(Strict(), cast("int", "x")),
+    "number: 'y' is no integer": lambda ctx: ctx.map(Strict(), [cast("int", "y")]),
     "duration: 'soon' is not a duration": lambda ctx: ctx.sleep("soon"),
     "timeout: '80000d' cannot be waited for": lambda ctx: ctx.wait_for("go", timeout="80000d"),
     "effect: must be non-empty": lambda ctx: ctx.effect("", str),

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from holdfast import Context, Settings
+from holdfast import AsyncContext, Settings
 from holdfast.clock import ManualClock, SystemClock
 from holdfast.engine.engine import Engine
 from holdfast.worker.pool.lease_renewal import Heartbeat
@@ -31,7 +31,7 @@ def test_a_coroutine_is_cancelled_within_moments_of_waking(store_url: str) -> No
     clock, cancelled = Sleeper(), threading.Event()
     settings = Settings(url=store_url, lease=HOUR, renewal=HOUR / 2)
 
-    async def sleep(ctx: Context) -> None:
+    async def sleep(ctx: AsyncContext) -> None:
         assert not ctx.ended
         clock.slept = 2 * HOUR
         try:

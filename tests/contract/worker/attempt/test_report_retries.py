@@ -8,12 +8,20 @@ from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
-from holdfast import Context, InvalidInput, Settings, ShuttingDown, StoreUnreachable, UnknownOutcome
+from holdfast import (
+    AsyncContext,
+    InvalidInput,
+    Settings,
+    ShuttingDown,
+    StoreUnreachable,
+    UnknownOutcome,
+)
 from holdfast.engine.core.operation import Release
 from holdfast.model.result import TransitionResult
 from holdfast.store.database import is_postgresql
 from holdfast.worker.attempt.execution import ReportAnswer, ReportEntry
-from holdfast.worker.pool.worker import Worker
+from holdfast.worker.attempt.step_context import StepContext
+from holdfast.worker.pool.worker import StoreWorker
 from holdfast.worker.pool.worker_options import WorkerOptions
 from tests.contract.postgresql_proxy import proxied
 from tests.contract.raw_store import raw
@@ -54,12 +62,12 @@ def absent(url: str) -> Iterator[tuple[str, Away]]:
 def test_a_report_is_sent_again_until_the_store_is_back(store_url: str, kind: str) -> None:
     began, go_on = threading.Event(), threading.Event()
 
-    def plain(ctx: Context) -> int:
+    def plain(ctx: StepContext) -> int:
         began.set()
         assert go_on.wait(PATIENCE)
         return ctx.attempt
 
-    async def coroutine(ctx: Context) -> int:
+    async def coroutine(ctx: AsyncContext) -> int:
         return plain(ctx)
 
     functions = OneFunction(plain if kind == "plain" else coroutine)
@@ -67,7 +75,7 @@ def test_a_report_is_sent_again_until_the_store_is_back(store_url: str, kind: st
         settings = Settings(url=url, patience=0.2, lease=600, renewal=300)
         with started(url, settings=settings) as engine:
             task_id = create(engine)
-            with Worker(engine, functions, WorkerOptions(concurrency=1)):
+            with StoreWorker(engine, functions, WorkerOptions(concurrency=1)):
                 assert began.wait(PATIENCE)
                 with away():
                     go_on.set()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Context, Holdfast, TaskFailed
+from holdfast import AsyncContext, Holdfast, TaskFailed
 
 PATIENCE = 30
 
@@ -32,7 +32,7 @@ def test_waits_in_groups_hold_no_worker_and_cost_no_attempt(hf: Holdfast) -> Non
         return 2 * number
 
     @hf.task(max_attempts=1)
-    async def work(ctx: Context) -> object:
+    async def work(ctx: AsyncContext) -> object:
         return await together(
             ctx.sleep(0.01), ctx.wait_for("go"), ctx.map(double, [1]), ctx.sleep("20ms")
         )
@@ -56,11 +56,11 @@ def test_an_error_in_a_task_group_beside_a_wait_fails_the_task_with_its_message(
         raise ValueError("stumbled")
 
     @hf.task(max_attempts=3, backoff=0)
-    async def child_failed(ctx: Context) -> object:
+    async def child_failed(ctx: AsyncContext) -> object:
         return await together(ctx.map(divide, [0]), ctx.sleep(0))
 
     @hf.task(max_attempts=2, backoff=0)
-    async def stumbled(ctx: Context) -> object:
+    async def stumbled(ctx: AsyncContext) -> object:
         return await together(stumble(), ctx.sleep("1h"))
 
     with hf.worker():

@@ -12,7 +12,7 @@ from holdfast.clock import SystemClock
 from holdfast.engine.engine import Engine
 from holdfast.store.database import Row, Transaction
 from holdfast.worker.attempt.attempt_lease import AttemptLease
-from holdfast.worker.attempt.context import Context
+from holdfast.worker.attempt.context import AttemptContext
 from tests.contract import task_states
 from tests.contract.engine.claims.test_claim_requests import waits
 from tests.contract.engine.claims.test_standing_claims import Hand
@@ -49,7 +49,7 @@ def test_a_claim_outside_a_worker_gives_the_record_of_the_task_as_it_was_claimed
 
 def test_an_attempt_that_is_over_keeps_the_effect_ids_of_its_own_epoch(engine: Engine) -> None:
     (held,) = take(engine).held
-    context = Context(engine, held, AttemptLease(deadline=0.0))
+    context = AttemptContext(engine, held, AttemptLease(deadline=0.0))
     assert engine.tasks.cancel(held.task_id).ok
     assert engine.tasks.reset(held.task_id).ok
     assert engine.tasks.get(held.task_id).epoch == 2

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Context, Holdfast, TaskFailed
+from holdfast import AsyncContext, Holdfast, TaskFailed
 
 PATIENCE = 30
 
@@ -17,7 +17,7 @@ def child(page: int) -> int:
     return page
 
 
-CALLS: dict[str, Callable[[Context, Any], Any]] = {
+CALLS: dict[str, Callable[[AsyncContext, Any], Any]] = {
     "ctx.effect('pay', …)": lambda ctx, _: ctx.effect("pay", str),
     "ctx.sleep('1h')": lambda ctx, _: ctx.sleep("1h"),
     "ctx.wait_for('go')": lambda ctx, _: ctx.wait_for("go"),
@@ -35,7 +35,7 @@ def test_each_call_that_is_not_awaited_fails_the_step_for_good_and_is_named(hf: 
     task = hf.task(child)
 
     @hf.task
-    async def forget(ctx: Context, call: str) -> str:
+    async def forget(ctx: AsyncContext, call: str) -> str:
         CALLS[call](ctx, task)
         return "done"
 
@@ -57,7 +57,7 @@ def test_calls_that_are_awaited_later_or_by_a_task_or_cancelled_count_as_awaited
     done: list[str] = []
 
     @hf.task
-    async def remember(ctx: Context) -> bool:
+    async def remember(ctx: AsyncContext) -> bool:
         later = ctx.effect("later", done.append, "later")
         task = asyncio.create_task(ctx.effect("task", done.append, "task"))
         await asyncio.gather(later, task, ctx.guard.aio())
@@ -77,7 +77,7 @@ def test_a_step_that_raises_beside_a_call_that_it_forgot_reports_its_own_error(
     called: list[Any] = []
 
     @hf.task(max_attempts=1)
-    async def forget(ctx: Context) -> None:
+    async def forget(ctx: AsyncContext) -> None:
         called.append(ctx.effect("pay", str))
         raise ConnectionError("nobody is there")
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from holdfast import AttemptEnded, Context, Holdfast, TaskFailed
+from holdfast import AsyncContext, AttemptEnded, Context, Holdfast, TaskFailed
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from tests.contract.worker.attempt.test_combined_waits import HOUR, Story
 
-Act = Callable[[Context], Any]
+Act = Callable[[Any], Any]
 
 
 def look(ctx: Context) -> None:
@@ -97,7 +97,7 @@ def test_an_effect_goes_on_inside_one_that_was_left_beside_it(
 ) -> None:
     done: list[int] = []
 
-    async def work(ctx: Context) -> object:
+    async def work(ctx: AsyncContext) -> object:
         left = asyncio.Event()
 
         async def write() -> str:
@@ -137,7 +137,7 @@ def test_an_effect_is_remembered_though_another_branch_raises_before_it_has_ende
     done: list[tuple[str, int]] = []
 
     @hf.task(max_attempts=2, backoff=0)
-    async def order(ctx: Context) -> list[Any]:
+    async def order(ctx: AsyncContext) -> list[Any]:
         begun, raised = asyncio.Event(), asyncio.Event()
 
         async def charge() -> str:
@@ -175,7 +175,7 @@ def test_an_effect_that_does_not_end_keeps_a_function_that_raised_no_longer_than
     with Holdfast(store_url, lease=0.5) as hf:
 
         @hf.task(max_attempts=2, backoff=0)
-        async def order(ctx: Context) -> int:
+        async def order(ctx: AsyncContext) -> int:
             begun = asyncio.Event()
 
             async def charge() -> None:
@@ -199,7 +199,7 @@ def test_a_function_that_has_raised_begins_nothing_that_it_has_called_before(hf:
     done: list[str] = []
 
     @hf.task(max_attempts=1)
-    async def order(ctx: Context) -> None:
+    async def order(ctx: AsyncContext) -> None:
         called.append(ctx.effect("charge", done.append, "paid"))
         raise ConnectionError("nobody is there")
 

@@ -9,16 +9,19 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pytest
 
 from holdfast import Holdfast
 from holdfast.api.handle import Handle
+from holdfast.api.option_types import StoreSettings
 from holdfast.worker.pool import lease_renewal, worker_attempts, worker_options
 from holdfast.worker.pool import worker as worker_module
 from holdfast.worker.pool.claims_ahead import ClaimsAhead
-from holdfast.worker.pool.worker import Worker
+from holdfast.worker.pool.lifecycle import Worker
+from holdfast.worker.pool.worker import StoreWorker
+from tests.contract.worker.function_workers import store_worker
 from tests.programs import running
 from tests.race.racers import eventually
 
@@ -108,7 +111,7 @@ def steps(hf: Holdfast) -> Iterator[Steps]:
 
 
 @contextmanager
-def opened(url: str, **settings: float) -> Iterator[tuple[Holdfast, Steps]]:
+def opened(url: str, **settings: Unpack[StoreSettings]) -> Iterator[tuple[Holdfast, Steps]]:
     with Holdfast(url, **settings) as hf:
         made = Steps(hf)
         try:
@@ -188,7 +191,10 @@ def test_a_task_that_is_cancelled_before_its_turn_never_begins(
                 assert other.tasks.cancel(each.id).ok
         cancelled = handles[len(others) :]
         assert eventually(
-            lambda: sum(each.ended.is_set() for each in worker._held.list()) == len(cancelled)  # noqa: SLF001
+            lambda: (
+                sum(each.ended.is_set() for each in store_worker(worker)._held.list())  # noqa: SLF001
+                == len(cancelled)
+            )
         )
         steps.go_on.set()
         assert [each.result(PATIENCE) for each in others] == list(range(len(others)))
@@ -201,21 +207,21 @@ def test_a_task_that_is_cancelled_while_it_is_handed_over_never_begins(
     hf: Holdfast, steps: Steps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arrived, go_on = threading.Event(), threading.Event()
-    make_steps = Worker._make_steps  # noqa: SLF001
+    make_steps = StoreWorker._make_steps  # noqa: SLF001
 
-    def make_later(worker: Worker, arrival: Any) -> Any:  # noqa: ANN401 - as it is handed over
+    def make_later(worker: StoreWorker, arrival: Any) -> Any:  # noqa: ANN401 - as it is handed over
         arrived.set()
         assert go_on.wait(PATIENCE)
         return make_steps(worker, arrival)
 
-    monkeypatch.setattr(Worker, "_make_steps", make_later)
+    monkeypatch.setattr(StoreWorker, "_make_steps", make_later)
     handles = steps.enqueue(2)
     with hf.worker() as worker:
         assert arrived.wait(PATIENCE)
         assert states(hf, handles) == ["running", "running"]
         assert [hf.tasks.cancel(each.id).ok for each in handles] == [True, True]
         go_on.set()
-        assert eventually(lambda: not worker._busy)  # noqa: SLF001
+        assert eventually(lambda: not store_worker(worker)._busy)  # noqa: SLF001
     assert steps.began == []
     assert states(hf, handles) == ["cancelled"] * 2
 
@@ -268,7 +274,7 @@ def test_a_worker_that_was_idle_gives_back_what_cannot_begin_too(
 
         with hf.worker() as worker:
             warm.enqueue().result(PATIENCE)
-            assert eventually(lambda: worker._sleeps_long)  # noqa: SLF001 - until nothing wakes it
+            assert eventually(lambda: store_worker(worker)._sleeps_long)  # noqa: SLF001 - until nothing wakes it
             many = LIMIT + AHEAD - 1
             handles = steps.block.enqueue_many([{"number": each} for each in range(many)])
             assert eventually(lambda: len(steps.began) == LIMIT)
@@ -340,13 +346,13 @@ def test_what_is_to_run_now_begins_although_it_was_claimed_behind_functions_that
 def note_rooms(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many tasks the worker was ready to claim, each time that it was asked."""
     rooms: list[int] = []
-    find_room = Worker._room  # noqa: SLF001
+    find_room = StoreWorker._room  # noqa: SLF001
 
-    def note_room(worker: Worker) -> int:
+    def note_room(worker: StoreWorker) -> int:
         rooms.append(find_room(worker))
         return rooms[-1]
 
-    monkeypatch.setattr(Worker, "_room", note_room)
+    monkeypatch.setattr(StoreWorker, "_room", note_room)
     return rooms
 
 

@@ -6,12 +6,14 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 
 from holdfast import Context, Holdfast, InvalidInput, TaskFailed
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
+from holdfast.worker.attempt.context import AttemptContext
 from holdfast.worker.pool.lease_renewal import Heartbeat
 from tests.contract.worker.function_workers import execution_of
 from tests.race.racers import eventually
@@ -56,14 +58,14 @@ def remember(ctx: Context) -> None:
     ctx.effect("pay", str)
 
 
-def write(ctx: Context) -> None:
+def write(ctx: AttemptContext) -> None:
     # As a line that is printed or logged does.
     assert ctx.open_step_log() is not None
 
 
 @pytest.mark.parametrize("act", [say, show, remember, write])
 def test_all_that_a_function_says_or_does_counts_as_a_sign_of_life(
-    engine: Engine, clock: ManualClock, act: Callable[[Context], None]
+    engine: Engine, clock: ManualClock, act: Callable[[Any], None]
 ) -> None:
     execution = execution_of(engine)
     execution.limit_silence(8)
@@ -88,6 +90,6 @@ def test_an_idle_timeout_belongs_to_the_function_and_is_a_time(hf: Holdfast) -> 
         hf.task(idle_timeout=0)
     task = hf.task(idle_timeout=3)(logging.getLogger)
     with pytest.raises(InvalidInput, match="belongs to the function"):
-        task.using(idle_timeout=4)
+        cast("Any", task).using(idle_timeout=4)
     step = hf.workflow("flow").step(idle_timeout=3)
     assert step(logging.getLogger) is logging.getLogger

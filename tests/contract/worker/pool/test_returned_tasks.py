@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import Context, Holdfast, StoreUnreachable, Worker
+from holdfast import Holdfast, StoreUnreachable
 from holdfast.model.task import Assignment
 from holdfast.threads import RunningThread, SystemThreads
+from holdfast.worker.attempt.context import AttemptContext
 from holdfast.worker.attempt.execution import Invocation
+from holdfast.worker.pool.worker import StoreWorker
 from holdfast.worker.pool.worker_options import WorkerOptions
 from tests.contract.task_states import create
 from tests.contract.worker.function_workers import OneFunction, started, worker_of
@@ -104,7 +106,7 @@ class UnreadAtFirst(OneFunction):
     def __init__(self) -> None:
         super().__init__(lambda ctx: ctx.attempt)
 
-    def bind(self, assignment: Assignment, context: Context) -> Invocation:
+    def bind(self, assignment: Assignment, context: AttemptContext) -> Invocation:
         if assignment.attempt == 1:
             raise StoreUnreachable("not now")
         return super().bind(assignment, context)
@@ -113,6 +115,6 @@ class UnreadAtFirst(OneFunction):
 def test_a_task_whose_needs_cannot_be_read_is_given_back_and_pays_nothing(store_url: str) -> None:
     with started(store_url) as engine:
         task_id = create(engine)
-        with Worker(engine, UnreadAtFirst(), WorkerOptions()):
+        with StoreWorker(engine, UnreadAtFirst(), WorkerOptions()):
             assert eventually(lambda: engine.tasks.get(task_id).output == 2)
         assert engine.tasks.get(task_id).failures == 0

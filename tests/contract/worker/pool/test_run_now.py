@@ -6,6 +6,7 @@ import threading
 from collections.abc import Container, Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,9 +14,10 @@ import pytest
 from holdfast import Holdfast
 from holdfast.api.handle import Handle
 from holdfast.engine.engine import Engine
+from holdfast.worker.pool.lifecycle import Worker
 from holdfast.worker.pool.pull import RunNowClaims
-from holdfast.worker.pool.worker import Worker
 from tests.contract.task_states import create, take
+from tests.contract.worker.function_workers import store_worker
 from tests.race.racers import eventually
 
 PATIENCE = 20
@@ -41,7 +43,7 @@ def test_a_full_worker_has_one_place_more_for_what_is_to_run_now(store_url: str)
             assert began[1] in {"third", "fourth"}
             # It says that it lives again and again meanwhile, and looks for work each time.
             seen = hf.workers.list()[0].seen_at
-            assert eventually(lambda: hf.workers.list()[0].seen_at > seen + 500_000)
+            assert eventually(lambda: hf.workers.list()[0].seen_at > seen + timedelta(seconds=0.5))
             assert len(began) == 2
             free.set()
             assert sorted(each.result(PATIENCE) for each in handles) == [
@@ -92,8 +94,8 @@ def full_worker(hf: Holdfast) -> Iterator[tuple[Worker, list[Handle[str]], list[
             free.set()
         # Whatever the worker counts too many keeps it from ending.
         assert [each.result(PATIENCE) for each in handles[:2]] == ["first", "second"]
-        assert eventually(lambda: not worker._busy)  # noqa: SLF001
-        assert not worker._held._claims_under_way  # noqa: SLF001
+        assert eventually(lambda: not store_worker(worker)._busy)  # noqa: SLF001
+        assert not store_worker(worker)._held._claims_under_way  # noqa: SLF001
 
 
 def test_a_task_that_is_cancelled_right_after_its_claim_to_run_now_never_begins(
@@ -116,7 +118,8 @@ def test_a_task_that_is_cancelled_right_after_its_claim_to_run_now_never_begins(
         with full_worker(hf) as (worker, handles, began):
             assert hf.tasks.run_now(handles[2].id).ok
             assert cancelled.wait(PATIENCE)
-            assert eventually(lambda: worker._busy == 1 and len(worker._held) == 1)  # noqa: SLF001
+            inner = store_worker(worker)
+            assert eventually(lambda: inner._busy == 1 and len(inner._held) == 1)  # noqa: SLF001
             assert began == ["first"]
         assert began == ["first", "second"]
 
@@ -135,11 +138,11 @@ def test_a_claim_to_run_now_that_fails_leaves_nothing_counted(
         if failing == "reading":
             monkeypatch.setattr(worker, "_make_execution", fail)
         else:
-            monkeypatch.setattr(worker._run_now._store.work, "first_to_run_now", fail)  # noqa: SLF001
+            monkeypatch.setattr(store_worker(worker)._run_now._store.work, "first_to_run_now", fail)  # noqa: SLF001
         assert hf.tasks.run_now(handles[2].id).ok
         assert failed.wait(PATIENCE)
-        assert eventually(lambda: worker._busy == 1)  # noqa: SLF001
-        assert eventually(lambda: not worker._held._claims_under_way)  # noqa: SLF001
+        assert eventually(lambda: store_worker(worker)._busy == 1)  # noqa: SLF001
+        assert eventually(lambda: not store_worker(worker)._held._claims_under_way)  # noqa: SLF001
         monkeypatch.undo()
 
 
@@ -162,5 +165,5 @@ def test_an_unknown_error_of_a_claim_to_run_now_leaves_nothing_counted(
     with Holdfast(store_url, poll=0.05) as hf, full_worker(hf) as (worker, handles, _):
         assert hf.tasks.run_now(handles[2].id).ok
         assert failed.wait(PATIENCE)
-        assert eventually(lambda: worker._busy == 1)  # noqa: SLF001
-        assert eventually(lambda: not worker._held._claims_under_way)  # noqa: SLF001
+        assert eventually(lambda: store_worker(worker)._busy == 1)  # noqa: SLF001
+        assert eventually(lambda: not store_worker(worker)._held._claims_under_way)  # noqa: SLF001

@@ -15,6 +15,7 @@ import pytest
 from holdfast import Context, Holdfast, InvalidInput, NewRun, TaskFailed
 from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.graph import Step, Workflow
+from holdfast.worker.attempt.context import AttemptContext
 from holdfast.worker.attempt.execution import StepFailed
 from holdfast.worker.secrets.secrets import Secrets
 from tests.acceptance.worker.watched_attempt import program
@@ -77,6 +78,7 @@ def test_outputs_errors_and_progress_of_a_function_are_stored_without_the_worker
             ctx.log(SECRET)
             if ctx.attempt == 1:
                 raise StepFailed("x" * 1990 + SECRET)
+            assert isinstance(ctx, AttemptContext)
             return [SECRET, ctx.latest_progress["now"]]
 
         with hf.worker(concurrency=1):
@@ -102,7 +104,7 @@ def test_values_that_a_function_would_read_again_are_refused_by_the_name_of_thei
     with Holdfast(store_url, renewal=0.05) as hf:
 
         @hf.task
-        def child(given: object) -> None: ...
+        def child(given: dict[str, list[str]]) -> None: ...
 
         @hf.task(max_attempts=1)
         def tell(ctx: Context, way: str) -> object:

@@ -13,7 +13,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from holdfast import Context, Holdfast, Permanent, RetryAfter
+from holdfast import AsyncContext, Context, Holdfast, Permanent, RetryAfter
 
 hf = Holdfast("sqlite:///never.db")
 say = print
@@ -45,7 +45,7 @@ def remember(ctx: Context, name: str) -> dict[str, Any]:
     return {"paid": paid, "process": os.getpid(), "id": key}
 
 
-async def remember_async(ctx: Context) -> list[object]:
+async def remember_async(ctx: AsyncContext) -> list[object]:
     await ctx.guard.aio()
     both = await asyncio.gather(ctx.effect("a", str, 1), ctx.effect("b", _later))
     await ctx.sleep("10ms")

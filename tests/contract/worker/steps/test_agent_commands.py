@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from holdfast import AgentCommand, Holdfast, NewRun, NewTask, RetryPolicy, Worker
+from holdfast import AgentCommand, Holdfast, NewRun, NewTask, RetryPolicy
 from holdfast.api.function_registry import FunctionRegistry
 from holdfast.definition.workflow_file import read_workflow_text
 from holdfast.model.task import Task
 from holdfast.service.protocol.attempt_calls import AttemptCalls
 from holdfast.service.queries.explanations import explain
 from holdfast.worker.files.state_directory import StateDirectory
+from holdfast.worker.pool.worker import StoreWorker
 from holdfast.worker.pool.worker_options import WorkerOptions
 from holdfast.worker.secrets.secrets import Secrets
 from holdfast.worker.steps.executors import Executors
@@ -51,7 +52,7 @@ def working(
         commands=commands,
     )
     options = WorkerOptions(agents=agents or tuple(commands), concurrency=2)
-    with Worker(hf.engine, executors, options, executors.clean):
+    with StoreWorker(hf.engine, executors, options, executors.clean):
         yield state
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -22,7 +22,7 @@ PATIENCE = 60
 # The function that is a task already.
 DESCRIBED: Callable[..., Any] = inspect.unwrap(functions.described)
 SECRET = "hunter2-hunter2"
-ISOLATED: dict[str, Any] = {"isolation": "process", "backoff": 0}
+ISOLATED: Any = {"isolation": "process", "backoff": 0}
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def log_of(hf: Holdfast, task_id: str) -> str:
 
 
 def test_arguments_and_results_are_those_of_any_function(hf: Holdfast) -> None:
-    task = hf.task(name="described", **ISOLATED)(DESCRIBED)
+    task: Any = hf.task(name="described", **ISOLATED)(DESCRIBED)
     flow = hf.workflow("flow")
     flow.step(isolation="process")(DESCRIBED)
     parcel = functions.Parcel(3, date(2030, 1, 2))
@@ -58,7 +58,7 @@ def test_arguments_and_results_are_those_of_any_function(hf: Holdfast) -> None:
 
 
 def test_effects_are_remembered_and_errors_come_back_with_their_traceback(hf: Holdfast) -> None:
-    task = hf.task(max_attempts=2, **ISOLATED)(functions.remember)
+    task: Any = hf.task(max_attempts=2, **ISOLATED)(functions.remember)
     with hf.worker():
         handle = task.enqueue("courier")
         given = handle.result(PATIENCE)
@@ -183,12 +183,12 @@ def test_a_function_that_no_other_process_can_import_is_refused_at_once(
 
 def test_isolation_is_a_process_or_nothing_and_belongs_to_tasks_and_steps(hf: Holdfast) -> None:
     with pytest.raises(InvalidInput, match='say "process"'):
-        hf.task(isolation="thread")
+        hf.task(isolation=cast("Any", "thread"))
     with pytest.raises(InvalidInput, match="tasks and steps"):
         hf.on("run.failed", isolation="process")(functions.ask_later)
     task = hf.task(isolation=None)(functions.ask_later)
     with pytest.raises(InvalidInput, match="belongs to the function"):
-        task.using(isolation="process")
+        cast("Any", task).using(isolation="process")
 
 
 def test_a_function_that_is_no_longer_there_fails_for_good_and_says_so(

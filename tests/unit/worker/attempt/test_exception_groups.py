@@ -7,8 +7,9 @@ import pytest
 from holdfast.errors import TaskFailed
 from holdfast.model.effect import WakeCondition
 from holdfast.worker.attempt.attempt_lease import AttemptEnded
-from holdfast.worker.attempt.durable import InvalidCall, InvalidEffect, SignalTimeout
+from holdfast.worker.attempt.durable import InvalidCall, SignalTimeout
 from holdfast.worker.attempt.execution import choose_reported_error
+from holdfast.worker.attempt.json_values import InvalidEffect
 from holdfast.worker.attempt.retry_rules import Permanent, RetryAfter
 from holdfast.worker.attempt.waits import Suspended
 

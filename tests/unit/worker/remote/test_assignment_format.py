@@ -10,6 +10,7 @@ import pytest
 
 from holdfast.errors import InvalidInput
 from holdfast.model.frozen_record import make_record
+from holdfast.model.moment import to_datetime
 from holdfast.model.task import Assignment, Task
 from holdfast.model.workflow.declarations import HttpCall, StepWork
 from holdfast.worker.remote.assignment_format import Prefetch, pack_assignment, unpack_assignment
@@ -29,7 +30,7 @@ OF_TASK: dict[str, Any] = {
     "item": 2,
     "timeout": 1.5,
     "payload": {"a": 1},
-    "created_at": 5,
+    "created_at": to_datetime(5),
     "attempt": 3,
     "failures": 1,
     "lost": 1,
@@ -49,7 +50,7 @@ WORK = StepWork(
 OWN: dict[str, Any] = {
     "task_id": TASK,
     "attempt": 3,
-    "expires_at": 9,
+    "expires_at": to_datetime(9),
     "run_id": RUN,
     "step": "test",
     "item_number": 2,

@@ -11,6 +11,7 @@ from holdfast.clock import MICROSECONDS, ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
 from holdfast.model.advice import Action, Advice, advice_of
+from holdfast.model.moment import to_datetime
 from holdfast.model.run import NewRun
 from holdfast.model.status import Hold
 from holdfast.model.task import NewTask
@@ -120,7 +121,7 @@ def look(url: str) -> int:
 def test_a_task_for_an_agent_at_its_limit_is_shown_as_held_until_the_limit_lifts(
     engine: Engine, clock: ManualClock
 ) -> None:
-    until = clock.now() + HOUR * MICROSECONDS
+    until = to_datetime(clock.now() + HOUR * MICROSECONDS)
     reached, late = reach(engine), create(engine)
     others = {
         create(engine, agent="other"): "ready",
@@ -146,7 +147,7 @@ def test_a_task_whose_agent_reached_two_limits_is_shown_as_held_until_the_later_
     first, second = (take(engine, create(engine)) for _ in range(2))
     assert engine.work.reach_limit(first.task_id, first.token, "1h").ok
     assert engine.work.reach_limit(second.task_id, second.token, "2h").ok
-    until = clock.now() + 2 * HOUR * MICROSECONDS
+    until = to_datetime(clock.now() + 2 * HOUR * MICROSECONDS)
     assert [engine.tasks.get(each.task_id).held_until for each in (first, second)] == [until] * 2
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
+from holdfast.model.moment import to_datetime
 from holdfast.model.task import Assignment
 from holdfast.model.workflow.graph import Concurrency, Step, Workflow
 from holdfast.model.workflow.reference import Reference
@@ -152,7 +153,7 @@ def test_the_end_of_a_run_admits_the_oldest_waiter_in_its_own_transaction(
     RUN_ENDINGS[ending](runs[0])
     assert runs[0].status == ending
     assert [run.holds for run in runs[1:]] == [[], ["slot"]]
-    assert engine.runs.events(runs[1].id)[-1].at == clock.now()
+    assert engine.runs.events(runs[1].id)[-1].at == to_datetime(clock.now())
     assert engine.work.claim("worker")[0].task.run_id == runs[1].id
 
 
