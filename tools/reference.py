@@ -19,6 +19,7 @@ from holdfast.settings import COMMAND_VARIABLES, VARIABLES, Settings
 from holdfast.store.sql_text import queries
 from tools.calls import list_calls, list_problems
 from tools.commands import Described, every_command
+from tools.python_api import make_api_page
 
 PAGES = Path(__file__).parents[1] / "docs" / "reference"
 NOTE = "<!-- Made by `make reference` from the code; change the code, not this page. -->\n\n"
@@ -163,6 +164,7 @@ def _command(each: Described) -> str:
 BUILT: dict[str, Callable[[], str]] = {
     "transitions.md": transitions,
     "codes.md": codes,
+    "python.md": make_api_page,
     "statements.md": statements,
     "commands.md": commands,
     "settings.md": settings,

@@ -254,7 +254,7 @@ def test_the_report_tells_what_became_of_each_status_and_what_a_person_has_to_se
     assert [each.old for each in report.remarks] == ["planned", "waiting", "e.3", "f.2"]
     arrived = Arrived(hf, report)
     assert (arrived["f.2"].status, arrived.blocked_by("f.3")) == (Status.IDLE, ["f.2"])
-    assert arrived["later"].scheduled_for == datetime(2126, 1, 1, tzinfo=UTC)
+    assert arrived["later"].scheduled_for == datetime(2126, 4, 1, 8, tzinfo=UTC)
     assert len(hf.tasks.list(agent="developer")) == TASKS
     # The older file is only read.
     assert source.read_bytes() == before

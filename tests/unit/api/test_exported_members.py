@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -51,6 +52,14 @@ def test_the_exported_names_of_the_testing_package_are_sorted_and_exist() -> Non
 
 
 @pytest.mark.parametrize("package", [holdfast, testing], ids=lambda package: package.__name__)
+def test_the_classes_that_programs_see_are_made_without_a_store_or_an_engine() -> None:
+    for made in (holdfast.Context, holdfast.AsyncContext, holdfast.Worker):
+        assert inspect.isabstract(made)
+        assert not inspect.signature(made).parameters
+    page = (Path(__file__).parents[3] / "docs/reference/python.md").read_text(encoding="utf-8")
+    assert not {"StorePort", "EngineContext", "AttemptLease", "StandingClaim"} & {*page.split()}
+
+
 def test_every_exported_class_and_each_of_its_own_methods_says_what_it_is_for(
     package: ModuleType,
 ) -> None:
