@@ -51,7 +51,6 @@ def test_the_exported_names_of_the_testing_package_are_sorted_and_exist() -> Non
     assert set(testing.__all__) <= set(dir(testing))
 
 
-@pytest.mark.parametrize("package", [holdfast, testing], ids=lambda package: package.__name__)
 def test_the_classes_that_programs_see_are_made_without_a_store_or_an_engine() -> None:
     for made in (holdfast.Context, holdfast.AsyncContext, holdfast.Worker):
         assert inspect.isabstract(made)
@@ -60,6 +59,7 @@ def test_the_classes_that_programs_see_are_made_without_a_store_or_an_engine() -
     assert not {"StorePort", "EngineContext", "AttemptLease", "StandingClaim"} & {*page.split()}
 
 
+@pytest.mark.parametrize("package", [holdfast, testing], ids=lambda package: package.__name__)
 def test_every_exported_class_and_each_of_its_own_methods_says_what_it_is_for(
     package: ModuleType,
 ) -> None:
