@@ -164,7 +164,7 @@ UNACCEPTABLE = {
     b'{"title": "\\u0000"}': "422 invalid_input",
     b'{"\\ud800": 1}': "422 invalid_input",
     b'{"title": "x", "priority": 1' + b"0" * 30 + b"}": "422 invalid_input",
-    b'{"title": "x", "needs": ["t_1"]}': "422 invalid_input",
+    b'{"title": "x", "needs": [""]}': "422 invalid_input",
     b'{"title": "x", "unknown": 1}': "422 invalid_input",
     b'{"title": "x", "timeout": "soon"}': "422 invalid_input",
     b"x" * (16 * 1024 * 1024 + 1): "413 too_large",

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from holdfast.engine.read.step_texts import is_step
 from holdfast.errors import read_traceback, summarize_error
 from holdfast.model.advice import (
     Action,
@@ -21,8 +20,6 @@ from holdfast.model.advice import (
 )
 from holdfast.model.status import Status
 from holdfast.model.task import Task
-from holdfast.model.workflow.graph import read_workflow
-from holdfast.model.workflow.step import all_steps
 from holdfast.store.database import Row, Transaction
 
 NOTHING_IN_THE_WAY = "Nothing stands in its way: the next worker that serves it may take it."
@@ -39,6 +36,11 @@ class TakenBy(StrEnum):
 def find_taker(tx: Transaction, row: Row) -> TakenBy:
     if row["step"] is None:
         return TakenBy.CLAIMANT
+    # Loaded late: most reports have no ready step to look at.
+    from holdfast.engine.read.step_texts import is_step  # noqa: PLC0415
+    from holdfast.model.workflow.graph import read_workflow  # noqa: PLC0415
+    from holdfast.model.workflow.step import all_steps  # noqa: PLC0415
+
     runs = tx.read("run_by_id", run_id=row["run_id"]) if row["run_id"] and is_step(row) else []
     if not runs:
         return TakenBy.PROGRAM

@@ -317,7 +317,7 @@ def test_durations_and_maps_beyond_the_bounds_are_refused_with_the_name_of_the_a
 
 
 @pytest.mark.parametrize(
-    ("target", "name", "field"), [("x", "go", "target"), ("r_" + "0" * 20, "a b", "name")]
+    ("target", "name", "field"), [("r_x", "go", "target"), ("r_" + "0" * 20, "a b", "name")]
 )
 def test_a_malformed_signal_is_refused_at_the_edge(
     hf: Holdfast, target: str, name: str, field: str

@@ -33,6 +33,7 @@ CALLS = {
     "workflow": "POST /workflows",
     "schedule": "POST /schedules",
     "bus": "GET /bus/parked",
+    "artifacts": "GET /tasks/{task_id}/artifacts",
 }
 
 
