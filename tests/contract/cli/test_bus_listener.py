@@ -27,7 +27,7 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         server.run()
 
     monkeypatch.setattr("holdfast.server.http_server.serve_until_signalled", serve)
-    monkeypatch.setattr("holdfast.worker.pool.worker.Worker.run", note)
+    monkeypatch.setattr("holdfast.worker.pool.worker.StoreWorker.run", note)
     return found
 
 
