@@ -16,13 +16,13 @@ WHERE id = :task_id
 
 -- name: end_sleeps
 -- purpose: End the sleeps that a task waits for: they end now, for each later attempt too
--- guards: The task is not due, waits for a time alone, and the sleep is one of its present epoch that
---   ends at that time
+-- guards: The task is queued and not due, waits for a time alone and not for an answer, and the sleep is
+--   one of its present epoch that ends at that time
 -- Names of sleeps are no names of effects, which get a prefix where they would begin so.
 UPDATE holdfast_effect SET value = CAST((SELECT holdfast_now()) AS text)
 WHERE task_id = :task_id
   AND (name = 'sleep' OR name LIKE 'sleep %')
-  AND EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.id = holdfast_effect.task_id AND task.epoch = holdfast_effect.epoch AND NOT task.due AND task.waits_for IS NULL AND CAST(task.scheduled_for AS text) = holdfast_effect.value)
+  AND EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.id = holdfast_effect.task_id AND task.epoch = holdfast_effect.epoch AND task.status = 'queued' AND task.holds & 4 = 0 AND NOT task.due AND task.waits_for IS NULL AND CAST(task.scheduled_for AS text) = holdfast_effect.value)
 RETURNING name
 
 -- name: run_now

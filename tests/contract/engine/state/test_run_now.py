@@ -115,3 +115,19 @@ def test_a_task_that_waits_for_its_children_or_an_answer_is_refused_with_what_en
     assert refused.detail.startswith("it waits for an answer: ")
     assert advice_of(refused.detail)[0].action is Action.ANSWER
     assert engine.tasks.get(asking).run_now is False
+
+
+def test_a_refused_run_now_cuts_no_sleep_short(engine: Engine, clock: ManualClock) -> None:
+    cancelled, asked, until = create(engine), create(engine), clock.now() + MINUTE
+    for each in (cancelled, asked):
+        asleep(engine, each, "sleep", until=until)
+    assert engine.tasks.cancel(cancelled).ok
+    assert engine.tasks.hold(asked, "question").ok
+    for each, told in (
+        (cancelled, "it has ended cancelled; "),
+        (asked, "it waits for an answer: "),
+    ):
+        refused = engine.tasks.run_now(each)
+        assert (refused.ok, refused.reason) == (False, Refusal.INVALID_TRANSITION)
+        assert refused.detail.startswith(told)
+        assert engine.work.effects(each) == {"sleep": until}
