@@ -65,6 +65,8 @@ class _LoopStatements:
         self._asked: asyncio.Queue[tuple[Statement, Future[Any]] | None] = asyncio.Queue()
         self._lent = LoopConnection(driver, lambda *asked: self._put(asked))
         self._cancelled: asyncio.CancelledError | None = None
+        # Whether the thread has heard that the caller is cancelled.
+        self._interrupted = False
 
     def _put(self, asked: tuple[Statement, Future[Any]] | None) -> None:
         self._loop.call_soon_threadsafe(self._asked.put_nowait, asked)
@@ -73,19 +75,13 @@ class _LoopStatements:
         """Run `work` in a thread, and send the statements that it waits for.
 
         When the caller is cancelled, the statement under way is interrupted, or else the next one.
-        What `work` sends after that, to clean up, is still sent.
+        What `work` sends after that, to clean up, is still sent, however often the caller is
+        cancelled meanwhile.
         """
         done = self._begin(work)
-        while True:
-            interrupted = False
-            try:
-                asked = await self._asked.get()
-            except asyncio.CancelledError as error:
-                self._cancelled, interrupted = error, True
-                asked = await self._asked.get()
-            if asked is None:
-                break
-            if interrupted:
+        while (asked := await self._take()) is not None:
+            if self._cancelled is not None and not self._interrupted:
+                self._interrupted = True
                 asked[1].set_exception(StatementInterrupted())
             else:
                 await self._send(*asked)
@@ -95,14 +91,32 @@ class _LoopStatements:
             raise self._cancelled
         return done.result()
 
+    async def _take(self) -> tuple[Statement, Future[Any]] | None:
+        while True:
+            try:
+                return await self._asked.get()
+            except asyncio.CancelledError as error:
+                self._cancelled = self._cancelled or error
+
     async def _send(self, statement: Statement, reply: Future[Any]) -> None:
-        try:
-            reply.set_result(await statement())
-        except asyncio.CancelledError as error:
-            self._cancelled = error
+        """Send a statement, as a task of its own so that it is cancelled once at the most."""
+        sending = asyncio.ensure_future(statement())
+        while not sending.done():
+            try:
+                await asyncio.wait([sending])
+            except asyncio.CancelledError as error:
+                if self._cancelled is None:
+                    sending.cancel()
+                self._cancelled = self._cancelled or error
+        if sending.cancelled():
+            # Also where the loop ends and cancels all its tasks.
+            self._cancelled = self._cancelled or asyncio.CancelledError()
+            self._interrupted = True
             reply.set_exception(StatementInterrupted())
-        except Exception as error:  # noqa: BLE001 - it is the thread's to see
-            reply.set_exception(error)
+        elif (failure := sending.exception()) is not None:
+            reply.set_exception(failure)
+        else:
+            reply.set_result(sending.result())
 
     def _begin(self, work: Work[T]) -> Future[T]:
         """Begin `work` in a thread of its own: those of a pool may all wait for this coroutine."""

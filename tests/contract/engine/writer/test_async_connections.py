@@ -253,6 +253,24 @@ class TestPsycopg:
         run(sell())
         assert sorted(task.payload["order"] for task in shop.hf.tasks.list()) == [2, 3]
 
+    def test_a_call_that_is_cancelled_again_and_again_is_rolled_back_all_the_same(
+        self, shop: Shop, connect: Callable[[], Coroutine[Any, Any, App]]
+    ) -> None:
+        async def sell() -> None:
+            async with await connect() as first, await connect() as app:
+                await shop.ship.enqueue.aio(1, key="taken", connection=first)
+                late = asyncio.create_task(shop.ship.enqueue.aio(1, key="taken", connection=app))
+                await _wait_until_blocked(first, app)
+                while not late.done():
+                    late.cancel()
+                    await asyncio.sleep(0)
+                assert late.cancelled()
+                await first.rollback()
+                await shop.ship.enqueue.aio(3, connection=app)
+
+        run(sell())
+        assert [task.payload for task in shop.hf.tasks.list()] == [{"order": 3}]
+
     def test_a_call_that_does_not_await_is_refused_with_what_to_write(
         self, shop: Shop, connect: Callable[[], Coroutine[Any, Any, App]]
     ) -> None:
