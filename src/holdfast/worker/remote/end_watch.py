@@ -6,8 +6,9 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from holdfast.errors import StoreUnreachable
 from holdfast.threads import Threads
-from holdfast.worker.remote.client import ServerClient
+from holdfast.worker.remote.client import ServerClient, UnexpectedAnswer
 
 # Attempts that came while so many polls wait are asked about when the first of these ends.
 MOST_POLLS = 8
@@ -23,7 +24,9 @@ log = logging.getLogger("holdfast.worker")
 class EndWatch:
     """Asks a server about the attempts of this worker until each of them is over.
 
-    Without an answer, the next renewal of its lease tells the same.
+    Without an answer, and for attempts that a server refuses to watch, the next renewal of the
+    lease tells the same. A later attempt at a task by this worker means that the one before is
+    over; a server tells tasks alone, so that it is never asked about two attempts at one.
     """
 
     def __init__(self, client: ServerClient, threads: Threads) -> None:
@@ -60,13 +63,11 @@ class EndWatch:
                 told = self._client.post("/claims/watch", _ask(watched), ended=list)["ended"]
             except Exception as error:  # noqa: BLE001 - renewals go on, and tell the same later
                 log.debug("the server tells of no ends: %s", error)
+                if not _is_away(error):
+                    watched.clear()
                 self._closed.wait(PAUSE)
                 continue
-            over = [key for key in watched if key[0] in told]
-            for key in over:
-                del watched[key]
-            if over:
-                self._tell(over)
+            self._end(watched, [key for key in watched if key[0] in told])
             # A server that answers without waiting is not asked without a pause.
             self._closed.wait(SHORTEST_POLL)
 
@@ -77,7 +78,22 @@ class EndWatch:
             self._new = {}
             goes_on = bool(watched) and not self._closed.is_set()
             self._polls -= not goes_on
+        latest: dict[str, int] = {}
+        for task_id, attempt in watched:
+            latest[task_id] = max(attempt, latest.get(task_id, 0))
+        self._end(watched, [key for key in watched if key[1] < latest[key[0]]])
         return goes_on
+
+    def _end(self, watched: dict[AttemptKey, str], over: Sequence[AttemptKey]) -> None:
+        for key in over:
+            del watched[key]
+        if over:
+            self._tell(over)
+
+
+def _is_away(error: Exception) -> bool:
+    """Whether the same may be asked again: nothing has answered, as far as that is known."""
+    return isinstance(error, StoreUnreachable) and not isinstance(error, UnexpectedAnswer)
 
 
 def _ask(watched: Mapping[AttemptKey, str]) -> dict[str, Any]:
