@@ -48,8 +48,8 @@ def test_a_word_that_only_stands_for_what_a_person_says_is_refused(hf: Holdfast)
     task = create(hf.engine)
     calls: dict[str, Callable[[], object]] = {
         "answer": lambda: hf.answer(task, "<answer>"),
-        "note": lambda: hf.approve(task, "…"),
-        "message": lambda: hf.tasks.follow_up(task, "[MESSAGE]"),
+        "note": lambda: hf.approve(task, "<note>"),
+        "message": lambda: hf.tasks.follow_up(task, "<message>"),
         "payload": lambda: hf.signal(task, "go", "<payload>"),
         "title": lambda: create(hf.engine, "<title>"),
     }
@@ -57,6 +57,13 @@ def test_a_word_that_only_stands_for_what_a_person_says_is_refused(hf: Holdfast)
         with pytest.raises(InvalidInput, match=f"^{field}: .* only stands for the {field}; write"):
             call()
     assert [each.title for each in hf.tasks.list()] == ["task"]
+
+
+def test_what_users_of_a_program_have_written_is_passed_on_as_it_is(hf: Holdfast) -> None:
+    task = create(hf.engine, "…")
+    for said in ("...", "[MESSAGE]"):
+        assert hf.signal(task, "chat", said)
+    assert hf.tasks.get(task).title == "…"
 
 
 def test_a_setting_is_a_number_or_a_duration(store_url: str) -> None:

@@ -171,7 +171,7 @@ def read_pairs(
         name = name.removesuffix(":")
         if name in given:
             raise InvalidInput(name, "is given twice")
-        refuse_placeholder(name, text)
+        refuse_placeholder(name, text, typed=True)
         if text.startswith("@"):
             text = _read_file(name, text[1:])
         given[name] = read_json(name, text) if exact else read(name, text)

@@ -17,7 +17,7 @@ _ANY_TEXT = frozenset({"TEXT", "MODULE:NAME"})
 def refuse_typed_placeholder(parameter: Any, context: Any, value: Any) -> None:  # noqa: ANN401 - Typer's own
     """Refuse the word by which help and advice name a value, and say what the value is."""
     for each in _typed_texts(value):
-        if is_placeholder(each) or each in _words_of(parameter):
+        if is_placeholder(each, typed=True) or each in _words_of(parameter):
             reason = f"{each!r} only stands for {_describe_value(parameter)}"
             raise typer.BadParameter(reason, ctx=context, param=parameter)
 
