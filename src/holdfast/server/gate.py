@@ -58,6 +58,11 @@ RATE_OF_TOKEN = Rate(per_second=5_000, burst=10_000)
 FAILURE_RATE_OF_ADDRESS = Rate(per_second=0.5, burst=30)
 # Bytes that are read of a body without a token.
 MAX_UNAUTHENTICATED_BODY = 10_000
+_ENCODED_SLASH = re.compile(rb"%2f", re.IGNORECASE)
+_NO_SLASH = (
+    "a name or key with a slash in it does not fit a path, where it would name something else; "
+    "GET /runs?key=… and GET /tasks?key=… tell the id to ask with"
+)
 _HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::\d{1,5})?")
 _SHOWN_TOKEN = re.compile(r"[Bb]earer +[^ ]")
 _OTHER_NAME = (
@@ -127,6 +132,9 @@ class Gate:
             self._check_headers(headers, limit)
             if scope["path"] not in OPEN_PATHS:
                 await self._recognise(scope, headers)
+            # The path is decoded, and `/tasks/key:a%2Fcancel` would cancel the task with key `a`.
+            if _ENCODED_SLASH.search(scope.get("raw_path") or b""):
+                raise Problem(404, "not_found", _NO_SLASH)
         except (HoldfastError, Problem) as error:
             await answer_problem_or_page(scope, self._server_state, error)(scope, receive, send)
             return

@@ -39,6 +39,19 @@ def test_runs_and_tasks_are_named_by_their_keys(server: Served) -> None:
     assert operator.get("/tasks/key:order-7").json()["title"] == "other"
 
 
+def test_a_key_with_a_slash_acts_on_no_other_task(quick_server: Served) -> None:
+    operator = quick_server("operator")
+    for key in ("mail", "mail/cancel"):
+        operator.post("/tasks", json={"title": key, "key": key})
+    for encoded in ("key:mail%2Fcancel", "key%3Amail%2fcancel"):
+        told = operator.post(f"/tasks/{encoded}")
+        assert (told.status_code, told.json()["code"]) == (404, "not_found")
+        assert "GET /tasks?key=" in told.json()["detail"]
+    assert operator.get("/tasks/key:mail").json()["status"] == "queued"
+    (found,) = operator.get("/tasks", params={"key": "mail/cancel"}).json()["items"]
+    assert found["title"] == "mail/cancel"
+
+
 def test_a_worker_learns_nothing_of_keys(quick_server: Served) -> None:
     operator, worker = quick_server("operator"), quick_server("worker")
     operator.post("/tasks", json={"title": "send", "key": "mail-7"})
