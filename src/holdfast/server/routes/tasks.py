@@ -85,7 +85,8 @@ def _read_new_task(
     own: dict[str, Any] = {} if plan is None else {"parent": plan, "enqueue": False}
     if body.needs and _names_by_key(body):
         with rename_fields(id="needs", task="needs", run="needs"):
-            own["needs"] = [context.service.addresses.task_or_key(each) for each in body.needs]
+            find = context.service.addresses.task_or_key
+            own["needs"] = [find(each, whole=True) for each in body.needs]
     wanted = read_new_task({**body.without_nulls(), **own}, context.service.settings)
     return wanted if plan is None else replace(wanted, part=True)
 

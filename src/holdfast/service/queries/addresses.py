@@ -76,8 +76,11 @@ class Addresses:
             raise InvalidInput("task", f"{found} is a run, and a task is wanted; its are {names}")
         return found
 
-    def task_or_key(self, text: str) -> str:
-        """The id of the task that is meant by an address, or by the key that the task has."""
+    def task_or_key(self, text: str, *, whole: bool = False) -> str:
+        """The id of the task that is meant by an address, or by the key that the task has.
+
+        A `whole` address is an id or a key: programs pass no beginnings of ids, and no `@last`.
+        """
         given = text.strip()
         if is_task_id(given) or is_key_address(given):
             return self.task(given)
@@ -85,7 +88,7 @@ class Addresses:
         keyed = self._engine.database.view(lambda tx: tx.read("tasks_by_key", keys=[key]))
         if keyed:
             return str(keyed[0]["id"])
-        if ":" in given or given == LAST or _ID_BEGINNING.fullmatch(given):
+        if not whole and (":" in given or given == LAST or _ID_BEGINNING.fullmatch(given)):
             return self.task(given)
         reason = f"{given[:60]!r} is the key of no task; write a key, or an id (t_…)"
         raise InvalidInput("id", reason)
