@@ -40,6 +40,9 @@ def test_files_are_listed_named_by_show_and_printed_byte_for_byte(
     assert "artifacts" not in typed.json("show", create(engine))
     refused = typed.refused(2, "artifacts", task, "c")
     assert "there is no such artifact in this store; the task has kept a.txt, b.bin" in refused
+    assert "after: contains a lone surrogate" in typed.refused(
+        2, "artifacts", task, "--after", "\udc80"
+    )
     assert typed("artifacts", create(engine)).err.endswith(" has kept no files.\n")
 
 

@@ -74,8 +74,11 @@ def _open_file(store: str, state: StateDirectory, task_id: str, described: View)
         file = os.fdopen((folder / described["name"]).open(os.O_RDONLY), "rb")
     except OSError:
         return None
-    # After a crash, the file of a task that is done again may still be the one of before.
-    if hashlib.file_digest(file, "sha256").hexdigest() != described["digest"]:
+    # After a crash, the file of a task that is done again may still be the one of before, and a
+    # worker may have recorded another size with it.
+    size = os.fstat(file.fileno()).st_size
+    told = {"bytes": size, "digest": hashlib.file_digest(file, "sha256").hexdigest()}
+    if told != {name: described[name] for name in told}:
         file.close()
         return None
     file.seek(0)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 from holdfast.engine.read.pages import MAX_PAGE_SIZE, read_limit, task_id
+from holdfast.model.text import clean_text
 from holdfast.service.queries.views import View, format_time, without_nulls
 from holdfast.store.database import Row, Transaction
 from holdfast.worker.files.artifacts import is_artifact_name
@@ -24,7 +25,7 @@ def view_page_of_artifacts(
     rows = tx.read(
         "artifacts_behind",
         task_id=task_id(wanted),
-        name=f"{_BEGIN}{after or ''}",
+        name=f"{_BEGIN}{clean_text('after', after or '')}",
         end=_END,
         count=read_limit(limit),
     )
@@ -53,7 +54,9 @@ def _view_artifacts(rows: Sequence[Row]) -> list[View]:
 def _view_artifact(row: Row) -> View | None:
     name = row["name"].removeprefix(_BEGIN)
     match json.loads(row["value"]):
-        case {"bytes": int() as size, "digest": str() as told} if is_artifact_name(name):
+        case {"bytes": int() as size, "digest": str() as told} if (
+            is_artifact_name(name) and not isinstance(size, bool) and size >= 0
+        ):
             kept = {"attempt": row["attempt"], "kept_at": format_time(row["recorded_at"])}
             return {"name": name, "bytes": size, "digest": told, **kept}
     return None

@@ -95,3 +95,24 @@ def test_of_a_task_that_was_done_again_the_newest_files_count(server: Served) ->
         ("old.txt", 5, 1),
     ]
     assert server("viewer").get(f"{place}/a.txt").content == b"second"
+
+
+def test_a_size_that_a_worker_made_up_is_not_sent(quick_server: Served) -> None:
+    server = quick_server
+    task = server.add()
+    (got,) = server.claim("digger")
+    for name in ("a.txt", "b.txt"):
+        assert keep(server, got, name, b"four") == 200
+    done = {"token": got["token"], "output": {}}
+    assert server("worker").post(f"/claims/{task['id']}/complete", json=done).status_code == 200
+    assert server("operator").post(f"/tasks/{task['id']}/reopen").status_code == 200
+    (got,) = server.claim("digger")
+    made_up: dict[str, int] = {"a.txt": 3, "b.txt": True}
+    for name, size in made_up.items():
+        value = {"bytes": size, "digest": hashlib.sha256(b"four").hexdigest()}
+        effect = {"token": got["token"], "name": f"artifact {name}", "value": value}
+        assert server("worker").post(f"/claims/{task['id']}/effects", json=effect).is_success
+    place = f"/tasks/{task['id']}/artifacts"
+    assert server("viewer").get(f"{place}/a.txt").status_code == 404
+    assert server("viewer").get(f"{place}/b.txt").status_code == 404
+    assert [each["name"] for each in server("viewer").get(place).json()["items"]] == ["a.txt"]
