@@ -222,9 +222,10 @@ class PlannerTools(Toolbox):
         plan = self.task(task_id)
         if graph is None:
             return self.service.commands.finalize_plan(plan, None)
-        parts = self.tasks("graph", list(graph))
-        needed = [self.tasks("graph", each) for each in graph.values()]
-        return self.service.commands.finalize_plan(plan, dict(zip(parts, needed, strict=True)))
+        needs: dict[str, list[str]] = {}
+        for part, needed in zip(self.tasks("graph", list(graph)), graph.values(), strict=True):
+            needs.setdefault(part, []).extend(self.tasks("graph", needed))
+        return self.service.commands.finalize_plan(plan, needs)
 
     def _find_needs(self, needs: Sequence[str] | None) -> list[str] | None:
         return None if needs is None else self.tasks("needs", needs)

@@ -65,7 +65,7 @@ def test_a_planner_takes_back_what_it_planned_and_plans_anew(server: Served) -> 
         gone = await planner.use("delete_task", task_id=spare["id"])
         assert gone == {"ok": True, "repeated": False, "id": spare["id"]}
         await planner.use("reorder", task_id=plan, order=["walls", roof["id"]])
-        await planner.use("finalize_plan", task_id=plan, graph={"roof": ["walls"]})
+        await planner.use("finalize_plan", task_id=plan, graph={"roof": ["walls"], roof["id"]: []})
         known = await planner.use("get_task", task_id=roof["id"])
         assert known["blocked_by"] == [walls["id"]]
         busy = await planner.refused("reset", task_id=plan)
