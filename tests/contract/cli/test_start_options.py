@@ -47,6 +47,8 @@ def test_a_run_for_later_is_shown_as_scheduled_until_it_starts(
 @pytest.mark.usefixtures("engine")
 def test_options_that_cannot_be_are_refused_by_their_names(typed: Typed, letters: str) -> None:
     assert typed.refused(2, "run", letters, "--at", "soon").startswith("error: at: 'soon' is no")
+    told = typed.refused(2, "run", letters, "--concurrency", f"repo={'9' * 5_000}")
+    assert told.startswith("error: concurrency.limit: must be a whole number")
     told = typed.refused(2, "run", letters, "--concurrency", " ")
     assert told.startswith("error: concurrency.key: must be non-empty")
     assert "no time zone" not in typed.ok("run", letters, "--at", "2040-01-31T09:00")

@@ -124,7 +124,8 @@ def _read_concurrency(text: str | None) -> Concurrency | None:
 
     key, _, limit = text.rpartition("=")
     limited = key and limit.isdecimal()
-    return Concurrency(key=key, limit=int(limit)) if limited else Concurrency(key=text)
+    # No more digits than make a number that is refused as too large.
+    return Concurrency(key=key, limit=int(limit[:20])) if limited else Concurrency(key=text)
 
 
 def _watch(
