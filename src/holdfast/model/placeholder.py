@@ -1,7 +1,7 @@
 """Placeholders: what stands in advice, help and examples for a value that only the user knows.
 
-A placeholder that is passed as it stands is refused: nobody meant it. Everywhere these are the words
-of advice, such as `<answer>`. Where a person types, they are the marks of help and examples too, which
+A placeholder that is passed as it stands is refused: nobody meant it. Everywhere these are the
+words of advice, such as `<answer>`. Where a person types, they are the marks of help too, which
 may be data elsewhere: an application passes on whatever its own users have written.
 """
 

@@ -132,9 +132,7 @@ class Gate:
             self._check_headers(headers, limit)
             if scope["path"] not in OPEN_PATHS:
                 await self._recognise(scope, headers)
-            # The path is decoded, and `/tasks/key:a%2Fcancel` would cancel the task with key `a`.
-            if _ENCODED_SLASH.search(scope.get("raw_path") or b""):
-                raise Problem(404, "not_found", _NO_SLASH)
+            _refuse_encoded_slash(scope)
         except (HoldfastError, Problem) as error:
             await answer_problem_or_page(scope, self._server_state, error)(scope, receive, send)
             return
@@ -185,6 +183,12 @@ class Gate:
         wait = self._rate_of_token.take(known.access.name)
         if wait is not None:
             raise too_many_requests("this token asks too often", wait)
+
+
+def _refuse_encoded_slash(scope: Scope) -> None:
+    """Refuse `/tasks/key:a%2Fcancel`: decoded, it would cancel the task with the key `a`."""
+    if _ENCODED_SLASH.search(scope.get("raw_path") or b""):
+        raise Problem(404, "not_found", _NO_SLASH)
 
 
 def _describe_missing_token(path: str, headers: Headers) -> str:
