@@ -22,6 +22,7 @@ HELD = "/claims/{task_id}"
 CALLS: dict[str, dict[str, Any]] = {
     "/claims": {"worker": "mallory", "task_id": "{task}"},
     "/claims/renew": {"leases": [{"task_id": "{task}", "token": "{token}", "progress": "mine"}]},
+    "/claims/watch": {"leases": [{"task_id": "{task}", "token": "{token}"}]},
     "/claims/complete": {"results": [{"task_id": "{task}", "token": "{token}", "output": 1}]},
     f"{HELD}/complete": {"output": 1},
     f"{HELD}/fail": {"error": "broken"},
