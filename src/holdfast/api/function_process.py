@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import pickle
 import sys
 import traceback
 from collections.abc import Callable
@@ -38,8 +39,11 @@ def main() -> None:
     # As `multiprocessing` does: the paths, the folder, and the program as `__main__`.
     broken, job = "", None
     try:
-        prepare(connection.recv())
-        job = connection.recv()
+        described = connection.recv()
+        # Taken out of the pipe in any case: what comes after it are replies.
+        job_bytes = connection.recv_bytes()
+        prepare(described)
+        job = pickle.loads(job_bytes)  # noqa: S301 - it comes from the worker
     except BaseException:  # noqa: BLE001 - the worker tells of it
         broken = traceback.format_exc()
     pipe = PipeClient(connection)

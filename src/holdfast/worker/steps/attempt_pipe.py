@@ -120,6 +120,9 @@ class PipeServer:
                 call = connection.recv()
             except (EOFError, OSError):
                 return
+            except Exception as error:  # noqa: BLE001 - it is the step's to fail with
+                self.broken = f"it has said what its worker cannot read: {error!r}"
+                return
             self._on_call()
             try:
                 value = self._calls[call.name](*call.args, **call.kwargs)
@@ -173,18 +176,18 @@ class PipeClient:
         return self.submit(name, *args, **kwargs).result()
 
     def _receive(self) -> None:
-        while True:
-            try:
+        try:
+            while True:
                 reply = self._connection.recv()
-            except (EOFError, OSError):
-                self._gone = True
-                self._fail_all()
-                return
-            found = self._replies.pop(reply.number)
-            if reply.error is None:
-                found.set_result(reply.value)
-            else:
-                found.set_exception(reply.error.make())
+                error = None if reply.error is None else reply.error.make()
+                found = self._replies.pop(reply.number)
+                if error is None:
+                    found.set_result(reply.value)
+                else:
+                    found.set_exception(error)
+        except Exception:  # noqa: BLE001 - nobody hears of replies that cannot be read either
+            self._gone = True
+            self._fail_all()
 
     def _fail_all(self) -> None:
         """Fail the calls that nobody answers any more."""

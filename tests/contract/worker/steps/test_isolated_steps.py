@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from datetime import date
 from functools import partial
@@ -205,3 +207,40 @@ def test_a_function_that_is_no_longer_there_fails_for_good_and_says_so(
         with pytest.raises(TaskFailed, match="has no function gone"):
             handle.result(PATIENCE)
     assert hf.tasks.get(handle.id).attempt == 1
+
+
+UNIMPORTABLE = """
+import sys
+from holdfast import Holdfast, TaskFailed
+
+hf = Holdfast(sys.argv[1])
+
+@hf.task(isolation="process", max_attempts=1)
+def f(text: str) -> int:
+    return 1
+
+if __name__ != "__main__":
+    raise RuntimeError("this is a program")
+with hf.worker():
+    try:
+        f.enqueue("x" * 400_000).result("40s")
+    except TaskFailed as error:
+        print(error)
+"""
+
+
+def test_a_program_that_cannot_be_imported_again_fails_its_functions_and_says_so(
+    sqlite_store_url: str, tmp_path: Path
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(UNIMPORTABLE)
+    environment = os.environ | {"HOLDFAST_HOME": str(tmp_path / "home")}
+    told = subprocess.run(
+        [sys.executable, str(program), sqlite_store_url],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert "RuntimeError: this is a program" in told.stdout, told.stderr
