@@ -103,15 +103,20 @@ def _describe_problem(step: Step, error: Unresolved) -> str:
 
 def _end_unresolved(work: UnitOfWork, rows: list[Row], problems: dict[str, str]) -> None:
     """Send tasks that cannot begin back to an earlier step, or end them, as their steps say."""
+    ends = {row["id"]: (problems[row["id"]], row["on_failure"]) for row in rows}
     for row in (each for each in rows if each["run_id"] is not None):
         problem, plan = problems[row["id"]], step_texts.read_step(work, row).on_failure
-        if plan.action == "goto" and work.change_tasks(
+        if plan.escalation is not None:
+            # No other agent gets it: nobody could tell that one what to do either.
+            ends[row["id"]] = (problem, plan.escalation.then)
+        elif plan.action == "goto" and work.change_tasks(
             "turn_back_unresolved", rows=[(row["id"], problem, plan.max_rounds)]
         ):
             verdicts.go_back_to_step(work, row, str(plan.step), problem)
-            del problems[row["id"]]
-    if problems:
-        ended = work.change_tasks("fail_unresolved", rows=sorted(problems.items()))
+            del ends[row["id"]]
+    if ends:
+        given = sorted((task_id, *end) for task_id, end in ends.items())
+        ended = work.change_tasks("fail_unresolved", rows=given)
         verdicts.skip_unaccepted_work(work, ended)
 
 

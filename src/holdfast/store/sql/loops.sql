@@ -114,9 +114,9 @@ WHERE id IN (SELECT value FROM {each ids})
   AND waits_for IS NULL
 
 -- name: fail_unresolved
--- purpose: Settle tasks whose condition, list or text cannot be evaluated, by on_failure: skip, ask or fail
--- guards: The task is queued and not blocked, and not already on hold approval by on_failure ask
--- rows: task_id text, problem text
+-- purpose: Settle tasks whose condition, list or text cannot be evaluated, by what follows: skip, ask or fail
+-- guards: The task is queued and not blocked, and not already on hold approval by a failure
+-- rows: task_id text, problem text, following text
 -- changes: task
 -- event: CASE WHEN skipped THEN 'task.skipped' WHEN status = 'queued' THEN 'task.asked'
 --   ELSE 'task.failed' END
@@ -124,18 +124,18 @@ WHERE id IN (SELECT value FROM {each ids})
 --   || ',"error":' || error || '}'
 -- returning: kind, parent_id, verifies, skipped
 UPDATE holdfast_task SET
-  status = CASE on_failure WHEN 'skip' THEN 'done' WHEN 'ask' THEN 'queued' ELSE 'failed' END,
-  skipped = (on_failure = 'skip'),
-  holds = CASE WHEN on_failure = 'ask' THEN holds | 2 ELSE holds END,
+  status = CASE r.following WHEN 'skip' THEN 'done' WHEN 'ask' THEN 'queued' ELSE 'failed' END,
+  skipped = (r.following = 'skip'), on_failure = r.following,
+  holds = CASE WHEN r.following = 'ask' THEN holds | 2 ELSE holds END,
   error = r.problem, output = NULL,
-  finished_at = CASE WHEN on_failure = 'ask' THEN NULL ELSE (SELECT holdfast_now()) END,
+  finished_at = CASE WHEN r.following = 'ask' THEN NULL ELSE (SELECT holdfast_now()) END,
   version = version + 1, previous = status,
   changed_by = 'advance', changed_at = (SELECT holdfast_now())
 FROM {rows} AS r
 WHERE id = r.task_id
   AND status = 'queued'
   AND NOT blocked
-  AND (on_failure <> 'ask' OR (holds & 2) = 0)
+  AND (r.following <> 'ask' OR (holds & 2) = 0)
 
 -- name: turn_back_unresolved
 -- purpose: Send a task whose condition or text cannot be evaluated back to an earlier step: blocked again

@@ -153,7 +153,7 @@ def test_a_task_fails_without_its_condition_only_where_it_has_all_it_needs(
     engine: Engine,
 ) -> None:
     named, other, waits, gone = ripe(engine), ripe(engine), blocked(engine), cancelled(engine)
-    rows = [(run.steps["deploy"], '"none"') for run in (named, waits, gone)]
+    rows = [(run.steps["deploy"], '"none"', "fail") for run in (named, waits, gone)]
     assert write(engine, "fail_unresolved", rows=rows) == {named.steps["deploy"]}
     assert other.task("deploy").status is Status.QUEUED
     for run in (named, other, waits, gone):

@@ -90,6 +90,25 @@ def test_what_follows_when_the_other_agent_fails_too_is_said_with_it(
         assert run.task("build").agent == "senior"
 
 
+@pytest.mark.parametrize(("then", "stands"), [("skip", "done"), ("ask", "queued")])
+def test_a_step_that_cannot_begin_ends_as_is_said_for_the_other_agent(
+    engine: Engine, then: FailureAction, stands: str
+) -> None:
+    over = OnFailure(action="escalate", escalation=Escalation(agent="senior", then=then))
+    texts = StepWork(command=("build",), prompt="{{ steps.plan.missing }}")
+    build = Step(id="build", needs=("plan",), agent="junior", on_failure=over, work=texts)
+    run = start(engine, Workflow.define("told", (Step(id="plan"), build)))
+    run.finish("plan")
+    task = run.task("build")
+    assert (task.status, task.agent, task.escalated_from) == (stands, "junior", None)
+    assert "steps.plan.missing" in str(task.error)
+    if then == "skip":
+        assert run.status == "completed"
+    else:
+        assert engine.tasks.reject(task.id).ok
+        assert run.status == "failed"
+
+
 def test_a_late_worker_of_the_first_agent_is_refused(engine: Engine) -> None:
     run = start(engine, handing())
     assignment = take(engine, run.steps["build"])
