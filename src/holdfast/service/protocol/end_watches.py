@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Collection, Iterable
 from typing import Any
 
 from holdfast.engine.engine import Engine
+from holdfast.errors import HoldfastError
 
 # After commits of other processes the store is looked at so often at the most.
 LOOK_AGAIN_SECONDS = 0.1
 
 AttemptKey = tuple[str, int]
+
+log = logging.getLogger("holdfast.server")
 
 
 class EndWatches:
@@ -98,5 +102,9 @@ class EndWatches:
                 pass
             self._hinted.clear()
             if self._waiting:
-                self._wake(await self._engine.work.attempts_over.aio(list(self._waiting)))
+                # A store that is away is asked again: calls wait here as long as the server runs.
+                try:
+                    self._wake(await self._engine.work.attempts_over.aio(list(self._waiting)))
+                except HoldfastError as error:
+                    log.debug("the store tells of no ends: %s", error)
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
