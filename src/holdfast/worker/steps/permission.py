@@ -35,7 +35,8 @@ def fill_work(
 
     def look_up(root: str, name: str) -> str:
         if root == _PROMPT:
-            return prompt
+            # Whoever writes prompts chooses no options of the command.
+            return f"\n{prompt}" if prompt.startswith("-") else prompt
         if root == "secret" and secrets.is_in_file(name):
             return secrets.get(name)
         readable.check_variable(name)

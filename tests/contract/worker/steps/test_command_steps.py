@@ -73,6 +73,13 @@ def test_a_prompt_that_stands_in_the_command_is_not_read(steps: FileSteps) -> No
     assert steps.log(task.id) == "<$(say) 'it'>|"
 
 
+def test_a_prompt_is_no_option_of_the_command(steps: FileSteps) -> None:
+    task = steps.done(StepWork(prompt="--version", command=("echo", "{{ prompt }}")))
+    assert steps.log(task.id) == "\n--version\n"
+    task = steps.done(shell("cat", prompt="- as it is"))
+    assert steps.log(task.id) == "- as it is"
+
+
 def test_a_prompt_is_given_the_variables_of_the_worker_and_no_more(
     steps: FileSteps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
