@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import typing
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from functools import lru_cache, partial
 from typing import Any, get_args, get_origin
 
@@ -64,9 +64,15 @@ def decode_result(function: Callable[..., Any], value: Any) -> Any:  # noqa: ANN
     if adapter is None:
         return value
     try:
-        return adapter.validate_json(json.dumps(value))
+        return _validate(adapter, value)
     except ValidationError:
         return value
+
+
+def _validate(adapter: TypeAdapter[Any], value: object) -> Any:  # noqa: ANN401 - JSON
+    found = adapter.validate_json(json.dumps(value))
+    # An `Iterable` is validated only while it is read, and can be read only once.
+    return list(found) if isinstance(found, Iterator) else found
 
 
 @lru_cache(maxsize=256)
@@ -91,7 +97,7 @@ def decode_signal(signal: str, wanted: Any, task_id: str, value: Any) -> Any:  #
     if wanted is None:
         return value
     try:
-        return TypeAdapter(wanted).validate_json(json.dumps(value))
+        return _validate(TypeAdapter(wanted), value)
     except ValidationError as error:
         found = error.errors(include_url=False)[0]
         place = "".join(f"{part}: " for part in found["loc"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -31,6 +31,10 @@ async def pay_later(amount: int) -> Payment:
 
 def pay_soon(amount: int) -> Awaitable[Payment]:
     return pay_later(amount)
+
+
+def pay_many(amount: int) -> Iterable[Payment]:
+    return [pay(amount)]
 
 
 def refund(amount: int) -> int:
@@ -63,6 +67,7 @@ def test_an_effect_gives_what_its_function_is_annotated_with_in_every_attempt(
                 ctx.effect("bank", Bank().pay, 9),
                 ctx.effect("refund", refund, 3),
                 ctx.effect("lambda", lambda: [pay(1)]),
+                ctx.effect("many", pay_many, 4),
             ]
         )
         if ctx.attempt == 1:
@@ -71,7 +76,7 @@ def test_an_effect_gives_what_its_function_is_annotated_with_in_every_attempt(
     with hf.worker():
         work.enqueue().result(PATIENCE)
     plain = {"amount": 1, "at": "2026-01-01T12:00:00Z"}
-    assert seen == [[pay(7), pay(8), (pay(9),), "3", [plain]]] * 2
+    assert seen == [[pay(7), pay(8), (pay(9),), "3", [plain], [pay(4)]]] * 2
 
 
 def test_a_coroutine_awaits_effects_of_both_kinds(hf: Holdfast) -> None:
