@@ -23,6 +23,8 @@ from holdfast.worker.attempt.function_options import FunctionCall, FunctionOptio
 from holdfast.worker.secrets.redaction import Redaction
 from holdfast.worker.store_port import StorePort
 
+# Calls by which a function only looks at its attempt; they are no sign that it goes on.
+LOOKS = frozenset({"now", "task", "deadline"})
 REPORT, ENDED, BROKEN = "report", "ended", "broken"
 
 
@@ -123,7 +125,8 @@ class PipeServer:
             except Exception as error:  # noqa: BLE001 - it is the step's to fail with
                 self.broken = f"it has said what its worker cannot read: {error!r}"
                 return
-            self._on_call()
+            if call.name not in LOOKS:
+                self._on_call()
             try:
                 value = self._calls[call.name](*call.args, **call.kwargs)
                 reply = PipedReply(call.number, value, None)

@@ -82,6 +82,12 @@ def ask_later(ctx: Context) -> str:
     return "later"
 
 
+def look(ctx: Context) -> None:
+    """Never ends by itself, and only looks whether it may go on."""
+    while not ctx.ended:
+        time.sleep(0.05)
+
+
 def hang(folder: str, *, quiet: bool = True) -> None:
     """Never ends by itself, and leaves a process of another session behind."""
     child = subprocess.Popen(["sleep", "600"], start_new_session=True)  # noqa: S607

@@ -209,6 +209,18 @@ def test_a_function_that_is_no_longer_there_fails_for_good_and_says_so(
     assert hf.tasks.get(handle.id).attempt == 1
 
 
+def test_a_look_at_its_lease_is_no_sign_that_a_function_goes_on(
+    sqlite_store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    with Holdfast(sqlite_store_url, lease=3) as hf:
+        task = hf.task(max_attempts=1, idle_timeout=3, timeout=9, **ISOLATED)(functions.look)
+        with hf.worker():
+            handle = task.enqueue()
+            with pytest.raises(TaskFailed, match="was silent for longer than 3 s"):
+                handle.result(PATIENCE)
+
+
 UNIMPORTABLE = """
 import sys
 from holdfast import Holdfast, TaskFailed
