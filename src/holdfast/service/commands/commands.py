@@ -37,6 +37,8 @@ FindVersion = Callable[[str, str | None], Row | None]
 # The holds that `resume` lifts from a task, one at a time, in this order.
 HOLDS_TO_RESUME = ("paused", "limit", "version")
 MAX_AWAITED_SIGNALS = 100
+# What a task that is a run of a workflow has not: the steps of the run have it.
+_NOT_OF_CALLS = ("tags", "timeout", "scheduled_for")
 
 
 class RunAndTaskFacades(Protocol):
@@ -210,8 +212,21 @@ class Commands(ControlCommands):
 
     def edit(self, task_id: str, changes: dict[str, object], version: int | None = None) -> View:
         """Change a task that is idle or queued; with a version, only if it has that version."""
-        edit = self._engine.tasks.edit
-        return self._change(task_id, edit, changes, expected_version=version)
+        edit, checked = self._engine.tasks.edit, self._check_edit(task_id, changes)
+        return self._change(task_id, edit, checked, expected_version=version)
+
+    def _check_edit(self, task_id: str, changes: dict[str, object]) -> dict[str, object]:
+        """The changes of a task that is a run, checked as when it was made; others as they are."""
+        task = self._queries.task(task_id)
+        called = task.get("calls")
+        if called is None or "run_id" in task:
+            return changes
+        for field in _NOT_OF_CALLS:
+            if field in changes:
+                raise InvalidInput(field, "is not for a task that is a run of a workflow")
+        if "payload" not in changes:
+            return changes
+        return changes | {"payload": self._fill_call(called, changes["payload"])}
 
     def add_task(self, task: NewTask) -> View:
         """Add a task; the answer says whether this call created it."""
@@ -222,9 +237,12 @@ class Commands(ControlCommands):
         """The task, with its input as its workflow takes it; the store has to know that."""
         if task.workflow is None:
             return task
+        return replace(task, payload=self._fill_call(task.workflow, task.payload))
+
+    def _fill_call(self, workflow: str, given: object) -> Any:  # noqa: ANN401 - JSON is any value
         with rename_fields(name="workflow"):
-            run = self.prepare_run(task.workflow, task.payload)
-        return replace(task, payload=fill_input(run.workflow, run.input))
+            run = self.prepare_run(workflow, given)
+        return fill_input(run.workflow, run.input)
 
     def view_created(self, made: CreateResult) -> View:
         """The view of a task that was created, or was there before."""

@@ -191,7 +191,11 @@ def test_a_planner_adds_a_part_that_is_a_run_of_a_workflow(quick_server: Served)
         assert unknown.startswith("not_found: ")
         both = await planner.refused("add_child", **call, prompt="x", input={"to": "Ada"})
         assert both.startswith("invalid_input: prompt: is not for a task that is a run")
-        part = (await planner.use("add_child", **call, input={"to": "Ada"}))["id"]
+        part = (await planner.use("add_child", **call, input={"to": "Bob"}))["id"]
+        for change in ({"prompt": "x"}, {"payload": {"for": "Ada"}}, {"timeout": "5m"}):
+            told = await planner.refused("update_task", task_id=part, **change)
+            assert told.startswith("invalid_input: "), change
+        await planner.use("update_task", task_id=part, payload={"to": "Ada"})
         await planner.use("finalize_plan", task_id=plan)
         run = (await planner.use("get_task", task_id=part))["waits_for"]
         assert (await planner.use("get_run", run_id=run))["input"] == {"to": "Ada"}
