@@ -250,6 +250,8 @@ def test_a_link_that_cannot_be_says_why(engine: Engine, typed: Typed) -> None:
 
 def test_a_part_may_be_a_run_of_a_workflow(engine: Engine, typed: Typed, tmp_path: Path) -> None:
     (tmp_path / "greet.yaml").write_text(GREET)
+    typed.refused(2, "task", "add", "x", "--workflow", "greet.yaml", "-i", "nam=Ada")
+    assert typed.json("workflow", "list")["items"] == []
     typed.ok("workflow", "add", "greet.yaml")
     plan = typed.json("task", "add", "morning", "--no-enqueue")["id"]
     typed.ok("plan", "start", plan)

@@ -376,9 +376,14 @@ def _read_call(
     prompt: str | None,
     payload: str | None,
 ) -> dict[str, Any]:
-    """The fields of a task that is a run of a workflow; one in a file is added to the store."""
+    """The fields of a task that is a run of a workflow; one in a file is added to the store.
+
+    What does not fit the workflow is refused before.
+    """
+    from holdfast.model.workflow.run_input import fill_input
     from holdfast.service.commands.task_fields import read_call
 
+    read = None
     said: dict[str, Any] = {"workflow": workflow, "prompt": prompt, "payload": payload}
     if workflow is None:
         said["input"] = given
@@ -388,12 +393,15 @@ def _read_call(
         if Path(workflow).suffix in WORKFLOW_FILE_SUFFIXES:
             from holdfast.definition.workflow_file import read_workflow_file
 
-            known = read_workflow_file(Path(workflow))
-            service.commands.add_workflow(known)
+            known = read = read_workflow_file(Path(workflow))
         else:
             known = service.commands.find_workflow(workflow)
         said |= {"workflow": known.name, "input": request_of_workflow(known, given or []).input}
-    return read_call({name: value for name, value in said.items() if value is not None})
+    fields = read_call({name: value for name, value in said.items() if value is not None})
+    if read is not None:
+        fill_input(read, fields["payload"])
+        service.commands.add_workflow(read)
+    return fields
 
 
 def _read_payload(prompt: str | None, payload: str | None) -> Any:  # noqa: ANN401 - JSON is any value
