@@ -8,13 +8,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
 from holdfast.engine.state.reports import FinalReport
-from holdfast.model.task import Assignment
+from holdfast.errors import ShuttingDown
+from holdfast.model.result import TransitionResult
+from holdfast.model.task import Assignment, NamedLease
 from holdfast.settings import Settings
 from holdfast.worker.attempt.attempt_lease import AttemptEnded
 from holdfast.worker.attempt.context import AttemptContext
@@ -92,7 +95,10 @@ class PipeServer:
         # Whether the function has heard that its attempt is over.
         self.ended = False
         self.broken: str | None = None
-        work, leases = store.work, store.leases
+        work = store.work
+        self._leases = store.leases
+        # The named leases that the function has, which its process may be killed with.
+        self._held: list[NamedLease] = []
         self._calls: Mapping[str, Callable[..., Any]] = {
             "now": store.now,
             "task": lambda: assignment.task,
@@ -108,15 +114,33 @@ class PipeServer:
             "record_effect": work.record_effect,
             "take_signal": work.take_signal,
             "spawn": work.spawn,
-            "acquire": leases.acquire,
-            "release": leases.release,
+            "acquire": self._acquire,
+            "release": self._release,
             REPORT: self._keep_report,
             ENDED: self._note_end,
             BROKEN: self._note_broken,
         }
 
     def serve(self, connection: Connection) -> None:
-        """Answer calls until the process of the function has gone."""
+        """Answer calls until the process of the function has gone, and give back its leases."""
+        try:
+            self._answer_calls(connection)
+        finally:
+            with suppress(ShuttingDown):
+                for lease in self._held:
+                    self._leases.release.submit(lease.key, lease.token)
+
+    def _acquire(self, key: str, name: str, *, ttl: float) -> NamedLease | None:
+        lease = self._leases.acquire(key, name, ttl=ttl)
+        if lease is not None:
+            self._held.append(lease)
+        return lease
+
+    def _release(self, key: str, token: str) -> TransitionResult:
+        self._held = [each for each in self._held if each.token != token]
+        return self._leases.release(key, token)
+
+    def _answer_calls(self, connection: Connection) -> None:
         while True:
             try:
                 call = connection.recv()

@@ -88,6 +88,14 @@ def look(ctx: Context) -> None:
         time.sleep(0.05)
 
 
+def hold(ctx: Context, name: str) -> None:
+    """Never ends by itself, and holds a name."""
+    assert ctx.lease(name, "1h") is not None
+    ctx.progress("held")
+    while True:
+        time.sleep(1)
+
+
 def hang(folder: str, *, quiet: bool = True) -> None:
     """Never ends by itself, and leaves a process of another session behind."""
     child = subprocess.Popen(["sleep", "600"], start_new_session=True)  # noqa: S607

@@ -221,6 +221,16 @@ def test_a_look_at_its_lease_is_no_sign_that_a_function_goes_on(
                 handle.result(PATIENCE)
 
 
+def test_a_named_lease_is_given_back_when_its_process_is_killed(hf: Holdfast) -> None:
+    task = hf.task(**ISOLATED)(functions.hold)
+    with hf.worker():
+        handle = task.enqueue("door")
+        assert eventually(lambda: hf.tasks.get(handle.id).progress == "held")
+        assert hf.leases.acquire("door", "next", ttl=60) is None
+        assert hf.tasks.cancel(handle.id).ok
+        assert eventually(lambda: hf.leases.acquire("door", "next", ttl=60) is not None)
+
+
 UNIMPORTABLE = """
 import sys
 from holdfast import Holdfast, TaskFailed
