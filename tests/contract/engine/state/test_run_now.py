@@ -131,3 +131,12 @@ def test_a_refused_run_now_cuts_no_sleep_short(engine: Engine, clock: ManualCloc
         assert (refused.ok, refused.reason) == (False, Refusal.INVALID_TRANSITION)
         assert refused.detail.startswith(told)
         assert engine.work.effects(each) == {"sleep": until}
+
+
+def test_a_sleep_that_is_over_is_not_cut_short(engine: Engine, clock: ManualClock) -> None:
+    task_id, until = create(engine), clock.now() + MINUTE
+    asleep(engine, task_id, "sleep", until=until)
+    clock.advance(61)
+    engine.recovery.step()
+    assert engine.tasks.run_now(task_id).detail == ""
+    assert engine.work.effects(task_id) == {"sleep": until}
