@@ -148,8 +148,9 @@ def test_the_report_and_the_doctor_tell_of_failing_schedules_and_of_steps_skippe
     ]
     assert [each["detail"] for each in typed.json()["standstills"]] == details
     warnings = typed.json("doctor")["warnings"]
+    assert "nightly" in typed.ok("schedule", "list")
     assert warnings == [
-        f"{details[0]}: holdfast schedule",
+        f"{details[0]}: holdfast schedule list",
         f"{details[1]}: holdfast show {run.id}",
     ]
 

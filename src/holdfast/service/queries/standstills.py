@@ -142,7 +142,7 @@ def _find_limits(tx: Transaction, now: int) -> Iterator[Standstill]:
 def _find_failing_schedules(tx: Transaction) -> Iterator[Standstill]:
     for row in tx.read("failing_schedules"):
         detail = f"schedule {row['name']} could not start its last tick: {row['last_error']}"
-        yield Standstill(kind="schedule", count=1, detail=detail, fix="holdfast schedule")
+        yield Standstill(kind="schedule", count=1, detail=detail, fix="holdfast schedule list")
 
 
 def _find_skipped_steps(tx: Transaction, since: int) -> Iterator[Standstill]:
