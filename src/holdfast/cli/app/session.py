@@ -52,6 +52,13 @@ def project_settings() -> ProjectSettings:
     return find_project(Path.cwd(), os.environ)
 
 
+def worker_settings() -> ProjectSettings:
+    """The settings of the project for a worker, with the commands of agents that it runs."""
+    from holdfast.service.project.project import find_worker_settings
+
+    return find_worker_settings(Path.cwd(), os.environ)
+
+
 def open_holdfast(url: str, settings: Mapping[str, float] | None = None) -> Holdfast:
     """The store for a server or a worker, with the connections that the project's settings say."""
     from holdfast.api.holdfast import Holdfast

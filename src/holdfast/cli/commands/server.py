@@ -28,6 +28,7 @@ from holdfast.cli.app.session import (
     project_settings,
     serve_program,
     with_store,
+    worker_settings,
 )
 from holdfast.cli.app.terminal import (
     escape,
@@ -151,7 +152,7 @@ def up(
     from holdfast.server.http_server import serve_until_signalled
 
     rules = _build_rules(bind, allow_host, allow_origin, rate, proxy, connections)
-    settings = project_settings()
+    settings = worker_settings()
     if concurrency is None:
         concurrency = settings.agents if app is None else settings.functions
     options = {

@@ -21,8 +21,8 @@ from holdfast.cli.app.session import (
     locate_store,
     open_holdfast,
     open_service,
-    project_settings,
     with_store,
+    worker_settings,
 )
 from holdfast.cli.app.terminal import escape, print_json, print_line, print_note, print_table
 from holdfast.cli.render.formats import format_ago
@@ -124,7 +124,7 @@ def worker(
 ) -> None:
     """Claim and run steps until Ctrl-C. Running steps then finish; a second Ctrl-C stops them."""
     show_logs(logging.INFO, json=log_json)
-    settings = project_settings()
+    settings = worker_settings()
     if concurrency is None:
         concurrency = settings.agents if app is None else settings.functions
     options = {

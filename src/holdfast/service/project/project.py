@@ -19,11 +19,11 @@ from holdfast.worker.files.homes import (
     HOME,
     accept_settings,
     accept_store,
-    accept_store_setting,
     find_home,
     make_home,
     named_home,
     refuse_planted_copy,
+    refuse_tracked_settings,
     usable_home,
 )
 from holdfast.worker.files.state_directory import find_state_directory
@@ -50,6 +50,17 @@ def find_project(here: Path, environment: Mapping[str, str]) -> ProjectSettings:
         number = int(most) if _WHOLE.fullmatch(most) else most
         given["connections"] = check_connections(CONNECTIONS, number)
     return replace(found, **given)
+
+
+def find_worker_settings(here: Path, environment: Mapping[str, str]) -> ProjectSettings:
+    """The settings for a worker, which runs the commands in them; refused if a clone brought them.
+
+    Otherwise whoever pushes to a repository would have commands run by whoever works in a clone.
+    """
+    found = find_project(here, environment)
+    if found.commands and found.folder is not None:
+        refuse_tracked_settings(found.folder / SETTINGS_FILE, "commands of agents")
+    return found
 
 
 def _read_nearest_settings(here: Path) -> ProjectSettings:
@@ -171,7 +182,7 @@ def _refuse_planted_store(url: str) -> None:
 def _accept_named_store(url: str, settings: Path) -> None:
     """Refuse a store that settings name, unless this user has trusted the settings or the store."""
     if is_postgresql(url):
-        accept_store_setting(settings)
+        refuse_tracked_settings(settings, "a database")
     else:
         accept_store(sqlite_path(url), find_state_directory(url, {}).root)
 

@@ -273,11 +273,11 @@ def accept_settings(path: Path) -> None:
         raise make_refusal(path, reason)
 
 
-def accept_store_setting(path: Path) -> None:
-    """Refuse settings that name a store if they came with a repository."""
+def refuse_tracked_settings(path: Path, named: str) -> None:
+    """Refuse settings that name a store or a command if they came with a repository."""
     reason = None if _is_known_setting(path) else _find_tracking(path)
     if reason is not None:
-        raise make_refusal(path, f"names a database and {reason}")
+        raise make_refusal(path, f"names {named} and {reason}")
 
 
 def _is_known_setting(settings: Path) -> bool:

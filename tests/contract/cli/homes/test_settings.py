@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Holdfast
+from holdfast.cli.app.session import worker_settings
 from tests.contract.cli.command_line import Typed
 from tests.contract.cli.homes.foreign_homes import (
     SETTINGS,
@@ -133,3 +134,19 @@ def test_committed_settings_that_name_a_server_of_databases_are_refused_until_th
     assert "names a database and is tracked by git" in typed.refused(5, "runs")
     typed.ok("trust", ".")
     assert "holdfast trust" not in typed.refused(5, "runs")
+
+
+def test_committed_commands_of_agents_are_run_by_no_worker_until_they_are_trusted(
+    typed: Typed,
+) -> None:
+    typed.ok("init", "--bare")
+    Path("holdfast.yaml").write_text("agents: {coder: {command: [./evil.sh]}}\n")
+    git(Path(), "init", "-q")
+    assert [*worker_settings().commands] == ["coder"]
+    git(Path(), "add", "holdfast.yaml")
+    for words in (("worker",), ("worker", "--server", "http://127.0.0.1:1"), ("up",)):
+        told = typed.refused(5, *words)
+        assert "names commands of agents and is tracked by git" in told, words
+    typed.ok("tasks")
+    typed.ok("trust", ".")
+    assert [*worker_settings().commands] == ["coder"]
