@@ -80,6 +80,11 @@ class GroupElsewhere:
     key_prefix: str
     group: str
 
+    @property
+    def bus(self) -> str:
+        """The prefix by which people know the bus."""
+        return self.key_prefix.removeprefix(EXTERNAL_PREFIX).removesuffix("}/")
+
 
 def list_groups_elsewhere(engine: Engine, channel: Channel) -> list[GroupElsewhere]:
     """The groups of external buses that the store knows of."""

@@ -247,7 +247,7 @@ def view_all_groups(engine: Engine) -> View:
         {
             "channel": channel.value,
             "group": known.group,
-            "bus": known.key_prefix,
+            "bus": known.bus,
             "readers": _view_readers(engine, known.key_prefix, channel, known.group),
         }
         for channel in Channel
