@@ -446,15 +446,16 @@ WHERE id IN (
   AND (holds & :reason) <> 0
 
 -- name: begin_run
--- purpose: Remove hold scheduled from a run; with a concurrency key it waits for its slot instead
+-- purpose: Remove hold scheduled from a run, whose deadline counts from now; with a concurrency key it waits for its slot
 -- guards: The run is running and on hold scheduled
 -- changes: run
 -- event: 'run.unheld'
--- data: '{"holds":' || holds || '}'
+-- data: '{"holds":' || holds || COALESCE(',"deadline":' || deadline, '') || '}'
 -- returning: concurrency_key
 -- COALESCE keeps PostgreSQL from beginning with all scheduled runs.
 UPDATE holdfast_run SET
   holds = (holds & ~256) | CASE WHEN concurrency_key IS NULL THEN 0 ELSE 32 END,
+  deadline = (SELECT holdfast_now()) + time_limit,
   version = version + 1, previous = status,
   changed_by = :actor, changed_at = (SELECT holdfast_now())
 WHERE id = :run_id

@@ -130,6 +130,20 @@ def test_a_deadline_counts_from_the_time_of_a_scheduled_run(
     assert engine.runs.get(begun.id).deadline == clock.now() + 60 * MICROSECONDS
 
 
+def test_the_deadline_of_a_run_that_begins_before_its_time_counts_from_then(
+    engine: Engine, clock: ManualClock
+) -> None:
+    run = start(engine, scheduled_for="1h", deadline=60)
+    assert engine.runs.resume(run.id).ok
+    until = clock.now() + 60 * MICROSECONDS
+    assert engine.runs.get(run.id).deadline == until
+    told = fold_events(event for event in engine.runs.events(run.id) if event.task_id is None)
+    assert told["deadline"] == until
+    clock.advance(60)
+    engine.recovery.step()
+    assert run.status == "failed"
+
+
 def test_the_runs_of_a_schedule_have_its_options(engine: Engine, clock: ManualClock) -> None:
     options: dict[str, Any] = {"priority": 3, "deadline": 60, "concurrency": REPO}
     starts = NewRun(workflow=CHAIN, **options)
