@@ -51,13 +51,15 @@ class _NoJson(Exception):
     pass
 
 
-def read_answer(answered: GivenAnswer, outputs: Schema | None, *, limit: int) -> CommandAnswer:
-    """The answer, checked against the declared outputs of the step."""
+def read_answer(
+    answered: GivenAnswer, outputs: Schema | None, *, limit: int, asked: str | None = None
+) -> CommandAnswer:
+    """The answer to the prompt `asked`, checked against the declared outputs of the step."""
     if answered.file is not None and len(answered.file) > limit:
         reason = f"the file that HOLDFAST_OUTPUT names holds more than {limit} bytes"
         return CommandAnswer(mistakes=(reason,))
     try:
-        found = _find_object(answered, outputs)
+        found = _find_object(answered, outputs, _find_examples(asked, outputs))
     except _NoJson as error:
         return CommandAnswer(mistakes=(str(error),))
     if found is None:
@@ -108,6 +110,14 @@ def describe_contract(outputs: Schema) -> str:
     )
 
 
+def _find_examples(asked: str | None, outputs: Schema | None) -> frozenset[str]:
+    """The objects that `add_contract` has written into a prompt; a command may echo them."""
+    if asked is None or outputs is None:
+        return frozenset()
+    lines = describe_contract(outputs).splitlines()
+    return frozenset(line for line in lines if line.startswith("{"))
+
+
 def add_contract(prompt: str, outputs: Schema | None) -> str:
     """A prompt with the form of its answer at the end, if the step declares outputs."""
     return prompt if outputs is None else f"{prompt.rstrip()}\n\n{describe_contract(outputs)}"
@@ -139,24 +149,29 @@ def _describe_verdict_form(outputs: Schema | None) -> str:
     return ': a verifier gives {"verdict": "accept"} or {"verdict": "reject", "feedback": "…"}'
 
 
-def _find_object(answered: GivenAnswer, outputs: Schema | None) -> dict[str, Any] | None:
+def _find_object(
+    answered: GivenAnswer, outputs: Schema | None, examples: frozenset[str]
+) -> dict[str, Any] | None:
     if answered.file is not None and answered.file.strip():
         try:
-            found = _DECODER.decode(answered.file.decode("utf-8-sig").strip())
+            given = answered.file.decode("utf-8-sig").strip()
+            found = _DECODER.decode(given)
         except (ValueError, RecursionError) as error:
             raise _NoJson(f"the file that HOLDFAST_OUTPUT names is not JSON: {error}") from error
         if not isinstance(found, dict):
             raise _NoJson("the file that HOLDFAST_OUTPUT names holds no JSON object")
+        if given in examples:
+            raise _NoJson("the file that HOLDFAST_OUTPUT names holds an example of the prompt")
         return found
     text = answered.written.decode("utf-8", "replace")
     for tried, start in enumerate(_find_object_starts(text)):
         if tried == MOST_TRIES:
             break
         try:
-            found, _ = _DECODER.raw_decode(text, start)
+            found, end = _DECODER.raw_decode(text, start)
         except (ValueError, RecursionError):
             continue
-        if isinstance(found, dict):
+        if isinstance(found, dict) and text[start:end] not in examples:
             return found
     return _read_pairs(text, _declared_properties(outputs)) or None
 

@@ -144,7 +144,7 @@ class CommandStep:
         file, redaction = command_try.files.read_output(limit), current_redaction()
         clean = None if file is None else redaction.clean(file)
         answered = GivenAnswer(file=clean, written=transcript.output)
-        answer = read_answer(answered, work.outputs, limit=limit)
+        answer = read_answer(answered, work.outputs, limit=limit, asked=command_try.prompt)
         output = redact_or_refuse(WrittenKind.OUTPUT, answer.output, Cleaner(current_redaction))
         return answered, replace(answer, output=output)
 

@@ -192,6 +192,27 @@ def test_a_command_that_was_given_no_prompt_is_not_run_again_for_a_better_answer
     assert steps.log(task.id) == "ran\n"
 
 
+def test_a_command_that_repeats_its_prompt_has_not_answered_with_the_examples_in_it(
+    steps: FileSteps,
+) -> None:
+    number = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    text = """
+heard=$(cat)
+echo "$heard"
+case "$heard" in
+*"You have answered this before"*) echo '{"n": 42}';;
+*) echo I think the answer is 42;;
+esac
+"""
+    task = steps.done(shell(text, prompt="Think", outputs=number), retry=ONCE)
+    assert (task.status, task.output) == ("done", {"n": 42}), task.error
+    echo = shell("cat; echo I think the answer is 42", prompt="Think", outputs=number)
+    task = steps.done(echo, retry=ONCE)
+    assert (task.status, task.question) == ("failed", None)
+    assert "there is no JSON object in it" in task.error["message"]
+    assert steps.log(task.id).count("I think the answer is 42") == 3, "it is run twice"
+
+
 def asked(steps: FileSteps, task_id: str, question: str) -> bool:
     return bool(steps.hf.tasks.get(task_id).question == question)
 

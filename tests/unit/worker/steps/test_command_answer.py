@@ -104,6 +104,23 @@ def test_a_question_is_one_unless_it_is_declared() -> None:
     assert read_answer(answered, declared, limit=LIMIT) == CommandAnswer(output={"question": "q"})
 
 
+@pytest.mark.parametrize("outputs", [{"type": "object"}, {"properties": {"question": {}}}])
+def test_the_examples_at_the_end_of_a_prompt_are_no_answer(outputs: dict[str, Any]) -> None:
+    prompt = add_contract("Do it", outputs)
+
+    def read_written(written: str, *, file: bytes | None = None) -> CommandAnswer:
+        given = GivenAnswer(file=file, written=written.encode())
+        return read_answer(given, outputs, limit=LIMIT, asked=prompt)
+
+    example = prompt.splitlines()[-1]
+    assert "no JSON object" in read_written(prompt).mistakes[0]
+    assert "an example of the prompt" in read_written("", file=example.encode()).mistakes[0]
+    assert read_written('{"a": 1}\n' + prompt.replace("\n", "\r\n")).output == {"a": 1}
+    assert read_written(prompt + '{"question": "Which?"}') != read_written(prompt)
+    unasked = GivenAnswer(file=None, written=example.encode())
+    assert read_answer(unasked, outputs, limit=LIMIT).mistakes == ()
+
+
 def test_a_verifier_without_a_verdict_is_told_its_form() -> None:
     answered = GivenAnswer(file=None, written=b"looks fine to me")
     (told,) = read_answer(answered, VERDICT_SCHEMA, limit=LIMIT).mistakes
