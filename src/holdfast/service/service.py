@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from holdfast.service.protocol.protocol import Protocol
     from holdfast.service.protocol.remote_presence import RemotePresence
     from holdfast.service.queries.addresses import Addresses
-    from holdfast.service.queries.command_lines import AdviceWords, WriteCommand
+    from holdfast.service.queries.command_lines import AdviceWords, CommandWords
     from holdfast.service.queries.history import History
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ PATIENCE = 5.0
 class Service:
     """The service of one store. Reads open no engine; the writer starts with the first write.
 
-    Answers name commands in the form that `typed` gives them. With `access` the caller has shown a
+    Answers name commands in the form that `words` give them. With `access` the caller has shown a
     token, which may be for some agents alone.
     """
 
@@ -60,17 +60,23 @@ class Service:
         *,
         actor: str = "user",
         access: AccessToken | None = None,
-        typed: WriteCommand = str,
+        words: CommandWords | None = None,
     ) -> None:
         self.location = location
         self.actor = actor
         self._access = access
-        self._typed = typed
+        self._given_words = words
         self._given_engine = engine
         self._opened_engine: Engine | None = None
         self._opened_database: Database | None = None
         self._has_writer_started = engine is not None
         self._has_notifier_started = engine is not None
+
+    @property
+    def _words(self) -> CommandWords:
+        from holdfast.service.queries.command_lines import CommandWords
+
+        return self._given_words or CommandWords()
 
     @property
     def _settings(self) -> Settings:
@@ -263,16 +269,15 @@ class Service:
         words: AdviceWords | None = None,
     ) -> View:
         """The explanation of a run or task; unless said, its advice is commands to type."""
-        from holdfast.service.queries.command_lines import CommandWords
         from holdfast.service.queries.explanations import explain
 
-        chosen = words or CommandWords(self._typed)
+        chosen = words or self._words
         return explain(self.engine, identifier, agents=agents, tags=tags, words=chosen)
 
     def doctor(self, project: ProjectSettings | None = None) -> View:
         from holdfast.service.admin.health import examine_store
 
-        return examine_store(self.engine, self.location, project or ProjectSettings(), self._typed)
+        return examine_store(self.engine, self.location, project or ProjectSettings(), self._words)
 
     def check_ready(self) -> None:
         """Read from the store and have its writer write; raises the error of either."""
@@ -300,7 +305,7 @@ class Service:
     def report(self, since: int) -> View:
         from holdfast.service.queries.summaries import build_report
 
-        return build_report(self._read_store, self.queries, since, self._typed)
+        return build_report(self._read_store, self.queries, since, self._words)
 
     def read_last_lines(self, run: View) -> dict[str, tuple[str, float]]:
         """The last line that each running task of a run has logged, and its time."""

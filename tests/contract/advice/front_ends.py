@@ -140,7 +140,7 @@ def _lines(told: dict[str, Any]) -> list[str]:
 
 def _read_examined(engine: Engine, typed: Callable[[str], str]) -> list[str]:
     place = StoreLocation(url=STORE, home=Path("nowhere"), may_be_created=True)
-    told = health.examine_store(engine, place, ProjectSettings(), typed)
+    told = health.examine_store(engine, place, ProjectSettings(), CommandWords(typed))
     lines = [
         f"{check['name']}: {each['entity']} {each['detail']}"
         for check in told["checks"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -88,6 +89,24 @@ def test_the_report_lists_what_of_runs_nobody_has_put_in_the_queue(
     assert f"  ◆ {run.id}:work  it is not in the queue\n    holdfast task enqueue {work}\n" in shown
     typed.ok("task", "enqueue", work)
     assert "Needs you" not in typed.ok()
+
+
+def test_for_an_agent_with_a_command_in_the_project_a_worker_is_advised_and_no_claim(
+    engine: Engine, typed: Typed, tmp_path: Path
+) -> None:
+    (tmp_path / "holdfast.yaml").write_text("agents: {coder: {command: [cat]}}\n")
+    coded = create(engine, "Mend it", agent="coder", tags=("gpu",))
+    claimed = create(engine, "Call mum", agent="me")
+    shown = typed.ok()
+    worker, claim = "holdfast worker --agent coder --tag gpu", "holdfast work claim --agent me"
+    assert f"    {worker}\n" in shown
+    assert f"    {claim}\n" in shown
+    warnings = typed.json("doctor")["warnings"]
+    assert [each.rpartition(": ")[2] for each in warnings] == [worker, claim]
+    assert typed.json("why", coded)["fixes"] == [worker]
+    assert typed.json("why", claimed)["fixes"] == [claim]
+    (tmp_path / "holdfast.yaml").write_text("agents: 1\n")
+    assert typed.json("why", coded)["fixes"] == ["holdfast work claim --agent coder --tag gpu"]
 
 
 def test_the_report_and_the_doctor_tell_of_ready_work_that_nobody_serves(

@@ -5,20 +5,21 @@ from __future__ import annotations
 import getpass
 import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote
 
-from holdfast.errors import InvalidInput
+from holdfast.errors import HoldfastError, InvalidInput
 
 if TYPE_CHECKING:
     from holdfast.api.holdfast import Holdfast
     from holdfast.api.option_types import StoreSettings
     from holdfast.service.project.project import StoreLocation
+    from holdfast.service.queries.command_lines import CommandWords
     from holdfast.service.service import Service
     from holdfast.settings import KeepTimes, ProjectSettings
 
@@ -57,6 +58,20 @@ def worker_settings() -> ProjectSettings:
     from holdfast.service.project.project import find_worker_settings
 
     return find_worker_settings(Path.cwd(), os.environ)
+
+
+def command_words() -> CommandWords:
+    """The words of advice for a person at this command line."""
+    from holdfast.service.queries.command_lines import CommandWords
+
+    return CommandWords(with_store, list_commanded_agents)
+
+
+def list_commanded_agents() -> Collection[str]:
+    """The agents that the project has commands for; none where its settings cannot be read."""
+    with suppress(HoldfastError):
+        return project_settings().commands
+    return ()
 
 
 def open_holdfast(url: str, settings: Mapping[str, float] | None = None) -> Holdfast:
@@ -109,7 +124,7 @@ def begin_store() -> Iterator[Service]:
 def serve_location(found: StoreLocation) -> Iterator[Service]:
     from holdfast.service.service import Service
 
-    with Service(found, actor=actor(), typed=with_store) as service:
+    with Service(found, actor=actor(), words=command_words()) as service:
         yield service
 
 
@@ -119,7 +134,7 @@ def serve_program(found: StoreLocation, program: Holdfast) -> Iterator[Service]:
     from holdfast.service.service import Service
 
     where = replace(found, url=program.settings.url)
-    with Service(where, program.engine, actor=actor(), typed=with_store) as service:
+    with Service(where, program.engine, actor=actor(), words=command_words()) as service:
         yield service
 
 

@@ -16,7 +16,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.explain.why_slot import find_circles
 from holdfast.errors import StoreUnreachable
 from holdfast.service.project.project import StoreLocation
-from holdfast.service.queries.command_lines import WriteCommand, describe_text
+from holdfast.service.queries.command_lines import CommandWords
 from holdfast.service.queries.standstills import describe_standstill, find_standstills
 from holdfast.service.queries.views import View
 from holdfast.settings import DAY, ProjectSettings
@@ -35,7 +35,10 @@ def list_installed_agents() -> list[str]:
 
 
 def examine_store(
-    engine: Engine, location: StoreLocation, project: ProjectSettings, typed: WriteCommand = str
+    engine: Engine,
+    location: StoreLocation,
+    project: ProjectSettings,
+    words: CommandWords,
 ) -> View:
     """`{ok, checks, warnings, agents, versions}`: only a violated invariant is not ok."""
     diagnosis = engine.doctor()
@@ -48,15 +51,15 @@ def examine_store(
             {
                 "name": check.name,
                 "violations": [
-                    {"entity": each.entity, "detail": describe_text(each.detail, typed)}
+                    {"entity": each.entity, "detail": words.describe_text(each.detail)}
                     for each in check.violations
                 ],
             }
             for check in diagnosis.checks
         ],
         "warnings": [
-            *(describe_text(each, typed) for each in warnings),
-            *_warn_of_standstills(engine, typed),
+            *(words.describe_text(each) for each in warnings),
+            *_warn_of_standstills(engine, words),
         ],
         "agents": list_installed_agents(),
         "versions": list_versions(),
@@ -113,11 +116,11 @@ def _warn_of_workers(engine: Engine) -> list[str]:
     return told + warn_of_circles(engine)
 
 
-def _warn_of_standstills(engine: Engine, typed: WriteCommand) -> list[str]:
+def _warn_of_standstills(engine: Engine, words: CommandWords) -> list[str]:
     """Warnings about work that goes on only when somebody does something."""
     since = engine.clock.now() - round(DAY * MICROSECONDS)
-    found = engine.database.view(lambda tx: find_standstills(tx, since))
-    return [describe_standstill(each, typed) for each in found]
+    found = engine.database.view(lambda tx: find_standstills(tx, since, words.commanded))
+    return [describe_standstill(each, words.typed) for each in found]
 
 
 def warn_of_circles(engine: Engine) -> list[str]:

@@ -7,7 +7,8 @@ store, as it does to each command of advice.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from holdfast.errors import HoldfastError
@@ -15,6 +16,8 @@ from holdfast.model.advice import TITLE, Action, Advice, message_of, parts_of
 
 # Writes a command as the caller has to type it, with the chosen store where that is needed.
 WriteCommand = Callable[[str], str]
+# The agents that a worker of the caller's project has commands for; asked only where it matters.
+ListAgents = Callable[[], Collection[str]]
 ANY_PROGRAM = "MODULE:NAME"
 DEFAULT_AGENT = "default"
 
@@ -65,26 +68,27 @@ class AdviceWords(Protocol):
         """The advice to read the log of a task."""
 
 
+@dataclass(frozen=True, slots=True)
 class CommandWords:
-    """Advice in commands, each written by `typed`."""
+    """Advice in commands, each written by `typed`; a worker runs the agents of `commanded`."""
 
-    def __init__(self, typed: WriteCommand = str) -> None:
-        self._typed = typed
+    typed: WriteCommand = str
+    commanded: ListAgents = tuple
 
     def describe_text(self, text: str) -> str:
-        return describe_text(text, self._typed)
+        return describe_text(text, self.typed, self.commanded)
 
     def describe_advice(self, advice: Advice, *, app: str | None = None) -> str:
-        return describe_command(advice, self._typed, app=app)
+        return describe_command(advice, self.typed, app=app, commanded=self.commanded)
 
     def describe_log(self, task_id: str) -> str:
-        return self._typed(f"holdfast logs {task_id}")
+        return self.typed(f"holdfast logs {task_id}")
 
 
-def describe_text(text: str, typed: WriteCommand = str) -> str:
+def describe_text(text: str, typed: WriteCommand = str, commanded: ListAgents = tuple) -> str:
     """A text with its advice as commands, each written by `typed`."""
     return "".join(
-        describe_command(each, typed)
+        describe_command(each, typed, commanded=commanded)
         if isinstance(each, Advice)
         else _write_named_commands(each, typed)
         for each in parts_of(text)
@@ -96,16 +100,27 @@ def describe_message(error: HoldfastError, typed: WriteCommand = str) -> str:
     return describe_text(message_of(error), typed)
 
 
-def describe_command(advice: Advice, typed: WriteCommand = str, *, app: str | None = None) -> str:
-    """The command of advice, or a phrase where there is none; with an `app`, its own worker."""
+def describe_command(
+    advice: Advice,
+    typed: WriteCommand = str,
+    *,
+    app: str | None = None,
+    commanded: ListAgents = tuple,
+) -> str:
+    """The command of advice, or a phrase where there is none; with an `app`, its own worker.
+
+    What an agent of `commanded` does is not to be claimed by hand: a worker does it.
+    """
     match advice.action:
         case Action.NAME_STEP | Action.WAIT_LONGER | Action.WRITE_TIME:
             return _PHRASES[advice.action]
         case Action.START_WORKER:
             return typed(describe_worker(advice.values("agent"), advice.values("tag"), app))
         case Action.CLAIM:
-            offer = _describe_offer(advice.values("agent"), advice.values("tag"))
-            return typed(" ".join(["holdfast work claim", *offer]))
+            agents, tags = advice.values("agent"), advice.values("tag")
+            if agents and {*agents} <= {*commanded()}:
+                return typed(describe_worker(agents, tags))
+            return typed(" ".join(["holdfast work claim", *_describe_offer(agents, tags)]))
         case Action.ADD_CHILD:
             return typed(f"holdfast plan add {advice.target} {shlex.quote(TITLE)}")
         case _:

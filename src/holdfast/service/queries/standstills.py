@@ -19,6 +19,7 @@ from holdfast.model.units import describe_duration
 from holdfast.model.worker import LiveWorker
 from holdfast.service.queries.command_lines import (
     ANY_PROGRAM,
+    ListAgents,
     WriteCommand,
     describe_command,
 )
@@ -48,11 +49,13 @@ class Standstill:
         )
 
 
-def find_standstills(tx: Transaction, since: int) -> list[Standstill]:
+def find_standstills(
+    tx: Transaction, since: int, commanded: ListAgents = tuple
+) -> list[Standstill]:
     """All that stands still, and the steps that were skipped after a failure since a moment."""
     now = int(tx.read("now")[0]["now"])
     return [
-        *_find_unserved_work(tx, read_workers(tx)),
+        *_find_unserved_work(tx, read_workers(tx), commanded),
         *_find_overruns(tx),
         *_find_version_holds(tx),
         *_find_limits(tx, now),
@@ -67,7 +70,9 @@ def describe_standstill(standstill: Standstill, typed: WriteCommand) -> str:
     return f"{standstill.detail}{fix}"
 
 
-def _find_unserved_work(tx: Transaction, workers: Sequence[LiveWorker]) -> Iterator[Standstill]:
+def _find_unserved_work(
+    tx: Transaction, workers: Sequence[LiveWorker], commanded: ListAgents
+) -> Iterator[Standstill]:
     serving = [each for each in workers if is_serving(each)]
     for row in tx.read("ready_work", most=MOST_COUNTED):
         tags = json.loads(row["tags"])
@@ -82,7 +87,7 @@ def _find_unserved_work(tx: Transaction, workers: Sequence[LiveWorker]) -> Itera
                 f"{tasks} for {told} {waits} to be claimed: no live worker has a command for "
                 f"{row['agent']!r} in its holdfast.yaml"
             )
-            fix = describe_command(Advice(Action.CLAIM, "", offer))
+            fix = describe_command(Advice(Action.CLAIM, "", offer), commanded=commanded)
         else:
             detail = f"{tasks} for {told} {_be(row['tasks'])} served by no live worker"
             (first,) = tx.read("task_by_id", task_id=row["first"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from holdfast.engine.read.records import read_run, read_task
-from holdfast.service.queries.command_lines import WriteCommand
+from holdfast.service.queries.command_lines import CommandWords
 from holdfast.service.queries.queries import Queries, view_runs, view_tasks
 from holdfast.service.queries.run_history import StoreReader
 from holdfast.service.queries.standstills import find_standstills
@@ -17,7 +17,7 @@ MAX_RUNNING = 100
 
 
 def build_report(
-    read_store: StoreReader, queries: Queries, since: int, typed: WriteCommand = str
+    read_store: StoreReader, queries: Queries, since: int, words: CommandWords
 ) -> View:
     def read(tx: Transaction) -> View:
         ended = view_runs(
@@ -27,7 +27,9 @@ def build_report(
         return {
             "ended": ended,
             "failed_tasks": view_tasks(tx, map(read_task, lone)),
-            "standstills": [each.view(typed) for each in find_standstills(tx, since)],
+            "standstills": [
+                each.view(words.typed) for each in find_standstills(tx, since, words.commanded)
+            ],
         }
 
     told = read_store(read)
