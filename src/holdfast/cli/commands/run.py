@@ -107,7 +107,7 @@ def run(
             print_json(started)
         elif not wait:
             print_line(_describe_started(started))
-            print_note(f"watch: {with_store('holdfast show ' + started['id'] + ' --follow')}")
+            _print_following(started)
             from holdfast.cli.app.temporary_workers import note_unserved_steps
 
             note_unserved_steps(service, started, None if program is None else program.name)
@@ -216,6 +216,20 @@ def _describe_started(run: dict[str, Any]) -> str:
     return (
         f"{name} has started" if run["created"] else f"{name} already exists: {state_of_run(run)}"
     )
+
+
+def _print_following(run: dict[str, Any]) -> None:
+    """Print what to type next: a run that a key has found may have ended."""
+    if run["status"] in {"failed", "cancelled"}:
+        from holdfast.cli.render.live_view import print_advice_on_stopped
+
+        print_advice_on_stopped(run)
+        return
+    shows = f"holdfast show {run['id']}"
+    if run["status"] == "completed":
+        print_note(f"next:  {with_store(shows)}")
+    else:
+        print_note(f"watch: {with_store(shows + ' --follow')}")
 
 
 def _note_kept_version(started: dict[str, Any]) -> None:

@@ -311,15 +311,22 @@ def _print_end(run: View, worker: str | None, *, advises: bool) -> int:
             print_note(f"needs you: {need.hint}")
         if worker is not None:
             print_note(f"then:      {with_store(worker)}")
-    elif code == FAILED:
-        print_note(f"next:  {with_store('holdfast why ' + run['id'])}")
-        print_note(f"       {with_store('holdfast retry ' + run['id'])}")
-    elif code == CANCELLED:
-        print_note(f"next:  {with_store('holdfast retry ' + run['id'])}   (it goes on)")
+    elif code:
+        print_advice_on_stopped(run)
     elif advises and is_terminal():
         print_note(f"next:  {with_store('holdfast show ' + run['id'])}")
         print_note(f"       {with_store('holdfast events ' + run['id'])}")
     return code
+
+
+def print_advice_on_stopped(run: View) -> None:
+    """Print what to type next for a run that has failed or was cancelled."""
+    retry = with_store(f"holdfast retry {run['id']}")
+    if run["status"] == "cancelled":
+        print_note(f"next:  {retry}   (it goes on)")
+    else:
+        print_note(f"next:  {with_store('holdfast why ' + run['id'])}")
+        print_note(f"       {retry}")
 
 
 def _print_left_running(run_id: str, worker: str | None) -> None:
