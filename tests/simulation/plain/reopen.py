@@ -39,7 +39,9 @@ def retry(world: World, task_id: str) -> Answer:
     if task.status not in BROKEN:
         return ("invalid_transition", task.status)
     if task.run is not None:
-        return retry_run(world, task.run)
+        status = task.status
+        reason, _ = retry_run(world, task.run)
+        return (reason, "queued" if reason == "ok" else status)
     _retry_tree(world, task_id)
     return ("ok", "queued")
 
@@ -62,8 +64,8 @@ def retry_from(world: World, run_id: str, step: str) -> Answer:
     named = _at(world, run_id, step)
     if named is None:
         return ("unknown_step", None)
-    answer = reopen(world, named.id, STARTED)
-    return ("ok", "running") if answer[0] == "ok" else answer
+    reason, _ = reopen(world, named.id, STARTED)
+    return (reason, "running" if reason == "ok" else world.runs[run_id].status)
 
 
 def _at(world: World, run_id: str, address: str) -> Task | None:
