@@ -34,7 +34,7 @@ def environment(**more: str) -> dict[str, str]:
     path = os.pathsep.join([str(ROOT / "src"), kept.get("PYTHONPATH", "")])
     # Programs that are started by the dozen need not be compiled each time; what is written comes
     # at once only where they see to it.
-    for name in ("NO_COLOR", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):
+    for name in ("COLUMNS", "LINES", "NO_COLOR", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):
         kept.pop(name, None)
     return kept | {"PYTHONPATH": path, "TERM": "xterm"} | more
 

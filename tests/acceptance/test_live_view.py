@@ -85,8 +85,11 @@ def test_a_small_terminal_shows_every_running_story_and_the_result(tmp_path: Pat
     assert told.index("○ 3 waiting") < told.index("was left as it is. Come back: holdfast show r_")
     with terminal(tmp_path, *RUN, size=narrow) as screen:
         sent_back = re.compile(r"^    ● implement .*round 2: .it.*…$", re.MULTILINE)
-        seen = look_until(screen, narrow, lambda text: sent_back.search(text) is not None)
-        assert "  ✓ 9 done" in seen.rows
+        seen = look_until(
+            screen,
+            narrow,
+            lambda text: bool(sent_back.search(text)) and "  ✓ 9 done" in text.splitlines(),
+        )
         assert seen.wrapped == []
         (tmp_path / "again").touch()
         assert screen.ends() == 0

@@ -81,10 +81,17 @@ class World:
         return NewTask(title=name, needs=needed, **told)
 
     def run(
-        self, *steps: Step, limit: int | None = None, name: str = "run", given: object = None
+        self,
+        *steps: Step,
+        limit: int | None = None,
+        name: str = "run",
+        given: object = None,
+        scheduled_for: int | None = None,
     ) -> str:
         """Start a run; its steps are known by their ids, and by their items in a loop."""
-        operation = self.start_run(*steps, limit=limit, name=name, given=given)
+        operation = self.start_run(
+            *steps, limit=limit, name=name, given=given, scheduled_for=scheduled_for
+        )
         assert self.engine.commits.submit(operation).result().created
         self.discover()
         return operation.run_id
@@ -96,6 +103,7 @@ class World:
         name: str = "run",
         key: str | None = None,
         given: object = None,
+        scheduled_for: int | None = None,
     ) -> StartRun:
         self.day.advance(0.001)
         workflow = Workflow.define(
@@ -103,8 +111,10 @@ class World:
             self._own(steps),
             concurrency=None if limit is None else self.concurrency(limit),
         )
-        run = NewRun(workflow=workflow, key=key, input=given)
-        operation = validation.new_run(run, self._ids(), max_payload=1000, actor_name="user")
+        run = NewRun(workflow=workflow, key=key, input=given, scheduled_for=scheduled_for)
+        operation = validation.new_run(
+            run, self._ids(), max_payload=1000, actor_name="user", now=self.day.now
+        )
         self.know(name, operation.run_id)
         for task in operation.tasks:
             self.know(str(task.step), task.id)

@@ -187,6 +187,12 @@ def pause_one_run_and_resume_another(world: World) -> Sequence[Operation]:
     ]
 
 
+@group_of(UnholdRun)
+def begin_a_scheduled_run(world: World) -> Sequence[Operation]:
+    run = world.run(*CHAIN, limit=1, scheduled_for=world.day.now() + LEASE)
+    return [UnholdRun(run_id=run, actor=ACTOR, reason=Hold.PAUSED, begins=True)]
+
+
 @group_of(RetryRun)
 def retry_a_failed_run(world: World) -> Sequence[Operation]:
     run = world.run(*CHAIN, limit=1)

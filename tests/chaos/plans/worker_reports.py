@@ -19,6 +19,7 @@ from holdfast.engine.state.usage_limits import LiftLimit
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.text import digest
 from holdfast.model.workflow.graph import Concurrency, Step
+from holdfast.model.workflow.step import Escalation, OnFailure
 from tests.chaos.plans.registry import group_of
 from tests.race.scenarios import CHAIN, JOIN
 from tests.race.worlds import LEASE, World
@@ -112,6 +113,14 @@ def fail_that_ends_its_run(world: World) -> Sequence[Operation]:
     world.finish("left")
     world.start("right")
     return [fail(world, "right", retryable=False)]
+
+
+@group_of(Fail)
+def fail_that_hands_its_step_to_another_agent(world: World) -> Sequence[Operation]:
+    other = OnFailure(action="escalate", escalation=Escalation(agent="senior"))
+    world.run(Step(id="hard", on_failure=other), Step(id="after", needs=("hard",)))
+    world.start("hard")
+    return [fail(world, "hard", retryable=False)]
 
 
 @group_of(Fail)
