@@ -206,12 +206,7 @@ def _hook_arguments(parameter: str, assignment: Assignment) -> dict[str, Any]:
 
 
 def _task_arguments(signature: Signature, assignment: Assignment) -> dict[str, Any]:
-    stored = assignment.payload or {}
-    arguments = _decode_inputs(signature, stored) if signature.inputs else {}
-    # A dropped argument may be what tells how much, or for whom: no call goes on without it.
-    if isinstance(stored, Mapping) and (left_over := stored.keys() - arguments.keys()):
-        raise _make_left_over(signature.name, sorted(left_over))
-    return arguments
+    return _decode_inputs(signature, assignment.payload or {}) if signature.inputs else {}
 
 
 def _decode_inputs(signature: Signature, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -234,16 +229,6 @@ def _make_unfit(function: str, parameter: str, wanted: str, stored: str = "") ->
     lacking = f"the parameter {parameter!r} of {function!r} takes {wanted} that is not stored"
     ways = "give it a default, or run the program that the task was made for"
     return UnfitArguments(f"{lacking}{stored}: {ways}")
-
-
-def _make_left_over(function: str, stored: Sequence[str]) -> UnfitArguments:
-    named = ", ".join(map(repr, stored))
-    lacking = f"{function!r} has no parameter for the stored argument {named}"
-    ways = "give it that parameter, or run the program that the task was made for"
-    if len(stored) > 1:
-        lacking = f"{function!r} has no parameters for the stored arguments {named}"
-        ways = ways.replace("that parameter", "those parameters")
-    return UnfitArguments(f"{lacking}: {ways}")
 
 
 def _find_output(
