@@ -19,10 +19,11 @@ WHERE id = :task_id
 -- guards: The task is queued and not due, waits for a time alone and not for an answer, and the sleep is
 --   one of its present epoch that ends at that time
 -- Names of sleeps are no names of effects, which get a prefix where they would begin so.
+-- COALESCE keeps PostgreSQL from beginning with all scheduled tasks.
 UPDATE holdfast_effect SET value = CAST((SELECT holdfast_now()) AS text)
 WHERE task_id = :task_id
   AND (name = 'sleep' OR name LIKE 'sleep %')
-  AND EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.id = holdfast_effect.task_id AND task.epoch = holdfast_effect.epoch AND task.status = 'queued' AND task.holds & 4 = 0 AND NOT task.due AND task.waits_for IS NULL AND CAST(task.scheduled_for AS text) = holdfast_effect.value)
+  AND EXISTS (SELECT 1 FROM holdfast_task AS task WHERE task.id = holdfast_effect.task_id AND task.epoch = holdfast_effect.epoch AND task.status = 'queued' AND task.holds & 4 = 0 AND NOT COALESCE(task.due, false) AND task.waits_for IS NULL AND CAST(task.scheduled_for AS text) = holdfast_effect.value)
 RETURNING name
 
 -- name: run_now
