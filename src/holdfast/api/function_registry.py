@@ -111,7 +111,7 @@ class FunctionRegistry:
         if (hook := hook_name(step)) is not None:
             gather = partial(_hook_arguments, self.hooks[hook].parameter)
         elif workflow is None:
-            gather = partial(_task_arguments, signature)
+            gather = partial(self._task_arguments, signature)
         else:
             member = self.workflows[workflow].known[signature.name]
             gather = partial(self._step_arguments, member, signature)
@@ -126,6 +126,19 @@ class FunctionRegistry:
             options=signature.options,
             describe_call=partial(_describe_call, signature, verdict=encode.func is encode_verdict),
         )
+
+    def _task_arguments(self, signature: Signature, assignment: Assignment) -> dict[str, Any]:
+        stored = assignment.payload or {}
+        arguments = _decode_inputs(signature, stored) if signature.inputs else {}
+        # A dropped argument may be what tells how much, or for whom: no call goes on without it.
+        # An imported task has a whole row, of which its function takes the columns that it names.
+        if (
+            isinstance(stored, Mapping)
+            and (left_over := stored.keys() - arguments.keys())
+            and not self._engine().imports.is_imported(assignment.task_id)
+        ):
+            raise _make_left_over(signature.name, sorted(left_over))
+        return arguments
 
     def _step_arguments(
         self, member: StepDeclaration, signature: Signature, assignment: Assignment
@@ -205,10 +218,6 @@ def _hook_arguments(parameter: str, assignment: Assignment) -> dict[str, Any]:
     return {parameter: read_payload(assignment.payload)}
 
 
-def _task_arguments(signature: Signature, assignment: Assignment) -> dict[str, Any]:
-    return _decode_inputs(signature, assignment.payload or {}) if signature.inputs else {}
-
-
 def _decode_inputs(signature: Signature, given: Mapping[str, Any]) -> dict[str, Any]:
     arguments: dict[str, Any] = {}
     for name, parameter in signature.inputs.items():
@@ -229,6 +238,16 @@ def _make_unfit(function: str, parameter: str, wanted: str, stored: str = "") ->
     lacking = f"the parameter {parameter!r} of {function!r} takes {wanted} that is not stored"
     ways = "give it a default, or run the program that the task was made for"
     return UnfitArguments(f"{lacking}{stored}: {ways}")
+
+
+def _make_left_over(function: str, stored: Sequence[str]) -> UnfitArguments:
+    named = ", ".join(map(repr, stored))
+    lacking = f"{function!r} has no parameter for the stored argument {named}"
+    ways = "give it that parameter, or run the program that the task was made for"
+    if len(stored) > 1:
+        lacking = f"{function!r} has no parameters for the stored arguments {named}"
+        ways = ways.replace("that parameter", "those parameters")
+    return UnfitArguments(f"{lacking}: {ways}")
 
 
 def _find_output(

@@ -16,7 +16,7 @@ from typing import Any
 
 from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.operation import Complete, Fail, Import, ImportedProgress, StartRun
-from holdfast.engine.core.sync_async import operation
+from holdfast.engine.core.sync_async import operation, reading
 from holdfast.engine.core.task_rows import TaskRow
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
@@ -325,13 +325,17 @@ class Imports:
         self._context = context
 
     @operation
-    def take_over(
-        self, units: Sequence[PastTree | PastRun], *, actor: str = IMPORT_ACTOR
-    ) -> Future[list[list[CreateResult]]]:
+    def take_over(self, units: Sequence[PastTree | PastRun]) -> Future[list[list[CreateResult]]]:
         """Import the units that are not here yet; none, if one is here with other content."""
-        operations = self.build_operations(units, validation.actor(actor))
+        operations = self.build_operations(units, IMPORT_ACTOR)
         self._refuse_changed_units(operations)
         return self._context.submit_all(operations)
+
+    @reading
+    def is_imported(self, task_id: str) -> bool:
+        """Whether a task came with an import, as the event of its creation says."""
+        rows = self._context.view(lambda tx: tx.read("creator_of_task", task_id=task_id))
+        return [row["actor"] for row in rows] == [IMPORT_ACTOR]
 
     def build_operations(self, units: Sequence[PastTree | PastRun], actor: str) -> list[Import]:
         """Build one operation for each unit, all checked; none is submitted."""

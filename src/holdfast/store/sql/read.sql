@@ -10,6 +10,10 @@ SELECT holdfast_now() AS now
 -- purpose: Read one task
 SELECT * FROM holdfast_task WHERE id = :task_id
 
+-- name: creator_of_task
+-- purpose: Read who created a task
+SELECT actor FROM holdfast_event WHERE entity = :task_id AND version = 1
+
 -- name: tasks_by_id
 -- purpose: Read some tasks
 SELECT * FROM holdfast_task WHERE id IN (SELECT value FROM {each ids})

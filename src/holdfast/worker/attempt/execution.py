@@ -88,7 +88,7 @@ class UnknownFunction(Exception):
 
 
 class UnfitArguments(UnknownFunction):
-    """The function wants something that is not stored for the task; `detail` names it."""
+    """The function takes other arguments than are stored for the task; `detail` names one."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(f"{detail}; until then it is held")
