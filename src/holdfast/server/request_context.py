@@ -16,6 +16,7 @@ from holdfast.server.gate import ABOUT, ACCESS
 from holdfast.server.server_state import ServerState
 from holdfast.service.async_service import AsyncService
 from holdfast.service.queries.addresses import is_key_address
+from holdfast.service.queries.views import View
 
 
 class RequestContext:
@@ -46,6 +47,18 @@ class RequestContext:
     def _may_follow(self, text: str) -> bool:
         # A worker knows the ids of its tasks, and is not told which keys there are.
         return is_key_address(text) and self.access.role is not Role.WORKER
+
+    def steer(
+        self, verb: str, identifier: str, *given: object, dry_run: bool, **options: object
+    ) -> View:
+        """The answer to a command that controls a run or task, or its preview in a dry run."""
+        if not dry_run:
+            answer: View = getattr(self.service.commands, verb)(identifier, *given, **options)
+            return answer
+        self.note("dry run")
+        preview = self.service.previews.preview(verb, identifier, *given, **options)
+        self.leave_out_of_audit()
+        return preview.view(id=identifier)
 
     def leave_out_of_audit(self) -> None:
         """Keep no audit entry unless the request is refused: a renewal changes no task."""
@@ -95,5 +108,6 @@ TaskId = Annotated[str, Depends(_task_id)]
 Key = Annotated[str | None, Query(description="The one with this key")]
 Limit = Annotated[int, Query(ge=1, le=1_000, description="How many at most")]
 After = Annotated[str | None, Query(description="The `next` of the page before")]
+DryRun = Annotated[bool, Query(description="Change nothing, and answer what would change")]
 
 in_thread = anyio.to_thread.run_sync

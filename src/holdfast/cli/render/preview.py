@@ -38,8 +38,7 @@ def print_preview(
 ) -> None:
     if json:
         told = {"id": identifier.partition(" ")[0]} if about is None else about
-        made = {"made": preview.new_tasks} if preview.new_tasks else {}
-        print_json({"dry_run": True, **told, "tasks": preview.tasks, **made})
+        print_json(preview.view(**told))
         return
     print_line(f"would {verb} {identifier}: {_describe_counts(preview)}")
     for task in preview.tasks:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from holdfast.model.units import parse_duration
 from holdfast.model.workflow.step import Concurrency
 from holdfast.server.exception_handlers import JsonAnswer
-from holdfast.server.request_context import After, Context, Key, Limit, RunId
+from holdfast.server.request_context import After, Context, DryRun, Key, Limit, RunId
 from holdfast.server.route_table import OPERATOR_ROLES, VIEWER_ROLES, RouteTable
 from holdfast.server.schemas import responses
 from holdfast.service.commands import request_bodies
-from holdfast.service.commands.commands import Commands
 from holdfast.service.commands.task_fields import read_moment
-from holdfast.service.queries.views import View
 
 table = RouteTable(tag="runs")
 
@@ -86,36 +82,44 @@ def explain_run(run_id: RunId, context: Context) -> JsonAnswer:
     return JsonAnswer(context.service.why(run_id))
 
 
-def _add_steering_route(verb: str, change: Callable[[Commands, str], View], said: str) -> None:
-    def act(run_id: RunId, context: Context) -> JsonAnswer:
-        return JsonAnswer(change(context.service.commands, run_id))
+def _add_steering_route(verb: str, said: str) -> None:
+    def act(run_id: RunId, context: Context, *, dry_run: DryRun = False) -> JsonAnswer:
+        return JsonAnswer(context.steer(verb, run_id, dry_run=dry_run))
 
     act.__doc__ = said
     table.route(
-        "POST", f"/runs/{{run_id}}/{verb}", OPERATOR_ROLES, answers=responses.ChangeResponse
+        "POST", f"/runs/{{run_id}}/{verb}", OPERATOR_ROLES, answers=responses.SteeringResponse
     )(act)
 
 
-_add_steering_route("cancel", Commands.cancel, "End a run and every open task of it, for good.")
-_add_steering_route("pause", Commands.pause, "Let what runs finish, and start nothing new.")
+_add_steering_route("cancel", "End a run and every open task of it, for good.")
+_add_steering_route("pause", "Let what runs finish, and start nothing new.")
 
 
-@table.route("POST", "/runs/{run_id}/resume", OPERATOR_ROLES, answers=responses.ChangeResponse)
+@table.route("POST", "/runs/{run_id}/resume", OPERATOR_ROLES, answers=responses.SteeringResponse)
 def resume_run(
-    run_id: RunId, context: Context, body: request_bodies.ResumeRunBody | None = None
+    run_id: RunId,
+    context: Context,
+    *,
+    dry_run: DryRun = False,
+    body: request_bodies.ResumeRunBody | None = None,
 ) -> JsonAnswer:
     """Go on after a pause; what is added raises the budget."""
-    return JsonAnswer(
-        context.service.commands.resume(run_id, **(body.without_nulls() if body else {}))
-    )
+    added = body.without_nulls() if body else {}
+    return JsonAnswer(context.steer("resume", run_id, dry_run=dry_run, **added))
 
 
-@table.route("POST", "/runs/{run_id}/retry", OPERATOR_ROLES, answers=responses.ChangeResponse)
+@table.route("POST", "/runs/{run_id}/retry", OPERATOR_ROLES, answers=responses.SteeringResponse)
 def retry_run(
-    run_id: RunId, context: Context, body: request_bodies.RetryRunBody | None = None
+    run_id: RunId,
+    context: Context,
+    *,
+    dry_run: DryRun = False,
+    body: request_bodies.RetryRunBody | None = None,
 ) -> JsonAnswer:
     """Try again what failed or was cancelled, or a step and all that needs it."""
-    return JsonAnswer(context.service.commands.retry(run_id, step=body.step if body else None))
+    step = body.step if body else None
+    return JsonAnswer(context.steer("retry", run_id, dry_run=dry_run, step=step))
 
 
 @table.route("POST", "/runs/{run_id}/signals", OPERATOR_ROLES, answers=responses.SignalResponse)

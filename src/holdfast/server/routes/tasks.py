@@ -17,6 +17,7 @@ from holdfast.server.exception_handlers import JsonAnswer
 from holdfast.server.request_context import (
     After,
     Context,
+    DryRun,
     Key,
     Limit,
     RequestContext,
@@ -194,21 +195,28 @@ def _add_steering_route(verb: str, change: Callable[[Commands, str], View], said
 
 _add_steering_route("enqueue", Commands.enqueue, "Put an idle task in the queue.")
 _add_steering_route("run-now", Commands.run_now, "Put a task first in line.")
-_add_steering_route("cancel", Commands.cancel, "End a task and all below it, for good.")
-_add_steering_route("pause", Commands.pause, "Let an attempt that runs finish, and start no other.")
-_add_steering_route(
+_add_steering_route("reset", Commands.reset, "Take a task back to idle, as if it had never run.")
+_add_steering_route("plan/start", Commands.start_planning, "Begin to plan an idle task.")
+
+
+def _add_previewed_route(verb: str, said: str) -> None:
+    def act(task_id: TaskId, context: Context, *, dry_run: DryRun = False) -> JsonAnswer:
+        return JsonAnswer(context.steer(verb, task_id, dry_run=dry_run))
+
+    act.__doc__ = said
+    table.route(
+        "POST", f"/tasks/{{task_id}}/{verb}", OPERATOR_ROLES, answers=responses.SteeringResponse
+    )(act)
+
+
+_add_previewed_route("cancel", "End a task and all below it, for good.")
+_add_previewed_route("pause", "Let an attempt that runs finish, and start no other.")
+_add_previewed_route(
     "resume",
-    Commands.resume,
     "Go on after a pause, a usage limit put on it alone, or a worker that lacked its function.",
 )
-_add_steering_route(
-    "reopen", Commands.reopen, "Do an ended task again, and everything that needs it."
-)
-_add_steering_route("reset", Commands.reset, "Take a task back to idle, as if it had never run.")
-_add_steering_route(
-    "retry", Commands.retry, "Try again what failed, and all that failed with it in its run."
-)
-_add_steering_route("plan/start", Commands.start_planning, "Begin to plan an idle task.")
+_add_previewed_route("reopen", "Do an ended task again, and everything that needs it.")
+_add_previewed_route("retry", "Try again what failed, and all that failed with it in its run.")
 
 
 @table.route("POST", "/tasks/{task_id}/block", OPERATOR_ROLES, answers=responses.ChangeResponse)
@@ -233,12 +241,17 @@ def approve_task(
     return JsonAnswer(context.service.commands.approve(task_id, body.note if body else None))
 
 
-@table.route("POST", "/tasks/{task_id}/reject", OPERATOR_ROLES, answers=responses.ChangeResponse)
+@table.route("POST", "/tasks/{task_id}/reject", OPERATOR_ROLES, answers=responses.SteeringResponse)
 def reject_task(
-    task_id: TaskId, context: Context, body: request_bodies.RejectBody | None = None
+    task_id: TaskId,
+    context: Context,
+    *,
+    dry_run: DryRun = False,
+    body: request_bodies.RejectBody | None = None,
 ) -> JsonAnswer:
     """Fail what waits for a person, and say why."""
-    return JsonAnswer(context.service.commands.reject(task_id, body.reason if body else None))
+    reason = body.reason if body else None
+    return JsonAnswer(context.steer("reject", task_id, reason, dry_run=dry_run))
 
 
 @table.route("POST", "/tasks/{task_id}/answer", OPERATOR_ROLES, answers=responses.ChangeResponse)
@@ -297,10 +310,15 @@ def reorder_children(
 
 
 @plan_table.route(
-    "POST", "/tasks/{task_id}/plan/finalize", OPERATOR_ROLES, answers=responses.ChangeResponse
+    "POST", "/tasks/{task_id}/plan/finalize", OPERATOR_ROLES, answers=responses.SteeringResponse
 )
 def finalize_plan(
-    task_id: TaskId, context: Context, body: request_bodies.FinalizePlanBody | None = None
+    task_id: TaskId,
+    context: Context,
+    *,
+    dry_run: DryRun = False,
+    body: request_bodies.FinalizePlanBody | None = None,
 ) -> JsonAnswer:
     """Queue the children, as a chain in their order, or by what each needs."""
-    return JsonAnswer(context.service.commands.finalize_plan(task_id, body.graph if body else None))
+    graph = body.graph if body else None
+    return JsonAnswer(context.steer("finalize_plan", task_id, graph, dry_run=dry_run))

@@ -182,6 +182,37 @@ class ChangeResponse(RepeatableResponse):
     )
 
 
+class PreviewResponse(DescribedResponse):
+    """What a command would change, in a dry run; nothing was changed."""
+
+    dry_run: bool = Field(examples=[True])
+    id: str = Field(examples=[ExampleOf.TASK_ID])
+    tasks: list[dict[str, Any]] = Field(
+        description="The tasks that would change, as they are, each with its `address` and the "
+        "state that it `becomes`",
+        examples=[
+            [
+                TaskResponse.example()
+                | {"address": f"{ExampleOf.RUN_ID}:write", "becomes": "cancelled"}
+            ]
+        ],
+    )
+    made: list[dict[str, Any]] | None = Field(
+        default=None, description="The tasks that would be created, which have no id yet"
+    )
+    indirect: int | None = Field(
+        default=None,
+        description="How many of the tasks would change only because others do",
+        examples=[1],
+    )
+
+
+class SteeringResponse(RootModel[ChangeResponse | PreviewResponse]):
+    """A transition that happened or, with `dry_run`, what it would change."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [ChangeResponse.example()]})
+
+
 class AwaitedSignalResponse(DescribedResponse):
     target: str = Field(
         description="A run, or a task without one, that the signal is for",

@@ -34,6 +34,12 @@ class Preview:
     new_tasks: list[View] = field(default_factory=list)
     indirect: int = 0
 
+    def view(self, **about: object) -> View:
+        """The preview as JSON, of what `about` names; new tasks are `made`."""
+        made = {"made": self.new_tasks} if self.new_tasks else {}
+        others = {"indirect": self.indirect} if self.indirect else {}
+        return {"dry_run": True, **about, **others, "tasks": self.tasks, **made}
+
 
 class Previews:
     """Carries out commands of `ControlCommands` in the store, of which nothing is committed."""
