@@ -2,7 +2,7 @@
 
 Imports: public → holdfast → open_stores → function_process → function_registry → hook → workflow →
 workflow_body → run_inputs → plan, step → task, workflow_call → call_concurrency, start → archive,
-handle, options, signature → option_types.
+handle, options, program_engine, signature → option_types.
 
 - `archive` the hook that writes a JSON file for each run that ends
 - `call_concurrency` the concurrency keys of task functions, made of the arguments of each call
@@ -15,6 +15,7 @@ handle, options, signature → option_types.
 - `option_types` the keywords of tasks, steps, workers and stores, for type checkers
 - `options` options of tasks and steps, read from decorators
 - `plan` handles on plans, whose tasks are their children
+- `program_engine` how the functions of a program find its engine, and its schedules get there
 - `public` the public names of the package `holdfast`
 - `run_inputs` the inputs of a run, checked against the steps that take them
 - `signature` parameters and results of a function, and their JSON

@@ -36,6 +36,7 @@ from holdfast.api.options import (
     refuse_unknown,
 )
 from holdfast.api.plan import Plan
+from holdfast.api.program_engine import ProgramEngine
 from holdfast.api.signature import function_name
 from holdfast.api.task import NoContext, TaskDecorator, TaskFunction
 from holdfast.api.workflow import WorkflowBuilder, WorkflowFile
@@ -136,7 +137,10 @@ class Holdfast(PeopleOperations):
         check_url(url)
         self.settings = Settings(url=url, **read_settings(settings))
         self._retry = default_retry(self.settings)
-        self._functions = FunctionRegistry(lambda: self.engine)
+        self._program = ProgramEngine(
+            self.settings, lambda: self.engine, lambda: self._stores.current.engine is not None
+        )
+        self._functions = FunctionRegistry(self._program)
         self._stores = OpenStores(self.settings, self._functions)
 
     @property
@@ -154,6 +158,7 @@ class Holdfast(PeopleOperations):
         engine = store.open_engine(self.settings)
         try:
             engine.hooks.register([each.definition for each in self._functions.hooks.values()])
+            self._program.write_declared(engine)
         except BaseException:
             engine.close()
             raise
@@ -293,9 +298,7 @@ class Holdfast(PeopleOperations):
         def add(decorated: Callable[..., Any]) -> TaskFunction[..., Any, Any]:
             known = clean_name("task", name or function_name(decorated))
             template = NewTask(title=known, step=known, **chosen)
-            made = TaskFunction[..., Any, Any](
-                lambda: self.engine, decorated, template, own, concurrency
-            )
+            made = TaskFunction[..., Any, Any](self._program, decorated, template, own, concurrency)
             if known in self._functions.tasks:
                 raise InvalidDefinition(known, ["is already a task of this Holdfast"])
             self._functions.tasks[known] = made.signature
@@ -342,7 +345,7 @@ class Holdfast(PeopleOperations):
             raise InvalidDefinition(name, ["is already a workflow of this Holdfast"])
         limit = read_concurrency(concurrency)
         made = WorkflowBuilder(
-            lambda: self.engine,
+            self._program,
             name,
             concurrency=limit,
             deadline=read_seconds("deadline", deadline),
@@ -365,7 +368,7 @@ class Holdfast(PeopleOperations):
         # Imported here, so that programs without workflow files do not wait for the reader.
         from holdfast.definition.workflow_file import read_workflow_file  # noqa: PLC0415
 
-        return WorkflowFile(lambda: self.engine, read_workflow_file(Path(path)))
+        return WorkflowFile(self._program, read_workflow_file(Path(path)))
 
     def on(
         self,
@@ -423,7 +426,7 @@ class Holdfast(PeopleOperations):
         It is a hook like any other, with its options; a run that is retried gets another file
         for each generation.
         """
-        archive = Archive(lambda: self.engine, Path(directory).absolute())
+        archive = Archive(self._program, Path(directory).absolute())
         with declare_wait("hf.archive(…)", self.archive):
             self.on(*RUN_ENDS, name=name, workflow=workflow, **options)(archive.write)
 

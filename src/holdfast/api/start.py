@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Never
+from typing import Any, Never
 
 from holdfast.api.handle import RunHandle
 from holdfast.api.options import read_concurrency
+from holdfast.api.program_engine import ProgramEngine
 from holdfast.engine.core.sync_async import operation
 from holdfast.errors import InvalidInput
 from holdfast.ids import AnyId, id_of
@@ -19,14 +20,11 @@ from holdfast.model.task import NewTask
 from holdfast.model.units import Moment
 from holdfast.model.workflow.graph import Workflow
 
-if TYPE_CHECKING:
-    from holdfast.engine.engine import Engine
-
 
 class Schedulable(ABC):
     """A task or workflow that a schedule can start at each tick."""
 
-    _engine: Callable[[], Engine]
+    _engine: ProgramEngine
 
     @abstractmethod
     def _request_start(self, given: Mapping[str, Any]) -> NewTask | NewRun:
@@ -49,11 +47,12 @@ class Schedulable(ABC):
         The same schedule again changes nothing; another of its `name` replaces it. Ticks that
         were missed are made up for by `one` start, by `all` of them, or are left out: `skip`.
         With a `run` it goes with that run, and ends with it. Where arguments have these very
-        names, use `hf.schedules.put`.
+        names, use `hf.schedules.put`. While pytest imports a module it is only declared, and
+        written into each store that the program opens for its tests.
         """
         starts = self._request_start(given)
         with_run = id_of(run)
-        return self._engine().schedules.put.submit(
+        return self._engine.put_schedule(
             NewSchedule(name=name, cron=cron, zone=zone, missed=missed, run=with_run, starts=starts)
         )
 

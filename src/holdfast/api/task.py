@@ -24,6 +24,7 @@ from holdfast.api.call_concurrency import CallConcurrency, read_call_concurrency
 from holdfast.api.handle import Handle, Row, read_task_result
 from holdfast.api.option_types import CallOptions
 from holdfast.api.options import FUNCTION_OPTIONS, STEP_OPTIONS, read_step_options, refuse_unknown
+from holdfast.api.program_engine import ProgramEngine
 from holdfast.api.signature import Signature
 from holdfast.api.start import Schedulable
 from holdfast.engine.core.sync_async import map_future, operation
@@ -127,7 +128,7 @@ class TaskFunction(Schedulable, Generic[P, R, T]):
 
     def __init__(
         self,
-        engine: Callable[[], Engine],
+        engine: ProgramEngine,
         function: Callable[..., R],
         template: NewTask,
         options: FunctionOptions = NO_OPTIONS,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from holdfast.api.program_engine import ProgramEngine
 from holdfast.api.run_inputs import RunInputs
 from holdfast.api.start import StartableWorkflow
 from holdfast.api.workflow_body import WorkflowBody
@@ -18,16 +19,13 @@ from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.graph import Concurrency, Step, Workflow
 from holdfast.model.workflow.run_input import make_paths_absolute
 
-if TYPE_CHECKING:
-    from holdfast.engine.engine import Engine
-
 
 class WorkflowBuilder(WorkflowBody, StartableWorkflow):
     """Made by `hf.workflow(name)`; its graph is checked when it is first used."""
 
     def __init__(
         self,
-        engine: Callable[[], Engine],
+        engine: ProgramEngine,
         name: str,
         *,
         concurrency: Concurrency | None,
@@ -115,7 +113,7 @@ class WorkflowFile(StartableWorkflow):
     Paths in an input are relative to the current folder.
     """
 
-    def __init__(self, engine: Callable[[], Engine], graph: Workflow) -> None:
+    def __init__(self, engine: ProgramEngine, graph: Workflow) -> None:
         self._engine = engine
         self.graph = graph
 

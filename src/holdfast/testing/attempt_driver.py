@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -361,11 +362,15 @@ class AttemptDriver:
             if not execution.begin():
                 return
             execution.points.reach(FaultPoint.BEGIN)
+            if (longest := invocation.options.idle_timeout) is not None:
+                execution.limit_silence(longest)
+            began = time.monotonic()
             if invocation.asynchronous:
                 self._run_coroutine(execution, invocation)
             else:
                 # As in a worker, where no context variable of another step or caller is seen.
                 ContextVariables().run(execution.run_function, invocation)
+            _warn_of_overtime(execution, time.monotonic() - began)
 
     @contextmanager
     def _executing_now(self, execution: HarnessExecution) -> Iterator[None]:
@@ -437,6 +442,18 @@ def _ends_test(error: BaseException | None) -> TypeGuard[BaseException]:
 def _end_attempt(execution: HarnessExecution, ended: Sequence[tuple[str, int]]) -> None:
     if execution.key in ended and not execution.reported:
         execution.end()
+
+
+def _warn_of_overtime(execution: HarnessExecution, seconds: float) -> None:
+    """Tell that a worker would have ended a step, for which the time of the test stood still."""
+    if execution.timeout is not None and seconds > execution.timeout:
+        step, most = execution.assignment.name, execution.timeout
+        warnings.warn(
+            f"{step!r} really took {seconds:.3g} s, longer than its timeout of {most:g} s, at "
+            "which a worker ends it. The time of a test stands still: call harness.advance(…) in "
+            "the step to have the timeout come",
+            stacklevel=2,
+        )
 
 
 def _describe_missing(assignment: Assignment) -> str:

@@ -40,6 +40,10 @@ class Harness(StoreChecks):
     does a wait for a result. Time stands still until the test moves it. The time of the test
     begins `now`, at the real time unless given. Commands and HTTP calls of workflow files need a
     stub, unless `commands` lets them be done. With a `url` the store is there, and must be empty.
+
+    The `timeout` of a function comes only where the step itself lets time pass, by `advance`; what
+    it really takes is not limited, and a warning tells of it. A function with
+    `isolation="process"` runs in the test's own thread like all others.
     """
 
     def __init__(

@@ -1,18 +1,37 @@
 """Pytest plugin: the fixture `harness`, a store for each test that asks for it.
 
-Pytest loads this module in every project that has Holdfast installed, so that it imports nothing
-of Holdfast before a test asks for it.
+What modules schedule while pytest imports them is declared, and not written into their real store.
+Pytest loads this module in every project that has Holdfast installed, so that it imports next to
+nothing of Holdfast before a test asks for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
 
+from holdfast.api.program_engine import importing_tests
+
 if TYPE_CHECKING:
     from holdfast.testing.harness import Harness
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """From the first conftest on until the end of the session, modules are imported for tests."""
+    imports = ExitStack()
+    imports.enter_context(importing_tests(importing=True))
+    early_config.add_cleanup(imports.close)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol() -> Iterator[None]:
+    """A test runs, and its fixtures: what these schedule is written."""
+    with importing_tests(importing=False):
+        yield
 
 
 @pytest.fixture

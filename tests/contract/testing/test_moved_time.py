@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -11,6 +14,10 @@ from holdfast.testing import Harness, NotEnded, TooManyAttempts
 from tests.contract.testing import shop_program as shop
 
 NEW_YEAR = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def find_process_and_thread() -> list[int]:
+    return [os.getpid(), threading.get_ident()]
 
 
 def test_time_stands_still_until_it_is_moved() -> None:
@@ -124,6 +131,41 @@ def test_a_step_that_takes_longer_than_a_lease_keeps_it_and_one_beyond_its_timeo
     assert work.enqueue(9).result() == "took 9m"
     with pytest.raises(TaskFailed, match="ran longer than 600 s"):
         work.enqueue(11).result()
+
+
+def test_a_step_that_is_silent_for_too_long_fails_and_one_that_tells_its_progress_does_not(
+    harness: Harness,
+) -> None:
+    @harness.hf.task(idle_timeout="5m", max_attempts=1)
+    def work(ctx: Context, *, tells: bool) -> str:
+        for part in range(3):
+            harness.advance("4m")
+            if tells:
+                ctx.progress(part)
+        return "done"
+
+    assert work.enqueue(tells=True).result() == "done"
+    with pytest.raises(TaskFailed, match="silent for longer than 300 s"):
+        work.enqueue(tells=False).result()
+
+
+def test_a_step_that_really_takes_longer_than_its_timeout_is_told_of(harness: Harness) -> None:
+    @harness.hf.task(timeout=0.01)
+    def work() -> str:
+        time.sleep(0.02)
+        return "done"
+
+    job = work.enqueue()
+    with pytest.warns(UserWarning, match=r"'work' really took .* its timeout of 0.01 s"):
+        harness.run_until_idle()
+    assert job.result() == "done"
+
+
+def test_a_function_with_a_process_of_its_own_runs_in_the_thread_of_the_test(
+    harness: Harness,
+) -> None:
+    own = harness.hf.task(isolation="process")(find_process_and_thread)
+    assert own.enqueue().result() == [os.getpid(), threading.get_ident()]
 
 
 def test_work_that_goes_on_for_ever_is_ended_also_where_time_is_moved(
