@@ -106,6 +106,7 @@ VARIABLES = {
     "HOLDFAST_TOKEN": "the token for that server; but for `worker`, the folder's own needs none",
     "HOLDFAST_CONCURRENCY": "how many steps a worker runs at once",
     "HOLDFAST_LEAST_DISK": "workers claim nothing while less is free",
+    "HOLDFAST_GRACE": "how long running steps may go on after a signal to `worker` or `up`",
     "HOLDFAST_CONNECTIONS": "how many connections to its database a server or worker has at most",
     "HOLDFAST_PROXIES": "the proxies that `serve` and `up` believe, as `--proxy` names them",
     "HOLDFAST_LOG_JSON": "1 has `serve`, `up` and `worker` log lines of JSON",
@@ -164,6 +165,7 @@ class ProjectSettings:
     - `commands`: the command of each agent, for tasks that name neither function nor program
     - `functions`, `agents`: how many steps a worker runs at once, of a program and without one
     - `least_disk`: below how many free bytes workers claim nothing
+    - `grace`: how long running steps may go on after a signal; None for as long as they take
     - `connections`: how many connections to its database a server or worker has at most
     """
 
@@ -173,5 +175,6 @@ class ProjectSettings:
     functions: int | None = None
     agents: int = 2
     least_disk: int = LEAST_DISK
+    grace: float | None = None
     connections: int = CONNECTIONS
     keep: KeepTimes = KeepTimes()

@@ -14,7 +14,7 @@ from holdfast.definition.project_agents import read_project_agents
 from holdfast.definition.text_file import read_nodes, read_text
 from holdfast.definition.values import read_section
 from holdfast.errors import InvalidInput, InvalidProjectFile
-from holdfast.model.units import parse_size
+from holdfast.model.units import parse_grace, parse_size
 from holdfast.settings import (
     CONNECTIONS,
     LEAST_CONNECTIONS,
@@ -61,6 +61,7 @@ PROJECT = Section(
         Key(name="agents", kind="any", about="the command of each agent"),
         Key(name="concurrency", kind="any", about=CONCURRENCY.about),
         Key(name="least_disk", kind="any", about="a worker claims nothing below it"),
+        Key(name="grace", kind="any", about="how long running steps may go on after a signal"),
         Key(name="connections", kind="any", about="the most to the database of the store"),
         Key(name="keep", kind="any", about=KEEP.about),
     ),
@@ -98,6 +99,13 @@ SETTINGS = (
         about="workers claim nothing while less is free where their logs go; 0 for never",
         default="2GB",
         variable="HOLDFAST_LEAST_DISK",
+    ),
+    Setting(
+        name="grace",
+        about="how long running steps of `worker` and `up` may go on after Ctrl-C or SIGTERM; what "
+        "still runs then is stopped and given back",
+        default="as long as they take",
+        variable="HOLDFAST_GRACE",
     ),
     Setting(
         name="connections",
@@ -153,14 +161,15 @@ def _read(top: Fields, folder: Path, findings: Findings) -> dict[str, Any]:
         **({"database": said["database"]} if "database" in said else {}),
         **given.get("concurrency", {}),
         **_read_number("least_disk", parse_size, top, findings),
+        **_read_number("grace", parse_grace, top, findings),
         **_read_number("connections", check_connections, top, findings),
         "keep": KeepTimes(**given.get("keep", {})),
     }
 
 
 def _read_number(
-    name: str, read: Callable[[str, object], int], top: Fields, findings: Findings
-) -> dict[str, int]:
+    name: str, read: Callable[[str, object], float], top: Fields, findings: Findings
+) -> dict[str, float]:
     """The number that a key has, if it is there; a finding if it cannot be read."""
     node = top.nodes.get(name)
     if node is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from math import inf
 
 from holdfast.errors import InvalidInput
 from holdfast.model.advice import Action, advise
@@ -40,6 +41,14 @@ def parse_duration(field: str, value: object) -> float:
         if parts and "".join(number + unit for number, unit in parts) == text:
             return sum(float(number) * _SECONDS[unit] for number, unit in parts)
     raise InvalidInput(field, f"{value!r} is not a duration; write 90, '30s', '2m' or '1h30m'")
+
+
+def parse_grace(field: str, value: object) -> float:
+    """The seconds that running steps may go on after a signal; 0 is allowed."""
+    seconds = parse_duration(field, value)
+    if not 0 <= seconds < inf:
+        raise InvalidInput(field, f"{value!r} is no time that steps can be given")
+    return seconds
 
 
 def describe_duration(microseconds: int) -> str:

@@ -35,7 +35,13 @@ COLLECTOR_THRESHOLD = 20_000
 class HttpServer:
     """Serves an application from `run` until `stop`, which any thread may call."""
 
-    def __init__(self, application: Application, bind: ListenAddress) -> None:
+    def __init__(
+        self,
+        application: Application,
+        bind: ListenAddress,
+        *,
+        drain_seconds: float = DRAIN_SECONDS,
+    ) -> None:
         bind.check()
         self._socket = _open_socket(bind)
         config = uvicorn.Config(
@@ -50,7 +56,7 @@ class HttpServer:
             lifespan="off",
             ws="none",
             timeout_keep_alive=ceil(application.limits.idle_time),
-            timeout_graceful_shutdown=DRAIN_SECONDS,
+            timeout_graceful_shutdown=ceil(drain_seconds),
         )
         self._server = _DrainingServer(config, application, self._socket)
 
@@ -102,7 +108,7 @@ class _DrainingServer(uvicorn.Server):
         log.info(
             "draining: nobody new is served, and what is under way may take %s seconds; a second "
             "signal ends it at once",
-            DRAIN_SECONDS,
+            self.config.timeout_graceful_shutdown,
         )
         self._listener.close()
         self._application.server_state.close()

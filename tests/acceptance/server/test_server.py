@@ -156,6 +156,34 @@ def test_up_serves_and_works_in_one_process(tmp_path: Path) -> None:
     assert not (tmp_path / ".holdfast" / "server").exists()
 
 
+@pytest.mark.parametrize("by", ["option", "file", "variable"])
+def test_up_gives_back_what_still_runs_when_its_grace_is_over(tmp_path: Path, by: str) -> None:
+    (tmp_path / "holdfast.yaml").write_text("grace: 0.2s\n" if by == "file" else "grace: 1h\n")
+    more = ("--grace", "0.2s") if by == "option" else ()
+    variables = {"HOLDFAST_GRACE": "0.2s"} if by == "variable" else {}
+    holdfast(tmp_path, "init", "--bare")
+    with serving(tmp_path, "up", *more, **variables) as (process, client):
+        text = "name: long\nsteps: [{id: a, run: [sleep, '600']}]"
+        client.post("/workflows", content=text, headers={"Content-Type": "application/yaml"})
+        run = client.post("/runs", json={"workflow": "long"}).json()["id"]
+
+        def look() -> dict[str, Any]:
+            told: dict[str, Any] = client.get(f"/runs/{run}").json()["tasks"][0]
+            return told
+
+        assert eventually(lambda: look()["status"] == "running")
+        task_id = look()["id"]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0
+    said = (tmp_path / "said").read_text()
+    name = f"attempt 1 of a ({task_id})"
+    assert f"for {name}; after that, or at a second Ctrl-C or SIGTERM, it stops" in said
+    assert f"what still runs is stopped: {name}" in said
+    with Holdfast(f"sqlite:///{tmp_path}/.holdfast/holdfast.db") as hf:
+        assert [each.outcome for each in hf.tasks.attempts(task_id)] == ["released"]
+        assert hf.tasks.get(task_id).status == "queued"
+
+
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_every_call_that_was_acknowledged_is_there_after_a_kill(
     tmp_path: Path, database: str, request: pytest.FixtureRequest

@@ -18,6 +18,7 @@ WHOLE = """\
 database: data/jobs.db
 concurrency: {functions: 7, agents: 3}
 least_disk: 500MB
+grace: 25s
 connections: 20
 keep: {worktrees: 1d, logs: 2d, runs: 1h}
 """
@@ -34,6 +35,7 @@ def test_every_setting_of_a_project_is_read() -> None:
         functions=7,
         agents=3,
         least_disk=500_000_000,
+        grace=25,
         connections=20,
         keep=KeepTimes(worktrees=DAY, logs=2 * DAY, runs=3_600),
     )
@@ -46,6 +48,8 @@ def test_every_setting_of_a_project_is_read() -> None:
         ("¦databse: x", "holdfast.yaml has no key 'databse'"),
         ("database: ¦5", "database: must be text, not a number"),
         ("least_disk: ¦lots", "least_disk: 'lots' is not a size; write '2GB'"),
+        ("grace: ¦soon", "grace: 'soon' is not a duration"),
+        ("grace: ¦-1", "grace: -1 is no time that steps can be given"),
         ("connections: ¦3", "connections: must be a whole number of at least 4, not 3"),
         ("connections: ¦many", "connections: must be a whole number of at least 4, not 'many'"),
         ("connections: ¦true", "connections: must be a whole number of at least 4, not True"),
@@ -112,7 +116,7 @@ def test_the_file_that_init_writes_says_what_holds_without_it_too() -> None:
     assert read(text) == read("")
     said = "\n".join(line.removeprefix("# ") for line in text.splitlines()[3:])
     assert read(said) == ProjectSettings(
-        folder=Path("/p"), database="postgresql://localhost/jobs", functions=32
+        folder=Path("/p"), database="postgresql://localhost/jobs", functions=32, grace=25
     )
 
 
@@ -137,8 +141,10 @@ def test_the_nearest_file_holds_and_the_environment_wins_over_it(tmp_path: Path)
     assert (found.folder, found.agents) == (tmp_path, 3)
     told = find_project(
         below,
-        {"HOLDFAST_CONCURRENCY": "9", "HOLDFAST_LEAST_DISK": "1GB", "HOLDFAST_CONNECTIONS": "4"},
+        {"HOLDFAST_CONCURRENCY": "9", "HOLDFAST_LEAST_DISK": "1GB", "HOLDFAST_CONNECTIONS": "4"}
+        | {"HOLDFAST_GRACE": "0s"},
     )
+    assert told.grace == 0
     assert (told.functions, told.agents, told.least_disk, told.connections) == (9, 9, 10**9, 4)
 
 
@@ -147,6 +153,7 @@ def test_the_nearest_file_holds_and_the_environment_wins_over_it(tmp_path: Path)
     [
         ("HOLDFAST_CONCURRENCY", "0"),
         ("HOLDFAST_LEAST_DISK", "much"),
+        ("HOLDFAST_GRACE", "soon"),
         ("HOLDFAST_CONNECTIONS", "3"),
         ("HOLDFAST_CONNECTIONS", "-8"),
         ("HOLDFAST_CONNECTIONS", "8.5"),

@@ -92,6 +92,10 @@ Agents = Annotated[
         help="An agent to serve, or '*' for every one; repeatable (default: default).",
     ),
 ]
+Grace = Annotated[
+    str | None,
+    typer.Option(help="How long steps may go on after a signal (default: until they end)."),
+]
 HearCommands = Annotated[
     bool,
     typer.Option("--hear", help="Carry out commands and accept results that arrive on the bus."),

@@ -28,6 +28,8 @@ SETTINGS = """\
 
 # least_disk: 2GB       # HOLDFAST_LEAST_DISK; below it a worker claims nothing
 
+# grace: 25s            # HOLDFAST_GRACE; how long steps may go on after a signal; else to their end
+
 # connections: 8        # HOLDFAST_CONNECTIONS; the most that a server or worker has to its database
 
 # keep:                 # how long what has ended is kept

@@ -7,13 +7,14 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from holdfast.cli.app.command_registry import Store, command, group
 from holdfast.cli.app.log_output import LogJson, logs_json, print_announcement, show_logs
-from holdfast.cli.app.options import HearCommands, Json
+from holdfast.cli.app.options import Grace, HearCommands, Json
 from holdfast.cli.app.session import (
     INSTALL_SERVER,
     actor,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from holdfast.server.listen_address import ListenAddress
     from holdfast.service.admin.tokens import Tokens
     from holdfast.service.service import Service
+    from holdfast.settings import ProjectSettings
 
 log = logging.getLogger("holdfast.server")
 # The packages of the server that an installation without extras lacks.
@@ -138,6 +140,7 @@ def up(
         int | None,
         typer.Option(help="Steps at once (default: 32 with APP, else 2)."),
     ] = None,
+    grace: Grace = None,
     allow_host: AllowedHosts = None,
     allow_origin: AllowedOrigins = None,
     rate: RateLimit = 5_000,
@@ -155,20 +158,36 @@ def up(
     settings = worker_settings()
     if concurrency is None:
         concurrency = settings.agents if app is None else settings.functions
-    options = {
+    options: dict[str, Any] = {
         "agents": agent or [EVERY_AGENT],
         "commands": settings.commands,
         "concurrency": concurrency,
         "least_disk": settings.least_disk,
+        "grace": _read_grace(grace, settings),
     }
     chosen = {each: value for each, value in options.items() if value is not None}
     with (
         _open_store(app, hear=hear) as program,
-        _serve_http(program, bind, rules) as (server, service),
+        _serve_http(program, bind, rules, options["grace"]) as (server, service),
         program.worker(**cast("WorkerKeywords", chosen)) as worker,
         stop_when_store_is_gone(service, server.stop),
     ):
-        serve_until_signalled(server, worker.drain)
+        heard_at: list[float] = []
+
+        def hear_signal() -> None:
+            heard_at.append(monotonic())
+            worker.drain()
+
+        serve_until_signalled(server, hear_signal)
+        if heard_at and options["grace"] is not None:
+            worker.stop(grace=max(0.0, heard_at[0] + options["grace"] - monotonic()))
+
+
+def _read_grace(given: str | None, settings: ProjectSettings) -> float | None:
+    """The seconds that running steps have after a signal; None for as long as they take."""
+    from holdfast.model.units import parse_grace
+
+    return settings.grace if given is None else parse_grace("grace", given)
 
 
 @contextmanager
@@ -238,16 +257,17 @@ def _open_store(app: str | None, *, hear: bool) -> Iterator[Holdfast]:
 
 @contextmanager
 def _serve_http(
-    program: Holdfast, bind: ListenAddress, rules: GateRules
+    program: Holdfast, bind: ListenAddress, rules: GateRules, grace: float | None = None
 ) -> Iterator[tuple[HttpServer, Service]]:
     from holdfast.server.application import Application
-    from holdfast.server.http_server import HttpServer
+    from holdfast.server.http_server import DRAIN_SECONDS, HttpServer
     from holdfast.service.admin.audit import start_audit_file
     from holdfast.service.admin.tokens import token_path
     from holdfast.service.project.server_address import announce_server
 
     with serve_program(locate_store(), program) as service:
-        server = HttpServer(Application(service, rules), bind)
+        drain = DRAIN_SECONDS if grace is None else min(grace, DRAIN_SECONDS)
+        server = HttpServer(Application(service, rules), bind, drain_seconds=drain)
         start_audit_file(program.settings.url)
         service.tokens.ensure_own()
         with announce_server(program.settings.url, server.url):

@@ -12,7 +12,7 @@ import typer
 
 from holdfast.cli.app.command_registry import Store, command, group
 from holdfast.cli.app.log_output import LogJson, print_announcement, show_logs
-from holdfast.cli.app.options import HearCommands, Json, Tags, read_lease
+from holdfast.cli.app.options import Grace, HearCommands, Json, Tags, read_lease
 from holdfast.cli.app.session import (
     chosen_server,
     chosen_store,
@@ -76,10 +76,7 @@ def worker(
     name: Annotated[
         str | None, typer.Option(help="Its name (default: from service, host and a number).")
     ] = None,
-    grace: Annotated[
-        str | None,
-        typer.Option(help="How long steps may go on after a signal (default: until they end)."),
-    ] = None,
+    grace: Grace = None,
     lease: Annotated[
         str | None, typer.Option(help="How long a lease lasts unless renewed (default: 30s).")
     ] = None,
@@ -134,7 +131,7 @@ def worker(
         "name": name,
         "service": None if app is None else re.sub(r"[^A-Za-z0-9_]+", "-", app.partition(":")[0]),
         "least_disk": settings.least_disk if least_disk is None else least_disk,
-        "grace": grace,
+        "grace": settings.grace if grace is None else grace,
     }
     server = chosen_server() if server is None else server
     if server is not None:

@@ -30,7 +30,7 @@ from holdfast.worker.files.state_directory import find_state_directory
 
 SETTINGS_FILE = "holdfast.yaml"
 CONCURRENCY, LEAST_DISK = "HOLDFAST_CONCURRENCY", "HOLDFAST_LEAST_DISK"
-CONNECTIONS = "HOLDFAST_CONNECTIONS"
+CONNECTIONS, GRACE = "HOLDFAST_CONNECTIONS", "HOLDFAST_GRACE"
 _WHOLE = re.compile(r"\d{1,10}")
 _HAS_SETTINGS = re.compile(rb"^[^#\s]", re.MULTILINE)
 STORE_FILE = "holdfast.db"
@@ -46,6 +46,10 @@ def find_project(here: Path, environment: Mapping[str, str]) -> ProjectSettings:
         from holdfast.model.units import parse_size  # noqa: PLC0415 - few commands want it
 
         given["least_disk"] = parse_size(LEAST_DISK, least)
+    if grace := environment.get(GRACE):
+        from holdfast.model.units import parse_grace  # noqa: PLC0415 - the same
+
+        given["grace"] = parse_grace(GRACE, grace)
     if most := environment.get(CONNECTIONS):
         number = int(most) if _WHOLE.fullmatch(most) else most
         given["connections"] = check_connections(CONNECTIONS, number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
+from datetime import timedelta
 from typing import Self
 
 
@@ -46,8 +47,12 @@ class Worker(Lifecycle):
         """Begin to claim and run tasks, and return at once."""
 
     @abstractmethod
-    def stop(self) -> None:
-        """Claim nothing more, let what runs finish, and end; a step that says so does not wait."""
+    def stop(self, *, grace: float | str | timedelta | None = None) -> None:
+        """Claim nothing more, let what runs finish, and end; a step that says so does not wait.
+
+        With a `grace` what runs has so long to finish: what still runs then is stopped and given
+        back, and plain functions are tried again when their lease has run out.
+        """
 
     @abstractmethod
     def run(self) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from functools import partial
 from math import inf
 from typing import Self
@@ -14,6 +15,7 @@ from holdfast.engine.claims.picker import Claimed
 from holdfast.engine.claims.standing_claims import MOST_AT_ONCE
 from holdfast.errors import HoldfastError, InvalidInput, ShuttingDown, StoreError, StoreGone
 from holdfast.model.task import Assignment
+from holdfast.model.units import parse_grace
 from holdfast.model.worker import DRAIN
 from holdfast.stop_signals import stop_between_transactions
 from holdfast.store.deadlocks import is_writer_thread, refuse_deadlock, writes_own_operation
@@ -147,13 +149,18 @@ class StoreWorker(Worker):
     def stopping(self) -> bool:
         return self._stopping.is_set()
 
-    def stop(self) -> None:
+    def stop(self, *, grace: float | str | timedelta | None = None) -> None:
+        limit = None if grace is None else parse_grace("grace", grace)
         waits = self._started and not self._runner.is_inside() and not is_writer_thread()
         waits = waits and self._waits_for_steps
         if waits and not self._stopped.is_set():
             refuse_deadlock("stop(…)", self._store.file)
         self.drain()
-        if waits:
+        if waits and limit is not None:
+            if begun := self._held.list_begun():
+                log.warning("%s", describe_waiting(begun, limit))
+            self._wait_for_steps(limit)
+        elif waits:
             try:
                 self._stopped.wait()
             except KeyboardInterrupt:
@@ -168,14 +175,18 @@ class StoreWorker(Worker):
             self.stop()
 
     def _wait_after_interrupt(self) -> None:
-        """Let running steps finish in the time that they have, and say so; Ctrl-C ends that."""
+        """Let running steps finish in the time that they have, and say so."""
         self.drain()
         self._warn_of_interrupt()
+        self._wait_for_steps(self._options.grace_seconds)
+
+    def _wait_for_steps(self, grace: float | None) -> None:
+        """Let running steps finish in the time that is left to them; Ctrl-C ends that."""
         # What cannot be stopped is waited for no longer, also when the store is closed.
         self._waits_for_steps = False
         try:
-            if not self._stopped.wait(self._options.grace_seconds):
-                self._stop_what_runs()
+            if not self._stopped.wait(grace):
+                self._stop_what_runs(grace or 0)
         except KeyboardInterrupt:
             self.give_back()
             raise
@@ -196,7 +207,7 @@ class StoreWorker(Worker):
                     end_process_by_signal(heard[-1])
                 elif self._store.clock.monotonic() >= ends_at:
                     ends_at = inf
-                    if not self._stop_what_runs():
+                    if not self._stop_what_runs(self._options.grace_seconds or 0):
                         end_process_by_signal(heard[-1])
         if isinstance(self._told_to_go, StoreGone):
             raise self._told_to_go
@@ -209,12 +220,9 @@ class StoreWorker(Worker):
         told = describe_waiting(self._held.list_begun(), self._options.grace_seconds)
         log.warning("interrupted; %s", told)
 
-    def _stop_what_runs(self) -> bool:
+    def _stop_what_runs(self, grace: float) -> bool:
         """Stop what still runs after the time that it had; gives whether all could be stopped."""
-        log.warning(
-            "%s",
-            describe_end_of_grace(self._options.grace_seconds or 0, self._held.list_begun()),
-        )
+        log.warning("%s", describe_end_of_grace(grace, self._held.list_begun()))
         self.give_back()
         left = self._held.list_begun()
         if left:

@@ -8,12 +8,10 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from math import inf
 
 from holdfast.engine.input import validation
-from holdfast.errors import InvalidInput
 from holdfast.model.text import MAX_NAME, clean_name
-from holdfast.model.units import parse_duration, parse_size
+from holdfast.model.units import parse_grace, parse_size
 from holdfast.settings import LEAST_DISK
 
 MAX_CONCURRENCY = 10_000
@@ -46,8 +44,7 @@ class WorkerOptions:
         clean_name("service", self.service)
         clean_name("name", self.named)
         parse_size("least_disk", self.least_disk)
-        if (grace := self.grace_seconds) is not None and not 0 <= grace < inf:
-            raise InvalidInput("grace", f"{self.grace!r} is no time that steps can be given")
+        _ = self.grace_seconds
         validation.agents(self.agents)
         validation.tags(self.tags)
         validation.number("concurrency", self.limit, least=1, most=MAX_CONCURRENCY)
@@ -55,7 +52,7 @@ class WorkerOptions:
     @property
     def grace_seconds(self) -> float | None:
         """How long running steps may go on after a signal; None for as long as they take."""
-        return None if self.grace is None else parse_duration("grace", self.grace)
+        return None if self.grace is None else parse_grace("grace", self.grace)
 
     @property
     def named(self) -> str:
