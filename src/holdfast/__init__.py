@@ -14,6 +14,7 @@ The layers, from the top to the bottom; imports go down only:
 - `engine` the only writer of state: tasks, runs, the protocol of workers, `why`, `doctor`
 - `definition` workflow files, read into graphs with the position of each mistake
 - `store` SQL for SQLite and PostgreSQL: statements, transactions, migrations, group commit, hints
+- `presets` the well-known agent command lines: their flags, and what their streams say
 - `model` statuses, transitions, graphs and events as pure values
 - `clock` the port for time
 - `ids` ids of tasks and runs, ordered by time

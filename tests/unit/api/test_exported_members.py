@@ -19,7 +19,16 @@ def test_every_exported_name_exists_and_the_list_is_sorted() -> None:
 
 def test_nothing_public_is_reachable_without_being_exported() -> None:
     modules = {"api", "bus", "cli", "clock", "definition", "engine", "errors", "forks", "ids"}
-    modules |= {"importing", "mcp", "model", "randomness", "server", "service", "settings"}
+    modules |= {
+        "importing",
+        "mcp",
+        "model",
+        "presets",
+        "randomness",
+        "server",
+        "service",
+        "settings",
+    }
     modules |= {"logs", "spans", "stop_signals", "store", "testing", "threads"}
     modules |= {"tracing", "worker"}
     # Where the plugin is installed, pytest adds names of its own, which no program can write.
