@@ -217,7 +217,7 @@ class Holdfast(PeopleOperations):
         """Explain, clause by clause, why a task is not running, or what it does instead.
 
         Of a run it tells the holds, and one line for each task that is not done. With `agents`
-        and `tags`, as a worker with these would find it. Takes an id or a handle; print it.
+        and `tags`, as a worker with these would find it. Takes an id, a key or a handle; print it.
         """
         identifier = self.engine.find(what)
         if is_run_id(identifier):
@@ -226,7 +226,7 @@ class Holdfast(PeopleOperations):
 
     @reading
     def handle(self, identifier: AnyId) -> Handle[Any]:
-        """A handle on a task or run by its id, or by its key as "key:order-7".
+        """A handle on a task or run: by its id, its key "order-7", or a step "key:order-7:pack".
 
         Its result is JSON, as no type is known for it.
         """

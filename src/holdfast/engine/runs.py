@@ -21,7 +21,7 @@ from holdfast.engine.core.operation import (
 from holdfast.engine.core.sync_async import operation, reading
 from holdfast.engine.input import validation
 from holdfast.engine.input.trace_start import StartTrace
-from holdfast.engine.read import addresses
+from holdfast.engine.read.addresses import read_task_at
 from holdfast.engine.read.key_addresses import choose_id_or_key, find_run_id
 from holdfast.engine.read.pages import PAGE_SIZE, Page, choose_runs_query
 from holdfast.engine.read.records import read_event, read_run, read_task, read_value
@@ -242,19 +242,9 @@ class Runs:
         """
         identifier = find_run_id(self._context, run_id)
         place = clean_text("address", address)
-
-        def read(tx: Transaction) -> Row:
-            sought = addresses.follow_address(tx, identifier, place)
-            if sought.found is not None:
-                return sought.found
-            if sought.ambiguity is not None:
-                raise InvalidInput("address", sought.ambiguity)
-            if not tx.read("run_by_id", run_id=identifier):
-                raise NotFound(identifier)
-            missing = addresses.describe_missing_task(tx, identifier, sought)
-            raise NotFound(f"{identifier}:{address}", "task", missing.hint, yet=missing.yet)
-
-        return self._context.view(lambda tx: read_tasks_with_state(tx, [read(tx)]))[0]
+        return self._context.view(
+            lambda tx: read_tasks_with_state(tx, [read_task_at(tx, identifier, place)])
+        )[0]
 
     @reading
     def events(self, run_id: AnyId) -> Page[Event]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
@@ -41,7 +40,7 @@ from holdfast.engine.read.key_addresses import (
     find_run_id,
     find_task_id,
     find_task_ids,
-    read_key,
+    follow_keys,
 )
 from holdfast.engine.read.missing_functions import (
     WANTED_AT_ONCE,
@@ -88,7 +87,7 @@ class Tasks:
         wanted = validation.listed("tasks", tasks)
         validation.number("tasks", len(wanted), least=0, most=validation.MAX_BATCH)
         ids = self._context.ids.draw_task_ids(len(wanted))
-        rows = validation.bounded_batch(self._task_row(task, ids) for task in wanted)
+        rows = validation.bounded_batch(self._task_row(task, ids, connection) for task in wanted)
         operation = CreateTasks(tasks=rows, actor=validation.actor(actor))
         return self._context.submit(operation, connection)
 
@@ -99,7 +98,7 @@ class Tasks:
         """Create one task; the same key, function and payload give back the existing one."""
         start_trace = StartTrace()
         task = start_trace.add_trace(task)
-        row = self._task_row(task, self._context.ids)
+        row = self._task_row(task, self._context.ids, connection)
         operation = CreateTasks(tasks=(row,), actor=validation.actor(actor))
         read = start_trace.record_when_read(_first, task.title, task.trace)
         return self._context.submit(operation, connection, read=read)
@@ -457,21 +456,10 @@ class Tasks:
     def _task_and_actor(self, task_id: AnyId, actor: str) -> dict[str, str]:
         return {"task_id": find_task_id(self._context, task_id), "actor": validation.actor(actor)}
 
-    def _task_row(self, task: NewTask, ids: TaskIdSource) -> TaskRow:
+    def _task_row(self, task: NewTask, ids: TaskIdSource, connection: object = None) -> TaskRow:
         limit = self._context.settings.max_payload
-        wanted = self._follow_keys(task)
+        wanted = follow_keys(self._context, task, connection)
         return validation.new_task(wanted, ids, max_payload=limit, now=self._context.now)
-
-    def _follow_keys(self, task: NewTask) -> NewTask:
-        """The task with ids in place of the keys by which it names its needs and its parent."""
-        if not isinstance(task, NewTask):
-            return task
-        needed: object = task.needs
-        if isinstance(needed, list | tuple) and any(map(read_key, needed)):
-            task = replace(task, needs=find_task_ids(self._context, needed, "needs"))
-        if read_key(task.parent) is not None:
-            task = replace(task, parent=find_task_id(self._context, task.parent, "parent"))
-        return task
 
 
 def _first(created: list[CreateResult]) -> CreateResult:

@@ -14,6 +14,7 @@ from holdfast.engine.core.task_rows import TaskRow
 from holdfast.engine.input import validation
 from holdfast.engine.input.blueprint import encode_concurrency
 from holdfast.engine.input.trace_start import StartTrace
+from holdfast.engine.read.key_addresses import follow_keys
 from holdfast.engine.read.pages import Page
 from holdfast.errors import InvalidInput
 from holdfast.ids import TaskIdSource
@@ -104,6 +105,7 @@ class TemplatedCreation:
         """Create one task."""
         start_trace = StartTrace()
         trace = start_trace.trace
+        template = self._follow_keys(template, connection)
         row = template.make_row(self.source, task, trace)
         operation = make_record(CreateTasks, {"tasks": (row,), "actor": USER})
         read_and_record = start_trace.record_when_read(read, row.title, trace)
@@ -114,6 +116,12 @@ class TemplatedCreation:
     ) -> Future[Page[CreateResult]]:
         """Create many tasks, all or none of them."""
         validation.number("tasks", len(tasks), least=0, most=validation.MAX_BATCH)
+        template = self._follow_keys(template, connection)
         source = replace(self.source, ids=self._context.ids.draw_task_ids(len(tasks)))
         rows = validation.bounded_batch(template.make_row(source, task) for task in tasks)
         return self._context.submit(CreateTasks(tasks=rows, actor=USER), connection)
+
+    def _follow_keys(self, template: TaskTemplate, connection: object) -> TaskTemplate:
+        """The template with ids in place of the keys of other tasks, if it has any."""
+        task = follow_keys(self._context, template.task, connection)
+        return template if task is template.task else TaskTemplate(task)

@@ -1,10 +1,10 @@
 """Read: rows of the store as records, pages, addresses and texts, for readers and for the writer.
 
 Import order: addresses, worker_loads → task_state → step_texts → records; schedule_records,
-spending → records; key_addresses → pages.
+spending → records; key_addresses → addresses, pages.
 
 - `addresses`  addresses of tasks in a run, followed, or described where they lead to no task
-- `key_addresses`  `key:order-7` in place of the id of the run or task with this key
+- `key_addresses`  keys in place of the ids of the runs and tasks that have them, and of their steps
 - `missing_functions`  functions that tasks on hold `version` wait for
 - `pages`  the queries for pages of runs and tasks, and the checks of their parameters
 - `records`  rows of the store as records of the model

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from holdfast.engine.read.records import read_task
 from holdfast.engine.read.task_state import name_tasks, place_of_item
+from holdfast.errors import InvalidInput, NotFound
 from holdfast.model.advice import Action, advise
 from holdfast.model.status import TERMINAL
 from holdfast.model.workflow.graph_text import read_steps
@@ -57,6 +58,19 @@ def follow_address(tx: Transaction, run_id: str, address: str) -> FollowedAddres
     return FollowedAddress(
         found=found[0] if found else None, last_found=last_found, rest=tuple(rest)
     )
+
+
+def read_task_at(tx: Transaction, run_id: str, address: str) -> Row:
+    """Read the task of an address; `NotFound` says which steps there are, or when it is made."""
+    sought = follow_address(tx, run_id, address)
+    if sought.found is not None:
+        return sought.found
+    if sought.ambiguity is not None:
+        raise InvalidInput("address", sought.ambiguity)
+    if not tx.read("run_by_id", run_id=run_id):
+        raise NotFound(run_id)
+    missing = describe_missing_task(tx, run_id, sought)
+    raise NotFound(f"{run_id}:{address}", "task", missing.hint, yet=missing.yet)
 
 
 def _find_below(tx: Transaction, row: Row, part: str) -> list[Row]:

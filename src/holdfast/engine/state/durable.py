@@ -18,7 +18,7 @@ from holdfast.engine.core.sync_async import operation
 from holdfast.engine.core.task_rows import TaskRow, measure_tasks
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
-from holdfast.engine.read.key_addresses import find_target
+from holdfast.engine.read.key_addresses import find_id
 from holdfast.engine.read.report_refusals import answer_renewal, answer_report, refuse
 from holdfast.engine.state import creation
 from holdfast.errors import HoldfastError, KeyConflict
@@ -321,7 +321,7 @@ class Signals:
         return self._context.submit(
             SendSignal(
                 id=self._context.ids.signal(),
-                target=validation.target(find_target(self._context, target, connection)),
+                target=validation.target(find_id(self._context, target, "target", connection)),
                 signal=clean_name("name", name),
                 payload=encode_json("payload", payload, limit=self._context.settings.max_payload),
                 key=None if key is None else clean_key("key", key),

@@ -17,6 +17,7 @@ from holdfast.engine.core.sync_async import operation, reading
 from holdfast.engine.core.task_rows import BASE_SIZE, TaskRow
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
+from holdfast.engine.read.key_addresses import find_run_id
 from holdfast.engine.read.pages import PAGE_SIZE, Page, read_limit
 from holdfast.engine.read.records import UNREADABLE_ERRORS, describe_problem
 from holdfast.engine.read.report_refusals import refuse
@@ -315,6 +316,8 @@ class Schedules:
     def put(self, schedule: NewSchedule) -> Future[Schedule]:
         """Keep a schedule; an equal one changes nothing, another one of its name replaces it."""
         limit = self._context.settings.max_payload
+        if getattr(schedule, "run", None) is not None:
+            schedule = replace(schedule, run=find_run_id(self._context, schedule.run, "run"))
         return self._context.submit(
             check_new_schedule(
                 schedule, self._context.ids, max_payload=limit, now=self._context.now

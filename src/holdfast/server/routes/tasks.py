@@ -12,7 +12,7 @@ from fastapi import Header, Query
 
 from holdfast.errors import InvalidInput
 from holdfast.model.task import NewTask
-from holdfast.model.text import is_task_id
+from holdfast.model.text import is_task_id, parse_run_id, parse_task_id
 from holdfast.server.exception_handlers import JsonAnswer
 from holdfast.server.request_context import (
     After,
@@ -68,8 +68,9 @@ async def create_tasks(
 
 
 def _names_by_key(body: request_bodies.NewTaskBody) -> bool:
-    """Whether a need is named by its key, which has to be looked up in the store."""
-    return not all(is_task_id(each) for each in body.needs or ())
+    """Whether a need or the parent is named by its key, which has to be looked up in the store."""
+    named = [*(body.needs or ()), *([] if body.parent is None else [body.parent])]
+    return not all(map(is_task_id, named))
 
 
 def _create_one(
@@ -117,8 +118,8 @@ def list_tasks(  # noqa: PLR0913, PLR0917 - the filters of a list
 ) -> JsonAnswer:
     """Tasks, newest first."""
     own = {"status": status, "agent": agent, "workflow": workflow, "step": step, "key": key}
-    of_run = None if run is None else context.find_run(run)
-    below = None if parent is None else context.find_task(parent)
+    of_run = None if run is None else parse_run_id(context.find_run(run), field="run")
+    below = None if parent is None else parse_task_id(context.find_task(parent), field="parent")
     return JsonAnswer(
         context.service.queries.tasks(limit=limit, after=after, run=of_run, parent=below, **own)
     )

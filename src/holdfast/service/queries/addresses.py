@@ -10,7 +10,7 @@ from holdfast.engine.read.key_addresses import (
     KEY_PREFIX,
     RUN_PREFIX,
     TASK_PREFIX,
-    find_holder,
+    find_by_key,
     read_key,
     read_neighbours,
 )
@@ -50,7 +50,8 @@ class Addresses:
         """The id of the run or task that is meant; `wanted` is the prefix of the ids preferred."""
         given = text.strip()
         if is_key_address(given):
-            return self._find_by_key(given, wanted)
+            key = read_key(given) or ""
+            return self._engine.database.view(lambda tx: find_by_key(tx, key, wanted))
         run, colon, step = given.partition(":")
         if colon:
             return self._engine.runs.task(self.run(run), step).id if step else self.run(run)
@@ -108,25 +109,6 @@ class Addresses:
     def _complete_key(self, text: str) -> list[str]:
         known = self._engine.database.view(lambda tx: read_neighbours(tx, text))
         return [KEY_PREFIX + key for key in known if key.startswith(text)]
-
-    def _find_by_key(self, given: str, wanted: str) -> str:
-        """The run or task with a key, or a step of such a run: `key:order-7:build.2.implement`.
-
-        A key may have colons in it: the longest key that a run has comes first.
-        """
-        key = read_key(given) or ""
-
-        def read(tx: Transaction) -> tuple[str, str]:
-            run, colon, step = key, "", ""
-            while not tx.read("holders_of_key", key=run):
-                run, colon, last = run.rpartition(":")
-                if not colon:
-                    return find_holder(tx, key, wanted), ""
-                step = f"{last}:{step}" if step else last
-            return find_holder(tx, run, RUN_PREFIX if step else wanted), step
-
-        found, step = self._engine.database.view(read)
-        return self._engine.runs.task(found, step).id if step else found
 
     def _find_last_run(self) -> str:
         query, asked = choose_runs_query(limit=1, after=None, status=None, workflow=None)

@@ -19,16 +19,15 @@ BAD_IDS = (
     "",
     "t_",
     "t_1",
-    "x" * 22,
     MISSING_RUN,
-    MISSING_TASK.upper(),
     MISSING_TASK + "0",
     MISSING_TASK + "\n",
     "t_" + "u" * 20,
     "t_8" + "0" * 19,
-    "'; DROP TABLE holdfast_task; --",
     *BAD_TEXT,
 )
+# Texts that are no ids are keys.
+KEYS_OF_NOTHING = ("x" * 22, MISSING_TASK.upper(), "'; DROP TABLE holdfast_task; --")
 BAD_RUN_IDS = ("", "r_1", MISSING_TASK, *BAD_TEXT)
 
 

@@ -10,6 +10,7 @@ from holdfast import Holdfast, NotFound
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
 from holdfast.model.task import NewTask
+from tests.contract.engine.input.bad_values import KEYS_OF_NOTHING
 from tests.contract.engine.read.test_pages import plan_of
 from tests.contract.task_states import CHAIN, FORK, create, start
 
@@ -24,6 +25,60 @@ def test_a_run_and_a_task_are_read_and_changed_by_their_keys(engine: Engine) -> 
     assert engine.why_run("key:order-7").run.id == engine.find("key:order-7") == run.id
     assert engine.tasks.cancel("key:mail-7").ok
     assert engine.why("key:mail-7").task.id == task
+
+
+def test_a_key_alone_is_an_address_too(hf: Holdfast) -> None:
+    checkout = hf.workflow("checkout")
+
+    @checkout.step
+    def pack(order_id: int) -> int:
+        return order_id
+
+    @hf.task
+    def send() -> str:
+        return "sent"
+
+    run, mail = checkout.start(order_id=7, key="order-7"), send.enqueue(key="mail-7")
+    tasks = hf.tasks
+    assert hf.runs.get("order-7").id == hf.handle("order-7").id == run.id
+    assert tasks.get("mail-7").id == hf.handle("mail-7").id == mail.id
+    assert hf.why("mail-7").summary == hf.why(mail.id).summary
+    assert hf.runs.pause("order-7").ok
+    after = send.using(needs=["mail-7"]).enqueue()
+    with hf.transaction() as db:
+        made = tasks.create(NewTask(title="in", key="in"), connection=db)
+        later = tasks.create(NewTask(title="later", needs=("in",)), connection=db)
+        joined = send.using(needs=["in"], connection=db).enqueue_many([{}])
+    assert tasks.blocked_by(after.id) == [mail.id]
+    assert tasks.blocked_by(later.id) == tasks.blocked_by(joined[0].id) == [made.id]
+    assert [each.id for each in tasks.list(run="order-7")] == [run.task("pack").id]
+    assert send.schedule("mails", "0 8 * * *", run="order-7").run_id == run.id
+    assert tasks.cancel("mail-7").ok
+    with pytest.raises(NotFound, match=r"key:mail-8: .*; near it: 'mail-7'"):
+        tasks.cancel("mail-8")
+
+
+def test_a_step_of_a_run_is_named_by_the_key_of_the_run(engine: Engine) -> None:
+    run = start(engine, key="order-7")
+    for address in ("key:order-7:plan", "order-7:plan"):
+        assert engine.tasks.get(address).id == engine.find(address) == run.steps["plan"]
+    assert engine.tasks.cancel("key:order-7:plan").ok
+    with pytest.raises(NotFound, match="the steps there are plan, "):
+        engine.tasks.get("order-7:pack")
+    with pytest.raises(InvalidInput, match="is a task, and a run is wanted"):
+        engine.runs.get("order-7:plan")
+    # The longest key comes first: this one has a colon in it.
+    own = create(engine, key="order-7:plan")
+    assert engine.tasks.get("key:order-7:plan").id == own
+
+
+def test_a_key_that_looks_like_an_id_is_written_with_its_prefix(engine: Engine) -> None:
+    odd = {key: create(engine, key=key) for key in ("t_7", "r_7", "key:7")}
+    assert [engine.tasks.get(f"key:{key}").id for key in odd] == list(odd.values())
+    with pytest.raises(InvalidInput, match="task_id: 't_7' is not an id"):
+        engine.tasks.get("t_7")
+    with pytest.raises(NotFound, match="key:7"):
+        engine.tasks.get("key:7")
 
 
 def test_other_tasks_are_named_by_their_keys(engine: Engine) -> None:
@@ -61,10 +116,21 @@ def test_a_key_that_nothing_has_is_told_with_keys_near_it(engine: Engine) -> Non
         engine.find("key:order-8")
     with pytest.raises(InvalidInput, match="is a task, and a run is wanted"):
         engine.runs.get(key="order-7")
-    with pytest.raises(InvalidInput, match=r"^key: must be non-empty"):
+    with pytest.raises(InvalidInput, match=r"^id: must be non-empty"):
         engine.find("key:")
     with pytest.raises(InvalidInput, match=r"^run_id: give an id or a key, one of both"):
         engine.runs.get()
+
+
+def test_a_text_that_is_no_id_is_the_key_of_nothing(engine: Engine) -> None:
+    for key in KEYS_OF_NOTHING:
+        for call in (engine.tasks.get, engine.tasks.cancel, engine.runs.get, engine.runs.pause):
+            with pytest.raises(NotFound):
+                call(key)
+        with pytest.raises(NotFound):
+            engine.tasks.create(NewTask(title="t", needs=(key,)))
+    assert not engine.tasks.list()
+    assert not engine.runs.list()
 
 
 def test_lists_are_filtered_by_key_and_by_name(engine: Engine, store_url: str) -> None:

@@ -31,6 +31,19 @@ def test_runs_and_tasks_are_named_by_their_keys(server: Served) -> None:
     after = {"title": "then", "needs": ["key:mail/7"]}
     assert operator.post("/tasks", json=after).json()["blocked_by"] == [task["id"]]
 
+    idle = {"title": "plan", "key": "plan-7", "enqueue": False}
+    plan = operator.post("/tasks", json=idle).json()
+    assert operator.post("/tasks/key:plan-7/plan/start").json()["ok"]
+    for parent in ("plan-7", "key:plan-7"):
+        part = {"title": "part", "parent": parent, "enqueue": False}
+        assert operator.post("/tasks", json=part).json()["parent_id"] == plan["id"]
+    for named in ("order-7", "plan-7"):
+        for path in (f"/runs/{named}", f"/tasks/{named}"):
+            assert operator.get(path).json()["code"] == "not_found"
+        for field in ("run", "parent"):
+            refused = operator.get("/tasks", params={field: named}).json()
+            assert (refused["code"], refused["field"]) == ("invalid_input", field)
+
     missing = operator.get("/runs/key:order-8")
     assert (missing.status_code, missing.json()["code"]) == (404, "not_found")
     assert "near it: 'order-7'" in missing.json()["detail"]
