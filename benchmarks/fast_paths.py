@@ -28,7 +28,7 @@ from benchmarks.places import DATABASES, Places, durable_settings, network_setti
 from benchmarks.program import program
 from benchmarks.report import draw_table
 from benchmarks.scenarios import run_one_by_one, timed
-from benchmarks.waiting import FURTHER, call_from_elsewhere
+from benchmarks.waiting import FURTHER
 from holdfast.api import task as api_task
 from holdfast.cli.main import main as run_holdfast
 from holdfast.engine.claims import picker
@@ -40,7 +40,6 @@ from holdfast.server.fast_router import FastRouter
 from holdfast.service.async_service import AsyncService
 from holdfast.service.protocol import protocol
 from holdfast.service.queries import queries as service_queries
-from holdfast.store.group_commit.queue import GroupCommit
 from holdfast.store.postgresql import transaction as postgresql_transaction
 from holdfast.store.postgresql.transaction import PostgresqlTransaction
 from holdfast.worker.pool.claims_ahead import ClaimsAhead
@@ -125,24 +124,11 @@ def run_distant_pipelines(url: str, size: int) -> float:
         return run_pipelines_alone(there.url, size)
 
 
-def answer_another_process(url: str, size: int) -> float:
-    """Tasks that another process makes one after the other, each when it has the last result."""
-    with program(url) as made, made.hf.worker(concurrency=1):
-        asked = call_from_elsewhere(url, size)
-        return size / (asked[-1][1] - asked[0][0])
-
-
 def enqueue_in_bulk(url: str, size: int) -> float:
     with program(url) as made:
         calls: list[dict[str, Any]] = [{} for _ in range(BULK)]
         made.job.enqueue_many(calls)
         return size / timed(lambda: [made.job.enqueue_many(calls) for _ in range(size // BULK)])
-
-
-def enqueue_one_by_one(url: str, size: int) -> float:
-    with program(url) as made:
-        made.job.enqueue()
-        return size / timed(lambda: [made.job.enqueue() for _ in range(size)])
 
 
 def list_tasks(url: str, size: int) -> float:
@@ -208,13 +194,6 @@ def _no(*_: object, **__: object) -> bool:
     return False
 
 
-_enqueue = GroupCommit._enqueue  # noqa: SLF001 - wrapped below
-
-
-def _enqueue_for_thread(queue: Any, *said: Any, **options: Any) -> bool:  # noqa: ANN401 - passed on
-    return _enqueue(queue, *said, **options | {"inline": False})
-
-
 _TASKS = Workload(what="waiting tasks drained", size=20_000, rate=drain_tasks)
 _AS_IT_COMES = Workload(
     what="waiting tasks drained as it comes", size=20_000, rate=drain_tasks_as_it_comes
@@ -222,15 +201,11 @@ _AS_IT_COMES = Workload(
 _MADE = Workload(what="tasks made and drained", size=20_000, rate=make_and_drain_tasks)
 _PIPELINES = Workload(what="five-step pipelines drained", size=3_000, rate=drain_pipelines)
 _BULK = Workload(what="tasks enqueued in bulk", size=40_000, rate=enqueue_in_bulk)
-_SINGLE = Workload(what="tasks enqueued one by one", size=2_000, rate=enqueue_one_by_one)
 _ALONE = Workload(what="pipelines one after another", size=100, rate=run_pipelines_alone)
 _DISTANT = Workload(
     what="pipelines one after another, each round trip 1 ms longer",
     size=60,
     rate=run_distant_pipelines,
-)
-_ELSEWHERE = Workload(
-    what="tasks of another process one after another", size=600, rate=answer_another_process
 )
 _LISTED = Workload(what="tasks listed", size=40_000, rate=list_tasks)
 _HTTP = (
@@ -267,10 +242,6 @@ PATHS = {
     ),
     "fast_router": FastPath(
         take_out=lambda: _replaced((FastRouter, "__call__", _pass_on)), workloads=_HTTP
-    ),
-    "write_here": FastPath(
-        take_out=lambda: _replaced((GroupCommit, "_enqueue", _enqueue_for_thread)),
-        workloads=(_ALONE, _SINGLE, _ELSEWHERE),
     ),
     "send_ahead": FastPath(
         take_out=lambda: _replaced((PostgresqlTransaction, "send_ahead", _never)),

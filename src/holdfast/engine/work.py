@@ -36,8 +36,7 @@ from holdfast.model.workflow.graph_text import read_steps
 from holdfast.model.workflow.step import all_steps
 from holdfast.model.workflow.step_template import secrets_in_texts
 from holdfast.store.database import Row, Transaction
-from holdfast.store.deadlocks import is_listener_thread
-from holdfast.store.group_commit.entries import Entry, FutureEntry
+from holdfast.store.group_commit.entries import Entry
 
 EXPIRED_AT_ONCE = 1_000
 MAX_CLAIM = 1_000
@@ -122,15 +121,9 @@ class Work(EffectOperations):
 
     @operation
     def pull(self, standing_claim: StandingClaim) -> Future[None]:
-        """Serve a standing claim with tasks that other processes may have made ready.
-
-        A thread that only hears hints writes the claim itself: to wake the writer takes longer.
-        """
+        """Serve a standing claim with tasks that other processes may have made ready."""
         standing_claim.may_have_more = True
-        pull = Pull(standing_claim=standing_claim)
-        entry = FutureEntry[Operation](pull, file=self._context.database.file)
-        self._context.commits.enter(entry, lambda: None, here=is_listener_thread())
-        return entry.future
+        return self._context.submit(Pull(standing_claim=standing_claim))
 
     def standing_claim(  # noqa: PLR0913 - all that a worker says of itself
         self,
@@ -315,15 +308,12 @@ class Work(EffectOperations):
         held = self._held(task_id, token)
         return self._context.submit(self.reports.suspend(held, wait, notes=notes))
 
-    def tell(
-        self, report: Entry[Operation], entered: Callable[[], None], *, here: bool = False
-    ) -> None:
+    def tell(self, report: Entry[Operation], entered: Callable[[], None]) -> None:
         """Enter a report into the queue; the writer gives its entry the reply or the error.
 
         `entered` is called when the report is in the queue, so that later claims come after it.
-        With `here` this thread may write the report itself, if nobody else is writing.
         """
-        self._context.commits.enter(report, entered, here=here)
+        self._context.commits.enter(report, entered)
 
     @operation
     def take_signal(

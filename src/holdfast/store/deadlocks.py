@@ -131,29 +131,13 @@ def _transactions_of_thread() -> list[OpenTransaction]:
     return held
 
 
-# For a thread that writes a group: `queue` is its group commit, `writes_own` says that the group is
-# one operation which the thread itself submitted, `callbacks` are to be called after the replies.
+# For a thread that writes groups: its `queue`, and the `callbacks` to be called after the replies.
 writer_thread = threading.local()
-_listener_thread = threading.local()
-
-
-def declare_listener_thread() -> None:
-    """Declare that this thread only hears hints, so that it may write what a hint asks for."""
-    _listener_thread.listens = True
-
-
-def is_listener_thread() -> bool:
-    return getattr(_listener_thread, "listens", False)
 
 
 def is_writer_thread() -> bool:
     """Whether this thread is writing a group, and so must not wait for a reply."""
     return getattr(writer_thread, "queue", None) is not None
-
-
-def writes_own_operation() -> bool:
-    """Whether this thread is writing one operation, which it submitted itself."""
-    return getattr(writer_thread, "writes_own", False)
 
 
 def call_after_replies(callback: Callable[[], None]) -> None:

@@ -147,7 +147,6 @@ class HarnessExecution(Execution):
             deadline=now + engine.settings.lease,
             claimed_at=now,
             timeout=_find_timeout(assignment),
-            is_only_one=lambda: True,
         )
         self.engine = engine
         self.points = FaultPoints(faults, self.ended, pause)

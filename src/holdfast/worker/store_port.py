@@ -68,9 +68,7 @@ class WorkPort(Protocol):
 
     def add_standing_claim(self, standing_claim: StandingClaim) -> Callable[[], None]: ...
 
-    def tell(
-        self, report: Entry[Operation], entered: Callable[[], None], *, here: bool = False
-    ) -> None: ...
+    def tell(self, report: Entry[Operation], entered: Callable[[], None]) -> None: ...
 
     def standing_claim(  # noqa: PLR0913 - all that a worker says of itself
         self,

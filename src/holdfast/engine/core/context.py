@@ -32,9 +32,7 @@ class CommitPort(Protocol):
 
     def submit_all(self, operations: Sequence[Operation]) -> Future[list[Any]]: ...
 
-    def enter(
-        self, entry: Entry[Operation], entered: Callable[[], None], *, here: bool = False
-    ) -> None: ...
+    def enter(self, entry: Entry[Operation], entered: Callable[[], None]) -> None: ...
 
 
 class CallerTransactionsPort(Protocol):

@@ -91,7 +91,7 @@ class _ImmediateCommits:
     def submit_all(self, operations: Sequence[Operation]) -> Future[list[Any]]:
         return gather_futures(self.submit_many(operations))
 
-    def enter(self, *_: object, **__: object) -> None:
+    def enter(self, *_: object) -> None:
         raise WrongThread("a report inside another's transaction is waited for; use complete")
 
 

@@ -6,7 +6,6 @@ import logging
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextvars import Context
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -81,8 +80,6 @@ class GroupCommit(Generic[O]):
         self._inbox_changed = threads.condition()
         self._inbox: list[Entry[O]] = []
         self._idle = False
-        # Whether a caller writes a group at the moment, in place of the writer's thread.
-        self._caller_writes = False
         self._closed = False
         self._waiting: deque[Entry[O]] = deque()
         self._deferred: DeferredEntries[O] = DeferredEntries(clock, settings)
@@ -101,15 +98,13 @@ class GroupCommit(Generic[O]):
         self._enqueue((entry,))
         return entry.future
 
-    def enter(self, entry: Entry[O], entered: Callable[[], None], *, here: bool = False) -> None:
+    def enter(self, entry: Entry[O], entered: Callable[[], None]) -> None:
         """Have an operation written, whose entry takes the reply or the error.
 
         `entered` is called under the queue's lock: a group that is taken later has the entry, if
-        there is room. A caller with nothing else to do may write the group `here`, in its own
-        thread, unless a thread is writing: waking a thread takes longer than most groups.
+        there is room.
         """
-        if self._enqueue((entry,), entered, inline=here):
-            self._write_here()
+        self._enqueue((entry,), entered)
 
     def submit_many(self, operations: Sequence[O]) -> list[Future[Any]]:
         entries = [FutureEntry(operation, file=self._file) for operation in operations]
@@ -128,13 +123,8 @@ class GroupCommit(Generic[O]):
         return joint_replies.future
 
     def _enqueue(
-        self,
-        entries: Sequence[Entry[O]],
-        entered: Callable[[], None] = lambda: None,
-        *,
-        inline: bool = False,
-    ) -> bool:
-        """Add entries to the queue; True if the caller is to write a group in its own thread."""
+        self, entries: Sequence[Entry[O]], entered: Callable[[], None] = lambda: None
+    ) -> None:
         refuse_declared_wait(self._file)
         # Checked before the lock, which another thread may have held when the process was forked.
         self._owner.check()
@@ -143,12 +133,8 @@ class GroupCommit(Generic[O]):
                 raise ShuttingDown("the engine is closing and takes no more operations")
             self._inbox += entries
             entered()
-            if self._caller_writes or not self._idle:
-                return False
-            if not inline:
+            if self._idle:
                 self._inbox_changed.notify()
-            self._caller_writes = inline
-        return inline
 
     def step(self) -> int:
         """Write one group, and retry deferred entries; the number of operations that were tried."""
@@ -158,11 +144,8 @@ class GroupCommit(Generic[O]):
             self._on_take()
         group = self._take_group()
         if group:
-            writer_thread.writes_own = self._caller_writes and len(group) == 1
             self._write(group, PATIENCE_WHILE_DEFERRED if self._deferred else None)
-        return len(group) + (
-            self._retry_deferred() if self._deferred and not self._caller_writes else 0
-        )
+        return len(group) + (self._retry_deferred() if self._deferred else 0)
 
     def _retry_deferred(self) -> int:
         """Retry deferred entries if that is due, and fail those that waited too long."""
@@ -202,31 +185,14 @@ class GroupCommit(Generic[O]):
 
     def _wait_for_work(self) -> bool:
         with self._inbox_changed:
-            while self._caller_writes or not (self._inbox or self._waiting or self._closed):
+            while not (self._inbox or self._waiting or self._closed):
                 self._idle = True
-                pause = None if self._caller_writes else self._deferred.seconds_to_retry()
-                heard = self._inbox_changed.wait(pause)
+                heard = self._inbox_changed.wait(self._deferred.seconds_to_retry())
                 self._idle = False
-                if not heard and not self._caller_writes:
+                if not heard:
                     self._deferred.retry_soon()
                     break
             return not self._closed
-
-    def _write_here(self) -> None:
-        """Write one group in the caller's thread, and wake the writer's thread for the rest."""
-        writer_thread.queue = self
-        try:
-            # An empty context: log lines of the group do not belong to the step of this thread.
-            Context().run(self.step)
-        except BaseException:
-            self._fail_all()
-            raise
-        finally:
-            writer_thread.queue, writer_thread.writes_own = None, False
-            with self._inbox_changed:
-                self._caller_writes = False
-                if self._inbox or self._waiting or self._deferred or self._closed:
-                    self._inbox_changed.notify()
 
     def _drain(self) -> None:
         while self.step() or self._waiting or self._deferred:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 import psycopg
 
 from holdfast.randomness import Randomness
-from holdfast.store.deadlocks import declare_listener_thread
 from holdfast.store.notifiers.memory import MemoryNotifier
 from holdfast.store.postgresql.connection import Connection, ConnectionLost, ServerAddress
 from holdfast.threads import RunningThread, Threads
@@ -57,7 +56,6 @@ class NotificationListener:
         self._woken.close()
 
     def _loop(self) -> None:
-        declare_listener_thread()
         delay = _FIRST_DELAY
         while not self._stop.is_set():
             try:

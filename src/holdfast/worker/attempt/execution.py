@@ -152,8 +152,7 @@ class Execution:
 
     `on_begun` is called right before the function is. `on_vacated` is called with the report of a
     function that has returned: its worker has room for one more task then. `on_finished` is called
-    when the answer to that report is there. `is_only_one` tells whether the worker runs nothing
-    else, so that the step's own thread may write the report.
+    when the answer to that report is there.
     """
 
     reported = False
@@ -168,7 +167,6 @@ class Execution:
     told_progress_at: float = -inf
     has_progress_to_tell = False
     unreported = False
-    in_thread = False
     raised: str | None = None
     raised_traceback: str | None = None
     span: AttemptSpan | NoAttemptSpan = NO_SPAN
@@ -185,7 +183,6 @@ class Execution:
         on_begun: Callable[[Execution], object] = _do_nothing,
         on_vacated: Callable[[Execution], object] = _do_nothing,
         on_finished: Callable[[Execution], object] = _do_nothing,
-        is_only_one: Callable[[], bool] = lambda: False,
     ) -> None:
         self.store = store
         self.assignment = assignment
@@ -194,7 +191,6 @@ class Execution:
         self.on_begun = on_begun
         self.on_vacated = on_vacated
         self.on_finished = on_finished
-        self.is_only_one = is_only_one
         self.ended = AttemptLease(deadline)
         self.context = AttemptContext(store, assignment, self.ended)
         self.task_id = assignment.task_id
@@ -282,7 +278,6 @@ class Execution:
 
     def run_function(self, invocation: Invocation) -> None:
         """Run a plain function in this thread, and report; the thread waits for no answer."""
-        self.in_thread = True
         set_log_subject(self)
         with trace_attempt(self.store, self.assignment) as self.span:
             try:
@@ -472,10 +467,7 @@ class Execution:
         return True
 
     def send(self, entry: ReportEntry) -> None:
-        if not entry.last:
-            self.store.work.tell(entry, _do_nothing)
-            return
-        self.store.work.tell(entry, self._free_capacity, here=self.in_thread and self.is_only_one())
+        self.store.work.tell(entry, self._free_capacity if entry.last else _do_nothing)
 
     def in_time(self) -> bool:
         return self.store.clock.monotonic() < self.deadline

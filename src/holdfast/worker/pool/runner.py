@@ -74,16 +74,9 @@ class Runner:
         """Whether this is the thread, the coroutine or the `asyncio.to_thread` of a step."""
         return _current_runner.get() is self
 
-    def is_thread_of_step(self) -> bool:
-        """Whether this is the thread of a plain function."""
-        return self._step_threads.is_own_thread()
-
-    def try_begin(self, arrival: Arrival, *, free: bool = False) -> bool:
-        """Have an idle step thread begin the claimed tasks; gives whether there was one.
-
-        `free` says that the caller is a step thread whose step has ended.
-        """
-        return self._step_threads.try_next(arrival, free=free)
+    def try_begin(self, arrival: Arrival) -> bool:
+        """Have an idle step thread begin the claimed tasks; gives whether there was one."""
+        return self._step_threads.try_next(arrival)
 
     def close(self) -> None:
         """End the threads and the loop once they have done what they have begun."""
@@ -93,7 +86,7 @@ class Runner:
         self._loop.close()
 
     def run(self, steps: Sequence[BoundStep], *, free: bool = False) -> None:
-        """Have steps begin in their turn; `free` is as for `try_begin`."""
+        """Have steps begin in their turn; `free` says that a step thread calls, which takes one."""
         try:
             self._step_threads.run(steps, free=free)
         except Exception as error:  # noqa: BLE001 - it is the worker's, not the task's

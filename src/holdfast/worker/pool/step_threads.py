@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sys
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextvars import Context
@@ -72,7 +71,6 @@ class StepThreads(Generic[T]):
         self._starting = False
         self._closed = False
         self._members: list[RunningThread] = []
-        self._local = threading.local()
 
     def run(self, jobs: Sequence[T], *, free: bool = False) -> None:
         """Have jobs done in their turn; raises if a thread is needed and cannot be started.
@@ -94,17 +92,13 @@ class StepThreads(Generic[T]):
         if start:
             self._start_thread()
 
-    def try_next(self, job: T, *, free: bool = False) -> bool:
-        """Have a job done before all others by a thread that is ready; false if there is none.
-
-        `free` says that the calling step thread is about to take a job, so that none is woken.
-        """
+    def try_next(self, job: T) -> bool:
+        """Have a job done before all others by a thread that is ready; false if there is none."""
         with self._changed:
-            if self._closed or not (free or self._idle or self._standing_by):
+            if self._closed or not (self._idle or self._standing_by):
                 return False
             self._first.appendleft(job)
-            if not free:
-                self._wake_or_start()
+            self._wake_or_start()
         return True
 
     def end_coroutine_turn(self) -> None:
@@ -120,9 +114,6 @@ class StepThreads(Generic[T]):
     def has_jobs_waiting(self) -> bool:
         """Whether more jobs wait than may begin now."""
         return len(self._jobs) > self._limit - self._turns
-
-    def is_own_thread(self) -> bool:
-        return getattr(self._local, "is_step_thread", False)
 
     def take_unbegun(self, chosen: Callable[[T], bool]) -> list[T]:
         """Remove the chosen ones of the jobs that have not begun, and return them."""
@@ -183,7 +174,6 @@ class StepThreads(Generic[T]):
 
     def _run_jobs(self) -> None:
         self._starting = False
-        self._local.is_step_thread = True
         taken = self._take_job()
         while taken is not None:
             job, turn, start = taken

@@ -18,7 +18,7 @@ from holdfast.model.task import Assignment
 from holdfast.model.units import parse_grace
 from holdfast.model.worker import DRAIN
 from holdfast.stop_signals import stop_between_transactions
-from holdfast.store.deadlocks import is_writer_thread, refuse_deadlock, writes_own_operation
+from holdfast.store.deadlocks import is_writer_thread, refuse_deadlock
 from holdfast.threads import is_program_ending, shorten_switch_interval
 from holdfast.worker.attempt.execution import (
     Execution,
@@ -89,7 +89,6 @@ class StoreWorker(Worker):
         )
         # Bound once, instead of for each step.
         self._on_vacated, self._on_finished = self._free_capacity, self._forget_execution
-        self._runs_only_one = lambda: self._busy == 1
         self._runner = Runner(
             store.threads,
             self._make_steps,
@@ -280,9 +279,7 @@ class StoreWorker(Worker):
         # There may be more work; a worker without room gets it with the report that makes room.
         self._puller.hinted |= self._standing_claim.may_have_more and self._standing_claim.free > 0
         # An idle step thread begins at once; waking the worker's own thread would take longer.
-        taken = self._runner.try_begin(
-            arrival, free=writes_own_operation() and self._runner.is_thread_of_step()
-        )
+        taken = self._runner.try_begin(arrival)
         if not taken:
             with self._lock:
                 self._arrived.append(arrival)
@@ -447,7 +444,6 @@ class StoreWorker(Worker):
             on_begun=self._on_begun,
             on_vacated=self._on_vacated,
             on_finished=self._on_finished,
-            is_only_one=self._runs_only_one,
         )
         if self._clean is not None:
             execution.context.clean = self._clean

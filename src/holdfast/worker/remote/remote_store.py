@@ -129,13 +129,7 @@ class RemoteWork:
     def renew_each(self, renewals: Sequence[Renewal]) -> list[Future[TransitionResult]]:
         return self._sender.renew_each(renewals, self._ports.settings.lease)
 
-    def tell(
-        self,
-        report: Entry[Operation],
-        entered: Callable[[], None],
-        *,
-        here: bool = False,  # noqa: ARG002 - it is the server that writes
-    ) -> None:
+    def tell(self, report: Entry[Operation], entered: Callable[[], None]) -> None:
         self._sender.enter(report, entered)
 
     @operation

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import ShuttingDown, StoreUnreachable, UnknownOutcome
+from holdfast.errors import ShuttingDown, StoreUnreachable, UnknownOutcome, WrongThread
 from holdfast.store.group_commit.queue import GROUP_BYTES
 from tests.unit.store.group_commit.memory_group import Desk, Note, notes
 
@@ -203,6 +203,22 @@ def test_closing_without_the_writers_thread_writes_waiting_operations_too() -> N
     futures = desk.submit(*notes("a", "a"))
     desk.group.close()
     assert [future.result(0) for future in futures] == [0, 1]
+
+
+def test_a_callback_of_a_commit_cannot_wait_for_the_end_of_the_writer() -> None:
+    desk = Desk()
+    refused: list[WrongThread] = []
+
+    def close() -> None:
+        with pytest.raises(WrongThread) as caught:
+            desk.group.close()
+        refused.append(caught.value)
+
+    desk.hook = close
+    desk.group.start()
+    assert desk.submit(Note(keys=("a",), number=1))[0].result(10) == 1
+    desk.group.close()
+    assert len(refused) == 1
 
 
 def test_operations_that_arrive_during_a_commit_form_the_next_group() -> None:
