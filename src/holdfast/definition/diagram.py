@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from holdfast.model.workflow.declarations import Merge
 from holdfast.model.workflow.graph import Workflow
 from holdfast.model.workflow.step import Step, all_steps
 
@@ -57,11 +58,22 @@ def _describe_work(step: Step) -> str:
     work = step.work
     if work is None or step.agent != "default":
         return step.agent
-    if work.http is not None:
-        return _shorten(f"{work.http.method} {work.http.url}")
-    if work.workflow is not None:
-        return f"workflow {work.workflow}"
-    return _shorten(shlex.join(work.command or ()))
+    if work.merge is not None:
+        told = _describe_merge(work.merge)
+    elif work.http is not None:
+        told = f"{work.http.method} {work.http.url}"
+    elif work.workflow is not None:
+        told = f"workflow {work.workflow}"
+    else:
+        told = shlex.join(work.command or ())
+    return _shorten(told)
+
+
+def _describe_merge(merge: Merge) -> str:
+    if merge.strategy == "leave":
+        return "leaves the branch"
+    how = "" if merge.strategy == "merge" else f", {merge.strategy}"
+    return f"merge into {merge.into}{how}"
 
 
 def _describe_rounds(count: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from holdfast.definition.keys import AGENT, STEP, WORKFLOW, Section
+from holdfast.definition.keys import AGENT, MERGE, STEP, WORKFLOW, WORKSPACE, Section
 from holdfast.model.workflow.flaw import suggest
 
 _REMINDERS = {"max_attempts": "it counts the first attempt too"}
@@ -28,6 +28,7 @@ KEY_NAMES: dict[str, dict[str, str]] = {
         "deadline": "timeout time_limit",
         "agents": "roles workers",
         "steps": "jobs tasks stages pipeline nodes",
+        "workspace": "worktree repository repo git checkout",
     },
     AGENT.name: {"command": "run cmd script exec", "external": "remote", **_ATTEMPT_NAMES},
     STEP.name: {
@@ -50,8 +51,20 @@ KEY_NAMES: dict[str, dict[str, str]] = {
         "max_rounds": "rounds max_iterations",
         "on_failure": "on_error catch continue_on_error allow_failure ignore_errors",
         "concurrency": "lock mutex concurrency_key",
+        "merge": "merge_into rebase squash",
+        "workspace": "worktree access",
         **_ATTEMPT_NAMES,
     },
+    WORKSPACE.name: {
+        "git": "repository repo url path",
+        "from": "base start ref commit",
+        "setup": "install prepare run command init",
+        "copy": "files include",
+        "keep": "retention keep_for",
+        "filters": "lfs",
+        "max_file": "max_size max_file_size",
+    },
+    MERGE.name: {"into": "target to onto branch base", "strategy": "method mode"},
 }
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 ValueKind = Literal[
+    "access",
     "action",
     "agents",
     "any",
@@ -15,20 +16,25 @@ ValueKind = Literal[
     "count",
     "duration",
     "flag",
+    "globs",
     "http",
     "integer",
+    "merge",
     "method",
     "money",
     "name",
     "names",
     "on_failure",
     "reference",
+    "size",
     "steps",
+    "strategy",
     "template",
     "templates",
     "text",
     "types",
     "variables",
+    "workspace",
 ]
 StepKind = Literal["work", "loop", "approval", "workflow"]
 WORK: tuple[StepKind, ...] = ("work",)
@@ -112,7 +118,7 @@ WORKFLOW = Section(
         _key("deadline", "duration", "how long a run may take, from its start to its end"),
         _key("agents", "agents", "who does the work, by name"),
         _required("steps", "steps", "what is to be done, in the order it is written"),
-        _unsupported("workspace", "a git worktree for each run"),
+        _key("workspace", "workspace", "the git worktrees in which its steps work"),
     ),
 )
 AGENT = Section(
@@ -131,8 +137,8 @@ AGENT = Section(
 )
 STEP = Section(
     name="step",
-    about="One of `steps:`: work for an agent, a command, an HTTP call, a workflow, a loop, or an "
-    "approval.",
+    about="One of `steps:`: work for an agent, a command, an HTTP call, a workflow, a merge, "
+    "a loop, or an approval.",
     keys=(
         _required("id", "name", "the name of the step, once in a file"),
         _key("title", "template", "what people read of it; of a loop, of each of its items"),
@@ -206,8 +212,14 @@ STEP = Section(
         _work("concurrency", "concurrency", "how many tasks of one key run at once"),
         _work("env", "variables", "variables for its command"),
         _work("cwd", "template", *_CWD),
-        _unsupported("merge", "the merge of a run's branch"),
-        _unsupported("workspace", "a git worktree for each run"),
+        _work("merge", "merge", "the branch that the commits of the run are merged into"),
+        _work(
+            "workspace",
+            "access",
+            "what becomes of its changes in the worktree: `edit` commits them, `read` drops them; "
+            "`none` runs it elsewhere",
+            "edit; of a verifier, read",
+        ),
     ),
 )
 CONCURRENCY = Section(
@@ -253,6 +265,47 @@ ESCALATION = Section(
         _key("on_failure", "action", "what follows when that agent fails for good too", "fail"),
     ),
 )
-SECTIONS = (WORKFLOW, AGENT, STEP, CONCURRENCY, BUDGET, HTTP, GOTO, ESCALATION)
+WORKSPACE = Section(
+    name="workspace",
+    about="The git worktrees of a run. A text alone is the repository.",
+    keys=(
+        _required("git", "template", "the repository: a folder of the worker's machine, or a URL"),
+        _key("from", "template", "the branch or commit to begin at", "what is checked out there"),
+        _key("branch", "template", "the branch that shows the commits of the run", "after its run"),
+        _key("setup", "command", "a command line that a new worktree is made ready with"),
+        _key(
+            "copy", "globs", "files of the repository's folder that git does not track, copied in"
+        ),
+        _key("keep", "duration", "how long a worktree is kept after the end of its run", "3d"),
+        _key(
+            "filters", "flag", "the filters of the user's git settings run, as of git-lfs", "false"
+        ),
+        _key("max_file", "size", "the largest file that is committed", "10MB"),
+    ),
+)
+MERGE = Section(
+    name="merge",
+    about="One merge of the commits of a run. A text alone is the branch; `leave` merges nothing.",
+    keys=(
+        _key("into", "template", "the branch to merge into"),
+        _key(
+            "strategy", "strategy", "`merge`, `squash`, `rebase`, or `leave` for a person", "merge"
+        ),
+    ),
+)
+SECTIONS = (
+    WORKFLOW,
+    AGENT,
+    STEP,
+    CONCURRENCY,
+    BUDGET,
+    HTTP,
+    GOTO,
+    ESCALATION,
+    WORKSPACE,
+    MERGE,
+)
 ACTIONS = ("fail", "skip", "ask")
+ACCESSES = ("edit", "read", "none")
+STRATEGIES = ("merge", "squash", "rebase", "leave")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.definition.keys import (
+    ACCESSES,
     ACTIONS,
     AGENT,
     BUDGET,
@@ -12,10 +13,13 @@ from holdfast.definition.keys import (
     ESCALATION,
     GOTO,
     HTTP,
+    MERGE,
     METHODS,
     SECTIONS,
     STEP,
+    STRATEGIES,
     WORKFLOW,
+    WORKSPACE,
     Key,
     Section,
     ValueKind,
@@ -38,6 +42,7 @@ def _reference(section: Section) -> Schema:
 
 
 KINDS: dict[ValueKind, tuple[Schema, str]] = {
+    "access": ({"enum": list(ACCESSES)}, "a word"),
     "action": ({"enum": list(ACTIONS)}, "a word"),
     "agents": (
         {"type": "object", "additionalProperties": _reference(AGENT)},
@@ -55,9 +60,14 @@ KINDS: dict[ValueKind, tuple[Schema, str]] = {
         {"type": ["string", "number"]},
         "a duration: `90`, `30s`, `1h30m`",
     ),
+    "globs": (
+        {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]},
+        "a list of files, with `*` and `**`",
+    ),
     "flag": ({"type": "boolean"}, "true or false"),
     "http": ({"anyOf": [_TEXT, _reference(HTTP)]}, "a URL, or http"),
     "integer": ({"type": "integer"}, "a whole number"),
+    "merge": ({"anyOf": [_TEXT, _reference(MERGE)]}, "a branch, or merge"),
     "method": ({"enum": list(METHODS)}, "a method"),
     "money": ({"type": "number", "exclusiveMinimum": 0}, "dollars"),
     "name": (_NAME, "a name"),
@@ -67,7 +77,9 @@ KINDS: dict[ValueKind, tuple[Schema, str]] = {
         "a word, on_failure or escalation",
     ),
     "reference": (_TEXT, "one variable"),
+    "size": ({"type": ["string", "integer"]}, "a size: `500KB`, `10MB`"),
     "steps": ({"type": "array", "items": _reference(STEP), "minItems": 1}, "a list of steps"),
+    "strategy": ({"enum": list(STRATEGIES)}, "a word"),
     "template": (_TEXT, "text with variables"),
     "templates": (_TEXTS, "a mapping of texts with variables"),
     "text": (_TEXT, "text"),
@@ -76,6 +88,7 @@ KINDS: dict[ValueKind, tuple[Schema, str]] = {
         "a mapping of types",
     ),
     "variables": (_VARIABLES, "a mapping of texts with variables"),
+    "workspace": ({"anyOf": [_TEXT, _reference(WORKSPACE)]}, "a repository, or workspace"),
 }
 
 

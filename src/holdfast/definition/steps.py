@@ -19,7 +19,9 @@ from holdfast.settings import AGENT_IDLE_TIMEOUT, AGENT_TIMEOUT
 
 _RETRY = ("max_attempts", "max_lost", "backoff", "backoff_max")
 _FLOW_KEYS = ("when", "on_failure", "verifies", "max_rounds", "priority", "concurrency", "title")
-_WORK_KEYS = ("run", "http", "workflow")
+_WORK_KEYS = ("run", "http", "workflow", "merge")
+# The keys of a step that an agent or a command does, and that a merge therefore has not.
+_UNMERGEABLE = ("agent", "prompt", "outputs", "env", "idle_timeout", "workspace")
 _WORDS = {
     "work": "a step that does work",
     "loop": "a loop",
@@ -69,8 +71,14 @@ class StepReader:
     """Reads the steps of every body, and keeps the node of each step."""
 
     def __init__(
-        self, agents: AgentSections, findings: Findings, called_files: CalledFiles | None = None
+        self,
+        agents: AgentSections,
+        findings: Findings,
+        called_files: CalledFiles | None = None,
+        *,
+        in_workspace: bool = False,
     ) -> None:
+        self._in_workspace = in_workspace
         self._agents = agents
         self._findings = findings
         self._called_files = called_files
@@ -137,9 +145,20 @@ class StepReader:
         command = said.get("run", None if "run" in node.nodes else agent.get("command"))
         escalated = self._read_escalation(node, said)
         common |= {} if escalated is None else {"on_failure": escalated}
-        return Step(
-            **common, agent=said.get("agent", "default"), **_read_doing(agent, said, command)
-        )
+        doing = _read_doing(agent, said | self._read_access(node, said), command)
+        return Step(**common, agent=said.get("agent", "default"), **doing)
+
+    def _read_access(self, node: Fields, said: dict[str, Any]) -> dict[str, Any]:
+        """The access of a step that works in the workspace of its workflow."""
+        word = said.get("workspace")
+        if "http" in node.nodes and word in {"edit", "read"}:
+            hint = "leave it out, or write none"
+            message = "a request works in no workspace"
+            self._findings.add(node.keys["workspace"], message, hint)
+        if word == "none" or "http" in node.nodes or "merge" in node.nodes:
+            return {"access": None}
+        usual = "edit" if "verifies" not in node.nodes else "read"
+        return {"access": word or (usual if self._in_workspace else None)}
 
     def _read_escalation(self, node: Fields, said: dict[str, Any]) -> OnFailure | None:
         """The step as the agent does it to whom it is handed after a failure."""
@@ -154,7 +173,7 @@ class StepReader:
             message = "only a step with an agent can be handed to another"
             self._findings.add(section.mark, message, hint)
         agent = self._agent_values(named, other.agent)
-        doing = _read_doing(agent, said, agent.get("command"))
+        doing = _read_doing(agent, said | self._read_access(node, said), agent.get("command"))
         return replace(failing, escalation=replace(other, **doing))
 
     def _agent_values(self, node: FileNode | None, name: str | None) -> dict[str, Any]:
@@ -181,14 +200,17 @@ class StepReader:
         if len(chosen) > 1:
             mark = node.keys[chosen[1]]
             self._findings.add(mark, f"a step has one of {' and '.join(map(repr, chosen))}")
-        elif not chosen and "agent" not in node.nodes and "merge" not in node.nodes:
-            hint = "give it agent and prompt, run, http, workflow, for_each or approval"
+        elif not chosen and "agent" not in node.nodes:
+            hint = "give it agent and prompt, run, http, workflow, merge, for_each or approval"
             self._findings.add(node.mark, "this step says nothing to do", hint)
         if "cwd" in node.nodes and "run" not in node.nodes and "command" not in agent:
             self._findings.add(node.keys["cwd"], "a step without a command has no 'cwd'")
         if "max_rounds" in node.nodes and "verifies" not in node.nodes:
             hint = "of a detour: on_failure: {goto: step, max_rounds: 2}"
             self._findings.add(node.keys["max_rounds"], "max_rounds are those of a verifier", hint)
+        for name in _UNMERGEABLE if "merge" in node.nodes else ():
+            if name in node.nodes:
+                self._findings.add(node.keys[name], f"a merge has no {name!r}")
 
 
 def _read_doing(
@@ -205,6 +227,8 @@ def _read_doing(
             env=agent.get("env", {}) | said.get("env", {}),
             cwd=None if command is None else merged.get("cwd"),
             outputs=said.get("outputs"),
+            access=said["access"],
+            merge=said.get("merge"),
             idle_timeout=None
             if command is None
             else merged.get("idle_timeout", AGENT_IDLE_TIMEOUT),

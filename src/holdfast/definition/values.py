@@ -11,13 +11,17 @@ from holdfast.definition.command_text import suggest_list
 from holdfast.definition.findings import Findings, UnreadableValue
 from holdfast.definition.key_names import suggest_key
 from holdfast.definition.keys import (
+    ACCESSES,
     ACTIONS,
     BUDGET,
     CONCURRENCY,
     ESCALATION,
     GOTO,
     HTTP,
+    MERGE,
     METHODS,
+    STRATEGIES,
+    WORKSPACE,
     Key,
     Section,
     ValueKind,
@@ -27,8 +31,8 @@ from holdfast.definition.types import read_fields
 from holdfast.errors import InvalidInput
 from holdfast.model.budget import Budget, to_millionths
 from holdfast.model.retry import MAX_COUNT, positive_microseconds
-from holdfast.model.units import parse_duration
-from holdfast.model.workflow.declarations import HttpCall
+from holdfast.model.units import parse_duration, parse_size
+from holdfast.model.workflow.declarations import HttpCall, Merge, Workspace
 from holdfast.model.workflow.flaw import suggest
 from holdfast.model.workflow.graph_checks import MAX_PRIORITY
 from holdfast.model.workflow.reference import Reference
@@ -181,6 +185,10 @@ def _duration(node: FileNode, _: Findings) -> float:
     return seconds
 
 
+def _size(node: FileNode, _: Findings) -> int:
+    return parse_size("", node.value if isinstance(node, Scalar) else plain_value(node))
+
+
 def _reference(node: FileNode, findings: Findings) -> Reference:
     return Reference.parse("", _text(node, findings))
 
@@ -248,11 +256,56 @@ def _read_action(node: FileNode, others: str) -> FailureAction:
     raise UnreadableValue(node.mark, f"must be one of {', '.join(ACTIONS)}{others}", near)
 
 
+def _globs(node: FileNode, findings: Findings) -> tuple[str, ...]:
+    """A list of patterns of files, each once, or one pattern alone."""
+    if isinstance(node, Fields):
+        raise UnreadableValue(node.mark, "must be a list of files, not a mapping")
+    nodes = node.nodes if isinstance(node, Items) else (node,)
+    return tuple(dict.fromkeys(_template(each, findings) for each in nodes))
+
+
+def _workspace(node: FileNode, findings: Findings) -> Workspace | None:
+    if isinstance(node, Scalar):
+        return Workspace(git=_template(node, findings))
+    said = read_section(WORKSPACE, node, findings)
+    begins = {"start": said.pop("from")} if "from" in said else {}
+    return Workspace(**said, **begins) if "git" in said else None
+
+
+def _access(node: FileNode, findings: Findings) -> str:
+    """The word itself: `none` is a value too, and not the lack of one."""
+    return _one_of(ACCESSES, node, findings)
+
+
+def _strategy(node: FileNode, findings: Findings) -> str:
+    return _one_of(STRATEGIES, node, findings)
+
+
+def _one_of(words: tuple[str, ...], node: FileNode, findings: Findings) -> str:
+    text = _text(node, findings)
+    if text not in words:
+        raise UnreadableValue(
+            node.mark, f"must be one of {', '.join(words)}", suggest(text[:MAX_NAME], words)
+        )
+    return text
+
+
+def _merge(node: FileNode, findings: Findings) -> Merge | None:
+    if isinstance(node, Scalar):
+        into = _template(node, findings)
+        return Merge(strategy="leave") if into == "leave" else Merge(into=into)
+    said = read_section(MERGE, node, findings)
+    if isinstance(node, Fields) and "into" not in node.nodes and said.get("strategy") != "leave":
+        raise UnreadableValue(node.mark, "names no branch", "write merge: {into: main}")
+    return Merge(**said)
+
+
 def _any(node: FileNode, _: Findings) -> Any:  # noqa: ANN401 - JSON is any value
     return plain_value(node)
 
 
 READERS: dict[ValueKind, Callable[[FileNode, Findings], Any]] = {
+    "access": _access,
     "action": _action,
     "any": _any,
     "budget": _budget,
@@ -261,17 +314,22 @@ READERS: dict[ValueKind, Callable[[FileNode, Findings], Any]] = {
     "count": _count,
     "duration": _duration,
     "flag": _flag,
+    "globs": _globs,
     "http": _http,
     "integer": _integer,
+    "merge": _merge,
     "method": _method,
     "money": _money,
     "name": read_name,
     "names": _names,
     "on_failure": _on_failure,
     "reference": _reference,
+    "size": _size,
+    "strategy": _strategy,
     "template": _template,
     "templates": _templates,
     "text": _text,
     "types": read_fields,
     "variables": _variables,
+    "workspace": _workspace,
 }

@@ -22,7 +22,7 @@ from holdfast.definition.text_file import (
 from holdfast.definition.values import read_section
 from holdfast.errors import InvalidDefinition
 from holdfast.model.workflow.call_checks import find_bad_calls
-from holdfast.model.workflow.declarations import WorkflowDeclarations
+from holdfast.model.workflow.declarations import WorkflowDeclarations, Workspace
 from holdfast.model.workflow.flaw import Flaw
 from holdfast.model.workflow.graph import Workflow
 from holdfast.model.workflow.graph_checks import find_flaws
@@ -63,7 +63,11 @@ class _WorkflowReader:
         self._findings = findings
         self._values = read_section(WORKFLOW, top, findings)
         self._agents = AgentSections.read(top.nodes.get("agents"), findings)
-        self._steps = StepReader(self._agents, findings, called_files)
+        # A workspace that cannot be read is a finding, and no reason for others.
+        unreadable = Workspace(git="?") if "workspace" in top.nodes else None
+        self._workspace: Workspace | None = self._values.get("workspace", unreadable)
+        in_workspace = self._workspace is not None
+        self._steps = StepReader(self._agents, findings, called_files, in_workspace=in_workspace)
 
     def workflow(self) -> Workflow:
         steps = self._steps.read(self._top.nodes["steps"]) if "steps" in self._top.nodes else ()
@@ -101,6 +105,7 @@ class _WorkflowReader:
             budget=self._values.get("budget"),
             agents={name: _with_lists(said) for name, said in self._agents.values.items()},
             env=tuple(sorted(self._values.get("env", ()))),
+            workspace=self._workspace,
         )
 
     def _locate(self, flaw: Flaw) -> Mark:

@@ -102,7 +102,6 @@ ONE = "name: w\nagents: {dev: {command: [dev]}}\nsteps:\n"
         ("  - {id: a, for_each: input.l, ¦prompt: x}", "a loop has no 'prompt'", ""),
         ("  - {id: a, approval: 'y?', ¦timeout: 5m}", "an approval has no 'timeout'", ""),
         ("  - {id: a, run: [x], ¦input: {b: 1}}", "a step that does work has no 'input'", ""),
-        ("  - {id: a, ¦merge: {into: main}}", "'merge' is not there yet", ""),
         ("  - {id: a, run: ['{{ ¦imput.x }}']}", "begins with none of input", ""),
         ("  - {id: a, run: ['¦{{ x y }}']}", "'{{ x y }}' is no variable", ""),
         (
@@ -178,7 +177,6 @@ def test_a_mistake_is_told_with_its_place(marked: str, message: str, hint: str) 
         ("name: w\nsteps: []\n", (1, 1), "has no steps"),
         ("name: w\nsteps: {}\n", (2, 8), "steps must be a list, not a mapping"),
         ("name: w\nsteps: [a]\n", (2, 9), "step must be a mapping, not text"),
-        ("name: w\nworkspace: {git: .}\nsteps: [{id: a, run: [x]}]\n", (2, 1), "not there yet"),
         ("name: w\nagents: {a: {}}\nsteps: [{id: a, agent: a}]\n", (2, 13), "has no command"),
         ("name: w\nagents: {a: {use: claude}}\nsteps: [{id: a, agent: a}]\n", (2, 14), "not there"),
         (

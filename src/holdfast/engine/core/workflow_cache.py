@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from holdfast.model.json_schema import Schema
-from holdfast.model.workflow.declarations import StepWork
+from holdfast.model.workflow.declarations import StepWork, Workspace
 from holdfast.model.workflow.graph import Workflow, read_workflow
-from holdfast.model.workflow.graph_text import read_steps
+from holdfast.model.workflow.graph_text import read_graph_text
 from holdfast.model.workflow.reference import Unresolved
-from holdfast.model.workflow.step import Step, all_steps
+from holdfast.model.workflow.step import Step, all_steps, find_lines
 from holdfast.model.workflow.step_template import steps_in_texts
 from holdfast.store.database import Transaction
 
@@ -20,12 +20,15 @@ KEPT_VERSIONS = 1_000
 class FileStep:
     """A step of a workflow file, and the steps that its texts name, with their declared outputs.
 
-    The task of a step that is handed to another agent has the work of `handed_over`.
+    The task of a step that is handed to another agent has the work of `handed_over`. `workspace` is
+    that of its workflow, and `line` the loop whose items have lines of commits of their own.
     """
 
     step: Step
     work: StepWork
     wanted: dict[str, Schema | None]
+    workspace: Workspace | None = None
+    line: str | None = None
 
     def as_done_by(self, agent: str | None) -> FileStep:
         """The step as an agent does it."""
@@ -39,6 +42,7 @@ class FileStep:
 class _Graph:
     steps: dict[str, Step]
     scripted: dict[str, FileStep]
+    workspace: Workspace | None
 
 
 class WorkflowCache:
@@ -55,6 +59,10 @@ class WorkflowCache:
     def scripted(self, tx: Transaction, workflow: str, version: str) -> dict[str, FileStep]:
         """The steps of a version whose work is declared in its file; for Python workflows, none."""
         return self._graph(tx, workflow, version).scripted
+
+    def workspace(self, tx: Transaction, workflow: str, version: str) -> Workspace | None:
+        """The workspace that a version declares, if any."""
+        return self._graph(tx, workflow, version).workspace
 
     def workflow(self, tx: Transaction, name: str, version: str) -> Workflow:
         """A whole version, to start a run of; raises `Unresolved` if the store does not have it."""
@@ -81,7 +89,11 @@ class WorkflowCache:
 
 
 def _read_graph(definition: str) -> _Graph:
-    steps = {step.id: step for step in all_steps(read_steps(definition))}
+    described = read_graph_text(definition)
+    declared, found = described["declared"], described["steps"]
+    workspace = None if declared is None else declared.workspace
+    steps = {step.id: step for step in all_steps(found)}
+    lines = {} if workspace is None else find_lines(found)
     return _Graph(
         steps=steps,
         scripted={
@@ -89,10 +101,13 @@ def _read_graph(definition: str) -> _Graph:
                 step=step,
                 work=step.work,
                 wanted={each: _outputs(steps[each]) for each in sorted(steps_in_texts(step))},
+                workspace=workspace,
+                line=lines.get(name),
             )
             for name, step in steps.items()
             if step.work is not None
         },
+        workspace=workspace,
     )
 
 

@@ -263,10 +263,10 @@ def new_run(  # noqa: PLR0913 - what a run is made of, and what the engine adds
     slot = render_run_key(workflow, concurrency, filled)
 
     def variables() -> Variables:
-        return {"input": filled, "run": build_run_variables(identifier, workflow.name, key)}
+        return build_run_variables(identifier, workflow.name, key, filled, workflow.workspace)
 
-    if workflow.steps_known_at_start:
-        check_texts(workflow, variables())
+    if workflow.steps_known_at_start or workflow.workspace is not None:
+        check_texts(workflow, variables)
     container = make_record(
         TaskContainer, {"run_id": identifier, "priority": priority, "variables": variables}
     )

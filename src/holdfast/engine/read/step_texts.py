@@ -17,7 +17,8 @@ from holdfast.engine.core.workflow_cache import FileStep, WorkflowCache
 from holdfast.engine.read.records import read_value
 from holdfast.model import json_schema, verdict
 from holdfast.model.verdict import describe_feedback, first_feedback
-from holdfast.model.workflow.declarations import StepWork
+from holdfast.model.workflow.branch import name_branch
+from holdfast.model.workflow.declarations import StepWork, Workspace
 from holdfast.model.workflow.reference import Reference, Unresolved
 from holdfast.model.workflow.step import Step
 from holdfast.model.workflow.step_template import render_title, render_work, try_rendering
@@ -40,7 +41,11 @@ class StepTexts:
 
     def work(self, feedback: object, attempt: int) -> StepWork:
         """Render the work that a worker is given; raises `Unresolved`."""
-        work = render_work(self.scripted.work, self._variables(feedback, attempt))
+        scripted = self.scripted
+        placed = scripted.work
+        if placed.in_workspace:
+            placed = replace(placed, workspace=scripted.workspace, line=scripted.line)
+        work = render_work(placed, self._variables(feedback, attempt))
         if self.scripted.step.verifies is None or work.outputs is not None:
             return work
         return replace(work, outputs=verdict.VERDICT_SCHEMA)
@@ -63,18 +68,24 @@ class StepTexts:
             if name in self.seen
         }
         variables: dict[str, Any] = {
-            "input": self.run.value,
-            "run": build_run_variables(self.run.id, self.run.workflow, self.run.key),
+            **build_known_variables(self.run, self.scripted.workspace),
             "steps": steps,
             "feedback": describe_feedback("" if feedback is None else feedback),
             "attempt": attempt,
         }
         verified = self.scripted.step.verifies
         if verified in steps:
-            variables["subject"] = steps[verified]
+            variables["subject"] = _add_branch(steps[verified], variables["run"]["branch"])
         if self.around is not None:
             variables["item"] = read_value(self.around["payload"])
         return variables
+
+
+def _add_branch(subject: object, branch: str | None) -> object:
+    """What is verified, with the branch that shows it, where there is one."""
+    if branch is None or not isinstance(subject, dict):
+        return subject
+    return subject | {"branch": branch}
 
 
 def read_output(row: Row, schema: json_schema.Schema | None) -> object:
@@ -85,15 +96,19 @@ def read_output(row: Row, schema: json_schema.Schema | None) -> object:
     return output if schema is None else json_schema.fill_defaults(schema, output)
 
 
-def build_run_variables(run_id: str, workflow: str, key: str | None) -> dict[str, Any]:
-    """Build the variables of a text that are about its run."""
-    return {
-        "id": run_id,
-        "workflow": workflow,
-        "key": key,
-        # No run has a branch before there are workspaces.
-        "branch": None,
-    }
+def build_run_variables(
+    run_id: str, workflow: str, key: str | None, given: object, workspace: Workspace | None
+) -> dict[str, Any]:
+    """Build the variables that are known of a run from its start: its input, and the run itself."""
+    named = {"id": run_id, "workflow": workflow, "key": key, "branch": None}
+    variables: dict[str, Any] = {"input": given, "run": named}
+    if workspace is not None:
+        named["branch"] = name_branch(workspace, variables)
+    return variables
+
+
+def build_known_variables(run: RunFacts, workspace: Workspace | None) -> dict[str, Any]:
+    return build_run_variables(run.id, run.workflow, run.key, run.value, workspace)
 
 
 def is_step(row: Row) -> bool:

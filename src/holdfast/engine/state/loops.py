@@ -13,7 +13,7 @@ from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input.blueprint import TaskContainer, encode_limits, make_task_rows
 from holdfast.engine.read import step_texts
 from holdfast.engine.read.records import read_value
-from holdfast.engine.read.step_texts import StepTexts, build_run_variables, read_step_texts
+from holdfast.engine.read.step_texts import StepTexts, build_known_variables, read_step_texts
 from holdfast.engine.read.task_state import number_of_item
 from holdfast.engine.state import child_runs, creation, need_cycles, reopen, verdicts
 from holdfast.model.retry import RetryPolicy
@@ -227,7 +227,7 @@ def _make_items(work: UnitOfWork, loop: Row, step: Step, values: list[Any]) -> N
             item=first + place,
             position=first + place,
             step=loop["step"],
-            title=_item_title(run, step, value)
+            title=_item_title(work, run, step, value)
             or f"{loop['step']}.{number_of_item(first + place)}",
             agent="default",
             status="idle",
@@ -257,7 +257,7 @@ def _draw_body(work: UnitOfWork, loop: Row, step: Step, item: Row) -> tuple[Task
         parent_epoch=item["epoch"],
         item=item["item"],
         variables=lambda: _item_variables(
-            step_texts.read_run_facts(work, loop), _item_value(work, item["entity"])
+            work, step_texts.read_run_facts(work, loop), _item_value(work, item["entity"])
         ),
     )
     return make_task_rows(step.steps, place, work.ids)
@@ -267,21 +267,18 @@ def _item_value(work: UnitOfWork, item_id: str) -> object:
     return read_value(work.tx.read("items_around", ids=[item_id])[0]["payload"])
 
 
-def _item_variables(run: RunFacts, item: object) -> dict[str, Any]:
+def _item_variables(work: UnitOfWork, run: RunFacts, item: object) -> dict[str, Any]:
     """The variables that an item has before any step of it is done."""
-    return {
-        "input": run.value,
-        "run": build_run_variables(run.id, run.workflow, run.key),
-        "item": item,
-    }
+    workspace = work.workflow_cache.workspace(work.tx, run.workflow, run.version)
+    return {**build_known_variables(run, workspace), "item": item}
 
 
-def _item_title(run: RunFacts, step: Step, item: object) -> str | None:
+def _item_title(work: UnitOfWork, run: RunFacts, step: Step, item: object) -> str | None:
     """The title of an item; None if its step has none, or its text cannot be written."""
     if step.title is None:
         return None
     with suppress(Unresolved):
-        return render_title(step, _item_variables(run, item))
+        return render_title(step, _item_variables(work, run, item))
     return None
 
 

@@ -1,10 +1,12 @@
 """The definition of a workflow: its graph, its steps, their templates, and all checks before a run.
 
-Imports: call_checks, run_input → graph → graph_checks, graph_text → variable_checks → flaw,
-step_template → step, template → declarations, reference.
+Imports: call_checks, run_input → graph → graph_checks, graph_text → variable_checks,
+workspace_checks → flaw, step_template, branch → step, template → declarations, reference.
 
+- `branch` the branch on which people see the commits of a run
 - `call_checks` flaws in the inputs that steps give to the workflows they call
-- `declarations` the parts of a workflow file that are no steps: work, HTTP calls, inputs, budget
+- `declarations` the parts of a workflow file that are no steps: work, HTTP calls, workspaces,
+  inputs, budget
 - `flaw` one thing that is wrong with a graph, with a hint
 - `graph` the workflow: one immutable version of a named graph
 - `graph_checks` flaws in the steps of a graph and in their needs
@@ -15,4 +17,5 @@ step_template → step, template → declarations, reference.
 - `step_template` the texts of a step, and the same texts with every variable replaced
 - `template` texts with variables such as `{{ input.name }}`
 - `variable_checks` flaws in the variables that texts of a graph name
+- `workspace_checks` flaws of the workspace of a workflow, and of the steps that use it
 """

@@ -10,7 +10,7 @@ from holdfast.errors import InvalidDefinition
 from holdfast.model.retry import positive_microseconds
 from holdfast.model.text import clean_name, digest
 from holdfast.model.workflow import graph_text
-from holdfast.model.workflow.declarations import WorkflowDeclarations
+from holdfast.model.workflow.declarations import WorkflowDeclarations, Workspace
 from holdfast.model.workflow.graph_checks import MAX_PRIORITY, MAX_STEPS, find_flaws
 from holdfast.model.workflow.reference import Reference
 from holdfast.model.workflow.step import Concurrency, Escalation, OnFailure, Step, all_steps
@@ -80,6 +80,11 @@ class Workflow:
     def with_called_workflows(self) -> tuple[Workflow, ...]:
         """The workflow and the known workflows that it calls, directly or through others."""
         return (self, *(each for flow in self.called for each in flow.with_called_workflows))
+
+    @property
+    def workspace(self) -> Workspace | None:
+        """The worktrees of its steps, where it has any."""
+        return None if self.declared is None else self.declared.workspace
 
     @cached_property
     def definitions(self) -> frozenset[Definition]:

@@ -13,6 +13,7 @@ from holdfast.model.workflow.flaw import Flaw
 from holdfast.model.workflow.reference import Reference
 from holdfast.model.workflow.step import Concurrency, OnFailure, Step, Upstream, all_steps
 from holdfast.model.workflow.variable_checks import find_bad_texts
+from holdfast.model.workflow.workspace_checks import find_bad_workspaces
 
 MAX_STEPS = 10_000
 MAX_PRIORITY = 2**30 - 1
@@ -50,6 +51,7 @@ def find_flaws(
     if not flaws:
         flaws = [*_bad_steps(steps), *_bad_bodies(steps, ()), *_bad_escalations(steps)]
         flaws += find_bad_texts(steps, concurrency, declared)
+        flaws += find_bad_workspaces(steps, declared)
     return flaws
 
 

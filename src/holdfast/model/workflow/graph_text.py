@@ -8,7 +8,13 @@ from typing import Any, Protocol
 
 from holdfast.model.budget import Budget
 from holdfast.model.retry import RetryPolicy
-from holdfast.model.workflow.declarations import HttpCall, StepWork, WorkflowDeclarations
+from holdfast.model.workflow.declarations import (
+    HttpCall,
+    Merge,
+    StepWork,
+    WorkflowDeclarations,
+    Workspace,
+)
 from holdfast.model.workflow.reference import Reference
 from holdfast.model.workflow.step import Concurrency, Escalation, OnFailure, Step
 
@@ -35,7 +41,7 @@ def write_graph_text(workflow: WorkflowFields) -> str:
         "steps": [_describe(step) for step in workflow.steps],
     }
     if workflow.declared is not None:
-        described["declared"] = _without_empty(asdict(workflow.declared))
+        described["declared"] = _describe_declared(workflow.declared)
     if workflow.deadline is not None:
         described["deadline"] = workflow.deadline
     return json.dumps(described, sort_keys=True, separators=(",", ":"))
@@ -108,6 +114,17 @@ def _describe_work(work: StepWork) -> dict[str, object]:
     said = {each.name: getattr(work, each.name) for each in fields(StepWork)}
     if work.http is not None:
         said["http"] = _without_empty(asdict(work.http))
+    if work.merge is not None:
+        said["merge"] = _without_empty(asdict(work.merge))
+    if not work.landing:
+        del said["landing"]
+    return _without_empty(said)
+
+
+def _describe_declared(declared: WorkflowDeclarations) -> dict[str, object]:
+    said = asdict(declared)
+    if declared.workspace is not None:
+        said["workspace"] = _without_empty(asdict(declared.workspace))
     return _without_empty(said)
 
 
@@ -168,6 +185,8 @@ def _read_work(described: dict[str, Any]) -> StepWork:
         said["command"] = tuple(said["command"])
     if "http" in said:
         said["http"] = HttpCall(**said["http"])
+    if "merge" in said:
+        said["merge"] = Merge(**said["merge"])
     return StepWork(**said)
 
 
@@ -177,6 +196,9 @@ def _read_declared(described: dict[str, Any] | None) -> WorkflowDeclarations | N
     said = described | {"env": tuple(described.get("env", ()))}
     if "budget" in said:
         said["budget"] = Budget(**said["budget"])
+    if "workspace" in said:
+        lists = {name: tuple(said["workspace"].get(name, ())) for name in ("setup", "copy")}
+        said["workspace"] = Workspace(**said["workspace"] | lists)
     return WorkflowDeclarations(**said)
 
 

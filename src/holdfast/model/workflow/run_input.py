@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from os.path import normpath
 from pathlib import PurePath
 from typing import Any
@@ -11,7 +12,7 @@ from holdfast.model.json_schema import check_input, map_paths
 from holdfast.model.workflow.declarations import WorkflowDeclarations
 from holdfast.model.workflow.graph import Concurrency, Workflow
 from holdfast.model.workflow.reference import Unresolved
-from holdfast.model.workflow.step_template import render_key, try_rendering
+from holdfast.model.workflow.step_template import render_key, render_workspace, try_rendering
 from holdfast.model.workflow.template import Variables
 
 
@@ -27,9 +28,14 @@ def fill_input(workflow: Workflow, given: object) -> Any:  # noqa: ANN401 - JSON
     return filled
 
 
-def check_texts(workflow: Workflow, variables: Variables) -> None:
-    """Refuse an input from which the texts of a step cannot be rendered."""
-    told = {**variables, "feedback": "", "attempt": 0}
+def check_texts(workflow: Workflow, make_variables: Callable[[], Variables]) -> None:
+    """Refuse an input from which the texts of the workspace or of a step cannot be rendered."""
+    try:
+        told = {**make_variables(), "feedback": "", "attempt": 0}
+        if workflow.workspace is not None:
+            render_workspace(workflow.workspace, told)
+    except Unresolved as error:
+        raise InvalidInput("input", f"the workspace uses it, and {error}") from None
     for step in workflow.steps_known_at_start:
         try:
             try_rendering(step, told)

@@ -124,6 +124,15 @@ def all_steps(steps: tuple[Step, ...]) -> Iterator[Step]:
         yield from all_steps(step.steps)
 
 
+def find_lines(steps: tuple[Step, ...], line: str | None = None) -> dict[str, str | None]:
+    """The line of each step: the nearest loop around it whose items run in parallel, if any."""
+    found: dict[str, str | None] = {}
+    for step in steps:
+        found[step.id] = line
+        found |= find_lines(step.steps, step.id if step.parallel > 1 else line)
+    return found
+
+
 def effective_needs(steps: tuple[Step, ...]) -> dict[str, tuple[str, ...]]:
     """The needs of each step of one body, where a need on a verified step is one on its verifier.
 

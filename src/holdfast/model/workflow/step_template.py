@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote
 
 from holdfast.errors import InvalidInput
 from holdfast.model.text import MAX_TEXT, clean_key, digest
-from holdfast.model.workflow.declarations import HttpCall, StepWork
+from holdfast.model.workflow.declarations import HttpCall, StepWork, Workspace
 from holdfast.model.workflow.reference import Reference, Unresolved
 from holdfast.model.workflow.step import Step
 from holdfast.model.workflow.template import (
@@ -49,6 +49,18 @@ def find_texts(step: Step) -> list[tuple[str, str]]:
     if step.handed_over is not None and step.handed_over.work is not None:
         _change_texts(step.handed_over.work, note, note)
     return list(dict.fromkeys(found))
+
+
+def find_workspace_texts(workspace: Workspace) -> list[tuple[str, str]]:
+    """Every text of a workspace that may hold variables, each with its field."""
+    found: list[tuple[str, str]] = []
+
+    def note(field: str, text: str) -> str:
+        found.append((field, text))
+        return text
+
+    _change_workspace(workspace, note)
+    return found
 
 
 def find_references(step: Step) -> list[Reference]:
@@ -97,6 +109,12 @@ def render_work(work: StepWork, variables: Variables) -> StepWork:
         return parse_template(field, written).value(variables, length)
 
     return replace(_change_texts(work, text, value), later=later)
+
+
+def render_workspace(workspace: Workspace, variables: Variables) -> Workspace:
+    """The workspace, rendered; raises `Unresolved` where a variable leads to nothing."""
+    rendered = render_work(StepWork(workspace=workspace), variables).workspace
+    return workspace if rendered is None else rendered
 
 
 def _check_url(template: Template, rendered: str, variables: Variables) -> None:
@@ -171,6 +189,22 @@ def _change_texts(
             body=_change_inner("http.body", http.body, inner),
         ),
         input=_change_inner("input", work.input, inner),
+        merge=work.merge
+        if work.merge is None or work.merge.into is None
+        else replace(work.merge, into=text("merge.into", work.merge.into)),
+        workspace=None if work.workspace is None else _change_workspace(work.workspace, text),
+    )
+
+
+def _change_workspace(workspace: Workspace, text: Callable[[str, str], str]) -> Workspace:
+    """The workspace with each text changed."""
+    start, branch = workspace.start, workspace.branch
+    return replace(
+        workspace,
+        git=text("workspace.git", workspace.git),
+        start=None if start is None else text("workspace.from", start),
+        branch=None if branch is None else text("workspace.branch", branch),
+        setup=tuple([text(f"workspace.setup.{n}", each) for n, each in enumerate(workspace.setup)]),
     )
 
 

@@ -9,11 +9,11 @@ from itertools import islice
 from holdfast.errors import InvalidInput
 from holdfast.model import json_schema
 from holdfast.model.json_schema import Schema
-from holdfast.model.workflow.declarations import WorkflowDeclarations
+from holdfast.model.workflow.declarations import RECORDED, WorkflowDeclarations
 from holdfast.model.workflow.flaw import Flaw
 from holdfast.model.workflow.reference import Reference
 from holdfast.model.workflow.step import Concurrency, Step, Upstream, all_steps
-from holdfast.model.workflow.step_template import find_texts
+from holdfast.model.workflow.step_template import find_texts, find_workspace_texts
 from holdfast.model.workflow.template import (
     MAX_VARIABLES,
     ROOTS,
@@ -41,6 +41,9 @@ ALLOWED = {
     "http.headers": (*_ALL, "env", "secret"),
     "http.body": _ALL,
     "input": _ALL,
+    "merge.into": _ALL,
+    "run.workspace.setup": ("input", "run", "env"),
+    "run.workspace": ("input", "run"),
 }
 _REFERRED = ("input", "steps", "item")
 _SHAPED = ("input", "steps", "item", "subject")
@@ -56,6 +59,9 @@ def find_bad_texts(
     view = _View(declared=declared)
     if concurrency is not None and (declared is not None or concurrency.has_variables):
         flaws += view.check_text("run.concurrency.key", concurrency.key)
+    if declared is not None and declared.workspace is not None:
+        for text_field, text in find_workspace_texts(declared.workspace):
+            flaws += view.check_text(f"run.{text_field}", text)
     return [*flaws, *_bad_bodies(steps, view)]
 
 
@@ -159,6 +165,8 @@ class _View:
         return None
 
     def _check_path(self, field: str, reference: Reference) -> Iterator[Flaw]:
+        if self._is_recorded(reference):
+            return
         try:
             found = self._declared_schema(reference)
         except KeyError as error:
@@ -167,6 +175,16 @@ class _View:
             return
         if field == "for_each" and found is not None and found.get("type", "array") != "array":
             yield self._flaw(field, f"{reference} is no list by its declaration", reference)
+
+    def _is_recorded(self, reference: Reference) -> bool:
+        """Whether Holdfast itself gives the value, whatever the outputs of the step declare."""
+        match reference.parts:
+            case ("steps", name, part) if part in RECORDED:
+                work = self.known[name].work if name in self.known else None
+                return work is not None and work.in_workspace
+            case ("subject", part) if part == "branch" or part in RECORDED:
+                return self.declared is not None and self.declared.workspace is not None
+        return False
 
     def _declared_schema(self, reference: Reference) -> Schema | None:
         """The declared schema of a variable; raises `KeyError` where it leads to nothing."""
@@ -199,6 +217,8 @@ class _View:
             yield self._flaw(field, f"write {{{{ {root}.NAME }}}}, not {reference}", reference)
         elif root == "run" and rest[0] not in RUN_FIELDS:
             yield self._unknown(field, reference, rest[0], RUN_FIELDS)
+        elif field == "run.workspace.branch" and rest == ("branch",):
+            yield self._flaw(field, "the branch cannot be named after itself", reference)
         elif root == "env" and (self.declared is None or rest[0] not in self.declared.env):
             advice = f"allow it with `env: [{rest[0]}]` at the top of the file"
             yield self._flaw(field, f"{reference} is not allowed", reference, advice)

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from holdfast.definition.keys import METHODS
+from holdfast.definition.keys import METHODS, STRATEGIES
 from holdfast.engine.read import pages
 from holdfast.errors import InvalidInput
 from holdfast.model.frozen_record import make_record
@@ -21,7 +21,12 @@ from holdfast.model.retry import positive_microseconds
 from holdfast.model.task import Assignment, Task
 from holdfast.model.text import MAX_TEXT, clean_name, clean_text, encode_json
 from holdfast.model.trace import clean_trace_id
-from holdfast.model.workflow.declarations import HttpCall, StepWork
+from holdfast.model.workflow.declarations import (
+    HttpCall,
+    Merge,
+    StepWork,
+    Workspace,
+)
 
 FieldCheck = Callable[[str, object], Any]
 LARGEST_NUMBER = 2**53
@@ -160,6 +165,18 @@ def method(field: str, value: object) -> str:
     return str(value)
 
 
+def strategy(field: str, value: object) -> str:
+    if value not in STRATEGIES:
+        raise InvalidInput(field, f"must be one of {', '.join(STRATEGIES)}")
+    return str(value)
+
+
+def access(field: str, value: object) -> str:
+    if value not in {"edit", "read"}:
+        raise InvalidInput(field, "must be edit or read")
+    return str(value)
+
+
 def command(field: str, value: object) -> tuple[str, ...]:
     words: tuple[str, ...] = list_of(text)(field, value)
     if not words:
@@ -278,6 +295,12 @@ def _read_work(said: object) -> StepWork:
     http = told["http"]
     if http is not None:
         told["http"] = HttpCall(**read_fields(_CALL_CHECKS, "http", http))
+    if told["merge"] is not None:
+        told["merge"] = Merge(**read_fields(_MERGE_CHECKS, "merge", told["merge"]))
+    if told["workspace"] is not None:
+        told["workspace"] = Workspace(
+            **read_fields(_WORKSPACE_CHECKS, "workspace", told["workspace"])
+        )
     return StepWork(**told)
 
 
@@ -325,6 +348,17 @@ _CALL_CHECKS = {
     "headers": mapping_of(header, text),
     "body": json_value,
 }
+_MERGE_CHECKS: dict[str, FieldCheck] = {"into": optional(text), "strategy": strategy}
+_WORKSPACE_CHECKS: dict[str, FieldCheck] = {
+    "git": text,
+    "start": optional(text),
+    "branch": optional(text),
+    "setup": list_of(text),
+    "copy": list_of(text),
+    "keep": _OPTIONAL_SECONDS,
+    "filters": flag,
+    "max_file": whole_number,
+}
 _WORK_CHECKS: dict[str, FieldCheck] = {
     "prompt": optional(text),
     "command": optional(command),
@@ -336,5 +370,10 @@ _WORK_CHECKS: dict[str, FieldCheck] = {
     "outputs": optional(json_object),
     "idle_timeout": _OPTIONAL_SECONDS,
     "input": json_value,
+    "access": optional(access),
+    "merge": optional(mapping),
+    "landing": lambda field, value: value is not None and flag(field, value),
+    "workspace": optional(mapping),
+    "line": _OPTIONAL_NAME,
     "later": mapping_of(single_line, template_pieces),
 }

@@ -78,6 +78,9 @@ class Executors:
         # Before a step begins, because its input may hold secrets of other workflows too.
         self._resources.secrets.expect_secrets(self._resources.workflow_secrets.names_of_all())
         # Imported where they are needed, because most programs have neither commands nor calls.
+        if work.workspace is not None:
+            message = f"this worker has no git workspaces yet, and step {assignment.name} needs one"
+            raise StepFailed(message, retryable=False)
         if work.command is not None:
             from holdfast.worker.steps.command_step import CommandStep  # noqa: PLC0415
 

@@ -12,7 +12,7 @@ from holdfast.errors import InvalidInput
 from holdfast.model.frozen_record import make_record
 from holdfast.model.moment import to_datetime
 from holdfast.model.task import Assignment, Task
-from holdfast.model.workflow.declarations import HttpCall, StepWork
+from holdfast.model.workflow.declarations import HttpCall, Merge, StepWork, Workspace
 from holdfast.worker.remote.assignment_format import Prefetch, pack_assignment, unpack_assignment
 
 # What the rest is read from where the store is near.
@@ -45,6 +45,11 @@ WORK = StepWork(
     cwd="/work",
     outputs={"type": "object"},
     idle_timeout=2.5,
+    access="edit",
+    merge=Merge(into="main", strategy="squash"),
+    landing=True,
+    workspace=Workspace(git="/repo", start="main", setup=("npm", "ci"), copy=(".env",), keep=9.5),
+    line="build",
     later={"command.1": ("-", "env.HOME", "")},
 )
 OWN: dict[str, Any] = {
