@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import typing
 from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
 from enum import Enum
@@ -15,8 +16,9 @@ from holdfast.engine.core.sync_async import OperationMethod, ReadMethod
 
 _HEAD = """# Python API
 
-Everything that `holdfast` exports. Classes without a signature are made by Holdfast. What is
-marked *operation* waits when it is called; `await ….aio(…)` is the same for coroutines, and
+Everything that `holdfast` exports, and [what a Holdfast leads to](#members-of-a-holdfast). What is
+not here is not for programs, and may change. Classes without a signature are made by Holdfast. What
+is marked *operation* waits when it is called; `await ….aio(…)` is the same for coroutines, and
 `….submit(…)` gives a future. What is marked *read* has `aio` too. Keywords after `**` are listed
 [at the end](#keywords).
 
@@ -30,9 +32,31 @@ _MADE_BY_PROGRAMS = {
 }
 
 
+# The properties of a Holdfast that lead to operations, and the members of these that are not for
+# programs: the engine and its workers call them.
+_FACADES: dict[str, frozenset[str]] = {
+    "tasks": frozenset({"lifted", "unhold_known", "wanted"}),
+    "runs": frozenset({"begin_due", "expire", "start_and_read"}),
+    "work": frozenset(
+        {
+            *("add_standing_claim", "attempts_over", "check_room", "check_write", "children"),
+            *("effects_page", "first_to_run_now", "give_back", "lease", "needed_around", "pull"),
+            *("recover", "renew_each", "secrets_of", "standing_claim", "suspend", "take_signal"),
+            *("tell", "trace_of", "workflows_since"),
+        }
+    ),
+    "leases": frozenset(),
+    "schedules": frozenset({"fire"}),
+    "workers": frozenset({"announce", "forget", "note_stop", "register"}),
+    "hooks": frozenset({"register"}),
+}
+
+
 def make_api_page() -> str:
     exported = [(name, getattr(holdfast, name)) for name in holdfast.__all__]
     listed = "".join(_describe_export(name, each) for name, each in exported)
+    facades = "".join(_describe_facade(name, inner) for name, inner in _FACADES.items())
+    listed += f"## Members of a Holdfast\n\n{facades}"
     note = "<!-- Made by `make reference` from the code; change the code, not this page. -->\n\n"
     return note + _HEAD + listed + "## Keywords\n\n" + "".join(_describe_keywords())
 
@@ -44,6 +68,20 @@ def _describe_export(name: str, exported: Any) -> str:  # noqa: ANN401 - whateve
     return f"## `{name}{_constructor(exported)}`\n\n{_words(exported)}\n\n" + (
         f"{members}\n" if members else ""
     )
+
+
+def _describe_facade(name: str, internal: frozenset[str]) -> str:
+    """The members of `hf.tasks` and its kin."""
+    leads_to = getattr(holdfast.Holdfast, name).fget
+    kind = typing.get_type_hints(leads_to)["return"]
+    known = _public_members(kind)
+    if not internal <= known:
+        raise ValueError(f"hf.{name} has no {', '.join(sorted(internal - known))}")
+    members = "".join(
+        _describe_member(each, inspect.getattr_static(kind, each))
+        for each in sorted(known - internal)
+    )
+    return f"### `hf.{name}`\n\n{_words(leads_to)}\n\n{members}\n"
 
 
 def _constructor(kind: type[Any]) -> str:

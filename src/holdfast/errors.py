@@ -243,7 +243,7 @@ class StoreGone(StoreError):
     written.
     """
 
-    def __init__(self, message: str, saved: Path | None = None) -> None:
+    def __init__(self, message: str, /, *, saved: Path | None = None) -> None:
         super().__init__(message)
         self.saved = saved
 

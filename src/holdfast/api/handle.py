@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from functools import partial
@@ -106,13 +107,24 @@ class PendingResult(Generic[T_co]):
         return f"{late}{stands}; {advise(Action.PRINT_WHY, self._identifier)} tells more"
 
 
-class Handle(Generic[T_co]):
+class Handle(ABC, Generic[T_co]):
     """The handle that `enqueue` and `start` return: the `id` of a task or run, and its `result`.
 
     `created` is false where the key had made the task or run before.
     """
 
-    def __init__(
+    id: str
+    created: bool
+    _shown = "Handle"
+    _engine: Engine
+    _read: Callable[[Row], T_co]
+    _since: int | None
+
+    @abstractmethod
+    def __init__(self) -> None:
+        """Only Holdfast makes handles."""
+
+    def _set(
         self,
         engine: Engine,
         identifier: str,
@@ -129,7 +141,7 @@ class Handle(Generic[T_co]):
         self.created = created
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.id}>"
+        return f"<{self._shown} {self.id}>"
 
     @property
     def result(self) -> PendingResult[T_co]:
@@ -182,8 +194,48 @@ class Handle(Generic[T_co]):
         return self._facade.get(self.id)
 
 
+class StoreHandle(Handle[T_co]):
+    """A handle on a task or run of an engine."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        identifier: str,
+        read: Callable[[Row], T_co],
+        *,
+        created: bool,
+        since: int | None = None,
+    ) -> None:
+        self._set(engine, identifier, read, created=created, since=since)
+
+
 class RunHandle(Handle[Any]):
     """A handle on a run, and the way to its tasks."""
+
+    _shown = "RunHandle"
+    _decode: Decode
+
+    @reading
+    def task(self, address: str) -> Handle[Any]:
+        """A handle on one task: `run.task("plan")`, `run.task("build.2.implement")`.
+
+        Items count from 1: `build.2` is the second item, `build` the whole loop.
+        `NotFound` says which steps exist, or when a task that does not exist yet will be made.
+        """
+        found = self._engine.runs.task(self.id, address)
+        return StoreHandle(
+            self._engine, found.id, partial(self._read_result_of, found), created=False
+        )
+
+    def _read_result_of(self, task: Task, row: Row) -> Any:  # noqa: ANN401 - what its function returns
+        output = read_task_result(row)
+        if task.kind is TaskKind.GROUP and task.item is not None:
+            return self._decode(str(task.step), [output])[0]
+        return self._decode(str(task.step), output)
+
+
+class StoreRunHandle(RunHandle):
+    """A handle on a run of an engine."""
 
     def __init__(
         self,
@@ -195,24 +247,8 @@ class RunHandle(Handle[Any]):
         since: int | None = None,
     ) -> None:
         read = partial(read_run_result, engine, decode=decode)
-        super().__init__(engine, identifier, read, created=created, since=since)
+        self._set(engine, identifier, read, created=created, since=since)
         self._decode = decode
-
-    @reading
-    def task(self, address: str) -> Handle[Any]:
-        """A handle on one task: `run.task("plan")`, `run.task("build.2.implement")`.
-
-        Items count from 1: `build.2` is the second item, `build` the whole loop.
-        `NotFound` says which steps exist, or when a task that does not exist yet will be made.
-        """
-        found = self._engine.runs.task(self.id, address)
-        return Handle(self._engine, found.id, partial(self._read_result_of, found), created=False)
-
-    def _read_result_of(self, task: Task, row: Row) -> Any:  # noqa: ANN401 - what its function returns
-        output = read_task_result(row)
-        if task.kind is TaskKind.GROUP and task.item is not None:
-            return self._decode(str(task.step), [output])[0]
-        return self._decode(str(task.step), output)
 
 
 def read_task_result(row: Row) -> Any:  # noqa: ANN401 - JSON is any value

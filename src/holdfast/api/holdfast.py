@@ -15,7 +15,13 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 from holdfast.api.archive import Archive
 from holdfast.api.call_concurrency import check_call_concurrency
 from holdfast.api.function_registry import FunctionRegistry, make_executors
-from holdfast.api.handle import Handle, RunHandle, is_run_id, read_task_result
+from holdfast.api.handle import (
+    Handle,
+    StoreHandle,
+    StoreRunHandle,
+    is_run_id,
+    read_task_result,
+)
 from holdfast.api.hook import HookFunction, WatchedEnds, define_hook
 from holdfast.api.open_stores import OpenStore, OpenStores
 from holdfast.api.option_types import (
@@ -35,10 +41,10 @@ from holdfast.api.options import (
     read_step_options,
     refuse_unknown,
 )
-from holdfast.api.plan import Plan
+from holdfast.api.plan import Plan, StorePlan
 from holdfast.api.program_engine import ProgramEngine
 from holdfast.api.signature import function_name
-from holdfast.api.task import NoContext, TaskDecorator, TaskFunction
+from holdfast.api.task import NoContext, ProgramTask, TaskDecorator, TaskFunction
 from holdfast.api.workflow import WorkflowBuilder, WorkflowFile
 from holdfast.engine.core.context import USER
 from holdfast.engine.core.sync_async import map_future, operation, reading
@@ -234,10 +240,10 @@ class Holdfast(PeopleOperations):
         known = engine.find(identifier)
         if is_run_id(known):
             engine.runs.get(known)
-            return RunHandle(engine, known, lambda _, output: output, created=False)
+            return StoreRunHandle(engine, known, lambda _, output: output, created=False)
         if engine.tasks.get(known).planning_phase is not PlanningPhase.NONE:
-            return Plan(engine, known, self._functions.decode, created=False)
-        return Handle(engine, known, read_task_result, created=False)
+            return StorePlan(engine, known, self._functions.decode, created=False)
+        return StoreHandle(engine, known, read_task_result, created=False)
 
     @reading
     def doctor(self) -> Diagnosis:
@@ -298,7 +304,7 @@ class Holdfast(PeopleOperations):
         def add(decorated: Callable[..., Any]) -> TaskFunction[..., Any, Any]:
             known = clean_name("task", name or function_name(decorated))
             template = NewTask(title=known, step=known, **chosen)
-            made = TaskFunction[..., Any, Any](self._program, decorated, template, own, concurrency)
+            made = ProgramTask[..., Any, Any](self._program, decorated, template, own, concurrency)
             if known in self._functions.tasks:
                 raise InvalidDefinition(known, ["is already a task of this Holdfast"])
             self._functions.tasks[known] = made.signature
@@ -324,7 +330,7 @@ class Holdfast(PeopleOperations):
         engine = self.engine
         return map_future(
             engine.tasks.create.submit(wanted),
-            lambda made: Plan(engine, made.id, self._functions.decode, created=made.created),
+            lambda made: StorePlan(engine, made.id, self._functions.decode, created=made.created),
         )
 
     def workflow(

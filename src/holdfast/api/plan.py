@@ -74,9 +74,8 @@ class Plan(Handle[list[Any]]):
     retries, re-opens and resets it, and each of its children.
     """
 
-    def __init__(self, engine: Engine, identifier: str, decode: Decode, *, created: bool) -> None:
-        super().__init__(engine, identifier, self._result, created=created)
-        self._decode = decode
+    _shown = "Plan"
+    _decode: Decode
 
     @add_operation
     def add(
@@ -141,6 +140,14 @@ class Plan(Handle[list[Any]]):
                 else self._read_children(child.id, child.output)
             )
         return results
+
+
+class StorePlan(Plan):
+    """A plan of an engine."""
+
+    def __init__(self, engine: Engine, identifier: str, decode: Decode, *, created: bool) -> None:
+        self._set(engine, identifier, self._result, created=created)
+        self._decode = decode
 
 
 def _match_children(children: list[Task], outputs: list[Any]) -> dict[int, Task]:

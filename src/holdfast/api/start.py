@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, Never
 
-from holdfast.api.handle import RunHandle
+from holdfast.api.handle import RunHandle, StoreRunHandle
 from holdfast.api.options import read_concurrency
 from holdfast.api.program_engine import ProgramEngine
 from holdfast.engine.core.sync_async import operation
@@ -99,7 +99,7 @@ class StartableWorkflow(Schedulable):
 
         def handle(created: CreateResult) -> RunHandle:
             made = created.created
-            return RunHandle(engine, created.id, self._decode, created=made, since=since)
+            return StoreRunHandle(engine, created.id, self._decode, created=made, since=since)
 
         return engine.runs.start_and_read(run, handle, connection=connection)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from abc import abstractmethod
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -21,7 +22,7 @@ from typing import (
 )
 
 from holdfast.api.call_concurrency import CallConcurrency, read_call_concurrency
-from holdfast.api.handle import Handle, Row, read_task_result
+from holdfast.api.handle import Handle, Row, StoreHandle, read_task_result
 from holdfast.api.option_types import CallOptions
 from holdfast.api.options import FUNCTION_OPTIONS, STEP_OPTIONS, read_step_options, refuse_unknown
 from holdfast.api.program_engine import ProgramEngine
@@ -126,28 +127,17 @@ class TaskFunction(Schedulable, Generic[P, R, T]):
     # The transaction of the application that all calls join.
     joined_connection: object = None
 
-    def __init__(
-        self,
-        engine: ProgramEngine,
-        function: Callable[..., R],
-        template: NewTask,
-        options: FunctionOptions = NO_OPTIONS,
-        concurrency: object = None,
-    ) -> None:
-        self._engine = engine
-        self._function = function
-        self.signature = Signature(function, options=options)
-        self._concurrency = concurrency
-        limit = read_call_concurrency(concurrency, self.signature)
-        self._call_concurrency = limit if isinstance(limit, CallConcurrency) else None
-        of_all = None if isinstance(limit, CallConcurrency) else limit
-        self._template = template = replace(template, concurrency=of_all)
-        self._prepared = TaskTemplate(template)
-        for name in self.signature.needed:
-            reason = f"parameter {name!r}: needs(…) stands for a step's output, and this is no step"
-            raise InvalidDefinition(template.title, [reason])
-        _copy_identity(self, function)
-        self.__name__ = self.name
+    __name__: str
+    signature: Signature
+    _function: Callable[..., R]
+    _template: NewTask
+    _prepared: TaskTemplate
+    _concurrency: object
+    _call_concurrency: CallConcurrency | None
+
+    @abstractmethod
+    def __init__(self) -> None:
+        """Only `@hf.task` makes task functions."""
 
     @overload
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
@@ -171,24 +161,9 @@ class TaskFunction(Schedulable, Generic[P, R, T]):
         """
         return self._use(options)
 
+    @abstractmethod
     def _use(self, options: Mapping[str, Any]) -> TaskFunction[P, R, T]:
-        for name in FUNCTION_OPTIONS:
-            if name in options:
-                raise InvalidInput(name, "belongs to the function: say it where @hf.task does")
-        known = (*STEP_OPTIONS, *_ONE_TASK_OPTIONS, *_ONE_CALL_OPTIONS)
-        refuse_unknown("option", options, known)
-        own = {name: _ids_of(options[name]) for name in options if name in _ONE_TASK_OPTIONS}
-        rest = {name: options[name] for name in options if name in STEP_OPTIONS}
-        concurrency = rest.pop("concurrency", self._concurrency)
-        chosen = read_step_options(rest, self._template.retry)
-        template = replace(self._template, **chosen, **own)
-        own_options = self.signature.options
-        changed = TaskFunction[P, R, T](
-            self._engine, self._function, template, own_options, concurrency
-        )
-        changed._key = options.get("key", self._key)
-        changed.joined_connection = options.get("connection", self.joined_connection)
-        return changed
+        """The same function with other options."""
 
     def request(self, *args: P.args, **kwargs: P.kwargs) -> NewTask:
         """The task of one call with these arguments."""
@@ -254,10 +229,56 @@ class TaskFunction(Schedulable, Generic[P, R, T]):
         )
 
     def _handle(self, engine: Engine, created: CreateResult, since: int | None) -> Handle[T]:
-        return Handle(engine, created.id, self._result, created=created.created, since=since)
+        return StoreHandle(engine, created.id, self._result, created=created.created, since=since)
 
     def _result(self, row: Row) -> T:
         return self.read_output(read_task_result(row))
+
+
+class ProgramTask(TaskFunction[P, R, T]):
+    """A task function of a program, with the engine of that program."""
+
+    def __init__(
+        self,
+        engine: ProgramEngine,
+        function: Callable[..., R],
+        template: NewTask,
+        options: FunctionOptions = NO_OPTIONS,
+        concurrency: object = None,
+    ) -> None:
+        self._engine = engine
+        self._function = function
+        self.signature = Signature(function, options=options)
+        self._concurrency = concurrency
+        limit = read_call_concurrency(concurrency, self.signature)
+        self._call_concurrency = limit if isinstance(limit, CallConcurrency) else None
+        of_all = None if isinstance(limit, CallConcurrency) else limit
+        self._template = template = replace(template, concurrency=of_all)
+        self._prepared = TaskTemplate(template)
+        for name in self.signature.needed:
+            reason = f"parameter {name!r}: needs(…) stands for a step's output, and this is no step"
+            raise InvalidDefinition(template.title, [reason])
+        _copy_identity(self, function)
+        self.__name__ = self.name
+
+    def _use(self, options: Mapping[str, Any]) -> TaskFunction[P, R, T]:
+        for name in FUNCTION_OPTIONS:
+            if name in options:
+                raise InvalidInput(name, "belongs to the function: say it where @hf.task does")
+        known = (*STEP_OPTIONS, *_ONE_TASK_OPTIONS, *_ONE_CALL_OPTIONS)
+        refuse_unknown("option", options, known)
+        own = {name: _ids_of(options[name]) for name in options if name in _ONE_TASK_OPTIONS}
+        rest = {name: options[name] for name in options if name in STEP_OPTIONS}
+        concurrency = rest.pop("concurrency", self._concurrency)
+        chosen = read_step_options(rest, self._template.retry)
+        template = replace(self._template, **chosen, **own)
+        own_options = self.signature.options
+        changed = ProgramTask[P, R, T](
+            self._engine, self._function, template, own_options, concurrency
+        )
+        changed._key = options.get("key", self._key)
+        changed.joined_connection = options.get("connection", self.joined_connection)
+        return changed
 
 
 def _copy_identity(made: Callable[..., Any], function: Callable[..., Any]) -> None:

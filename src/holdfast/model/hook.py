@@ -70,12 +70,12 @@ class Ended(ReadableRecord):
     at: datetime
     data: dict[str, Any]
 
-    @classmethod
-    def tell(cls, event: Event, *, workflow: str | None, step: str | None) -> Ended:
-        """The end that an event records, for a function that follows it."""
-        recorded = asdict(event)
-        del recorded["seq"]
-        return cls(**recorded, workflow=workflow, step=step)
+
+def read_end(event: Event, *, workflow: str | None, step: str | None) -> Ended:
+    """The end that an event records, for a function that follows it."""
+    recorded = asdict(event)
+    del recorded["seq"]
+    return Ended(**recorded, workflow=workflow, step=step)
 
 
 def check_ends(events: Collection[str]) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 import apsw
 import pytest
 
-from holdfast.api.handle import Handle
+from holdfast.api.handle import StoreHandle
 from holdfast.clock import ManualClock
 from holdfast.definition.workflow_file import read_workflow_text
 from holdfast.engine.engine import Engine
@@ -602,7 +602,7 @@ def stores_that_are_locked(engine: Engine, _: ManualClock) -> Iterator[tuple[str
 
 
 def results_that_are_late(engine: Engine, _: ManualClock) -> Iterator[tuple[str, Read]]:
-    handle = Handle[object](engine, create(engine), dict, created=True)
+    handle = StoreHandle[object](engine, create(engine), dict, created=True)
     with pytest.raises(TimeoutError) as late:
         handle.result(0)
     yield (

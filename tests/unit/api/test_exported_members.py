@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -10,6 +11,8 @@ import pytest
 
 import holdfast
 from holdfast import bus, importing, testing
+
+MEMBERS_AT_LEAST = 2
 
 
 def test_every_exported_name_exists_and_the_list_is_sorted() -> None:
@@ -61,11 +64,23 @@ def test_the_exported_names_of_the_testing_package_are_sorted_and_exist() -> Non
 
 
 def test_the_classes_that_programs_see_are_made_without_a_store_or_an_engine() -> None:
-    for made in (holdfast.Context, holdfast.AsyncContext, holdfast.Worker):
+    runtime = (holdfast.Context, holdfast.AsyncContext, holdfast.Worker)
+    handles = (holdfast.Handle, holdfast.RunHandle, holdfast.Plan, holdfast.TaskFunction)
+    for made in (*runtime, *handles):
         assert inspect.isabstract(made)
         assert not inspect.signature(made).parameters
     page = (Path(__file__).parents[3] / "docs/reference/python.md").read_text(encoding="utf-8")
-    assert not {"StorePort", "EngineContext", "AttemptLease", "StandingClaim"} & {*page.split()}
+    internal = {"StorePort", "EngineContext", "AttemptLease", "StandingClaim"}
+    assert not internal & {*re.findall(r"\w+", page)}
+
+
+def test_the_page_of_the_api_covers_what_a_holdfast_leads_to() -> None:
+    page = (Path(__file__).parents[3] / "docs/reference/python.md").read_text(encoding="utf-8")
+    for name in ("tasks", "runs", "work", "leases", "schedules", "workers", "hooks"):
+        (members,) = re.findall(rf"### `hf.{name}`\n(.*?)\n##", page, re.DOTALL)
+        assert len(re.findall(r"^- `\w+[(:]", members, re.MULTILINE)) >= MEMBERS_AT_LEAST
+    for told in ("- `run_now(task_id", "- `pause(run_id", "- `claim_by_id(", "- `preview(cron"):
+        assert told in page
 
 
 @pytest.mark.parametrize("package", [holdfast, testing], ids=lambda package: package.__name__)

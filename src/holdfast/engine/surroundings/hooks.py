@@ -22,7 +22,7 @@ from holdfast.engine.state import creation
 from holdfast.errors import summarize_error
 from holdfast.ids import Ids
 from holdfast.model.advice import Action, advise
-from holdfast.model.hook import Ended, Hook, NewHook, check_ends, hook_step
+from holdfast.model.hook import Ended, Hook, NewHook, check_ends, hook_step, read_end
 from holdfast.model.moment import count_microseconds, to_datetime
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.retry import MAX_COUNT, MAX_SECONDS, MICROSECONDS
@@ -94,7 +94,7 @@ def fire_hooks(work: UnitOfWork) -> None:
 
 def _build_task(row: Row, ids: Ids) -> TaskRow:
     name, entity = row["name"], row["entity"]
-    event = Ended.tell(read_event(row), workflow=row["workflow"], step=row["step"])
+    event = read_end(read_event(row), workflow=row["workflow"], step=row["step"])
     told = {**asdict(event), "at": count_microseconds(event.at)}
     return TaskRow(
         id=ids.task(),

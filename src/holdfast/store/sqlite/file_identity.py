@@ -158,7 +158,7 @@ class FileIdentity:
         raise error
 
     def _error(self) -> StoreGone:
-        return StoreGone(self._message, self._copy)
+        return StoreGone(self._message, saved=self._copy)
 
     def _save(self) -> None:
         now = self._clock.monotonic()

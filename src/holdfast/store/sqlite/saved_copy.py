@@ -59,7 +59,7 @@ def refuse_lost_store(store: Path) -> None:
             f"the file of the store is gone: there is none at {store}, but what it held is saved "
             f"in {copies[-1]}; `{describe_restore(copies[-1], store)}` brings it back; to begin an "
             "empty store, move what is saved elsewhere",
-            copies[-1],
+            saved=copies[-1],
         )
 
 
