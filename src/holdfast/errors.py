@@ -16,6 +16,14 @@ HoldfastError
 ├── ShuttingDown          the engine is closed or closing
 ├── WrongThread           a call that would wait for the very thread it is made in
 ├── BusUnreachable        Redis does not answer, or refuses
+├── GitError              git, or a repository, cannot do what a step needs
+│   ├── GitMissing        no git is installed that is new enough
+│   ├── GitFailed         a git command failed; has its arguments and what git wrote
+│   ├── RepositoryUnusable  a repository that cannot be worked with, and why
+│   ├── RepositoryLocked  a lock file that another git made, or left behind
+│   ├── BranchMoved       a branch is not where it was expected
+│   ├── CheckoutInTheWay  a checkout of a branch holds changes that a move would lose
+│   └── WorkspaceUnusable an agent left its worktree so that nothing can be committed
 └── StoreError
     ├── StoreGone         the store's file was removed or replaced while it was open
     ├── StoreUnreachable  the database does not answer
@@ -35,6 +43,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SHOWN_WIDTH = 100
+SHOWN_NAMES = 10
 
 
 class HoldfastError(Exception):
@@ -230,6 +239,82 @@ class WrongThread(HoldfastError):
 
 class BusUnreachable(HoldfastError):
     """The bus does not answer; a published message may or may not be there: publish it again."""
+
+
+class GitError(HoldfastError):
+    """Git, or a repository, cannot do what a step needs."""
+
+
+class GitMissing(GitError):
+    """No git is installed here, or none that is new enough."""
+
+
+class GitFailed(GitError):
+    """A git command failed: `code` is None where it did not end by itself."""
+
+    def __init__(
+        self, arguments: Sequence[str], folder: str, code: int | None, reason: str
+    ) -> None:
+        what = " ".join(arguments[:2])
+        super().__init__(f"git {what} in {folder} failed: {reason or f'it ended with {code}'}")
+        self.arguments = tuple(arguments)
+        self.code = code
+        self.reason = reason
+
+
+class RepositoryUnusable(GitError):
+    """A repository, or a name in it, cannot be worked with."""
+
+    def __init__(self, path: object, reason: str) -> None:
+        super().__init__(f"{path} {reason}")
+        self.path = str(path)
+
+
+class RepositoryLocked(GitError):
+    """A lock file that another git made, and holds or left behind."""
+
+    def __init__(self, path: object) -> None:
+        super().__init__(
+            f"{path} exists: another git works there, or was killed there; wait for its end, or "
+            "remove the file if no git runs, and ask again"
+        )
+        self.path = str(path)
+
+
+class BranchMoved(GitError):
+    """A branch is not at the commit where it was expected; `found` is None if it is gone."""
+
+    def __init__(self, branch: str, expected: str | None, found: str | None) -> None:
+        where = f"is at {found[:12]}" if found else "does not exist"
+        wanted = f"at {expected[:12]}" if expected else "not yet there"
+        super().__init__(f"{branch} {where}, and was expected {wanted}; look at it and ask again")
+        self.branch = branch
+        self.expected = expected
+        self.found = found
+
+
+class CheckoutInTheWay(GitError):
+    """The checkout of a branch holds what a move of the branch would overwrite: `files`."""
+
+    def __init__(self, checkout: object, branch: str, reason: str, files: Sequence[str]) -> None:
+        more = len(files) - SHOWN_NAMES
+        shown = ", ".join(files[:SHOWN_NAMES]) + (f" and {more} more" if more > 0 else "")
+        named = f": {shown}" if files else ""
+        super().__init__(
+            f"{branch} is checked out in {checkout}, {reason}{named}; commit, move or remove them "
+            "there, and ask again"
+        )
+        self.checkout = str(checkout)
+        self.branch = branch
+        self.files = tuple(files)
+
+
+class WorkspaceUnusable(GitError):
+    """An agent left its worktree so that nothing can be committed."""
+
+    def __init__(self, worktree: object, reason: str) -> None:
+        super().__init__(f"{worktree}: {reason}")
+        self.worktree = str(worktree)
 
 
 class StoreError(HoldfastError):

@@ -8,6 +8,7 @@ Imports go down: `pool` | `remote`, `steps`, `attempt_server`, `attempt`, `secre
 - `attempt_server`  the HTTP address at which the command of one attempt reaches its store
 - `attempt`  one attempt of a task: its context, its durable operations, its report
 - `secrets`  secrets of steps, and their redaction from everything that is written down
+- `git`  plain operations on repositories, which run no program of theirs
 - `files`  what a worker keeps in files: logs, artifacts, records of processes
 - `store_port`  the port through which a worker reaches its store
 - `problem`  RFC 9457 replies to refused calls
