@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from holdfast.definition.command_text import suggest_list
+from holdfast.definition.command_text import find_expansions, suggest_list
 from holdfast.definition.findings import Findings, UnreadableValue
 from holdfast.definition.key_names import suggest_key
 from holdfast.definition.keys import (
@@ -113,13 +113,16 @@ def _names(node: FileNode, findings: Findings) -> tuple[str, ...]:
     return tuple(dict.fromkeys(read_name(each, findings) for each in nodes))
 
 
-def _command(node: FileNode, _: Findings) -> tuple[str, ...]:
+def _command(node: FileNode, findings: Findings) -> tuple[str, ...]:
     if isinstance(node, Scalar) and isinstance(node.value, str):
         hint = suggest_list(node.value) if node.value.strip() else "write [npm, test]"
         raise UnreadableValue(node.mark, "must be a list of the command and its arguments", hint)
     if not isinstance(node, Items) or not node.nodes:
         raise UnreadableValue(node.mark, "must be a list of the command and its arguments")
-    return tuple(_argument(each) for each in node.nodes)
+    command = tuple(_argument(each) for each in node.nodes)
+    for place, message, hint in find_expansions(command):
+        findings.add(node.nodes[place].mark, message, hint)
+    return command
 
 
 def _argument(node: FileNode) -> str:

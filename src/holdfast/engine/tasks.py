@@ -166,22 +166,18 @@ class Tasks:
         self, task_id: AnyId, note: object = None, *, actor: str = USER
     ) -> Future[TransitionResult]:
         """Let an approval pass, or a task that waits for one run again."""
-        return self._settle(task_id, note, actor, approved=True)
+        kept = None if note is None else validation.said("note", note)
+        named = self._task_and_actor(task_id, actor)
+        return self._context.submit(SettleTask(**named, approved=True, note=kept))
 
     @operation
     def reject(
-        self, task_id: AnyId, note: object = None, *, actor: str = USER
+        self, task_id: AnyId, reason: object = None, *, actor: str = USER
     ) -> Future[TransitionResult]:
-        """Fail an approval, or a task that waits for one; the note says why."""
-        return self._settle(task_id, note, actor, approved=False)
-
-    def _settle(
-        self, task_id: AnyId, note: object, actor: str, *, approved: bool
-    ) -> Future[TransitionResult]:
-        kept = None if note is None else validation.said("note", note)
-        return self._context.submit(
-            SettleTask(**self._task_and_actor(task_id, actor), approved=approved, note=kept)
-        )
+        """Fail an approval, or a task that waits for one; the reason is its error."""
+        kept = None if reason is None else validation.said("reason", reason)
+        named = self._task_and_actor(task_id, actor)
+        return self._context.submit(SettleTask(**named, approved=False, note=kept))
 
     @operation
     def start_planning(self, task_id: AnyId, *, actor: str = USER) -> Future[TransitionResult]:

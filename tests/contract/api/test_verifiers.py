@@ -225,7 +225,7 @@ def test_rounds_may_end_with_a_person_who_allows_one_more_or_ends_it(hf: Holdfas
         assert eventually(lambda: hf.tasks.get(verify.id).holds.names == ("approval",))
         assert hf.approve(verify).ok
         assert eventually(lambda: len(done) == 2 and bool(hf.tasks.get(verify.id).holds))
-        assert hf.reject(verify, "enough").ok
+        assert hf.reject(verify, reason="enough").ok
         with pytest.raises(TaskFailed):
             run.result(PATIENCE)
     assert done == ["a None", "a no"]

@@ -71,6 +71,15 @@ ONE = "name: w\nagents: {dev: {command: [dev]}}\nsteps:\n"
             "must be a list",
             "put it into a file",
         ),
+        ("  - {id: a, run: [ls, ¦~/x]}", "no shell reads", 'write "{{ env.HOME }}/x"'),
+        ("  - {id: a, run: [ls, ¦$PLACE]}", "'$PLACE' stays as it is", '"{{ env.PLACE }}"'),
+        ("  - {id: a, run: [sh, ./x.sh, ¦'${A}/b']}", "'${A}/b' stays", 'write "{{ env.A }}/b"'),
+        ("  - {id: a, run: [cat, ¦$HOLDFAST_INPUT]}", "no shell reads", "write [sh, -c, 'command"),
+        (
+            "  - {id: a, run: [x, ¦'--for=${{ input.y }}']}",
+            "has a $ before its variable",
+            'write "--for={{ input.y }}"',
+        ),
         ("  - {id: a, for_each: ¦{{ input.l }}}", "needs quotes", 'for_each: "{{ input.l }}"'),
         ("  - {id: a, run: [x, ¦{{ input.y }}]}", "needs quotes", 'it: "{{ input.y }}"'),
         ("  - id: a\n    title: Fix¦: it", "mapping values are not", 'title: "Fix: it"'),
@@ -293,3 +302,21 @@ def test_a_word_in_a_text_of_several_lines_is_pointed_at() -> None:
     prompt = "|\n      Do this,\n      {{ run.x }} now\n"
     ((line, column, *_),) = mistakes(f"{ONE}  - id: a\n    agent: dev\n    prompt: {prompt}")
     assert (line, column) == (8, 10)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        """[sh, -c, 'cp ~/x "$Y"']""",
+        "[sh, -c, $X]",
+        "[env, A=1, /bin/bash, -lc, $X, bash, $1]",
+        "[awk, $NF, file]",
+        "[sed, s/a$/b/, $]",
+        "[grep, 'a~/b$']",
+        "[ssh, host, ls, ~/x, $HOME]",
+        "[sudo, jq, $ENV]",
+    ],
+)
+def test_an_argument_that_somebody_reads_is_no_mistake(command: str) -> None:
+    (step,) = read(f"name: w\nsteps:\n  - {{id: a, run: {command}}}\n").steps
+    assert step.work is not None

@@ -19,9 +19,15 @@ from holdfast.model import json_schema, verdict
 from holdfast.model.verdict import describe_feedback, first_feedback
 from holdfast.model.workflow.branch import name_branch
 from holdfast.model.workflow.declarations import StepWork, Workspace
+from holdfast.model.workflow.prompt_feedback import add_to_work
 from holdfast.model.workflow.reference import Reference, Unresolved
 from holdfast.model.workflow.step import Step
-from holdfast.model.workflow.step_template import render_title, render_work, try_rendering
+from holdfast.model.workflow.step_template import (
+    names_feedback,
+    render_title,
+    render_work,
+    try_rendering,
+)
 from holdfast.model.workflow.template import SKIPPED, Variables
 from holdfast.store.database import Row, Transaction
 
@@ -46,9 +52,19 @@ class StepTexts:
         if placed.in_workspace:
             placed = replace(placed, workspace=scripted.workspace, line=scripted.line)
         work = render_work(placed, self._variables(feedback, attempt))
+        if self._is_sent_back(feedback):
+            work = add_to_work(work, feedback)
         if self.scripted.step.verifies is None or work.outputs is not None:
             return work
         return replace(work, outputs=verdict.VERDICT_SCHEMA)
+
+    def _is_sent_back(self, feedback: object) -> bool:
+        """Whether the prompt has to end with the feedback, because no text of the step names it.
+
+        A verifier that has rejected judges anew: the feedback is its own.
+        """
+        judges = self.scripted.step.verifies is not None
+        return feedback is not None and not judges and not names_feedback(self.scripted.work)
 
     def call(self, feedback: str | None, attempt: int) -> StepWork:
         """Render the call of a workflow, with its input; raises `Unresolved`."""

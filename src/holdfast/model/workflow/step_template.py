@@ -70,6 +70,18 @@ def find_references(step: Step) -> list[Reference]:
     ]
 
 
+def names_feedback(work: StepWork) -> bool:
+    """Whether a text of some work names the feedback, so that its prompt need not end with it."""
+    named: list[Reference] = []
+
+    def note(field: str, text: str) -> str:
+        named.extend(parse_template(field, text).references)
+        return text
+
+    _change_texts(work, note, note)
+    return any(each.root == "feedback" for each in named)
+
+
 def needs_later_values(step: Step) -> bool:
     """Whether texts of the step name values that are not known before the step may start."""
     return any(each.root in _LATER_ROOTS for each in find_references(step))

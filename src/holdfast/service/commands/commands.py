@@ -98,8 +98,7 @@ class ControlCommands:
         return self._change(task_id, self._facades.tasks.approve, note)
 
     def reject(self, task_id: str, reason: object = None) -> View:
-        with rename_fields(note="reason"):
-            return self._change(task_id, self._facades.tasks.reject, reason)
+        return self._change(task_id, self._facades.tasks.reject, reason)
 
     def answer(self, task_id: str, answer: object) -> View:
         return self._change(task_id, self._facades.tasks.answer, answer)

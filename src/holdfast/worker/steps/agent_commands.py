@@ -15,10 +15,9 @@ from holdfast.model.task import Assignment
 from holdfast.model.verdict import describe_feedback
 from holdfast.model.worker import serves_agent
 from holdfast.model.workflow.declarations import StepWork
+from holdfast.model.workflow.prompt_feedback import add_feedback
 from holdfast.model.workflow.step_template import render_work
 from holdfast.settings import AgentCommand, AgentCommands
-
-_FEEDBACK = "This was said about the work so far:"
 
 
 def list_equipped_agents(commands: AgentCommands, agents: Sequence[str]) -> tuple[str, ...]:
@@ -76,9 +75,7 @@ def _make_work(command: AgentCommand, assignment: Assignment) -> StepWork:
 def _write_prompt(assignment: Assignment) -> str:
     """The prompt of a task, followed by the feedback on its earlier attempts."""
     prompt = _read_prompt(assignment.payload) or assignment.task.title
-    if assignment.feedback is None:
-        return prompt
-    return f"{prompt.rstrip()}\n\n{_FEEDBACK}\n\n{describe_feedback(assignment.feedback)}\n"
+    return add_feedback(prompt, assignment.feedback)
 
 
 def _read_prompt(payload: Any) -> str | None:  # noqa: ANN401 - JSON is any value

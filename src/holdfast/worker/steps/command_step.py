@@ -104,7 +104,8 @@ class CommandStep:
             questions = self._read_questions()
             prompt = self._resources.permit(self._work).prompt
             if prompt is not None:
-                prompt = add_contract(questions.add_answers(prompt), self._work.outputs)
+                prompt = questions.add_answers(prompt, self._assignment.feedback)
+                prompt = add_contract(prompt, self._work.outputs)
             timeout = self._assignment.timeout
             until = None if timeout is None else clock.monotonic() + timeout
             command_try = CommandTry(

@@ -10,6 +10,7 @@ from typing import Any
 from holdfast.errors import StoreError
 from holdfast.model.task import Assignment
 from holdfast.model.workflow.declarations import StepWork
+from holdfast.model.workflow.prompt_feedback import exchange_feedback
 from holdfast.model.workflow.template import render_value
 from holdfast.worker.attempt.execution import GivenBack, StepFailed
 from holdfast.worker.attempt.waits import SuspendedForAnswer
@@ -68,13 +69,19 @@ class Questions:
         said = [*(before for _, before in self.asked), self.feedback]
         return [(question, said[n + 1]) for n, (question, _) in enumerate(self.asked)]
 
-    def add_answers(self, prompt: str) -> str:
-        """A prompt with the earlier questions and answers at its end."""
+    def add_answers(self, prompt: str, feedback: object) -> str:
+        """A prompt with the earlier questions and answers at its end.
+
+        The feedback that the prompt ends with is that from before the first question: the newest
+        one is an answer.
+        """
         said = "\n\n".join(
             f"{render_value(asked)}\n{render_value(answer)}" for asked, answer in self.answers
         )
         if not said:
             return prompt
+        _, before = self.asked[0]
+        prompt = exchange_feedback(prompt, feedback, before)
         return f"{prompt.rstrip()}\n\nYou have asked before, and this was answered:\n\n{said}\n"
 
     def suspend_for(self, question: object) -> SuspendedForAnswer:

@@ -170,7 +170,7 @@ def test_rounds_may_end_with_a_question_to_a_person(engine: Engine, *, approved:
     assert (verify.state, verify.holds.names, verify.generation) == ("held", ("approval",), 3)
     assert ready(engine, run) == []
     if not approved:
-        assert engine.tasks.reject(verify.id, "enough").ok
+        assert engine.tasks.reject(verify.id, reason="enough").ok
         assert engine.runs.get(run).status == "failed"
         return
     assert engine.tasks.approve(verify.id).ok
