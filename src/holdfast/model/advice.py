@@ -39,7 +39,7 @@ class Action(StrEnum):
     RESUME = "resume"  # with the options hold, add_usd and add_attempts
     RETRY = "retry"  # with the option step
     RUN_NOW = "run_now"
-    SIGNAL = "signal"  # with the option signal
+    SIGNAL = "signal"  # with the options signal and payload
     START_PLANNING = "start_planning"
     START_WORKER = "start_worker"  # with the options agent and tag, each as often as wanted
     UNBLOCK = "unblock"  # with the option need
@@ -58,6 +58,7 @@ _LOOKS = frozenset({Action.LIST_TASKS, Action.LIST_WORKERS, Action.PRINT_WHY, Ac
 Option: TypeAlias = tuple[str, str]
 # Values that only the user knows.
 ANSWER: Option = ("answer", make_placeholder("answer"))
+PAYLOAD: Option = ("payload", make_placeholder("payload"))
 TITLE = make_placeholder("title")
 
 
@@ -230,7 +231,7 @@ _ACTIONS = {
 _OPTIONS = {
     Action.ANSWER: ("answer",),
     Action.RESUME: ("hold",),
-    Action.SIGNAL: ("signal",),
+    Action.SIGNAL: ("signal", "payload"),
     Action.UNBLOCK: ("need",),
 }
 _PHRASE_ACTIONS = {phrase: action for action, phrase in _PHRASES.items()}

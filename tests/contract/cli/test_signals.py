@@ -25,6 +25,11 @@ def suspend(engine: Engine, task_id: str, target: str, *signals: str) -> None:
     ).ok
 
 
+def ways(target: str, signal: str) -> list[str]:
+    """What to type for a signal, with and without a payload."""
+    return [f"holdfast signal {target} {signal}{more}" for more in ("", " '<payload>'")]
+
+
 def test_why_says_what_to_type_for_each_signal_that_is_waited_for(
     engine: Engine, typed: Typed
 ) -> None:
@@ -33,15 +38,15 @@ def test_why_says_what_to_type_for_each_signal_that_is_waited_for(
     suspend(engine, run.steps["left"], run.id, "courier.arrived", "order.cancelled")
     suspend(engine, run.steps["right"], run.id, "paid")
     suspend(engine, lone, lone, "go")
-    of_left = [
-        f"holdfast signal {run.id} courier.arrived",
-        f"holdfast signal {run.id} order.cancelled",
-    ]
-    of_right = [f"holdfast signal {run.id} paid"]
+    of_left = [*ways(run.id, "courier.arrived"), *ways(run.id, "order.cancelled")]
+    of_right = ways(run.id, "paid")
     assert typed.json("why", run.steps["left"])["fixes"] == of_left
     assert typed.json("why", run.id)["fixes"] == of_left + of_right
     assert f"Fix:   {of_right[0]}\n" in typed.ok("why", run.id)
-    assert typed.json("why", lone)["fixes"] == [f"holdfast signal {lone} go"]
+    assert typed.json("why", lone)["fixes"] == ways(lone, "go")
+    refused = typed.refused(2, "signal", lone, "go", "<payload>")
+    assert "'<payload>' only stands for what is to be written there" in refused
+    typed.ok("signal", lone, "go", '{"at": "noon"}')
 
 
 def test_a_signal_that_something_waits_for_is_only_told_to_have_come(

@@ -161,6 +161,25 @@ def test_a_plan_may_be_a_graph(engine: Engine, typed: Typed) -> None:
     assert [engine.tasks.get(each).blocked for each in ids] == [False, False, True]
 
 
+def test_keys_with_colons_are_put_in_quotes_in_a_graph(typed: Typed) -> None:
+    plan = typed.json("task", "add", "feature", "--no-enqueue")["id"]
+    typed.ok("plan", "start", plan)
+    keys = ("order:7:pay", 'say "go", now', "ship")
+    ids = [typed.json("plan", "add", plan, each, "--key", each)["id"] for each in keys]
+    pay, go, ship = '"order:7:pay"', r'"say \"go\", now"', "ship"
+    told = typed.refused(2, "plan", "finalize", plan, "--graph", "order:7:pay:ship")
+    assert (
+        """put keys with colons or commas in double quotes, as in --graph '"x:2":"x:1"'""" in told
+    )
+    graph = (f"{ship}:{pay},{go}", f"{go}:{pay}", f"{pay}:")
+    links = [word for each in graph for word in ("--graph", each)]
+    would = typed.ok("plan", "finalize", plan, *links, "--dry-run")
+    assert f"--graph '{graph[0]}'" in would
+    typed.ok("plan", "finalize", plan, *links)
+    waiting = [typed.json("show", each).get("blocked_by", []) for each in ids]
+    assert waiting == [[], ids[:1], ids[:2]]
+
+
 def test_the_needs_of_a_child_may_be_told_in_parts_and_must_be_told(
     engine: Engine, typed: Typed
 ) -> None:

@@ -30,7 +30,7 @@ UNTYPED = {
     situations.values,
 }
 # What a user writes for each word that only stands for a value.
-VALUES = {"<answer>": "yes", "<title>": "Dig"}
+VALUES = {"<answer>": "yes", "<payload>": '{"at": "noon"}', "<title>": "Dig"}
 # A worker goes on until Ctrl-C, so only its options are read.
 WORKER, ANY_PROGRAM = "worker", "MODULE:NAME"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -64,6 +66,11 @@ CalledInputs = Annotated[
     list[str] | None,
     typer.Option("--input", "-i", metavar="NAME=VALUE", help="With --workflow: an input of it."),
 ]
+
+# Ids and keys as they are, or in double quotes where a key has colons or commas.
+_WRITTEN = r'"(?:[^"\\]|\\.)*"|[^":,][^:,]*'
+_NAME = re.compile(_WRITTEN)
+_LINK = re.compile(rf"(?P<child>{_WRITTEN}):(?P<needed>(?:(?:{_WRITTEN})?(?:,|$))*)")
 
 
 @command("add", of=task, example="holdfast task add 'Tidy the shed' --agent developer --at 10m")
@@ -302,7 +309,8 @@ def finalize(
         typer.Option(
             "--graph",
             metavar="CHILD:NEED,…",
-            help="What a child needs; repeatable (default: a chain).",
+            help="What a child needs; repeatable (default: a chain). A key with a colon or comma "
+            """goes in double quotes: '"x:2":"x:1"'.""",
         ),
     ] = None,
     dry_run: DryRun = False,
@@ -315,7 +323,7 @@ def finalize(
         needs = None if links is None else _merge_links(links, service.addresses.task_or_key)
         if dry_run:
             preview = service.previews.preview("finalize_plan", found, needs)
-            how = "".join(f" --graph {each}" for each in graph or ())
+            how = "".join(f" --graph {shlex.quote(each)}" for each in graph or ())
             print_preview(preview, "plan finalize", f"{found}{how}", json=json)
             return
         print_changed(service, service.commands.finalize_plan(found, needs), json=json)
@@ -323,14 +331,28 @@ def finalize(
 
 def _read_link(text: str) -> tuple[str, list[str]]:
     """A child of a plan and the tasks it needs; `CHILD:` is a child that needs none."""
-    child, colon, needed = text.partition(":")
-    if not colon:
-        reason = (
-            f"{text!r} does not say what it needs: write CHILD:NEED, as t_b:t_a or t_c:t_a,t_b, "
-            f"and `{text}:` for a child that needs nothing"
+    found = _LINK.fullmatch(text)
+    if found is None:
+        raise InvalidInput("graph", _describe_bad_link(text))
+    needed = [each[0] for each in _NAME.finditer(found["needed"])]
+    return _read_name(found["child"]), [_read_name(each) for each in needed]
+
+
+def _read_name(written: str) -> str:
+    return re.sub(r"\\(.)", r"\1", written[1:-1]) if written.startswith('"') else written
+
+
+def _describe_bad_link(text: str) -> str:
+    if ":" in text:
+        quoted = shlex.quote('"x:2":"x:1"')
+        return (
+            f"{text!r} has several colons: put keys with colons or commas in double quotes, as in "
+            f"--graph {quoted}"
         )
-        raise InvalidInput("graph", reason)
-    return child, [each for each in needed.split(",") if each]
+    return (
+        f"{text!r} does not say what it needs: write CHILD:NEED, as t_b:t_a or t_c:t_a,t_b, "
+        f"and `{text}:` for a child that needs nothing"
+    )
 
 
 def _merge_links(

@@ -27,7 +27,7 @@ from holdfast.engine.read.task_state import name_tasks, read_tasks_with_state
 from holdfast.engine.state import child_run_refusals
 from holdfast.errors import NotFound
 from holdfast.ids import AnyId
-from holdfast.model.advice import ANSWER, Action, AdviceText, advice_of, advise, join_texts
+from holdfast.model.advice import ANSWER, PAYLOAD, Action, AdviceText, advice_of, advise, join_texts
 from holdfast.model.effect import read_awaited
 from holdfast.model.event import read_event_data, read_outcome
 from holdfast.model.moment import count_microseconds, describe_moment, to_datetime
@@ -361,7 +361,12 @@ class TaskExplainer:
         if self._task.scheduled_for is not None:
             due_at = count_microseconds(self._task.scheduled_for)
             parts.append(f"for its time, which comes in {self._describe_time_to(due_at)}")
-        fixes = [advise(Action.SIGNAL, target, ("signal", name)) for name in signals]
+        # Nothing tells whether the function wants a payload: only the function knows.
+        fixes = [
+            advise(Action.SIGNAL, target, ("signal", name), *payload)
+            for name in signals
+            for payload in ((), (PAYLOAD,))
+        ]
         return f"it waits {' or '.join(parts)}", join_texts("; ", fixes)
 
     def _explain_limit(self) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from holdfast import Holdfast
 from holdfast.engine.engine import Engine
 from holdfast.engine.explain import why_run
 from holdfast.errors import NotFound
-from holdfast.model.advice import Action, Advice, advice_of, read_stored
+from holdfast.model.advice import PAYLOAD, Action, Advice, advice_of, read_stored
 from holdfast.model.effect import WakeCondition
 from holdfast.model.task import NewTask
 from holdfast.model.workflow.graph import Step
@@ -62,7 +62,10 @@ def test_a_run_tells_which_signals_would_have_its_steps_go_on(engine: Engine) ->
     assert engine.work.suspend(run.steps["plan"], attempt.token, wait).ok
     told = engine.why_run(run.id)
     assert "it waits for the signal 'go' or for its time, which comes in 1m" in str(told)
-    assert fixes_of(told) == [Advice(Action.SIGNAL, run.id, (("signal", "go"),))]
+    assert fixes_of(told) == [
+        Advice(Action.SIGNAL, run.id, (("signal", "go"),)),
+        Advice(Action.SIGNAL, run.id, (("signal", "go"), PAYLOAD)),
+    ]
 
 
 def test_a_run_tells_no_fix_for_what_waits_for_its_time_or_its_children(engine: Engine) -> None:
