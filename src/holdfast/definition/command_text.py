@@ -63,8 +63,9 @@ def find_expansions(command: Sequence[str]) -> Iterator[tuple[int, str, str]]:
         if _OTHER_TOOL.search(written):
             hint = f"write {quote(_OTHER_TOOL.sub('', shown))}"
             yield place, f"{shown!r} has a $ before its variable, which stays there", hint
-        elif (hint := _replace_expansion(shown)) is not None:
-            yield place, f"no shell reads a command that is a list: {shown!r} stays as it is", hint
+        elif (instead := _replace_expansion(shown)) is not None:
+            what = f"no shell reads a command that is a list: {shown!r} stays as it is"
+            yield place, what, instead
 
 
 def _replace_expansion(written: str) -> str | None:
