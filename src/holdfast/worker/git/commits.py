@@ -13,7 +13,7 @@ from holdfast.errors import GitFailed, WorkspaceUnusable
 from holdfast.worker.git.git_command import GitPlace
 from holdfast.worker.git.repository import HEADS, Identity, Repository, is_ancestor, read_tree_id
 from holdfast.worker.git.unfinished_work import record_work
-from holdfast.worker.git.worktrees import OPERATIONS, find_own_git_dir
+from holdfast.worker.git.worktrees import OPERATIONS, find_own_git_dir, place_worktree_content
 
 # Files that known agents write beside the work.
 AGENT_FILES = (
@@ -98,7 +98,7 @@ def commit_left_work(
             "an agent may add commits, and not rewrite those that were there"
         )
         raise WorkspaceUnusable(worktree, reason)
-    place = repository.content_of(worktree, git_dir / "index")
+    place = place_worktree_content(repository, worktree)
     rules = rules or CommitRules()
     left = _add_left_files(repository, worktree, place, rules)
     staged = _unstage(repository, worktree, head, place, rules)

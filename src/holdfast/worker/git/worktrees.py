@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from holdfast.errors import RepositoryUnusable, WorkspaceUnusable
+from holdfast.worker.git.git_command import GitPlace
 from holdfast.worker.git.references import ReferenceMove, move_reference
 from holdfast.worker.git.repository import HEADS, Repository, find_git_dir
 
@@ -52,7 +53,7 @@ def hand_over_worktree(
     for name in (*OPERATIONS, *_LEFT_FILES):
         _remove(git_dir / name)
     _check_out(repository, path, commit, branch)
-    place = repository.content_of(path, git_dir / "index")
+    place = place_worktree_content(repository, path)
     # A single -f leaves nested repositories alone.
     repository.git.run("clean", "-q", "-f", "-d", place=place)
 
@@ -64,8 +65,19 @@ def _check_out(repository: Repository, path: Path, commit: str, branch: str | No
     if branch is not None:
         move_reference(repository, ReferenceMove(reference=HEADS + branch, new=commit))
         repository.git.run("symbolic-ref", "HEAD", HEADS + branch, place=place)
-    content = repository.content_of(path, git_dir / "index")
+    content = place_worktree_content(repository, path)
     repository.git.run("read-tree", "--reset", "-u", commit, place=content)
+
+
+def place_worktree_content(repository: Repository, path: Path) -> GitPlace:
+    """The place of commands on the files of a worktree."""
+    git_dir = find_own_git_dir(repository, path)
+    if any(git_dir.glob("sharedindex.*")):
+        # The view of the repository does not have the other half of an index that is split.
+        variables = {"GIT_WORK_TREE": str(path)}
+        place = repository.references_of(git_dir).with_variables(**variables)
+        repository.git.run("update-index", "--no-split-index", place=place)
+    return repository.content_of(path, git_dir / "index")
 
 
 def remove_worktree(repository: Repository, path: Path) -> None:

@@ -214,3 +214,12 @@ def test_an_agent_that_exchanged_the_git_folder_is_told_in_words(attempt: Attemp
 
 def test_a_subject_is_one_line() -> None:
     assert CommitMessage(subject="a\n\nb" * 100).text.count("\n") == 1
+
+
+def test_an_index_that_the_agents_git_has_split_is_read(attempt: Attempt) -> None:
+    run(attempt.path, "update-index", "--split-index")
+    write(attempt.path, {"a.txt": "two\n"})
+    run(attempt.path, "add", "a.txt")
+    left = attempt.commit()
+    assert show(attempt.repository, left.commit, "a.txt") == "two"
+    assert run(attempt.path, "status", "--porcelain") == ""
