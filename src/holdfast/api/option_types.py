@@ -65,6 +65,7 @@ class CallOptions(OptionsOfEachCall, total=False):
     parent: AnyId
     position: int
     enqueue: bool
+    labels: Mapping[str, Any]
     key: str | None
     connection: object
 

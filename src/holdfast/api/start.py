@@ -61,7 +61,7 @@ class StartableWorkflow(Schedulable):
     """A workflow of this program, written in Python or read from a file."""
 
     @operation
-    def start(
+    def start(  # noqa: PLR0913 - the options of a start
         self,
         /,
         *unnamed: Never,
@@ -69,6 +69,7 @@ class StartableWorkflow(Schedulable):
         priority: int | None = None,
         scheduled_for: Moment | None = None,
         concurrency: Any = None,  # noqa: ANN401 - a key, or a key and its limit
+        labels: Mapping[str, Any] | None = None,
         connection: object = None,
         **given: Any,
     ) -> Future[RunHandle]:
@@ -76,8 +77,9 @@ class StartableWorkflow(Schedulable):
 
         Its tasks have the `priority`, besides that of their steps. Nothing of it starts before the
         moment that it is `scheduled_for`: a datetime, or "2h" from now. A `concurrency`, a key or a
-        key and its limit, stands in place of that of the workflow. These are options: with the same
-        key others give back the same run. An input of such a name is the input. With a `connection`
+        key and its limit, stands in place of that of the workflow. It is found again by its
+        `labels`. These are options: with the same key others give back the same run. An input of
+        such a name is the input. With a `connection`
         the run is part of the application's own transaction there.
         """
         if unnamed:
@@ -87,6 +89,7 @@ class StartableWorkflow(Schedulable):
             "priority": priority,
             "scheduled_for": scheduled_for,
             "concurrency": concurrency,
+            "labels": labels,
         }
         told = {name: value for name, value in options.items() if value is not None}
         named = {name: told.pop(name) for name in list(told) if self._has_input(name)}

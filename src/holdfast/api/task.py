@@ -42,7 +42,7 @@ from holdfast.worker.attempt.step_context import StepContext
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
 
-_ONE_TASK_OPTIONS = ("title", "scheduled_for", "needs", "parent", "position", "enqueue")
+_ONE_TASK_OPTIONS = ("title", "scheduled_for", "needs", "parent", "position", "enqueue", "labels")
 _ONE_CALL_OPTIONS = ("key", "connection")
 
 _CODE = ("__code__", "__defaults__", "__kwdefaults__")
@@ -155,9 +155,9 @@ class TaskFunction(Schedulable, Generic[P, R, T]):
     def using(self, **options: Unpack[CallOptions]) -> TaskFunction[P, R, T]:
         """The same function with other options, and with those of one task.
 
-        These are its `title`, `scheduled_for`, `needs`, `parent` and `position`, and `enqueue`:
-        with `enqueue=False` it is made and stays idle, as the children of a plan are. A `key` and a
-        `connection` are those of `enqueue`.
+        These are its `title`, `scheduled_for`, `needs`, `parent`, `position` and `labels`, and
+        `enqueue`: with `enqueue=False` it is made and stays idle, as the children of a plan are. A
+        `key` and a `connection` are those of `enqueue`.
         """
         return self._use(options)
 

@@ -24,6 +24,7 @@ KEY_NAMES: dict[str, dict[str, str]] = {
         "description": "about",
         "input": "inputs params parameters args arguments",
         "env": "environment",
+        "labels": "tags metadata annotations",
         "budget": "cost max_cost",
         "deadline": "timeout time_limit",
         "agents": "roles workers",

@@ -25,6 +25,7 @@ from holdfast.definition.keys import (
     ValueKind,
 )
 from holdfast.definition.types import SHORT_TYPES
+from holdfast.model.labels import MAX_LABELS
 
 Schema = dict[str, Any]
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -33,6 +34,7 @@ _TEXTS: Schema = {"type": "object", "additionalProperties": {"type": ["string", 
 _VARIABLES: Schema = _TEXTS | {
     "propertyNames": {"pattern": "^(?!HOLDFAST_)[A-Za-z_][A-Za-z0-9_]*$"},
 }
+_LABELS: Schema = _TEXTS | {"maxProperties": MAX_LABELS}
 _NAME: Schema = {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9_-]*$", "maxLength": 100}
 _COUNT: Schema = {"type": "integer", "minimum": 1}
 
@@ -67,6 +69,7 @@ KINDS: dict[ValueKind, tuple[Schema, str]] = {
     "flag": ({"type": "boolean"}, "true or false"),
     "http": ({"anyOf": [_TEXT, _reference(HTTP)]}, "a URL, or http"),
     "integer": ({"type": "integer"}, "a whole number"),
+    "labels": (_LABELS, "a mapping of texts with variables"),
     "merge": ({"anyOf": [_TEXT, _reference(MERGE)]}, "a branch, or merge"),
     "method": ({"enum": list(METHODS)}, "a method"),
     "money": ({"type": "number", "exclusiveMinimum": 0}, "dollars"),

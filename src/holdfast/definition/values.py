@@ -30,6 +30,7 @@ from holdfast.definition.nodes import Fields, FileNode, Items, Scalar, describe_
 from holdfast.definition.types import read_fields
 from holdfast.errors import InvalidInput
 from holdfast.model.budget import Budget, to_millionths
+from holdfast.model.labels import MAX_LABELS
 from holdfast.model.retry import MAX_COUNT, positive_microseconds
 from holdfast.model.units import parse_duration, parse_size
 from holdfast.model.workflow.declarations import HttpCall, Merge, Workspace
@@ -150,6 +151,16 @@ def _variables(node: FileNode, findings: Findings) -> dict[str, str]:
             mark = node.keys[name] if isinstance(node, Fields) else node.mark
             hint = f"letters, digits and _, not starting with a digit or {RESERVED_PREFIX}"
             raise UnreadableValue(mark, f"{name[:MAX_NAME]!r} is no name of a variable", hint)
+    return said
+
+
+def _labels(node: FileNode, findings: Findings) -> dict[str, str]:
+    said = _templates(node, findings)
+    if len(said) > MAX_LABELS:
+        raise UnreadableValue(node.mark, f"has {len(said)} labels; at most {MAX_LABELS} are kept")
+    for name in said:
+        mark = node.keys[name] if isinstance(node, Fields) else node.mark
+        read_name(Scalar(mark=mark, end=mark.line, value=name), findings)
     return said
 
 
@@ -320,6 +331,7 @@ READERS: dict[ValueKind, Callable[[FileNode, Findings], Any]] = {
     "globs": _globs,
     "http": _http,
     "integer": _integer,
+    "labels": _labels,
     "merge": _merge,
     "method": _method,
     "money": _money,

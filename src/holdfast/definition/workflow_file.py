@@ -106,6 +106,7 @@ class _WorkflowReader:
             agents={name: _with_lists(said) for name, said in self._agents.values.items()},
             env=tuple(sorted(self._values.get("env", ()))),
             workspace=self._workspace,
+            labels=self._values.get("labels", {}),
         )
 
     def _locate(self, flaw: Flaw) -> Mark:

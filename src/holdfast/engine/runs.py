@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from holdfast.engine.core.context import USER, EngineContext
 from holdfast.engine.core.operation import (
@@ -23,13 +23,14 @@ from holdfast.engine.input import validation
 from holdfast.engine.input.trace_start import StartTrace
 from holdfast.engine.read.addresses import read_task_at
 from holdfast.engine.read.key_addresses import choose_id_or_key, find_run_id
-from holdfast.engine.read.pages import PAGE_SIZE, Page, choose_runs_query
+from holdfast.engine.read.pages import PAGE_SIZE, Page, choose_run_counts, choose_runs_query
 from holdfast.engine.read.records import read_event, read_run, read_task, read_value
 from holdfast.engine.read.task_state import name_tasks, read_tasks_with_state
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.ids import AnyId
 from holdfast.model.budget import to_millionths
 from holdfast.model.event import Event
+from holdfast.model.filters import RunFilters
 from holdfast.model.result import AdvanceResult, TransitionResult
 from holdfast.model.run import CreateResult, NewRun, Run, RunRecord
 from holdfast.model.status import Hold, Status
@@ -190,22 +191,23 @@ class Runs:
 
     @reading
     def list(
-        self,
-        *,
-        limit: int = PAGE_SIZE,
-        after: AnyId | None = None,
-        status: str | None = None,
-        workflow: str | None = None,
-        key: str | None = None,
+        self, *, limit: int = PAGE_SIZE, after: AnyId | None = None, **filters: Unpack[RunFilters]
     ) -> Page[Run]:
         """Runs, newest first, at most 1,000; `after` the last id of a page comes the next.
 
-        With `workflow` those of one workflow, with `key` the one that has it.
+        The filters are `status`, `workflow`, `key`, `labels`, and a `step` and `agent` of a task;
+        `since` and `until` are times of the start, or durations ago; `error` and `name` are texts
+        to search for.
         """
-        query, asked = choose_runs_query(
-            limit=limit, after=after, status=status, workflow=workflow, key=key
-        )
+        query, asked = choose_runs_query(self._context.now, limit=limit, after=after, **filters)
         return [read_run(row) for row in self._context.view(lambda tx: tx.read(query, **asked))]
+
+    @reading
+    def counts(self, **filters: Unpack[RunFilters]) -> dict[str, int]:
+        """How many runs there are in each status, with the filters of `list`."""
+        query, asked = choose_run_counts(self._context.now, called=True, **filters)
+        rows = self._context.view(lambda tx: tx.read(query, **asked))
+        return {row["status"]: row["runs"] for row in rows}
 
     @reading
     def outputs(self, run_id: AnyId) -> dict[str, Any]:

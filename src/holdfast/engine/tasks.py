@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from holdfast.engine.core.context import USER, EngineContext
 from holdfast.engine.core.operation import (
@@ -48,7 +48,7 @@ from holdfast.engine.read.missing_functions import (
     WantedFunctions,
     read_wanted_functions,
 )
-from holdfast.engine.read.pages import PAGE_SIZE, Page, choose_tasks_query
+from holdfast.engine.read.pages import PAGE_SIZE, Page, choose_tasks_query, read_task_page
 from holdfast.engine.read.records import read_event
 from holdfast.engine.read.task_state import read_tasks_with_state
 from holdfast.engine.state.expected_version import VersionWait
@@ -56,6 +56,7 @@ from holdfast.engine.state.usage_limits import LiftLimit
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.ids import AnyId, TaskIdSource
 from holdfast.model.event import Event, add_stops, read_attempts
+from holdfast.model.filters import SharedFilters
 from holdfast.model.result import TransitionResult
 from holdfast.model.run import CreateResult
 from holdfast.model.status import Hold
@@ -376,38 +377,33 @@ class Tasks:
         return found[0]
 
     @reading
-    def list(  # noqa: PLR0913 - each is one filter, as people ask for them
+    def list(
         self,
         *,
         limit: int = PAGE_SIZE,
         after: AnyId | None = None,
-        status: str | None = None,
-        agent: str | None = None,
         run: AnyId | None = None,
         parent: AnyId | None = None,
-        workflow: str | None = None,
-        step: str | None = None,
-        key: str | None = None,
+        **filters: Unpack[SharedFilters],
     ) -> Page[Task]:
         """Tasks, newest first, at most 1,000; `after` the last id of a page comes the next.
 
         With `run` those of a run, with `parent` those directly below a task, with `workflow` those
         of all its runs, with `step` those of one step or function, with `key` the one that has it.
+        A label of `labels` may be that of the run. `since` and `until` are times of their making,
+        or durations ago; `error` and `name` are texts to search for.
         """
         query, asked = choose_tasks_query(
-            {
-                "limit": limit,
-                "after": after,
-                "status": status,
-                "agent": agent,
-                "step": step,
-                "key": key,
-            },
+            self._context.now,
+            limit=limit,
+            after=after,
             run=None if run is None else find_run_id(self._context, run, "run"),
             parent=None if parent is None else find_task_id(self._context, parent, "parent"),
-            workflow=workflow,
+            **filters,
         )
-        return self._context.view(lambda tx: read_tasks_with_state(tx, tx.read(query, **asked)))
+        return self._context.view(
+            lambda tx: read_tasks_with_state(tx, read_task_page(tx, query, asked))
+        )
 
     @reading
     def children(self, task_id: AnyId) -> Page[Task]:

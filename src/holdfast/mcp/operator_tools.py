@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from holdfast.errors import InvalidInput
-from holdfast.mcp.tools import RunId, TaskId, ThisRun, ThisTask, Toolbox, View
+from holdfast.mcp.tools import NewLabels, RunId, TaskId, ThisRun, ThisTask, Toolbox, View
 from holdfast.service.commands.task_fields import read_moment
 
 WaitingTask = Annotated[
@@ -23,7 +23,7 @@ SignalPayload = Annotated[Any, Field(description="What comes with it: any JSON")
 class OperatorTools(Toolbox):
     destructive: ClassVar[frozenset[str]] = frozenset({"cancel_run", "reject"})
 
-    def start_run(
+    def start_run(  # noqa: PLR0913, PLR0917 - what a run is started with
         self,
         workflow: Annotated[str, Field(description="The name of a workflow that the store knows")],
         input: Annotated[  # noqa: A002 - the word for it everywhere
@@ -37,13 +37,19 @@ class OperatorTools(Toolbox):
             str | None,
             Field(description="Nothing starts before: a time in ISO 8601, or `10m` from now"),
         ] = None,
+        labels: NewLabels = None,
     ) -> View:
         """Start a run of a workflow; give a `key` so that a call made again starts no second one.
 
         Answers the run with its id and tasks. Follow it with get_run, and ask why where it stands.
         """
         return self.service.commands.start_by_name(
-            workflow, input, key=key, priority=priority, scheduled_for=read_moment(scheduled_for)
+            workflow,
+            input,
+            key=key,
+            priority=priority,
+            scheduled_for=read_moment(scheduled_for),
+            labels=labels or {},
         )
 
     def cancel_run(self, run_id: RunId) -> View:

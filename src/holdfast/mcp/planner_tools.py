@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from holdfast.mcp.tools import Agent, Payload, TaskId, Toolbox, View
+from holdfast.mcp.tools import Agent, NewLabels, Payload, TaskId, Toolbox, View
 from holdfast.service.commands.task_fields import read_changes, read_new_task
 from holdfast.settings import Settings
 
@@ -58,6 +58,7 @@ class PlannerTools(Toolbox):
         timeout: Timeout = None,
         max_attempts: MaxAttempts = None,
         max_lost: MaxLost = None,
+        labels: NewLabels = None,
         enqueue: Annotated[  # noqa: FBT002 - a field of a tool
             bool, Field(description="False keeps it idle, to be planned or to wait for you")
         ] = True,
@@ -71,7 +72,7 @@ class PlannerTools(Toolbox):
         more = {"parent": parent, "scheduled_for": scheduled_for, "priority": priority}
         rest = {"tags": tags, "timeout": timeout, "max_attempts": max_attempts}
         last = {"max_lost": max_lost, "enqueue": enqueue, "needs": self._find_needs(needs)}
-        called = {"prompt": prompt, "workflow": workflow, "input": input}
+        called = {"prompt": prompt, "workflow": workflow, "input": input, "labels": labels}
         wanted = self._read({**fields, **more, **rest, **last, **called})
         return self.service.commands.add_task(wanted)
 

@@ -7,7 +7,20 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from holdfast.mcp.tool_words import TOOL_WORDS
-from holdfast.mcp.tools import After, Limit, RunId, TaskId, ThisRun, ThisTask, Toolbox, View
+from holdfast.mcp.tools import (
+    After,
+    ErrorText,
+    Limit,
+    OnlyLabels,
+    RunId,
+    Since,
+    TaskId,
+    ThisRun,
+    ThisTask,
+    Toolbox,
+    View,
+)
+from holdfast.service.commands.task_fields import read_moment
 
 MAX_LOG = 20_000
 
@@ -31,6 +44,9 @@ class ReadTools(Toolbox):
             str | None, Field(description="Only those of this step or function")
         ] = None,
         key: ThisKey = None,
+        labels: OnlyLabels = None,
+        since: Since = None,
+        error: ErrorText = None,
         limit: Limit = 20,
         after: After = None,
     ) -> View:
@@ -49,6 +65,9 @@ class ReadTools(Toolbox):
             parent=None if parent is None else self.task(parent),
             step=step,
             key=key,
+            labels=labels,
+            since=read_moment(since),
+            error=error,
         )
 
     def get_task(self, task_id: TaskId) -> View:
@@ -85,17 +104,27 @@ class ReadTools(Toolbox):
 class RunTools(Toolbox):
     looks: ClassVar[bool] = True
 
-    def list_runs(
+    def list_runs(  # noqa: PLR0913, PLR0917 - the filters of a list
         self,
         status: RunStatus = None,
         workflow: Annotated[str | None, Field(description="Only those of this workflow")] = None,
         key: ThisKey = None,
+        labels: OnlyLabels = None,
+        since: Since = None,
+        error: ErrorText = None,
         limit: Limit = 20,
         after: After = None,
     ) -> View:
         """List runs of workflows, newest first, as `{items, next}`."""
         return self.service.queries.runs(
-            limit=limit, after=after, status=status, workflow=workflow, key=key
+            limit=limit,
+            after=after,
+            status=status,
+            workflow=workflow,
+            key=key,
+            labels=labels,
+            since=read_moment(since),
+            error=error,
         )
 
     def get_run(self, run_id: RunId) -> View:

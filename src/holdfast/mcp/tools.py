@@ -254,6 +254,15 @@ Agent = Annotated[
 Payload = Annotated[
     Any, Field(description="What whoever works on it is to know: any JSON, as {'prompt': '…'}")
 ]
+NewLabels = Annotated[
+    dict[str, str | int | float | bool] | None,
+    Field(description="Names and values by which it is found again, as {'customer': '7'}"),
+]
+OnlyLabels = Annotated[
+    dict[str, str] | None, Field(description="Only those with all of these labels")
+]
+Since = Annotated[str | None, Field(description="Only those made since: ISO 8601, or `24h` ago")]
+ErrorText = Annotated[str | None, Field(description="Only those with this text in an error")]
 Limit = Annotated[int, Field(ge=1, le=1_000, description="How many at most")]
 After = Annotated[str | None, Field(description="The `next` of the page before")]
 

@@ -7,9 +7,11 @@ Imports: schedule → hook, run → event → task → workflow, trace, effect, 
 - `cron_ticks` cron expressions, their ticks in a time zone, and the rule for missed ticks
 - `effect` the record of a named side effect, and the wake condition of a suspended task
 - `event` the record of one transition, and the state that follows from events
+- `filters` which runs or tasks a list, a count or a change of many is about
 - `frozen_record` the base of records that people read, and a fast way to make one
 - `hook` hooks, and the ends of runs and tasks that hooks follow
 - `json_schema` the part of JSON Schema that inputs and outputs are checked against
+- `labels` the names and values by which people find runs and tasks again
 - `moment` microseconds of the store, and the datetimes that people use
 - `placeholder` what stands in advice for a value that only the user knows, and its refusal
 - `result` results of operations, and the reasons for a refusal

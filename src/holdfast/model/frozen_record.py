@@ -22,9 +22,12 @@ class ReadableRecord:
     __slots__ = ()
 
     def __repr__(self: DataclassInstance) -> str:
-        given = ((each.name, getattr(self, each.name)) for each in fields(self) if each.repr)
+        given = ((each, getattr(self, each.name)) for each in fields(self) if each.repr)
         said = ", ".join(
-            f"{name}={_describe_field(name, value)}" for name, value in given if value is not None
+            f"{each.name}={_describe_field(each.name, value)}"
+            for each, value in given
+            # An empty mapping says nothing where a record without one has that.
+            if value is not None and not (each.default_factory is dict and not value)
         )
         return f"{type(self).__name__}({said})"
 

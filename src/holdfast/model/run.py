@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,8 @@ class NewRun:
     Its events belong to the `trace`, or to a trace of their own without one. The run fails when
     it has not ended `deadline` seconds after its start; without one, its workflow's deadline holds.
     Nothing of it starts before the moment that it is `scheduled_for`. A `concurrency` of its own
-    stands in place of that of its workflow.
+    stands in place of that of its workflow. People find it again by its `labels`, which are added
+    to those that its workflow gives.
     """
 
     workflow: Workflow
@@ -39,6 +41,7 @@ class NewRun:
     deadline: float | None = None
     scheduled_for: Moment | None = None
     concurrency: Concurrency | None = None
+    labels: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
@@ -67,6 +70,7 @@ class Run(ReadableRecord):
     deadline: datetime | None = None
     # The time before which nothing of the run starts, if one was given.
     scheduled_for: datetime | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def terminal(self) -> bool:

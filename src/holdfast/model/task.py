@@ -31,7 +31,7 @@ class NewTask:
     with it as their `parent`. A `part` must have a plan as its parent. With a `workflow` the task
     is a run of it, and its payload is the input. Without a `position` the task is the last of its
     plan, or at 0 outside of a plan; of two tasks at one position the older comes first. The events
-    of the task belong to the `trace`, where one is given.
+    of the task belong to the `trace`, where one is given. People find it again by its `labels`.
     """
 
     title: str
@@ -53,6 +53,7 @@ class NewTask:
     part: bool = False
     workflow: str | None = None
     trace: Trace | None = None
+    labels: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
@@ -127,6 +128,7 @@ class Task(ReadableRecord):
     verifying: bool = False
     # Of a task without a run: whether a task that it needs has failed or was cancelled.
     need_lost: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def state(self) -> str:

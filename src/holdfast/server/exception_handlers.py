@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, Protocol, get_args
+from typing import Any, Protocol, get_args, get_origin
 
 from fastapi import FastAPI, Request
 from fastapi.dependencies.models import Dependant
@@ -181,6 +181,18 @@ def list_query_names(dependant: Dependant) -> list[str]:
     """The parameters that a route reads from the query."""
     below = [name for each in dependant.dependencies for name in list_query_names(each)]
     return [*(each.alias for each in dependant.query_params), *below]
+
+
+def list_repeatable_names(dependant: Dependant) -> frozenset[str]:
+    """Those of them that are lists, and may be said more than once."""
+    below = [name for each in dependant.dependencies for name in list_repeatable_names(each)]
+    kinds = {each.alias: each.field_info.annotation for each in dependant.query_params}
+    own = [
+        name
+        for name, kind in kinds.items()
+        if any(get_origin(each) is list for each in (kind, *get_args(kind)))
+    ]
+    return frozenset([*own, *below])
 
 
 def _list_fields(request: Request, place: str) -> list[str]:

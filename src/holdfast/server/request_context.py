@@ -108,6 +108,11 @@ TaskId = Annotated[str, Depends(_task_id)]
 Key = Annotated[str | None, Query(description="The one with this key")]
 Limit = Annotated[int, Query(ge=1, le=1_000, description="How many at most")]
 After = Annotated[str | None, Query(description="The `next` of the page before")]
+Label = Annotated[
+    list[str] | None, Query(description="With this label, NAME=VALUE; of several, with each")
+]
+Since = Annotated[str | None, Query(description="Made since: ISO 8601, or `24h` ago")]
+Until = Annotated[str | None, Query(description="Made before: ISO 8601, or `24h` ago")]
 DryRun = Annotated[bool, Query(description="Change nothing, and answer what would change")]
 
 in_thread = anyio.to_thread.run_sync

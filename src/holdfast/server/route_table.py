@@ -20,7 +20,12 @@ from starlette.responses import Response
 
 from holdfast.errors import InvalidInput
 from holdfast.model.token import AccessToken, Role
-from holdfast.server.exception_handlers import JsonAnswer, Problem, list_query_names
+from holdfast.server.exception_handlers import (
+    JsonAnswer,
+    Problem,
+    list_query_names,
+    list_repeatable_names,
+)
 from holdfast.server.gate import ACCESS, OPEN_PATHS
 from holdfast.server.schemas.responses import PROBLEMS
 
@@ -95,24 +100,28 @@ class GuardedRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         known = frozenset(list_query_names(self.dependant))
+        repeatable = list_repeatable_names(self.dependant)
 
         async def guarded(request: Request) -> Response:
             access: AccessToken | None = request.scope.get(ACCESS)
             if self.path not in OPEN_PATHS and (access is None or access.role not in self.roles):
                 raise Problem(403, "forbidden", _describe_roles(self.roles))
-            self._refuse_unknown_parameters(request, known)
+            self._refuse_unknown_parameters(request, known, repeatable)
             return await handle(StrictJsonRequest(request.scope, request.receive))
 
         return guarded
 
-    def _refuse_unknown_parameters(self, request: Request, known: frozenset[str]) -> None:
+    def _refuse_unknown_parameters(
+        self, request: Request, known: frozenset[str], repeatable: frozenset[str]
+    ) -> None:
         """Refuse unknown parameters: with a mistyped filter the answer would hold everything."""
         unknown = [each for each in request.query_params if each not in known]
         if unknown and self.path not in OPEN_PATHS:
             raise RequestValidationError(
                 [{"type": "extra_forbidden", "loc": ("query", each)} for each in unknown]
             )
-        said = Counter(name for name, _ in request.query_params.multi_items())
+        named = [name for name, _ in request.query_params.multi_items()]
+        said = Counter(name for name in named if name not in repeatable)
         if said and (most := said.most_common(1)[0])[1] > 1:
             raise InvalidInput(most[0], "is said more than once; ask once for each")
 

@@ -10,7 +10,7 @@ TABLE_PREFIX = "holdfast_"
 MIGRATION_TABLE = "holdfast_migration"
 META_TABLE = "holdfast_meta"
 # A database counts the rows of these tables by itself while the other tables are filled.
-DERIVED_TABLES = frozenset({"holdfast_kept"})
+DERIVED_TABLES = frozenset({"holdfast_kept", "holdfast_label"})
 
 Values = Sequence[object]
 

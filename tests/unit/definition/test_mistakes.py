@@ -193,6 +193,18 @@ def test_a_mistake_is_told_with_its_place(marked: str, message: str, hint: str) 
             (2, 20),
             "steps is not known there; one of input is",
         ),
+        (
+            "name: w\nlabels: {a: '{{ steps.a }}'}\nsteps: [{id: a, run: [x]}]\n",
+            (2, 17),
+            "steps is not known there; one of input is",
+        ),
+        (
+            "name: w\ninput: {b: int}\nlabels: {a: '{{ input.c }}'}\nsteps: [{id: a, run: [x]}]\n",
+            (3, 17),
+            "there is no 'c'",
+        ),
+        ("name: w\nlabels: {'a b': c}\nsteps: [{id: a, run: [x]}]\n", (2, 10), "is no name"),
+        ("name: w\nlabels: [a]\nsteps: [{id: a, run: [x]}]\n", (2, 9), "must be a mapping"),
         ("name: w\nname: v\nsteps: [{id: a, run: [x]}]\n", (2, 1), "'name' is here a second time"),
         ("name: w\ninput: [a]\nsteps: [{id: a, run: [x]}]\n", (2, 8), "mapping of names to types"),
         ("name: w\nenv: {A: b}\nsteps: [{id: a, run: [x]}]\n", (2, 6), "not a mapping"),

@@ -139,6 +139,15 @@ steps:
     assert str(steps["then"].when) == "steps.post.ok"
 
 
+def test_labels_are_read_and_change_the_version() -> None:
+    text = "{name: w, labels: {customer: '{{ input.c }}', tier: 2}, steps: [{id: a, run: [x]}]}"
+    flow = read(text)
+    assert flow.declared is not None
+    assert flow.declared.labels == {"customer": "{{ input.c }}", "tier": "2"}
+    assert read_workflow(flow.definition) == flow
+    assert flow.version != read(text.replace("tier: 2", "tier: 3")).version
+
+
 def test_words_that_older_yaml_takes_for_something_else_stay_text() -> None:
     (step,) = read("{name: w, steps: [{id: on, run: [no, 12:30, 0o7, 1.5, 010, true]}]}").steps
     assert step.work is not None

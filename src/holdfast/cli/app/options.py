@@ -61,6 +61,28 @@ After = Annotated[
     str | None,
     typer.Option("--after", help="Start after this cursor (`next` of the previous page)."),
 ]
+OnlyLabels = Annotated[
+    list[str] | None,
+    typer.Option("--label", "-l", metavar="NAME=VALUE", help="Only with this label; repeatable."),
+]
+NewLabels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label",
+        "-l",
+        metavar="NAME=VALUE",
+        help="A label by which it is found again; repeatable.",
+    ),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(help="Only what was made since: 24h ago, or a time.", metavar="WHEN"),
+]
+Until = Annotated[
+    str | None,
+    typer.Option(help="Only what was made before: 24h ago, or a time.", metavar="WHEN"),
+]
+ErrorText = Annotated[str | None, typer.Option("--error", help="Only with this text in an error.")]
 Address = Annotated[
     str,
     typer.Argument(

@@ -17,6 +17,7 @@ from holdfast.cli.app.command_registry import command
 from holdfast.cli.app.options import (
     Inputs,
     Json,
+    NewLabels,
     WorkflowName,
     read_moment,
     read_pairs,
@@ -34,6 +35,7 @@ from holdfast.cli.app.session import (
 from holdfast.cli.app.terminal import escape, print_json, print_line, print_note
 from holdfast.cli.render.formats import describe_start, state_of_run
 from holdfast.errors import InvalidInput
+from holdfast.model.labels import parse_labels
 from holdfast.model.units import parse_duration
 
 if TYPE_CHECKING:
@@ -68,6 +70,7 @@ def run(
     deadline: Annotated[
         str | None, typer.Option(help="Time limit, e.g. 2h (default: the workflow's).")
     ] = None,
+    label: NewLabels = None,
     app: Annotated[
         str | None, typer.Option(help="The program with its functions, as module:name.")
     ] = None,
@@ -94,6 +97,7 @@ def run(
             priority=priority,
             scheduled_for=read_moment("at", at),
             concurrency=_read_concurrency(concurrency),
+            labels=parse_labels("label", label) or {},
         )
         if deadline is not None:
             wanted = replace(wanted, deadline=parse_duration("deadline", deadline))

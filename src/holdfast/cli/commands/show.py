@@ -7,7 +7,17 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.cli.app.command_registry import command
-from holdfast.cli.app.options import Address, After, Json, Limit
+from holdfast.cli.app.options import (
+    Address,
+    After,
+    ErrorText,
+    Json,
+    Limit,
+    OnlyLabels,
+    Since,
+    Until,
+    read_moment,
+)
 from holdfast.cli.app.session import open_service, with_store
 from holdfast.cli.app.terminal import (
     cut,
@@ -28,6 +38,8 @@ from holdfast.cli.render.formats import (
     state_of_run,
     time_since_start,
 )
+from holdfast.model.filters import RunFilters
+from holdfast.model.labels import parse_labels
 
 View = dict[str, Any]
 TITLE = 40
@@ -44,6 +56,18 @@ def runs(
     ] = None,
     workflow: Annotated[str | None, typer.Option(help="Only runs of this workflow.")] = None,
     key: Annotated[str | None, typer.Option(help="Only the run with this key.")] = None,
+    label: OnlyLabels = None,
+    step: Annotated[str | None, typer.Option(help="Only runs with a task of this step.")] = None,
+    agent: Annotated[str | None, typer.Option(help="Only runs with a task for this agent.")] = None,
+    since: Since = None,
+    until: Until = None,
+    error: ErrorText = None,
+    name: Annotated[
+        str | None, typer.Option(help="Only with this text in the workflow's name or the key.")
+    ] = None,
+    counts: Annotated[
+        bool, typer.Option("--counts", help="Print how many there are, by status.")
+    ] = False,
     called: Annotated[
         bool, typer.Option("--called", help="Include runs called by steps of other runs.")
     ] = False,
@@ -52,16 +76,33 @@ def runs(
     json: Json = False,
 ) -> None:
     """List runs, newest first."""
+    filters = RunFilters(
+        status=status,
+        workflow=workflow,
+        key=key,
+        labels=parse_labels("label", label),
+        step=step,
+        agent=agent,
+        since=read_moment("since", since),
+        until=read_moment("until", until),
+        error=error,
+        name=name,
+    )
     with open_service() as service:
-        page = service.queries.runs(
-            limit=limit, after=after, status=status, workflow=workflow, key=key, called=called
+        page = (
+            service.queries.run_counts(called=called, **filters)
+            if counts
+            else service.queries.runs(limit=limit, after=after, called=called, **filters)
         )
     if json:
         print_json(page)
         return
+    if counts:
+        print_table(("STATUS", "RUNS"), [[*map(str, each)] for each in page["statuses"].items()])
+        return
     if not page["items"]:
         begin = f"No runs yet. Start one: {with_store('holdfast run WORKFLOW')}"
-        print_note(begin if status is workflow is key is None else "No such runs.")
+        print_note("No such runs." if any(filters.values()) else begin)
         return
     headings = ("ID", "WORKFLOW", "KEY", "STATUS", "DONE", "STARTED", "TOOK", "COST", "")
     print_table(headings, [_run_row(run) for run in page["items"]])
@@ -84,6 +125,13 @@ def tasks(
     ] = None,
     step: Annotated[str | None, typer.Option(help="Only tasks of this step or function.")] = None,
     key: Annotated[str | None, typer.Option(help="Only the task with this key.")] = None,
+    label: OnlyLabels = None,
+    since: Since = None,
+    until: Until = None,
+    error: ErrorText = None,
+    name: Annotated[
+        str | None, typer.Option(help="Only with this text in the title, step or key.")
+    ] = None,
     limit: Limit = 20,
     after: After = None,
     json: Json = False,
@@ -100,6 +148,11 @@ def tasks(
             workflow=workflow,
             step=step,
             key=key,
+            labels=parse_labels("label", label),
+            since=read_moment("since", since),
+            until=read_moment("until", until),
+            error=error,
+            name=name,
         )
         named = [] if json else [task["id"] for task in page["items"]]
         places = service.queries.name_each(named)

@@ -15,6 +15,7 @@ from holdfast.cli.app.command_registry import command, group
 from holdfast.cli.app.options import (
     DryRun,
     Json,
+    NewLabels,
     TaskAddress,
     read_json,
     read_moment,
@@ -89,6 +90,7 @@ def add(
     at: When = None,
     priority: Priority = None,
     tag: Tag = None,
+    label: NewLabels = None,
     key: Key = None,
     max_attempts: MaxAttempts = None,
     max_lost: MaxLost = None,
@@ -99,6 +101,7 @@ def add(
     json: Json = False,
 ) -> None:
     """Add a task to the queue."""
+    from holdfast.model.labels import parse_labels
     from holdfast.model.task import NewTask
 
     with open_service(begins=True) as service:
@@ -115,6 +118,7 @@ def add(
             timeout=_read_seconds(timeout),
             retry=_retry_policy(max_attempts, max_lost),
             enqueue=not no_enqueue,
+            labels=parse_labels("label", label) or {},
             **fields,
             **_read_call(service, workflow, given, prompt, payload),
         )

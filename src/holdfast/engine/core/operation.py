@@ -341,6 +341,7 @@ class StartRun(Operation):
     trace: Trace | None = None
     bounds: RunLimits = RunLimits()
     scheduled_for: int | None = None
+    labels: str | None = None
     keys: Keys = ()
 
     @property

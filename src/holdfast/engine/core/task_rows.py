@@ -51,6 +51,7 @@ class TaskRow:
     declares: bool = False
     external: bool = False
     calls: str | None = None
+    labels: str | None = None
     plan: bool = False
     part: bool = False
     trace: Trace | None = None
@@ -73,6 +74,7 @@ column_values = itemgetter(
     *("priority", "position", "tags", "key", "body_digest", "concurrency_key", "max_attempts"),
     *("max_lost", "backoff", "backoff_max", "timeout", "payload", "parent_epoch", "item"),
     *("conditional", "gives", "verifies", "max_rounds", "on_failure", "declares", "calls"),
+    "labels",
     "external",
 )
 

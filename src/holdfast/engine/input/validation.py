@@ -17,6 +17,7 @@ from holdfast.ids import Ids, TaskIdSource, id_of
 from holdfast.model.budget import Budget, to_millionths
 from holdfast.model.frozen_record import make_record
 from holdfast.model.hook import HOOK_PREFIX
+from holdfast.model.labels import clean_labels, write_labels
 from holdfast.model.placeholder import refuse_placeholder
 from holdfast.model.retry import MAX_COUNT, RetryPolicy, positive_microseconds
 from holdfast.model.run import NewRun
@@ -28,7 +29,12 @@ from holdfast.model.trace import Trace, clean_trace
 from holdfast.model.units import parse_moment
 from holdfast.model.worker import EVERY_AGENT
 from holdfast.model.workflow.graph import Concurrency, Workflow
-from holdfast.model.workflow.run_input import check_texts, fill_input, render_run_key
+from holdfast.model.workflow.run_input import (
+    check_texts,
+    fill_input,
+    render_run_key,
+    render_run_labels,
+)
 from holdfast.model.workflow.template import Variables
 from holdfast.settings import MEBIBYTE
 
@@ -176,6 +182,7 @@ def _described_fields(task: NewTask) -> dict[str, Any]:
         "position": signed("position", 0 if task.position is None else task.position),
         "placed": task.position is not None,
         "tags": tags(task.tags),
+        "labels": write_labels(clean_labels("labels", task.labels)),
         "plan": task.plan,
         "part": flag("part", task.part),
         "trace": _trace(task.trace),
@@ -290,8 +297,15 @@ def new_run(  # noqa: PLR0913 - what a run is made of, and what the engine adds
             "trace": _trace(run.trace),
             "bounds": _run_limits(run),
             "scheduled_for": None if now is None else _read_later_moment(run, now),
+            "labels": _labels_of_run(run, filled),
         },
     )
+
+
+def _labels_of_run(run: NewRun, filled: object) -> str | None:
+    """The labels that the workflow gives to a run with this input, and those of its start."""
+    own = clean_labels("labels", run.labels)
+    return write_labels(clean_labels("labels", {**render_run_labels(run.workflow, filled), **own}))
 
 
 def _choose_concurrency(run: NewRun) -> Concurrency | None:

@@ -1,9 +1,10 @@
 """Read: rows of the store as records, pages, addresses and texts, for readers and for the writer.
 
 Import order: addresses, worker_loads → task_state → step_texts → records; schedule_records,
-spending → records; key_addresses → addresses, pages.
+spending → records; key_addresses → addresses, pages → filters.
 
 - `addresses`  addresses of tasks in a run, followed, or described where they lead to no task
+- `filters`  filters of lists, read into the parameters of queries
 - `key_addresses`  keys in place of the ids of the runs and tasks that have them, and of their steps
 - `missing_functions`  functions that tasks on hold `version` wait for
 - `pages`  the queries for pages of runs and tasks, and the checks of their parameters

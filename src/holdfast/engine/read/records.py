@@ -11,6 +11,7 @@ from holdfast.errors import HoldfastError
 from holdfast.model.budget import Budget, to_dollars
 from holdfast.model.event import Event, read_event_data
 from holdfast.model.frozen_record import make_record
+from holdfast.model.labels import read_labels
 from holdfast.model.moment import to_datetime
 from holdfast.model.retry import MICROSECONDS, RetryPolicy
 from holdfast.model.run import Run
@@ -80,6 +81,7 @@ def read_task(row: Row) -> Task:
             "feedback": read_value(row["feedback"]),
             "question": read_value(row["question"]),
             "calls": row["calls"],
+            "labels": read_labels(row["labels"]),
         },
     )
 
@@ -105,6 +107,7 @@ def read_run(row: Row) -> Run:
         budget=read_budget(row),
         deadline=to_datetime(row["deadline"]),
         scheduled_for=to_datetime(row["scheduled_for"]),
+        labels=read_labels(row["labels"]),
     )
 
 

@@ -297,6 +297,7 @@ def _insert_runs(work: UnitOfWork, new: Sequence[StartRun]) -> None:
                 run.bounds.attempts,
                 run.bounds.time,
                 run.scheduled_for,
+                run.labels,
             )
             for run in sorted(new, key=lambda run: (run.key or "", run.run_id))
         ],

@@ -43,6 +43,7 @@ from holdfast.model.cron_ticks import (
     ticks_after,
     to_local_time,
 )
+from holdfast.model.labels import clean_labels
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.run import CreateResult, NewRun
 from holdfast.model.schedule import SCHEDULE_PREFIX, NewSchedule, Schedule
@@ -454,6 +455,8 @@ def _build_target(starts: object, ids: Ids, *, max_payload: int) -> dict[str, An
             raise InvalidInput("workflow", "is what a schedule starts itself: without a task")
         task = validation.new_task(starts, ids, max_payload=max_payload, now=lambda: 0)
         template = {name: getattr(task, name) for name in _TEMPLATE_FIELDS}
+        if task.labels is not None:
+            template["labels"] = task.labels
         return {"template": json.dumps(template), "input": task.payload}
     if isinstance(starts, NewRun):
         _refuse_fields(starts, ("key", "trace", "scheduled_for"))
@@ -477,6 +480,7 @@ def _write_options(starts: NewRun) -> dict[str, Any]:
         "priority": starts.priority,
         "deadline": starts.deadline,
         "concurrency": None if limit is None else asdict(limit),
+        "labels": dict(clean_labels("labels", starts.labels)) or None,
     }
     return {name: value for name, value in options.items() if value is not None}
 

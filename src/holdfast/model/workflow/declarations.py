@@ -110,7 +110,7 @@ class WorkflowDeclarations:
 
     `input` is the JSON Schema of the input of a run, `env` the names of the variables that texts
     may take from the worker's environment, `agents` the settings of each agent, `workspace` the
-    worktrees of its steps.
+    worktrees of its steps, `labels` the labels of its runs.
     """
 
     input: Mapping[str, Any] | None = None
@@ -118,3 +118,4 @@ class WorkflowDeclarations:
     agents: Mapping[str, Any] = field(default_factory=dict)
     env: tuple[str, ...] = ()
     workspace: Workspace | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from holdfast.model.workflow.declarations import WorkflowDeclarations
 from holdfast.model.workflow.graph import Concurrency, Workflow
 from holdfast.model.workflow.reference import Unresolved
 from holdfast.model.workflow.step_template import render_key, render_workspace, try_rendering
-from holdfast.model.workflow.template import Variables
+from holdfast.model.workflow.template import Template, Variables, parse_template
 
 
 def fill_input(workflow: Workflow, given: object) -> Any:  # noqa: ANN401 - JSON is any value
@@ -58,6 +58,22 @@ def make_paths_absolute(workflow: Workflow, given: object, folder: str) -> Any: 
     if declared is None or declared.input is None:
         return filled
     return map_paths(declared.input, filled, lambda path: normpath(PurePath(folder, path)))
+
+
+def render_run_labels(workflow: Workflow, given: object) -> dict[str, Any]:
+    """The labels that a workflow gives to a run with this input; None for what is not given."""
+    declared = {} if workflow.declared is None else workflow.declared.labels
+    return {
+        name: _render_label(parse_template(f"labels.{name}", text), given)
+        for name, text in declared.items()
+    }
+
+
+def _render_label(template: Template, given: object) -> Any:  # noqa: ANN401 - JSON is any value
+    try:
+        return template.value({"input": given})
+    except Unresolved:
+        return None
 
 
 def render_run_key(workflow: Workflow, limit: Concurrency | None, given: object) -> str | None:

@@ -29,6 +29,7 @@ _ALL = (*_KNOWN, "subject", "feedback", "attempt")
 # The variables that a text may name, by the beginning of its field.
 ALLOWED = {
     "run.concurrency.key": ("input",),
+    "run.labels": ("input",),
     "concurrency.key": _EARLY,
     "items.title": _EARLY,
     "title": _KNOWN,
@@ -62,6 +63,8 @@ def find_bad_texts(
     if declared is not None and declared.workspace is not None:
         for text_field, text in find_workspace_texts(declared.workspace):
             flaws += view.check_text(f"run.{text_field}", text)
+    for name, text in ({} if declared is None else declared.labels).items():
+        flaws += view.check_text(f"run.labels.{name}", text)
     return [*flaws, *_bad_bodies(steps, view)]
 
 

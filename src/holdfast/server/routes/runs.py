@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from fastapi import Depends, Query
+
+from holdfast.model.filters import RunFilters
+from holdfast.model.labels import parse_labels
 from holdfast.model.units import parse_duration
 from holdfast.model.workflow.step import Concurrency
 from holdfast.server.exception_handlers import JsonAnswer
-from holdfast.server.request_context import After, Context, DryRun, Key, Limit, RunId
+from holdfast.server.request_context import (
+    After,
+    Context,
+    DryRun,
+    Key,
+    Label,
+    Limit,
+    RunId,
+    Since,
+    Until,
+)
 from holdfast.server.route_table import OPERATOR_ROLES, VIEWER_ROLES, RouteTable
 from holdfast.server.schemas import responses
 from holdfast.service.commands import request_bodies
@@ -41,6 +57,7 @@ def start_run(body: request_bodies.StartRunBody, context: Context) -> JsonAnswer
         deadline=None if body.deadline is None else parse_duration("deadline", body.deadline),
         scheduled_for=read_moment(body.scheduled_for),
         concurrency=_read_concurrency(body.concurrency),
+        labels=body.labels or {},
     )
     context.note(told["id"], body.workflow)
     return JsonAnswer(told, 201 if told["created"] else 200)
@@ -53,21 +70,49 @@ def _read_concurrency(given: str | request_bodies.ConcurrencyBody | None) -> Con
     return Concurrency(key=told.key, limit=told.limit)
 
 
-@table.route("GET", "/runs", VIEWER_ROLES, answers=responses.RunPageResponse)
-def list_runs(  # noqa: PLR0913, PLR0917 - the filters of a list
-    context: Context,
-    limit: Limit = 100,
-    after: After = None,
-    status: str | None = None,
-    workflow: str | None = None,
+def _read_filters(  # noqa: PLR0913, PLR0917 - the filters of a list
+    status: Annotated[str | None, Query(description="In this status")] = None,
+    workflow: Annotated[str | None, Query(description="Of this workflow")] = None,
+    step: Annotated[str | None, Query(description="With a task of this step")] = None,
+    agent: Annotated[str | None, Query(description="With a task for this agent")] = None,
     key: Key = None,
+    label: Label = None,
+    since: Since = None,
+    until: Until = None,
+    error: Annotated[
+        str | None, Query(description="Whose error, or that of a task, has this text")
+    ] = None,
+    name: Annotated[str | None, Query(description="Whose workflow or key has this text")] = None,
+) -> RunFilters:
+    return RunFilters(
+        status=status,
+        workflow=workflow,
+        step=step,
+        agent=agent,
+        key=key,
+        labels=parse_labels("label", label),
+        since=read_moment(since),
+        until=read_moment(until),
+        error=error,
+        name=name,
+    )
+
+
+Filters = Annotated[RunFilters, Depends(_read_filters)]
+
+
+@table.route("GET", "/runs", VIEWER_ROLES, answers=responses.RunPageResponse)
+def list_runs(
+    context: Context, filters: Filters, limit: Limit = 100, after: After = None
 ) -> JsonAnswer:
     """Runs, newest first."""
-    return JsonAnswer(
-        context.service.queries.runs(
-            limit=limit, after=after, status=status, workflow=workflow, key=key
-        )
-    )
+    return JsonAnswer(context.service.queries.runs(limit=limit, after=after, **filters))
+
+
+@table.route("GET", "/runs/counts", VIEWER_ROLES, answers=responses.RunCountsResponse)
+def count_runs(context: Context, filters: Filters) -> JsonAnswer:
+    """How many runs there are, by status."""
+    return JsonAnswer(context.service.queries.run_counts(**filters))
 
 
 @table.route("GET", "/runs/{run_id}", VIEWER_ROLES, answers=responses.RunResponse)

@@ -11,6 +11,8 @@ from typing import Annotated, Any
 from fastapi import Header, Query
 
 from holdfast.errors import InvalidInput
+from holdfast.model.filters import TaskFilters
+from holdfast.model.labels import parse_labels
 from holdfast.model.task import NewTask
 from holdfast.model.text import is_task_id, parse_run_id, parse_task_id
 from holdfast.server.exception_handlers import JsonAnswer
@@ -19,16 +21,19 @@ from holdfast.server.request_context import (
     Context,
     DryRun,
     Key,
+    Label,
     Limit,
     RequestContext,
+    Since,
     TaskId,
+    Until,
 )
 from holdfast.server.route_table import OPERATOR_ROLES, VIEWER_ROLES, RouteTable
 from holdfast.server.schemas import responses
 from holdfast.service.commands import request_bodies
 from holdfast.service.commands.commands import Commands
 from holdfast.service.commands.request_errors import rename_fields
-from holdfast.service.commands.task_fields import read_changes, read_new_task
+from holdfast.service.commands.task_fields import read_changes, read_moment, read_new_task
 from holdfast.service.queries.views import View
 
 table = RouteTable(tag="tasks")
@@ -115,14 +120,28 @@ def list_tasks(  # noqa: PLR0913, PLR0917 - the filters of a list
     workflow: str | None = None,
     step: Annotated[str | None, Query(description="Of this step or function")] = None,
     key: Key = None,
+    label: Label = None,
+    since: Since = None,
+    until: Until = None,
+    error: Annotated[str | None, Query(description="Whose error has this text")] = None,
+    name: Annotated[str | None, Query(description="Whose title, step or key has this text")] = None,
 ) -> JsonAnswer:
-    """Tasks, newest first."""
-    own = {"status": status, "agent": agent, "workflow": workflow, "step": step, "key": key}
-    of_run = None if run is None else parse_run_id(context.find_run(run), field="run")
-    below = None if parent is None else parse_task_id(context.find_task(parent), field="parent")
-    return JsonAnswer(
-        context.service.queries.tasks(limit=limit, after=after, run=of_run, parent=below, **own)
+    """Tasks, newest first; a label may be that of their run."""
+    filters = TaskFilters(
+        status=status,
+        agent=agent,
+        workflow=workflow,
+        step=step,
+        key=key,
+        labels=parse_labels("label", label),
+        since=read_moment(since),
+        until=read_moment(until),
+        error=error,
+        name=name,
+        run=None if run is None else parse_run_id(context.find_run(run), field="run"),
+        parent=None if parent is None else parse_task_id(context.find_task(parent), field="parent"),
     )
+    return JsonAnswer(context.service.queries.tasks(limit=limit, after=after, **filters))
 
 
 @table.route("GET", "/tasks/{task_id}", VIEWER_ROLES, answers=responses.TaskResponse)

@@ -161,6 +161,13 @@ class RunPageResponse(DescribedResponse):
     next: str | None = Field(None, examples=[ExampleOf.RUN_ID])
 
 
+class RunCountsResponse(DescribedResponse):
+    total: int = Field(examples=[3])
+    statuses: dict[str, int] = Field(
+        examples=[{"running": 1, "completed": 2, "failed": 0, "cancelled": 0}]
+    )
+
+
 class EventPageResponse(DescribedResponse):
     items: list[EventResponse]
     next: str | None = Field(None, examples=["2"])

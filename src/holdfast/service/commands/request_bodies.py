@@ -18,6 +18,10 @@ Seconds = Annotated[float, Field(ge=0, le=86_400)]
 Count = Annotated[int, Field(ge=1, le=1_000)]
 
 
+# The value of a label is text, or stands for it.
+LabelsBody = dict[str, str | int | float | bool]
+
+
 def _example(**fields: Any) -> ConfigDict:
     """The example of a body, for the OpenAPI document."""
     return ConfigDict(json_schema_extra={"examples": [fields]})
@@ -58,6 +62,9 @@ class StartRunBody(RequestBody):
     concurrency: Annotated[
         str | ConcurrencyBody | None,
         Field(description="A key for one run at a time, or a key and its limit"),
+    ] = None
+    labels: Annotated[
+        LabelsBody | None, Field(description="Names and values by which it is found again")
     ] = None
 
 
@@ -123,6 +130,9 @@ class NewTaskBody(RequestBody):
     max_attempts: int | None = None
     max_lost: int | None = None
     timeout: Annotated[str | float | None, Field(description="Seconds, or `30m`")] = None
+    labels: Annotated[
+        LabelsBody | None, Field(description="Names and values by which it is found again")
+    ] = None
     enqueue: bool | None = None
 
 

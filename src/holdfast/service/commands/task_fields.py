@@ -25,6 +25,7 @@ _PLAIN_FIELDS = (
     "priority",
     "position",
     "key",
+    "labels",
     "enqueue",
 )
 _FIELDS = (

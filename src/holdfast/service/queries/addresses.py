@@ -111,7 +111,7 @@ class Addresses:
         return [KEY_PREFIX + key for key in known if key.startswith(text)]
 
     def _find_last_run(self) -> str:
-        query, asked = choose_runs_query(limit=1, after=None, status=None, workflow=None)
+        query, asked = choose_runs_query(self._engine.clock.now, limit=1, after=None)
         asked["called"] = False
         newest = self._engine.database.view(lambda tx: tx.read(query, **asked))
         if not newest:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.engine.read.records import read_value
+from holdfast.model.labels import read_labels
 from holdfast.model.retry import MICROSECONDS
 from holdfast.service.queries.views import View, format_time
 
@@ -62,6 +63,7 @@ def view_plain(row: Mapping[str, Any]) -> View:
         "scheduled_for": format_time(row["scheduled_for"]),
         "waits_for": row["waits_for"],
         "tags": [] if row["tags"] == "[]" else json.loads(row["tags"]),
+        "labels": None if row["labels"] is None else read_labels(row["labels"]),
         "key": row["key"],
         "timeout": None if timeout is None else timeout / MICROSECONDS,
         "payload": read_value(row["payload"]),

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Unpack
 
 from holdfast.engine.read.pages import (
     MAX_PAGE_SIZE,
     PAGE_SIZE,
+    choose_run_counts,
     choose_runs_query,
     choose_tasks_query,
     read_limit,
+    read_task_page,
 )
 from holdfast.engine.read.records import read_event, read_run, read_task, read_value
 from holdfast.engine.read.spending import read_usage_of_runs
@@ -22,7 +25,9 @@ from holdfast.engine.read.task_state import (
     read_usage_limits,
 )
 from holdfast.errors import NotFound
+from holdfast.model.filters import RunFilters, TaskFilters
 from holdfast.model.run import Run
+from holdfast.model.status import RunStatus
 from holdfast.service.queries.artifacts import view_artifacts
 from holdfast.service.queries.child_runs import (
     CalledRuns,
@@ -67,48 +72,47 @@ class Queries:
         self._read_store = view
         self._engine = engine
 
-    def runs(  # noqa: PLR0913 - the filters of a list
+    def runs(
         self,
         *,
         limit: int = PAGE_SIZE,
         after: str | None = None,
-        status: str | None = None,
-        workflow: str | None = None,
-        key: str | None = None,
         called: bool = False,
+        **filters: Unpack[RunFilters],
     ) -> View:
         """A page of runs, newest first: `{items, next}`; with `called`, called runs as well."""
-        query, asked = choose_runs_query(
-            limit=limit, after=after, status=status, workflow=workflow, key=key
-        )
-        asked["called"] = called
 
         def read(tx: Transaction) -> View:
-            rows = [read_run(row) for row in tx.read(query, **asked)]
+            query, asked = choose_runs_query(
+                partial(_read_now, tx), limit=limit, after=after, **filters
+            )
+            rows = [read_run(row) for row in tx.read(query, **asked | {"called": called})]
             return _view_page(_add_needs_of_people(tx, view_runs(tx, rows)), limit, "id")
 
         return self._read_store(read)
 
-    def tasks(  # noqa: PLR0913 - the filters of a list
-        self,
-        *,
-        limit: int = PAGE_SIZE,
-        after: str | None = None,
-        status: str | None = None,
-        agent: str | None = None,
-        run: str | None = None,
-        parent: str | None = None,
-        workflow: str | None = None,
-        step: str | None = None,
-        key: str | None = None,
-    ) -> View:
-        """A page of tasks, newest first: `{items, next}`."""
-        page = {"limit": limit, "after": after, "status": status, "agent": agent}
-        page |= {"step": step, "key": key}
-        query, asked = choose_tasks_query(page, run=run, parent=parent, workflow=workflow)
+    def run_counts(self, *, called: bool = False, **filters: Unpack[RunFilters]) -> View:
+        """How many runs fit the filters, in all and by status: `{total, statuses}`."""
 
         def read(tx: Transaction) -> View:
-            return _view_page(view_tasks(tx, map(read_task, tx.read(query, **asked))), limit, "id")
+            query, asked = choose_run_counts(partial(_read_now, tx), called=called, **filters)
+            found = {row["status"]: row["runs"] for row in tx.read(query, **asked)}
+            known = {each.value: found.get(each.value, 0) for each in RunStatus}
+            return {"total": sum(known.values()), "statuses": known}
+
+        return self._read_store(read)
+
+    def tasks(
+        self, *, limit: int = PAGE_SIZE, after: str | None = None, **filters: Unpack[TaskFilters]
+    ) -> View:
+        """A page of tasks, newest first: `{items, next}`."""
+
+        def read(tx: Transaction) -> View:
+            query, asked = choose_tasks_query(
+                partial(_read_now, tx), limit=limit, after=after, **filters
+            )
+            rows = read_task_page(tx, query, asked)
+            return _view_page(view_tasks(tx, map(read_task, rows)), limit, "id")
 
         return self._read_store(read)
 
@@ -284,6 +288,11 @@ class Queries:
             return add_addresses(tx, view_tasks(tx, map(read_task, rows)))
 
         return self._read_store(read)
+
+
+def _read_now(tx: Transaction) -> int:
+    (row,) = tx.read("now")
+    return int(row["now"])
 
 
 def add_addresses(tx: Transaction, tasks: Sequence[View]) -> list[View]:

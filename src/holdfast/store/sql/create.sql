@@ -38,7 +38,7 @@ WHERE name = r.workflow
 -- rows: run_id text, workflow_name text, digest text, unique_key text, body text, reasons integer,
 --   given text, rank integer, slot_key text, actor text, caller text, called_in integer,
 --   topmost text, level integer, usd integer, usd_per_attempt integer, attempts integer,
---   lasts integer, later integer
+--   lasts integer, later integer, marks text
 -- changes: run
 -- event: 'run.started'
 -- data: '{"holds":' || holds || ',"priority":' || priority
@@ -51,11 +51,11 @@ WHERE name = r.workflow
 INSERT INTO holdfast_run (id, workflow, workflow_version, key, body_digest, status, holds, input,
   priority, concurrency_key, changed_by, changed_at, created_at, parent_id, parent_epoch, root_id,
   depth, budget_usd, budget_usd_per_attempt, budget_attempts, time_limit, deadline,
-  scheduled_for)
+  scheduled_for, labels)
 SELECT r.run_id, r.workflow_name, r.digest, r.unique_key, r.body, 'running', r.reasons, r.given,
   r.rank, r.slot_key, r.actor, (SELECT holdfast_now()), (SELECT holdfast_now()), r.caller,
   r.called_in, r.topmost, r.level, r.usd, r.usd_per_attempt, r.attempts, r.lasts,
-  COALESCE(r.later, (SELECT holdfast_now())) + r.lasts, r.later
+  COALESCE(r.later, (SELECT holdfast_now())) + r.lasts, r.later, r.marks
 FROM {rows} AS r WHERE true
 ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING
 
@@ -76,7 +76,7 @@ WHERE kind = 'run'
 --   body text, slot_key text, attempts integer, losses integer, wait_first integer,
 --   wait_most integer, time_limit integer, given text, made_in integer, item_place integer,
 --   asks_first boolean, counts boolean, subject text, rounds integer, failing text,
---   promises boolean, flow text, outside boolean, waits boolean, run_reasons integer, actor text
+--   promises boolean, flow text, marks text, outside boolean, waits boolean, run_reasons integer, actor text
 -- changes: task
 -- event: 'task.created'
 -- data: '{"blocked":' || CASE WHEN blocked THEN 'true' ELSE 'false' END || ',"run_holds":'
@@ -87,12 +87,12 @@ INSERT INTO holdfast_task (id, kind, run_id, parent_id, step, title, agent, stat
   run_holds, due, scheduled_for, priority, position, tags, key, body_digest, concurrency_key,
   max_attempts, max_lost, backoff, backoff_max, timeout, payload, changed_by, changed_at,
   created_at, parent_epoch, item, conditional, gives, verifies, max_rounds, on_failure, declares,
-  calls, bare)
+  calls, labels, bare)
 SELECT r.task_id, r.task_kind, r.run, r.parent, r.step_id, r.name, r.role, r.state, r.waits,
   r.run_reasons, r.at_time IS NULL AND NOT r.asks_first, r.at_time, r.rank, r.place, r.labels, r.unique_key, r.body,
   r.slot_key, r.attempts, r.losses, r.wait_first, r.wait_most, r.time_limit, r.given, r.actor,
   (SELECT holdfast_now()), (SELECT holdfast_now()), r.made_in, r.item_place, r.asks_first,
-  r.counts, r.subject, r.rounds, r.failing, r.promises, r.flow, r.step_id IS NULL OR r.outside
+  r.counts, r.subject, r.rounds, r.failing, r.promises, r.flow, r.marks, r.step_id IS NULL OR r.outside
 FROM {rows} AS r
 WHERE r.unique_key IS NULL OR NOT EXISTS (SELECT 1 FROM holdfast_tombstone AS held WHERE held.kind = 'task' AND held.key = r.unique_key)
 ON CONFLICT (key) WHERE key IS NOT NULL DO NOTHING

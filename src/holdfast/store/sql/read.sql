@@ -59,59 +59,105 @@ ORDER BY key
 -- purpose: List a page of runs, newest first, with or without called runs
 SELECT * FROM holdfast_run
 WHERE id < :after
-  AND (CAST(:workflow AS text) IS NULL OR workflow = :workflow)
-  AND (CAST(:called AS boolean) OR parent_id IS NULL)
+  AND id >= :first
+  AND {matching_run holdfast_run}
 ORDER BY id DESC LIMIT :count
 
 -- name: list_runs_by_status
 -- purpose: List a page of the runs in one status, newest first, with the index of that status
 SELECT * FROM holdfast_run
 WHERE id < :after
+  AND id >= :first
   AND status = :status
   AND created_at >= 0
-  AND (CAST(:workflow AS text) IS NULL OR workflow = :workflow)
-  AND (CAST(:called AS boolean) OR parent_id IS NULL)
+  AND {matching_run holdfast_run}
 ORDER BY id DESC LIMIT :count
+
+-- name: list_runs_of_workflow
+-- purpose: List a page of the runs of one workflow, newest first, with the index of workflows
+SELECT * FROM holdfast_run
+WHERE id < :after
+  AND id >= :first
+  AND workflow = :workflow
+  AND created_at >= 0
+  AND {matching_run holdfast_run}
+ORDER BY id DESC LIMIT :count
+
+-- name: list_runs_of_label
+-- purpose: List a page of the runs with a label, newest first, with the index of labels
+SELECT run.* FROM holdfast_label AS label JOIN holdfast_run AS run ON run.id = label.entity
+WHERE label.name = :label
+  AND label.value = :value
+  AND label.entity < :after
+  AND label.entity >= :first
+  AND {matching_run run}
+ORDER BY label.entity DESC LIMIT :count
 
 -- name: list_runs_of_key
 -- purpose: List the run that has a key, unless another filter of the page leaves it out
 SELECT * FROM holdfast_run
 WHERE key = :key
   AND id < :after
-  AND (CAST(:status AS text) IS NULL OR status = :status)
-  AND (CAST(:workflow AS text) IS NULL OR workflow = :workflow)
-  AND (CAST(:called AS boolean) OR parent_id IS NULL)
+  AND id >= :first
+  AND {matching_run holdfast_run}
 LIMIT :count
+
+-- name: count_runs
+-- purpose: Count the runs that fit, by their status
+SELECT run.status, count(*) AS runs FROM holdfast_run AS run
+WHERE run.id < :after
+  AND run.id >= :first
+  AND {matching_run run}
+GROUP BY run.status
+
+-- name: count_runs_of_workflow
+-- purpose: Count the runs of one workflow that fit, by their status, with the index of workflows
+SELECT run.status, count(*) AS runs FROM holdfast_run AS run
+WHERE run.workflow = :workflow
+  AND run.id < :after
+  AND run.id >= :first
+  AND run.created_at >= 0
+  AND {matching_run run}
+GROUP BY run.status
+
+-- name: count_runs_of_label
+-- purpose: Count the runs with a label that fit, by their status, with the index of labels
+SELECT run.status, count(*) AS runs
+FROM holdfast_label AS label JOIN holdfast_run AS run ON run.id = label.entity
+WHERE label.name = :label
+  AND label.value = :value
+  AND label.entity < :after
+  AND label.entity >= :first
+  AND {matching_run run}
+GROUP BY run.status
 
 -- name: list_tasks
 -- purpose: List a page of tasks, newest first; also the page of `done`, the status of most tasks
 SELECT * FROM holdfast_task
 WHERE id < :after
-  AND (CAST(:status AS text) IS NULL OR status = :status)
-  AND (CAST(:agent AS text) IS NULL OR agent = :agent)
-  AND (CAST(:step AS text) IS NULL OR step = :step)
+  AND id >= :first
+  AND {matching_task holdfast_task}
 ORDER BY id DESC LIMIT :count
 
 -- name: list_tasks_by_status
 -- purpose: List a page of idle, queued, failed or cancelled tasks, newest first, with the index of these
 SELECT * FROM holdfast_task
 WHERE id < :after
+  AND id >= :first
   AND status = :status
   AND status IN ('idle', 'queued', 'failed', 'cancelled')
   AND created_at >= 0
-  AND (CAST(:agent AS text) IS NULL OR agent = :agent)
-  AND (CAST(:step AS text) IS NULL OR step = :step)
+  AND {matching_task holdfast_task}
 ORDER BY id DESC LIMIT :count
 
 -- name: list_tasks_running
 -- purpose: List a page of running tasks, newest first, with the index of leases
 SELECT * FROM holdfast_task
 WHERE id < :after
-  AND status = :status
+  AND id >= :first
   AND lease_expires_at IS NOT NULL
   AND attempt >= 1
-  AND (CAST(:agent AS text) IS NULL OR agent = :agent)
-  AND (CAST(:step AS text) IS NULL OR step = :step)
+  AND {matching_task holdfast_task}
 ORDER BY id DESC LIMIT :count
 
 -- name: list_tasks_of_run
@@ -119,19 +165,17 @@ ORDER BY id DESC LIMIT :count
 SELECT * FROM holdfast_task
 WHERE run_id = :run_id
   AND id < :after
-  AND (CAST(:status AS text) IS NULL OR status = :status)
-  AND (CAST(:agent AS text) IS NULL OR agent = :agent)
-  AND (CAST(:step AS text) IS NULL OR step = :step)
+  AND id >= :first
+  AND {matching_task holdfast_task}
 ORDER BY id DESC LIMIT :count
 
 -- name: list_tasks_of_workflow
 -- purpose: List a page of the tasks of all runs of one workflow, newest first
 SELECT * FROM holdfast_task
 WHERE id < :after
+  AND id >= :first
   AND (SELECT run.workflow FROM holdfast_run AS run WHERE run.id = holdfast_task.run_id) = :workflow
-  AND (CAST(:status AS text) IS NULL OR status = :status)
-  AND (CAST(:agent AS text) IS NULL OR agent = :agent)
-  AND (CAST(:step AS text) IS NULL OR step = :step)
+  AND {matching_task holdfast_task}
 ORDER BY id DESC LIMIT :count
 
 -- name: list_tasks_of_parent
@@ -139,10 +183,9 @@ ORDER BY id DESC LIMIT :count
 SELECT * FROM holdfast_task
 WHERE parent_id = :parent_id
   AND id < :after
+  AND id >= :first
   AND created_at >= 0
-  AND (CAST(:status AS text) IS NULL OR status = :status)
-  AND (CAST(:agent AS text) IS NULL OR agent = :agent)
-  AND (CAST(:step AS text) IS NULL OR step = :step)
+  AND {matching_task holdfast_task}
 ORDER BY id DESC LIMIT :count
 
 -- name: list_tasks_of_key
@@ -150,10 +193,28 @@ ORDER BY id DESC LIMIT :count
 SELECT * FROM holdfast_task
 WHERE key = :key
   AND id < :after
-  AND (CAST(:status AS text) IS NULL OR status = :status)
-  AND (CAST(:agent AS text) IS NULL OR agent = :agent)
-  AND (CAST(:step AS text) IS NULL OR step = :step)
+  AND id >= :first
+  AND {matching_task holdfast_task}
 LIMIT :count
+
+-- name: list_tasks_of_label
+-- purpose: List a page of the tasks with a label that few runs and tasks have; reads all tasks of these
+SELECT * FROM holdfast_task
+WHERE id IN (
+    SELECT label.entity FROM holdfast_label AS label WHERE label.name = :label AND label.value = :value
+    UNION ALL
+    SELECT part.id FROM holdfast_label AS label JOIN holdfast_task AS part ON part.run_id = label.entity
+    WHERE label.name = :label AND label.value = :value)
+  AND id < :after
+  AND id >= :first
+  AND {matching_task holdfast_task}
+ORDER BY id DESC LIMIT :count
+
+-- name: holders_of_label
+-- purpose: Count the runs and tasks with a label, up to a number
+SELECT count(*) AS number FROM (
+  SELECT 1 AS one FROM holdfast_label AS label
+  WHERE label.name = :label AND label.value = :value LIMIT :most) AS found
 
 -- name: children_in_order
 -- purpose: List the direct children of a task by position, superseded ones aside

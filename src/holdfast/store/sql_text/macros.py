@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -55,6 +55,40 @@ _CONDITIONS = {
     # The task's failure is left to the step that made it, unless another task needs the task.
     "spared": f"({_MADE_WHILE_RUNNING} AND NOT {_NEEDED})",
 }
+# The filters of lists, counts and changes of many; a parameter that is null filters nothing.
+_MATCHING_RUN = """(CAST(:status AS text) IS NULL OR {run}.status = :status)
+  AND (CAST(:workflow AS text) IS NULL OR {run}.workflow = :workflow)
+  AND (CAST(:key AS text) IS NULL OR {run}.key = :key)
+  AND (CAST(:called AS boolean) OR {run}.parent_id IS NULL)
+  AND (CAST(:since AS bigint) IS NULL OR {run}.created_at >= :since)
+  AND (CAST(:until AS bigint) IS NULL OR {run}.created_at < :until)
+  AND (CAST(:labels AS text) IS NULL OR {labelled {run}})
+  AND (CAST(:name AS text) IS NULL OR lower({run}.workflow) LIKE lower(:name) ESCAPE '!'
+    OR lower({run}.key) LIKE lower(:name) ESCAPE '!')
+  AND ((CAST(:step AS text) IS NULL AND CAST(:agent AS text) IS NULL) OR EXISTS (
+    SELECT 1 FROM holdfast_task AS part
+    WHERE part.run_id = {run}.id AND NOT part.superseded
+      AND (CAST(:step AS text) IS NULL OR part.step = :step)
+      AND (CAST(:agent AS text) IS NULL OR part.agent = :agent)))
+  AND (CAST(:error AS text) IS NULL OR lower({run}.error) LIKE lower(:error) ESCAPE '!' OR EXISTS (
+    SELECT 1 FROM holdfast_task AS part
+    WHERE part.run_id = {run}.id AND part.status <> 'done' AND NOT part.superseded
+      AND lower(part.error) LIKE lower(:error) ESCAPE '!'))"""
+_MATCHING_TASK = """(CAST(:status AS text) IS NULL OR {task}.status = :status)
+  AND (CAST(:agent AS text) IS NULL OR {task}.agent = :agent)
+  AND (CAST(:step AS text) IS NULL OR {task}.step = :step)
+  AND (CAST(:since AS bigint) IS NULL OR {task}.created_at >= :since)
+  AND (CAST(:until AS bigint) IS NULL OR {task}.created_at < :until)
+  AND (CAST(:error AS text) IS NULL OR lower({task}.error) LIKE lower(:error) ESCAPE '!')
+  AND (CAST(:name AS text) IS NULL OR lower({task}.title) LIKE lower(:name) ESCAPE '!'
+    OR lower({task}.step) LIKE lower(:name) ESCAPE '!'
+    OR lower({task}.key) LIKE lower(:name) ESCAPE '!')
+  AND (CAST(:labels AS text) IS NULL OR {labelled {task}} OR EXISTS (
+    SELECT 1 FROM holdfast_run AS whole WHERE whole.id = {task}.run_id AND {labelled whole}))"""
+_FILTERS = {
+    "matching_run": ("{run}", _MATCHING_RUN),
+    "matching_task": ("{task}", _MATCHING_TASK),
+}
 _TOKEN = re.compile(
     r"""
       '(?:[^']|'')*'                                        # a string
@@ -100,14 +134,9 @@ def parse_columns(header: str) -> tuple[Column, ...]:
 
 def expand(body: str, dialect: Dialect, columns: tuple[Column, ...]) -> ExpandedText:
     expansion = _Expansion(dialect, columns)
-    pieces: list[str] = []
-    end = 0
-    for match in _TOKEN.finditer(body):
-        pieces += [_escape(body[end : match.start()], dialect), expansion.replace(match)]
-        end = match.end()
-    pieces.append(_escape(body[end:], dialect))
+    text = expansion.write(body)
     return ExpandedText(
-        text="\n".join(line.rstrip() for line in "".join(pieces).splitlines() if line.strip()),
+        text="\n".join(line.rstrip() for line in text.splitlines() if line.strip()),
         parameters=frozenset(expansion.parameters),
         lists=frozenset(expansion.lists),
     )
@@ -123,7 +152,15 @@ class _Expansion:
         self.parameters: set[str] = set()
         self.lists: set[str] = set()
 
-    def replace(self, match: re.Match[str]) -> str:
+    def write(self, body: str) -> str:
+        pieces: list[str] = []
+        end = 0
+        for match in _TOKEN.finditer(body):
+            pieces += [_escape(body[end : match.start()], self._dialect), self._replace(match)]
+            end = match.end()
+        return "".join([*pieces, _escape(body[end:], self._dialect)])
+
+    def _replace(self, match: re.Match[str]) -> str:
         if match["comment"] is not None:
             return ""
         if match["brace"] is not None:
@@ -152,10 +189,11 @@ class _Expansion:
             self.parameters.add(argument)
             self.lists.add(argument)
             return _each(self._dialect, argument)
-        if macro == "data" and argument is not None:
-            return _data(self._dialect, argument)
-        if macro == "cost" and argument is not None:
-            return _cost(self._dialect, argument)
+        if macro in _FILTERS and argument is not None:
+            place, text = _FILTERS[macro]
+            return self.write(text.replace(place, argument))
+        if macro in _WRITERS and argument is not None:
+            return self.write(_WRITERS[macro](self._dialect, argument))
         if macro in _CONDITIONS and argument is not None:
             return _CONDITIONS[macro].format(task=argument)
         return _lock(self._dialect, macro, argument)
@@ -210,6 +248,14 @@ def _data(dialect: Dialect, key: str) -> str:
     return f"CAST({data}->>'{key}' AS text)"
 
 
+def _labelled(dialect: Dialect, table: str) -> str:
+    """Whether a row has all of some labels."""
+    if dialect == "postgresql":
+        return f"CAST({table}.labels AS jsonb) @> CAST(:labels AS jsonb)"
+    missing = f"({table}.labels->>asked.key) IS NOT asked.value"
+    return f"NOT EXISTS (SELECT 1 FROM json_each(:labels) AS asked WHERE {missing})"  # noqa: S608
+
+
 def _cost(dialect: Dialect, table: str) -> str:
     """The cost in the usage of a row, in millionths of a dollar; 0 where it has none."""
     if dialect == "sqlite":
@@ -222,6 +268,13 @@ def _cost(dialect: Dialect, table: str) -> str:
         dollars = f"CAST({usage}->>'usd' AS numeric)"
         cost = f"LEAST(GREATEST(round({dollars} * 1000000), 0), {LARGEST_COST})"
     return f"CASE WHEN {number} THEN CAST({cost} AS bigint) ELSE 0 END"
+
+
+_WRITERS: dict[str, Callable[[Dialect, str], str]] = {
+    "cost": _cost,
+    "data": _data,
+    "labelled": _labelled,
+}
 
 
 def _lock(dialect: Dialect, macro: str, table: str | None) -> str:

@@ -32,8 +32,9 @@ from tests.contract.task_states import (
 )
 
 PATIENCE = 30
-RUNS: dict[str, Any] = {"limit": 9, "after": None, "status": None, "workflow": None}
-TASKS: dict[str, Any] = {"limit": 9, "after": None, "status": None, "agent": None}
+LABELS = {"customer": "7"}
+RUNS: dict[str, Any] = {"limit": 9, "after": None}
+TASKS: dict[str, Any] = {"limit": 9, "after": None}
 
 
 def test_tasks_are_listed_page_by_page_newest_first(engine: Engine) -> None:
@@ -95,6 +96,18 @@ def test_bad_limits_and_filters_of_a_listing_are_refused_by_field(engine: Engine
                 look(**{field: given})
 
 
+def _now() -> int:
+    return 1_800_000_000_000_000
+
+
+def _runs(**filters: Any) -> tuple[str, dict[str, Any]]:
+    return choose_runs_query(_now, **RUNS, **filters)
+
+
+def _tasks(**filters: Any) -> tuple[str, dict[str, Any]]:
+    return choose_tasks_query(_now, **TASKS, **filters)
+
+
 def plan_of(url: str, query: str, asked: dict[str, Any]) -> str:
     """How the database would go about it, with no statistics that could lead it astray."""
     if is_postgresql(url):
@@ -117,16 +130,16 @@ def plan_of(url: str, query: str, asked: dict[str, Any]) -> str:
 def test_a_list_reads_no_more_of_an_index_than_its_page(engine: Engine, store_url: str) -> None:
     create(engine)
     wanted = {
-        "": [choose_runs_query(**RUNS), choose_tasks_query(TASKS)],
-        "holdfast_run_status": [choose_runs_query(**RUNS | {"status": "failed"})],
-        "holdfast_task_status": [
-            choose_tasks_query(TASKS | {"status": each}) for each in ("queued", "failed", "idle")
-        ],
-        "holdfast_task_running": [choose_tasks_query(TASKS | {"status": "running"})],
-        "holdfast_task_run": [choose_tasks_query(TASKS, run=MISSING_RUN)],
+        "": [_runs(), _runs(name="a", since="24h", error="no"), _tasks(), _tasks(labels=LABELS)],
+        "holdfast_run_status": [_runs(status="failed"), _runs(status="failed", agent="a")],
+        "holdfast_run_workflow": [_runs(workflow="flow"), _runs(workflow="flow", step="do")],
+        "label": [_runs(labels=LABELS), _runs(labels=LABELS, status="failed")],
+        "holdfast_task_status": [_tasks(status=each) for each in ("queued", "failed", "idle")],
+        "holdfast_task_running": [_tasks(status="running")],
+        "holdfast_task_run": [_tasks(run=MISSING_RUN)],
         "holdfast_task_child": [
-            choose_tasks_query(TASKS | each, parent=MISSING_TASK)
-            for each in ({}, {"status": "done"})
+            _tasks(parent=MISSING_TASK),
+            _tasks(parent=MISSING_TASK, status="done", error="no"),
         ],
     }
     for index, pages in wanted.items():

@@ -266,3 +266,17 @@ def test_a_preview_tells_the_next_ticks_in_local_time(sqlite_url: str) -> None:
         "2026-03-29T03:00:00+02:00",
         "2026-03-30T02:30:00+02:00",
     ]
+
+
+def test_what_a_tick_starts_has_the_labels_of_the_schedule(
+    engine: Engine, clock: ManualClock
+) -> None:
+    flow = Workflow.define("flow", (Step(id="one"),))
+    engine.schedules.put(replace(daily(), starts=NewTask(title="mail", labels={"team": "a"})))
+    run = NewRun(workflow=flow, labels={"team": "b"})
+    engine.schedules.put(replace(daily(), name="runs", starts=run))
+    move_to(clock, 1)
+    for _ in range(2):
+        engine.recovery.step()
+    assert [each.title for each in engine.tasks.list(labels={"team": "a"})] == ["mail"]
+    assert [each.workflow for each in engine.runs.list(labels={"team": "b"})] == ["flow"]

@@ -1,0 +1,45 @@
+"""Labels and filters as they are typed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.contract.cli.command_line import Typed
+
+LETTERS = """
+name: letters
+labels: {customer: "{{ input.customer }}"}
+input: {customer: int}
+steps: [{id: write, agent: writer}]
+agents: {writer: {external: true}}
+"""
+
+
+def test_runs_and_tasks_are_labelled_and_found_again(typed: Typed, tmp_path: Path) -> None:
+    path = tmp_path / "letters.yaml"
+    path.write_text(LETTERS)
+    seven = typed.json("run", str(path), "-i", "customer=7", "--label", "env=prod")
+    eight = typed.json("run", str(path), "-i", "customer=8")
+    task = typed.json("task", "add", "Tidy", "-l", "customer=7")
+    assert seven["labels"] == {"customer": "7", "env": "prod"}
+
+    def found(*asked: str) -> list[str]:
+        return [each["id"] for each in typed.json(*asked)["items"]]
+
+    assert found("runs", "--label", "customer=7") == [seven["id"]]
+    assert found("runs", "--label", "customer=7", "--label", "env=test") == []
+    assert found("runs", "--agent", "writer", "--since", "1h", "--name", "LETT") == [
+        eight["id"],
+        seven["id"],
+    ]
+    assert task["id"] in found("tasks", "--label", "customer=7")
+    assert len(found("tasks", "--label", "customer=7")) == 2
+    counted = typed.ok("runs", "--counts", "--label", "customer=7").splitlines()
+    assert [line.split() for line in counted[1:3]] == [["running", "1"], ["completed", "0"]]
+    assert "No such runs" in typed("runs", "--error", "nothing").err
+
+
+def test_a_label_without_a_value_is_refused(typed: Typed) -> None:
+    refused = typed("runs", "--label", "customer")
+    assert refused.code == 2
+    assert "'customer' is not NAME=VALUE, as customer=7" in refused.err

@@ -1,0 +1,61 @@
+"""Labels and filters over HTTP: who asks for what, and how it is spelt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.contract.server.local_server import Served
+
+FLOW = """
+name: letters
+labels: {customer: "{{ input.customer }}"}
+input: {customer: integer?}
+steps: [{id: write, agent: writer}]
+agents: {writer: {external: true}}
+"""
+YAML = {"Content-Type": "application/yaml"}
+
+
+def test_runs_and_tasks_are_found_by_labels(server: Served) -> None:
+    operator = server("operator")
+    assert server().post("/workflows", content=FLOW, headers=YAML).status_code == 201
+
+    def begin(customer: int | None, **labels: str) -> str:
+        given = {} if customer is None else {"customer": customer}
+        body = {"workflow": "letters", "input": given, "labels": labels}
+        return str(operator.post("/runs", json=body).json()["id"])
+
+    def found(path: str, *labels: str, **filters: Any) -> list[str]:
+        asked = {"label": list(labels), **filters}
+        page = operator.get(path, params=asked)
+        assert page.status_code == 200, page.text
+        return [each["id"] for each in page.json()["items"]]
+
+    seven, eight, plain = begin(7, env="prod"), begin(8, env="prod"), begin(None)
+    task = server.add(labels={"customer": 7})
+    assert task["labels"] == operator.get(f"/tasks/{task['id']}").json()["labels"]
+    assert operator.get(f"/runs/{seven}").json()["labels"] == {"customer": "7", "env": "prod"}
+    assert "labels" not in operator.get(f"/runs/{plain}").json()
+    assert found("/runs", "customer=7") == [seven]
+    assert found("/runs", "env=prod", "customer=8") == [eight]
+    assert found("/runs", "env=prod", agent="writer", since="1h") == [eight, seven]
+    assert found("/runs", "env=prod", status="failed") == []
+    assert task["id"] in found("/tasks", "customer=7")
+    assert len(found("/tasks", "customer=7")) == 2
+    counted = operator.get("/runs/counts", params={"label": "env=prod"}).json()
+    statuses = {"running": 2, "completed": 0, "failed": 0, "cancelled": 0}
+    assert counted == {"total": 2, "statuses": statuses}
+    refused = operator.get("/runs", params={"label": "customer"})
+    assert (refused.status_code, refused.json()["field"]) == (422, "label")
+    twice = operator.get("/runs?status=failed&status=running")
+    assert (twice.status_code, twice.json()["field"]) == (422, "status")
+
+
+def test_a_filter_that_is_misspelt_or_wrong_is_refused(quick_server: Served) -> None:
+    viewer = quick_server("viewer")
+    for path in ("/runs", "/runs/counts", "/tasks"):
+        for name, value in {"since": "soon", "error": " ", "name": "", "lable": "a=b"}.items():
+            refused = viewer.get(path, params={name: value})
+            assert (refused.status_code, refused.json()["field"]) == (422, name), path
+    body = {"title": "a", "labels": {"a": ["b"]}}
+    assert quick_server("operator").post("/tasks", json=body).status_code == 422
