@@ -98,7 +98,7 @@ def be_agent(engine: Engine, bus: RedisBus, name: str) -> Consumer:
         )
         bus.publish_event(Channel.RESULTS, result)
 
-    claimant = Claimant(engine=engine, worker=name, agents=["default"], deliver=work)
+    claimant = Claimant(store=engine, worker=name, agents=["default"], deliver=work)
     return consume(engine, bus, Channel.TASKS, name, claimant.handler())
 
 

@@ -33,6 +33,7 @@ from holdfast.api import task as api_task
 from holdfast.cli.main import main as run_holdfast
 from holdfast.engine.claims import picker
 from holdfast.engine.claims.standing_claims import StandingClaims
+from holdfast.engine.engine import engine_of
 from holdfast.engine.input import blueprint, task_template, validation
 from holdfast.engine.input.task_template import TaskTemplate
 from holdfast.engine.read import records
@@ -135,7 +136,7 @@ def list_tasks(url: str, size: int) -> float:
     """Tasks read in pages of a thousand, as records."""
     with program(url) as made:
         made.job.enqueue_many([{} for _ in range(BULK)])
-        tasks = made.hf.engine.tasks
+        tasks = engine_of(made.hf).tasks
         return size / timed(lambda: [tasks.list(limit=BULK) for _ in range(size // BULK)])
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from benchmarks.by_hand import RESULT, STEPS, in_batches
 from holdfast import Holdfast, Loop, needs
+from holdfast.engine.engine import engine_of
 from holdfast.engine.input.validation import MAX_BATCH
 
 
@@ -83,7 +84,7 @@ class Program:
             if ended >= count:
                 through.set()
 
-        leave = self.hf.engine.on_end(note)
+        leave = engine_of(self.hf).on_end(note)
         try:
             yield lambda: _demand(through.wait(PATIENCE))
         finally:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks.program import program
+from holdfast.engine.engine import engine_of
 
 
 def main(url: str, prefix: str) -> None:
@@ -21,7 +22,7 @@ def main(url: str, prefix: str) -> None:
             print(ended, flush=True)
 
     with program(url) as made:
-        made.hf.engine.on_end(tell)
+        engine_of(made.hf).on_end(tell)
         print("ready", flush=True)
         sys.stdin.readline()
         with made.hf.worker():

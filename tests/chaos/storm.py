@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
+from holdfast.engine.engine import engine_of
 from tests import servers
 from tests.chaos.processes import interrupt, start
 from tests.chaos.storm_pipeline import Pipeline, work
@@ -82,11 +83,11 @@ class Storm:
     def end(self) -> None:
         for worker in self.workers:
             interrupt(worker)
-        self.pipeline.hf.engine.recovery.step()
+        engine_of(self.pipeline.hf).recovery.step()
 
     def check(self) -> str:
         """Everything that was accepted is there, ended, and was done by one attempt each."""
-        engine = self.pipeline.hf.engine
+        engine = engine_of(self.pipeline.hf)
         diagnosis = engine.doctor()
         assert diagnosis.ok, str(diagnosis)
         with raw(self.url) as run:

@@ -22,12 +22,13 @@ WORKER = """
 import os, signal, sys
 from pathlib import Path
 from holdfast import NewTask
+from holdfast.engine.engine import engine_of
 from tests.contract.worker.file_steps import file_steps
 
 def stop_in_the_writer(hf):
     # Right after a commit: one that is stopped within holds up every other process of the store.
     stops = [lambda: os.kill(os.getpid(), signal.SIGSTOP)]
-    hf.engine.on_end(lambda _: stops.pop()() if stops else None)
+    engine_of(hf).on_end(lambda _: stops.pop()() if stops else None)
     hf.tasks.cancel(hf.tasks.create(NewTask(title="last", enqueue=False)).id)
 
 with file_steps(sys.argv[1], Path(__file__).parent, lease=1.5, renewal=0.3) as steps:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import Holdfast
-from holdfast.engine.engine import Engine
+from holdfast.engine.engine import Engine, engine_of
 from holdfast.importing import import_runs, import_tasks
 from tests.chaos.process_jobs import Replies
 from tests.chaos.processes import send
@@ -42,7 +42,7 @@ def bring(report: Connection, url: str, folder: Path, place: int | None) -> None
     boundary = Boundary(place, report)
     watch(boundary)
     hf = Still(url, group_size=1)
-    with closing(hf.engine):
+    with closing(engine_of(hf)):
         boundary.armed = True
         made = [import_tasks(folder / "tasks.db", into=hf).created]
         made.append(import_runs(folder / "runs.db", into=hf).created)

@@ -48,7 +48,7 @@ from holdfast.api.task import NoContext, ProgramTask, TaskDecorator, TaskFunctio
 from holdfast.api.workflow import WorkflowBuilder, WorkflowFile
 from holdfast.engine.core.context import USER
 from holdfast.engine.core.sync_async import map_future, operation, reading
-from holdfast.engine.engine import Engine
+from holdfast.engine.engine import Engine, engine_of
 from holdfast.engine.explain.doctor import Diagnosis
 from holdfast.engine.explain.explanation import Explanation
 from holdfast.engine.explain.why_run import RunExplanation
@@ -83,10 +83,8 @@ T = TypeVar("T")
 class PeopleOperations(ABC):
     """The operations for people: signals, approvals, rejections and answers."""
 
-    @property
     @abstractmethod
-    def engine(self) -> Engine:
-        """The engine of the store."""
+    def __holdfast_engine__(self) -> Engine: ...
 
     @operation
     def signal(  # noqa: PLR0913 - what is sent, who sends it, and in which transaction
@@ -104,7 +102,7 @@ class PeopleOperations(ABC):
         The target is an id, a handle, or the key of the run or task.
         With a `connection` the signal is part of the application's own transaction there.
         """
-        return self.engine.signals.send.submit(
+        return engine_of(self).signals.send.submit(
             target, name, payload, key=key, actor=actor, connection=connection
         )
 
@@ -113,19 +111,19 @@ class PeopleOperations(ABC):
         self, task: AnyId, note: object = None, *, actor: str = USER
     ) -> Future[TransitionResult]:
         """Let an approval pass, or a task that waits for one run again: `run.task("approve")`."""
-        return self.engine.tasks.approve.submit(task, note, actor=actor)
+        return engine_of(self).tasks.approve.submit(task, note, actor=actor)
 
     @operation
     def reject(
         self, task: AnyId, reason: object = None, *, actor: str = USER
     ) -> Future[TransitionResult]:
         """Fail an approval, or a task that waits for one; the reason is its error."""
-        return self.engine.tasks.reject.submit(task, reason, actor=actor)
+        return engine_of(self).tasks.reject.submit(task, reason, actor=actor)
 
     @operation
     def answer(self, task: AnyId, answer: object, *, actor: str = USER) -> Future[TransitionResult]:
         """Answer what a step asked with `ctx.ask(…)`; its question is in `hf.tasks.get(id)`."""
-        return self.engine.tasks.answer.submit(task, answer, actor=actor)
+        return engine_of(self).tasks.answer.submit(task, answer, actor=actor)
 
 
 class Holdfast(PeopleOperations):
@@ -144,14 +142,12 @@ class Holdfast(PeopleOperations):
         self.settings = Settings(url=url, **read_settings(settings))
         self._retry = default_retry(self.settings)
         self._program = ProgramEngine(
-            self.settings, lambda: self.engine, lambda: self._stores.current.engine is not None
+            self.settings, self.__holdfast_engine__, lambda: self._stores.current.engine is not None
         )
         self._functions = FunctionRegistry(self._program)
         self._stores = OpenStores(self.settings, self._functions)
 
-    @property
-    def engine(self) -> Engine:
-        """The engine, opened and its schema brought up to date on first use in each process."""
+    def __holdfast_engine__(self) -> Engine:
         store = self._stores.current
         with store.lock:
             if store.closed:
@@ -173,44 +169,44 @@ class Holdfast(PeopleOperations):
     @property
     def tasks(self) -> Tasks:
         """Single tasks: create, list, look at, hold, retry, cancel, edit them."""
-        return self.engine.tasks
+        return engine_of(self).tasks
 
     @property
     def runs(self) -> Runs:
         """Runs of workflows: start, list, look at, pause, retry, cancel them."""
-        return self.engine.runs
+        return engine_of(self).runs
 
     @property
     def work(self) -> Work:
         """The worker's protocol, for one of your own: claim, renew, complete, fail, release."""
-        return self.engine.work
+        return engine_of(self).work
 
     @property
     def leases(self) -> Leases:
         """Named leases, each a lock with a time limit and a fence: acquire, renew, release."""
-        return self.engine.leases
+        return engine_of(self).leases
 
     @property
     def schedules(self) -> Schedules:
         """Schedules: put, list, look at, pause, resume and remove them, preview their ticks."""
-        return self.engine.schedules
+        return engine_of(self).schedules
 
     @property
     def workers(self) -> Workers:
         """The workers that live, in whatever process: list, drain and evict them."""
-        return self.engine.workers
+        return engine_of(self).workers
 
     @property
     def hooks(self) -> Hooks:
         """What follows the ends of runs and lone tasks: list and remove; `@hf.on` adds."""
-        return self.engine.hooks
+        return engine_of(self).hooks
 
     def transaction(self) -> AbstractContextManager[Any]:
         """A write transaction of your own on the store: pass what it gives as `connection`.
 
         It is apsw's connection on SQLite, psycopg's on PostgreSQL; leaving the block commits.
         """
-        return self.engine.transaction()
+        return engine_of(self).transaction()
 
     @reading
     def why(
@@ -225,10 +221,10 @@ class Holdfast(PeopleOperations):
         Of a run it tells the holds, and one line for each task that is not done. With `agents`
         and `tags`, as a worker with these would find it. Takes an id, a key or a handle; print it.
         """
-        identifier = self.engine.find(what)
+        identifier = engine_of(self).find(what)
         if is_run_id(identifier):
-            return self.engine.why_run(identifier, agents=agents, tags=tags)
-        return self.engine.why(identifier, agents=agents, tags=tags)
+            return engine_of(self).why_run(identifier, agents=agents, tags=tags)
+        return engine_of(self).why(identifier, agents=agents, tags=tags)
 
     @reading
     def handle(self, identifier: AnyId) -> Handle[Any]:
@@ -236,7 +232,7 @@ class Holdfast(PeopleOperations):
 
         Its result is JSON, as no type is known for it.
         """
-        engine = self.engine
+        engine = engine_of(self)
         known = engine.find(identifier)
         if is_run_id(known):
             engine.runs.get(known)
@@ -248,7 +244,7 @@ class Holdfast(PeopleOperations):
     @reading
     def doctor(self) -> Diagnosis:
         """Check every invariant of the live store."""
-        return self.engine.doctor()
+        return engine_of(self).doctor()
 
     @overload
     def task(
@@ -327,7 +323,7 @@ class Holdfast(PeopleOperations):
         is a part of that one. A `key` makes it exist once.
         """
         wanted = NewTask(title=title, agent=agent, parent=id_of(parent), key=key, plan=True)
-        engine = self.engine
+        engine = engine_of(self)
         return map_future(
             engine.tasks.create.submit(wanted),
             lambda made: StorePlan(engine, made.id, self._functions.decode, created=made.created),
@@ -455,8 +451,8 @@ class Holdfast(PeopleOperations):
         refuse_unknown("option", options, [*known, "commands"])
         given: dict[str, Any] = {**options}
         commands = given.pop("commands", {})
-        executors = make_executors(self.engine, self._functions, commands)
-        worker = StoreWorker(self.engine, executors, WorkerOptions(**given), executors.clean)
+        executors = make_executors(engine_of(self), self._functions, commands)
+        worker = StoreWorker(engine_of(self), executors, WorkerOptions(**given), executors.clean)
         executors.begin()
         store = self._stores.current
         with store.lock:

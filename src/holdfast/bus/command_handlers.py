@@ -18,7 +18,7 @@ from holdfast.bus.handler import Handler, Park
 from holdfast.bus.offers import CLAIMED_AT_ONCE
 from holdfast.bus.replies import MessageReply, Replies, make_report_reply, require_reply_to
 from holdfast.engine.core.sync_async import map_future
-from holdfast.engine.engine import Engine
+from holdfast.engine.engine import Engine, EngineOwner, engine_of
 from holdfast.engine.state.expected_version import VersionedCommand
 from holdfast.engine.writer.caller_transaction import JoinedTransaction
 from holdfast.errors import InvalidInput, KeyConflict, NotFound
@@ -40,8 +40,9 @@ ReportFunction = Callable[[JoinedTransaction, str, Payload], Future[TransitionRe
 T = TypeVar("T")
 
 
-def command_handler(engine: Engine) -> Handler:
+def command_handler(store: EngineOwner) -> Handler:
     """The handler for `workflow.commands`: starts, cancels, retries, decisions, signals."""
+    engine = engine_of(store)
     commands = {**_RUN_COMMANDS, **_TASK_COMMANDS}
 
     def handle(envelope: Envelope, connection: object, *, patient: bool = True) -> None:
@@ -65,11 +66,12 @@ def command_handler(engine: Engine) -> Handler:
     )
 
 
-def result_handler(engine: Engine, bus: RedisBus | None = None) -> Handler:
+def result_handler(store: EngineOwner, bus: RedisBus | None = None) -> Handler:
     """The handler for `agent.results`: reports of attempts, each fenced by its attempt's token.
 
     With a `bus`, senders that name a `reply_to` get a reply there.
     """
+    engine = engine_of(store)
     replies = None if bus is None else Replies(engine, bus)
 
     def handle(envelopes: Sequence[Envelope], connection: object) -> object:
@@ -272,8 +274,9 @@ _REPORTS: dict[str, ReportFunction] = {
 }
 
 
-def claim_handler(engine: Engine, bus: RedisBus) -> Handler:
+def claim_handler(store: EngineOwner, bus: RedisBus) -> Handler:
     """The handler for `task.claim` on `workflow.commands`; its reply goes where the claim says."""
+    engine = engine_of(store)
     replies = Replies(engine, bus)
 
     def handle(envelopes: Sequence[Envelope], connection: object) -> object:

@@ -19,7 +19,7 @@ from holdfast.bus.inbox import Inbox
 from holdfast.bus.parked_messages import TRIES_BEFORE_PARKED
 from holdfast.bus.partition_leases import TTL, PartitionLeases
 from holdfast.bus.periodic_loop import PeriodicLoop
-from holdfast.engine.engine import Engine
+from holdfast.engine.engine import EngineOwner, engine_of
 from holdfast.engine.input.validation import number
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.text import clean_name
@@ -52,12 +52,13 @@ class Consumer(PeriodicLoop):
 
     def __init__(
         self,
-        engine: Engine,
+        store: EngineOwner,
         bus: ExecutionBus,
         subscription: Subscription,
         handlers: Sequence[Handler],
         options: ConsumerOptions | None = None,
     ) -> None:
+        engine = engine_of(store)
         chosen = options or ConsumerOptions()
         own = f"{subscription.group}-{socket.gethostname()}-{chosen.slot}"
         self.name = clean_name("name", chosen.name or own)

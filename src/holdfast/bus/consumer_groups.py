@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.bus.execution_bus import Channel, ExecutionBus, Subscription
-from holdfast.engine.engine import Engine
+from holdfast.engine.engine import Engine, EngineOwner, engine_of
 
 RELAY_PREFIX = "relay/"
 EXTERNAL_PREFIX = "elsewhere/{"
@@ -22,11 +22,12 @@ def subscribe(engine: Engine, bus: ExecutionBus, subscription: Subscription) -> 
         _run_statement(engine, "insert_positions", **named, rows=[(0,)], passed=0, holes="[]")
 
 
-def forget(engine: Engine, bus: ExecutionBus, subscription: Subscription) -> None:
+def forget(store: EngineOwner, bus: ExecutionBus, subscription: Subscription) -> None:
     """End a group: nothing is kept for it any more, and its failed messages are removed.
 
     Failed messages are not kept by bus: those of a group that is on another bus too stay.
     """
+    engine = engine_of(store)
     if bus.is_external:
         _run_statement(engine, "remove_positions", **_position_key(bus, subscription))
     bus.forget(subscription)

@@ -14,7 +14,7 @@ from holdfast.bus.execution_bus import Channel, ExecutionBus
 from holdfast.bus.handler import Handler, Park
 from holdfast.bus.periodic_loop import LeaderLease, PeriodicLoop
 from holdfast.clock import MICROSECONDS
-from holdfast.engine.engine import Engine
+from holdfast.engine.engine import EngineOwner, engine_of
 from holdfast.model.task import Assignment
 from holdfast.model.text import clean_name
 from holdfast.model.trace import derive_span_id, derive_trace_id
@@ -48,7 +48,8 @@ class Offers(PeriodicLoop):
 
     rest_after_step = 0.05
 
-    def __init__(self, engine: Engine, bus: ExecutionBus, options: OfferOptions) -> None:
+    def __init__(self, store: EngineOwner, bus: ExecutionBus, options: OfferOptions) -> None:
+        engine = engine_of(store)
         self._bus = bus
         self._agents = [clean_name("agents", each) for each in options.agents]
         self._count = options.count
@@ -96,7 +97,7 @@ class Claimant:
     lease has run out.
     """
 
-    engine: Engine
+    store: EngineOwner
     worker: str
     agents: Sequence[str]
     deliver: Callable[[Assignment], object]
@@ -113,7 +114,7 @@ class Claimant:
         )
 
     def _claim(self, envelopes: Sequence[Envelope], connection: object) -> object:
-        with self.engine.join_group(connection) as joined:
+        with engine_of(self.store).join_group(connection) as joined:
             asked = [
                 joined.work.claim_by_id.submit(
                     _require_task_id(each), self.worker, agents=self.agents, tags=self.tags

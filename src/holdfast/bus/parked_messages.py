@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast.bus.envelope import Envelope, read_envelope
-from holdfast.engine.engine import Engine
+from holdfast.engine.engine import EngineOwner, engine_of
 from holdfast.engine.read.report_refusals import refuse
 from holdfast.model.frozen_record import ReadableRecord
 from holdfast.model.result import Refusal, TransitionResult
@@ -43,8 +43,8 @@ class Kept(ReadableRecord):
 
 
 class Parked:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, store: EngineOwner) -> None:
+        self._engine = engine_of(store)
 
     def list(self, *, parked: bool = True, after: int = 0, limit: int = PAGE) -> list[Kept]:
         """The messages that are parked, or were replayed and not tried yet, in the order they came.

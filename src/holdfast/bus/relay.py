@@ -15,7 +15,7 @@ from holdfast.bus.execution_bus import Channel
 from holdfast.bus.execution_buses.redis import RedisBus
 from holdfast.bus.periodic_loop import LeaderLease, PeriodicLoop
 from holdfast.bus.position import Position, read_position
-from holdfast.engine.engine import Engine
+from holdfast.engine.engine import Engine, EngineOwner, engine_of
 from holdfast.engine.input.validation import number
 from holdfast.model.text import clean_name
 
@@ -103,7 +103,10 @@ class Relay(PeriodicLoop):
     # Another process sends no hint for events that make no task ready.
     alert_seconds = 1.0
 
-    def __init__(self, engine: Engine, bus: RedisBus, options: RelayOptions | None = None) -> None:
+    def __init__(
+        self, store: EngineOwner, bus: RedisBus, options: RelayOptions | None = None
+    ) -> None:
+        engine = engine_of(store)
         self._options = options or RelayOptions()
         name = clean_name("name", self._options.name)
         self._bus = bus

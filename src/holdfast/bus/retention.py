@@ -10,7 +10,7 @@ from holdfast.bus.consumer_groups import list_external_groups
 from holdfast.bus.execution_bus import Channel, ExecutionBus
 from holdfast.bus.periodic_loop import LeaderLease, PeriodicLoop
 from holdfast.clock import MICROSECONDS
-from holdfast.engine.engine import Engine
+from holdfast.engine.engine import EngineOwner, engine_of
 from holdfast.engine.input.validation import number
 from holdfast.engine.surroundings.removal import KINDS, RemovedPage
 from holdfast.settings import KeepTimes
@@ -44,10 +44,11 @@ class Retention(PeriodicLoop):
 
     def __init__(
         self,
-        engine: Engine,
+        store: EngineOwner,
         buses: Sequence[ExecutionBus],
         options: RetentionOptions | None = None,
     ) -> None:
+        engine = engine_of(store)
         self._options = options or RetentionOptions()
         self._buses = buses
         self._leader_lease = LeaderLease(

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.engine.background.recovery import Recovery
@@ -84,6 +84,17 @@ class Listeners(Generic[T]):
                 listener(news)
             except Exception:
                 log.exception("a listener failed on the end of %s", ", ".join(map(str, news)))
+
+
+class EngineOwner(Protocol):
+    """What leads to an engine: the Holdfast of a program, or the engine itself."""
+
+    def __holdfast_engine__(self) -> Engine: ...
+
+
+def engine_of(store: EngineOwner) -> Engine:
+    """The engine of a store, opened and its schema brought up to date on first use."""
+    return store.__holdfast_engine__()
 
 
 class Engine:
@@ -275,6 +286,9 @@ class Engine:
         """Explain a run: its holds, and each task of it that is not done."""
         found = find_run_id(self._context, run_id)
         return explain_run(self.database, found, agents=agents, tags=tags)
+
+    def __holdfast_engine__(self) -> Engine:
+        return self
 
     def find(self, identifier: AnyId) -> str:
         """The id of the run or task that an id, a record or a key address (`key:…`) means."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from holdfast.api.holdfast import Holdfast
+from holdfast.engine.engine import engine_of
 from holdfast.engine.read.records import read_task
 from holdfast.engine.read.task_state import read_tasks_with_state
 from holdfast.engine.surroundings.imports import PastRun, PastTree, split_into_pages
@@ -54,11 +55,11 @@ def _take_over(
 
     try:
         if dry_run:
-            return into.engine.rehearse(rehearse)
-        replies = into.engine.imports.take_over(past)
+            return engine_of(into).rehearse(rehearse)
+        replies = engine_of(into).imports.take_over(past)
     except KeyConflict as conflict:
         raise KeyConflict(conflict.key, conflict.existing, _CHANGED) from None
-    return into.engine.database.view(lambda tx: read(tx, replies))
+    return engine_of(into).database.view(lambda tx: read(tx, replies))
 
 
 def take_over_trees(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Holdfast
+from holdfast.engine.engine import engine_of
 from holdfast.errors import InvalidInput, StoreUnwritable
 from holdfast.service.admin.cleanup import Leftovers, remove_folders
 from holdfast.settings import KeepTimes
@@ -174,7 +175,7 @@ def test_a_record_of_a_command_leads_nowhere_else(state: StateDirectory, victim:
 def test_cleaning_removes_folders_of_tasks_and_nothing_else(tmp_path: Path, victim: Path) -> None:
     state = StateDirectory(root=tmp_path / "state")
     with Holdfast(f"sqlite:///{tmp_path}/store.db") as hf:
-        leftovers = Leftovers(hf.engine, state, KeepTimes(logs=0.0))
+        leftovers = Leftovers(engine_of(hf), state, KeepTimes(logs=0.0))
         other = TASK[:-1] + "2"
         append_to_log(state.log(TASK, 1), b"old")
         (state.logs / "notes").make_folder()

@@ -105,6 +105,7 @@ with stop_between_transactions():
 INTERNAL = """
 import os, signal, sys
 from holdfast import Holdfast
+from holdfast.engine.engine import engine_of
 from holdfast.stop_signals import stop_between_transactions
 from holdfast.store.sqlite import database
 
@@ -119,7 +120,7 @@ with stop_between_transactions():
     hf = Holdfast(sys.argv[1])
     hf.tasks.list()
     if sys.argv[2] == "dry run":
-        hf.engine.database.dry_run(stop)
+        engine_of(hf).database.dry_run(stop)
     print("went on", flush=True)
 """
 # A short command is asked to stop inside its one transaction.

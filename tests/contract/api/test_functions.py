@@ -15,6 +15,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from holdfast import AsyncContext, Handle, Holdfast, KeyConflict, TaskFailed, needs
+from holdfast.engine.engine import engine_of
 
 PATIENCE = 30
 
@@ -208,7 +209,9 @@ def test_a_missing_function_holds_the_task_until_a_program_has_it(store_url: str
         handle = gone.enqueue()
     with Holdfast(store_url) as other:
         held = threading.Event()
-        other.engine.on_hint(lambda: held.set() if other.tasks.get(handle.id).holds.names else None)
+        engine_of(other).on_hint(
+            lambda: held.set() if other.tasks.get(handle.id).holds.names else None
+        )
         with other.worker():
             assert held.wait(PATIENCE)
         assert other.tasks.get(handle.id).holds.names == ("version",)
@@ -220,5 +223,5 @@ def test_a_missing_function_holds_the_task_until_a_program_has_it(store_url: str
             return "new"
 
         with new.worker():
-            row = new.engine.outcomes.wait(handle.id).result(PATIENCE)
+            row = engine_of(new).outcomes.wait(handle.id).result(PATIENCE)
     assert row["output"] == '"new"'

@@ -11,7 +11,7 @@ from typing import Any, Never, cast
 import pytest
 
 from holdfast import Holdfast, InvalidInput, NotFound, Refusal, StoreError, TaskFailed, goto
-from holdfast.engine.engine import Engine
+from holdfast.engine.engine import Engine, engine_of
 from holdfast.engine.explain.doctor import Check, Diagnosis, Violation
 from holdfast.model.advice import ANSWER, Action, Advice
 from holdfast.model.result import TransitionResult
@@ -45,13 +45,13 @@ def test_a_store_path_that_is_no_sqlite_file_is_named(tmp_path: Path) -> None:
 
 
 def test_a_word_that_only_stands_for_what_a_person_says_is_refused(hf: Holdfast) -> None:
-    task = create(hf.engine)
+    task = create(engine_of(hf))
     calls: dict[str, Callable[[], object]] = {
         "answer": lambda: hf.answer(task, "<answer>"),
         "note": lambda: hf.approve(task, "<note>"),
         "message": lambda: hf.tasks.follow_up(task, "<message>"),
         "payload": lambda: hf.signal(task, "go", "<payload>"),
-        "title": lambda: create(hf.engine, "<title>"),
+        "title": lambda: create(engine_of(hf), "<title>"),
     }
     for field, call in calls.items():
         with pytest.raises(InvalidInput, match=f"^{field}: .* only stands for the {field}; write"):
@@ -60,7 +60,7 @@ def test_a_word_that_only_stands_for_what_a_person_says_is_refused(hf: Holdfast)
 
 
 def test_what_users_of_a_program_have_written_is_passed_on_as_it_is(hf: Holdfast) -> None:
-    task = create(hf.engine, "…")
+    task = create(engine_of(hf), "…")
     for said in ("...", "[MESSAGE]"):
         assert hf.signal(task, "chat", said)
     assert hf.tasks.get(task).title == "…"

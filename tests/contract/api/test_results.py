@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from holdfast import Holdfast, InvalidInput, ShuttingDown, TaskFailed
+from holdfast.engine.engine import engine_of
 
 PATIENCE = 30
 
@@ -99,7 +100,7 @@ def test_closing_ends_the_waits_for_results_with_an_error(store_url: str) -> Non
     def never() -> None: ...
 
     handle = never.enqueue()
-    waiting = hf.engine.outcomes.wait(handle.id)
+    waiting = engine_of(hf).outcomes.wait(handle.id)
     closing = threading.Thread(target=hf.close)
     closing.start()
     with pytest.raises(ShuttingDown, match="closed while waiting"):

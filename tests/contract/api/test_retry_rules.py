@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from holdfast import Ended, Handle, Holdfast, InvalidInput, Permanent, RetryAfter, TaskFailed
+from holdfast.engine.engine import engine_of
 from holdfast.model.task import Task
 from holdfast.worker.files.state_directory import find_state_directory
 
@@ -47,7 +48,7 @@ def count_attempts(hf: Holdfast, error: BaseException, **options: Any) -> int:
 def run_until_given_back(hf: Holdfast, enqueue: Callable[[], Handle[Any]]) -> Task:
     """The task after one attempt, which has raised."""
     raised = threading.Event()
-    stop = hf.engine.on_attempts_ended(lambda _: raised.set())
+    stop = engine_of(hf).on_attempts_ended(lambda _: raised.set())
     with hf.worker():
         handle = enqueue()
         assert raised.wait(PATIENCE)

@@ -172,7 +172,7 @@ def test_an_assignment_that_cannot_be_delivered_does_not_keep_back_the_others(sq
             raise ZeroDivisionError
         delivered.append(assignment.task_id)
 
-    claimant = Claimant(engine=sql.engine, worker="w-1", agents=["lost"], deliver=deliver)
+    claimant = Claimant(store=sql.engine, worker="w-1", agents=["lost"], deliver=deliver)
     offers = Offers(sql.engine, sql.bus, OfferOptions(agents=["lost"]))
     offers.step()
     offers.close()

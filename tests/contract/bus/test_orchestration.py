@@ -41,7 +41,7 @@ class Plant:
         self.world, self.engine, self.bus = world, world.engine, world.bus
         self.claimed: list[Assignment] = []
         claimant = Claimant(
-            engine=self.engine, worker="w-1", agents=AGENTS, deliver=self.claimed.append
+            store=self.engine, worker="w-1", agents=AGENTS, deliver=self.claimed.append
         )
         self.consumers = [
             self.consumer(Channel.COMMANDS, "engine", command_handler(self.engine)),
@@ -157,7 +157,7 @@ def test_a_task_offered_for_an_agent_that_a_claimant_does_not_serve_is_left_to_o
 ) -> None:
     create(plant.engine, agent="developer")
     offered = Claimant(
-        engine=plant.engine, worker="w-2", agents=["planner"], deliver=plant.claimed.append
+        store=plant.engine, worker="w-2", agents=["planner"], deliver=plant.claimed.append
     )
     other = plant.consumer(Channel.TASKS, "others", offered.handler())
     plant.offers.step()

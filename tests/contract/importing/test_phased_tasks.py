@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Holdfast
+from holdfast.engine.engine import engine_of
 from holdfast.errors import InvalidInput, KeyConflict
 from holdfast.importing import ImportReport, import_tasks
 from holdfast.model.status import PlanningPhase, Status
@@ -116,7 +117,7 @@ def test_each_column_becomes_its_field(hf: Holdfast, source: Path) -> None:
     assert reasons.keys() == {"stuck", "none", "gone.2"}
     assert reasons["gone.2"] == "is a part of gone, which is cancelled: it is cancelled too"
     for name in ("p.2", "p.3"):
-        finish(hf.engine, tasks[name].id)
+        finish(engine_of(hf), tasks[name].id)
     assert hf.tasks.get(tasks["p"].id).status is DONE
     assert hf.tasks.retry(tasks["cancelled"].id).ok
 

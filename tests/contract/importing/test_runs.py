@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Context, Holdfast
+from holdfast.engine.engine import engine_of
 from holdfast.importing import ImportReport, import_runs
 from holdfast.model.status import RunStatus
 from tests.contract.worker.function_workers import worker_of
@@ -127,7 +128,7 @@ def test_a_real_worker_ends_every_open_run_in_order_and_does_nothing_again(
     report = import_runs(source, into=hf)
     runs = {name: each for name, each in ids(report).items() if name in IN_ORDER}
     names.update({run: name for name, run in runs.items()})
-    with worker_of(hf.engine, work, agents=AGENTS, concurrency=4):
+    with worker_of(engine_of(hf), work, agents=AGENTS, concurrency=4):
         assert eventually(lambda: all(hf.runs.get(each).terminal for each in runs.values()))
     assert {hf.runs.get(each).status for each in runs.values()} == {RunStatus.COMPLETED}
     assert {run: [step for name, step in ran if name == run] for run in IN_ORDER} == IN_ORDER

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Context, Holdfast
+from holdfast.engine.engine import engine_of
 from holdfast.importing import ImportReport, import_tasks
 from holdfast.model.status import PlanningPhase, Status
 from holdfast.model.task import Task
@@ -43,7 +44,7 @@ class Arrived:
 
     def finish(self, *names: str) -> None:
         for name in names:
-            finish(self._hf.engine, self.ids[name])
+            finish(engine_of(self._hf), self.ids[name])
 
     def types(self, name: str) -> list[str]:
         return [event.type.removeprefix("task.") for event in self._hf.tasks.events(self.ids[name])]
@@ -165,7 +166,7 @@ def test_plans_go_on_as_if_they_had_been_made_here(hf: Holdfast, arrived: Arrive
     assert [arrived[name].state for name in ("g.1", "g.3")] == ["ready", "blocked"]
     assert hf.tasks.finalize_plan(arrived.ids["planning"]).ok
     assert arrived.blocked_by("planning.2") == ["planning.1"]
-    break_for_good(hf.engine, arrived.ids["a.2"])
+    break_for_good(engine_of(hf), arrived.ids["a.2"])
     assert (arrived["a"].status, arrived["a.3"].state) == (Status.FAILED, "stalled")
 
 
@@ -214,7 +215,7 @@ def test_a_worker_that_is_there_first_gets_nothing_that_was_done(
 
 def test_importing_a_file_twice_makes_nothing_twice(hf: Holdfast, source: Path) -> None:
     first = import_tasks(source, into=hf)
-    finish(hf.engine, Arrived(hf, first).ids["a.2"])
+    finish(engine_of(hf), Arrived(hf, first).ids["a.2"])
     again = import_tasks(source, into=hf)
     assert (first.created, again.created) == (TASKS, 0)
     assert [each.id for each in again.moved] == [each.id for each in first.moved]

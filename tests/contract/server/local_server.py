@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 
 from holdfast import Holdfast
+from holdfast.engine.engine import engine_of
 from holdfast.server.application import Application
 from holdfast.server.gate import GateRules
 from holdfast.server.http_server import HttpServer
@@ -71,7 +72,7 @@ class Served:
 
 
 def _make_tokens(hf: Holdfast) -> dict[str, str]:
-    tokens = Tokens(hf.engine)
+    tokens = Tokens(engine_of(hf))
     return {role: tokens.create(role, role=role)["token"] for role in ROLES}
 
 
@@ -86,7 +87,7 @@ def served(
     """A server on a store; at the end it drains, and the doctor finds nothing."""
     with Holdfast(url, **settings) as hf:
         place = StoreLocation(url=url, home=folder, may_be_created=True)
-        application = Application(Service(place, hf.engine), rules)
+        application = Application(Service(place, engine_of(hf)), rules)
         server = HttpServer(application, ListenAddress(port=0))
         thread = threading.Thread(target=server.run)
         thread.start()

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from holdfast.engine.engine import engine_of
 from holdfast.errors import StoreUnreachable
 from holdfast.server import event_stream, open_calls
 from holdfast.server.open_calls import OpenCalls
@@ -127,7 +128,7 @@ def test_while_nobody_can_tell_which_tokens_are_good_a_stream_goes_on(
 ) -> None:
     monkeypatch.setattr(open_calls, "CHECK_INTERVAL", 0.02)
     server, asked = quick_server, list[Sequence[str]]()
-    good = server.hf.engine.access.good_among
+    good = engine_of(server.hf).access.good_among
 
     def fail_first(digests: Sequence[str]) -> frozenset[str]:
         asked.append(digests)
@@ -135,7 +136,7 @@ def test_while_nobody_can_tell_which_tokens_are_good_a_stream_goes_on(
             raise error
         return good(digests)
 
-    monkeypatch.setattr(server.hf.engine.access, "good_among", fail_first)
+    monkeypatch.setattr(engine_of(server.hf).access, "good_among", fail_first)
     with reading(server) as frames:
         next(frames)
         assert eventually(lambda: len(asked) > 1)
@@ -159,7 +160,7 @@ def test_a_token_that_is_revoked_while_it_catches_up_reads_no_further(
     def revoke_after_the_first(self: History, cursor: Cursor, count: int) -> list[EventWithCursor]:
         looks.append(count)
         if len(looks) == 2:
-            server.hf.engine.access.revoke("viewer")
+            engine_of(server.hf).access.revoke("viewer")
             assert eventually(lambda: calls.ended == 1)
         return after(self, cursor, count)
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
+from holdfast.engine.engine import engine_of
 from holdfast.model.token import AccessToken
 from holdfast.server.auth import known_tokens
 from holdfast.server.gate import Gate, GateRules
@@ -118,5 +119,5 @@ def test_a_token_that_was_found_good_is_looked_at_again_after_a_second_whatever_
 def test_a_token_that_this_process_revokes_is_refused_at_once(quick_server: Served) -> None:
     viewer = quick_server("viewer")
     assert viewer.get("/runs").status_code == 200
-    quick_server.hf.engine.access.revoke("viewer")
+    engine_of(quick_server.hf).access.revoke("viewer")
     assert viewer.get("/runs").status_code == 401

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from fastapi.routing import APIRoute
 
+from holdfast.engine.engine import engine_of
 from holdfast.server import gate
 from holdfast.server.auth.recognition import SAFE_METHODS
 from holdfast.server.gate import GateRules
@@ -59,7 +60,7 @@ def patient_server(
 
 def test_every_route_refuses_whoever_may_not_take_it(patient_server: Served) -> None:
     server = patient_server
-    tokens = Tokens(server.hf.engine)
+    tokens = Tokens(engine_of(server.hf))
     expired = tokens.create("short", role="admin", expires=0.000_001)["token"]
     revoked = tokens.create("gone", role="admin")["token"]
     tokens.revoke("gone")

@@ -15,6 +15,7 @@ import pytest
 
 from holdfast import Context, Holdfast, NewTask
 from holdfast.clock import ManualClock
+from holdfast.engine.engine import engine_of
 from holdfast.errors import StoreGone
 from holdfast.store.database import Database, Transaction
 from holdfast.store.sqlite import saved_copy
@@ -192,7 +193,7 @@ def test_a_link_to_the_file_and_a_second_name_of_it_do_no_harm(path: Path) -> No
 def test_a_program_hears_of_it_in_its_calls_and_where_it_waits(path: Path) -> None:
     with Holdfast(f"sqlite:///{path}", recovery=0.05) as hf:
         job = hf.tasks.create(NewTask(title="one"))
-        waiting = hf.engine.outcomes.wait(job.id)
+        waiting = engine_of(hf).outcomes.wait(job.id)
         unlink(path)
         with pytest.raises(StoreGone):
             waiting.result(10)

@@ -10,6 +10,7 @@ from typing import Any
 
 from holdfast import Holdfast, NewRun, RetryPolicy
 from holdfast.api.function_registry import FunctionRegistry
+from holdfast.engine.engine import engine_of
 from holdfast.model.task import Task
 from holdfast.model.workflow.declarations import StepWork, WorkflowDeclarations
 from holdfast.model.workflow.graph import Step, Workflow
@@ -45,14 +46,14 @@ class FileSteps:
         self.hf = hf
         self.state = StateDirectory(root=folder / "state")
         executors = Executors(
-            hf.engine,
-            FunctionRegistry(lambda: hf.engine),
-            partial(AttemptCalls, hf.engine),
+            engine_of(hf),
+            FunctionRegistry(lambda: engine_of(hf)),
+            partial(AttemptCalls, engine_of(hf)),
             state=self.state,
             secrets=Secrets(hf.settings.url, environment),
         )
         options = WorkerOptions(concurrency=4)
-        self.worker = BusyWorker(hf.engine, executors, options, executors.clean)
+        self.worker = BusyWorker(engine_of(hf), executors, options, executors.clean)
 
     def enqueue(self, work: StepWork, **fields: Any) -> str:
         """Have a step done; gives the id of its task."""

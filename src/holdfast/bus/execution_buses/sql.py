@@ -21,7 +21,7 @@ from holdfast.bus.execution_bus import (
     check_group,
 )
 from holdfast.bus.position import Position, read_position
-from holdfast.engine.engine import Engine
+from holdfast.engine.engine import EngineOwner, engine_of
 from holdfast.errors import InvalidInput, StoreError
 from holdfast.store.database import Transaction
 
@@ -48,8 +48,9 @@ class SqlBus(ExecutionBus):
     """
 
     def __init__(
-        self, engine: Engine, *, partitions: int = PARTITIONS, look: float = LOOK_SECONDS
+        self, store: EngineOwner, *, partitions: int = PARTITIONS, look: float = LOOK_SECONDS
     ) -> None:
+        engine = engine_of(store)
         super().__init__(partitions)
         self._look = look
         self._engine = engine

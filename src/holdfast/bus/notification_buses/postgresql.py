@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 
 from holdfast.bus.notification_bus import NotificationBus
-from holdfast.engine.engine import Engine
+from holdfast.engine.engine import EngineOwner, engine_of
 from holdfast.errors import InvalidInput
 from holdfast.store.database import is_postgresql
 
@@ -18,10 +18,11 @@ CHANNEL = "holdfast_notes"
 class PostgresqlNotificationBus(NotificationBus):
     """For hundreds of messages a second at most: NOTIFY takes a lock of the whole server."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, store: EngineOwner) -> None:
+        engine = engine_of(store)
         if not is_postgresql(engine.settings.url):
             reason = "has no way to others; use MemoryNotificationBus or RedisNotificationBus"
-            raise InvalidInput("engine", f"a store in a file {reason}")
+            raise InvalidInput("store", f"a store in a file {reason}")
         from holdfast.store.notifiers.postgresql import NotificationListener  # noqa: PLC0415 - slow to import
 
         super().__init__(engine.threads)

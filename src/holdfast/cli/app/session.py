@@ -131,19 +131,24 @@ def serve_location(found: StoreLocation) -> Iterator[Service]:
 @contextmanager
 def serve_program(found: StoreLocation, program: Holdfast) -> Iterator[Service]:
     """The service on the store of a started program, with the engine of that program."""
+    from holdfast.engine.engine import engine_of
     from holdfast.service.service import Service
 
     where = replace(found, url=program.settings.url)
-    with Service(where, program.engine, actor=actor(), words=command_words()) as service:
+    with Service(where, engine_of(program), actor=actor(), words=command_words()) as service:
         yield service
 
 
 @contextmanager
 def keep_up_store(program: Holdfast, keep: KeepTimes, *, hear: bool) -> Iterator[None]:
     """Run the upkeep of a program's store and of the chosen bus while the block runs."""
+    from holdfast.engine.engine import engine_of
     from holdfast.service.admin.bus import run_bus_duties
 
-    with chosen_bus() as redis, run_bus_duties(program.engine, keep, redis, consume_commands=hear):
+    with (
+        chosen_bus() as redis,
+        run_bus_duties(engine_of(program), keep, redis, consume_commands=hear),
+    ):
         yield
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.cli.app.session import worker_settings
+from holdfast.engine.engine import engine_of
 from tests.contract.cli.command_line import Typed
 from tests.contract.cli.homes.foreign_homes import (
     SETTINGS,
@@ -118,7 +119,7 @@ def test_a_store_that_settings_name_and_that_was_made_here_goes_on_working(
     # Another's store of another folder is not made one's own by settings either.
     os.chdir(tmp_path)
     Path("holdfast.yaml").write_text(SETTINGS.format("theirs.db"))
-    Holdfast(f"sqlite:///{tmp_path}/theirs.db").engine.close()
+    engine_of(Holdfast(f"sqlite:///{tmp_path}/theirs.db")).close()
     assert "theirs.db was not made here" in typed.refused(5, "runs")
     typed.ok("trust", "theirs.db")
     typed.ok("runs")

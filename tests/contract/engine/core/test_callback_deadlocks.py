@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast
-from holdfast.engine.engine import Engine
+from holdfast.engine.engine import Engine, engine_of
 from holdfast.errors import WrongThread
 from holdfast.model.task import NewTask
 from holdfast.store.database import Database, Transaction
@@ -58,7 +58,7 @@ def test_a_callback_that_waits_for_a_result_is_told_so(hf: Holdfast) -> None:
 
     waiting = job.enqueue()
     callback, heard = caught(waiting.result)
-    hf.engine.on_end(callback)
+    engine_of(hf).on_end(callback)
     assert hf.tasks.cancel(job.enqueue().id).ok
     with pytest.raises(WrongThread, match="result"):
         heard.result(PATIENCE)

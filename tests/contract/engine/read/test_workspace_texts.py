@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast import Holdfast
-from holdfast.engine.engine import Engine
+from holdfast.engine.engine import Engine, engine_of
 from holdfast.errors import InvalidInput
 from holdfast.model.status import Status
 from holdfast.model.workflow.declarations import Merge, Workspace
@@ -83,9 +83,9 @@ def test_a_run_with_a_branch_that_git_would_refuse_does_not_start(
 def test_a_worker_without_workspaces_fails_such_a_step_in_plain_words(store_url: str) -> None:
     flow = "name: w\nworkspace: {git: /work/shop}\nsteps: [{id: a, run: ['true']}]\n"
     with Holdfast(store_url) as hf:
-        run = begin(hf.engine, flow)
+        run = begin(engine_of(hf), flow)
         with hf.worker(concurrency=1):
             assert eventually(lambda: hf.runs.get(run).status == "failed")
-        task = only(hf.engine, run, "a")
+        task = only(engine_of(hf), run, "a")
         assert (task.status, task.failures) == (Status.FAILED, 1)
         assert "has no git workspaces yet, and step a needs one" in str(task.error)

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.clock import MICROSECONDS, ManualClock
-from holdfast.engine.engine import Engine
+from holdfast.engine.engine import Engine, engine_of
 from holdfast.errors import InvalidInput
 from holdfast.model.advice import Action, Advice
 from holdfast.model.moment import to_datetime
@@ -161,7 +161,7 @@ def test_a_worker_says_that_it_lives_until_it_has_stopped(store_url: str) -> Non
         with hf.worker(name="anna", agents=["writer"], concurrency=2):
             (first,) = hf.workers.list()
             assert eventually(lambda: hf.workers.list()[0].seen_at > first.seen_at)
-        assert eventually(lambda: names(hf.engine) == [])
+        assert eventually(lambda: names(engine_of(hf)) == [])
 
 
 def test_a_second_worker_of_a_name_is_listed_and_told_under_one_of_its_own_and_says_so(
@@ -176,13 +176,13 @@ def test_a_second_worker_of_a_name_is_listed_and_told_under_one_of_its_own_and_s
             assert hf.workers.drain("anna-2").ok
             assert eventually(lambda: second.stopping)
             assert not first.stopping
-        assert eventually(lambda: names(hf.engine) == ["anna"])
+        assert eventually(lambda: names(engine_of(hf)) == ["anna"])
 
 
 def test_a_second_worker_of_the_longest_name_there_may_be_is_listed_too(sqlite_url: str) -> None:
     name = "n" * MAX_NAME
     with Holdfast(sqlite_url) as hf, hf.worker(name=name), hf.worker(name=name):
-        assert names(hf.engine) == [f"{name[:-2]}-2", name]
+        assert names(engine_of(hf)) == [f"{name[:-2]}-2", name]
 
 
 def test_a_drained_worker_finishes_what_it_runs_and_claims_nothing_more(store_url: str) -> None:
@@ -210,7 +210,7 @@ def test_an_evicted_worker_gives_back_what_it_can_stop(store_url: str, tmp_path:
         task_id = steps.enqueue(StepWork(command=("sh", "-c", "echo $$; exec sleep 1000")))
         log = steps.state.log(task_id, 1).path
         assert eventually(lambda: log.exists() and log.read_text() != "")
-        (name,) = names(steps.hf.engine)
+        (name,) = names(engine_of(steps.hf))
         assert steps.hf.workers.evict(name).ok
         assert eventually(lambda: steps.idle)
         assert alive([int(log.read_text().split()[0])]) == []

@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 
 from holdfast import Holdfast, InvalidInput, KeyConflict, NotFound, TaskFunction
 from holdfast.clock import ManualClock
+from holdfast.engine.engine import engine_of
 from holdfast.errors import StoreUnreachable, WrongThread
 from holdfast.model.task import NewTask
 from tests.engines import opened
@@ -259,7 +260,7 @@ class TestPsycopg:
             return price
 
         def sell_and_tell(app: psycopg.Connection[Any], job: str) -> None:
-            with hf.engine.join_group(app) as joined:
+            with engine_of(hf).join_group(app) as joined:
                 joined.tasks.edit.submit(job, {"title": "sold"})
                 joined.tasks.create.submit(NewTask(title="5 €"))
 

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from holdfast.engine.engine import engine_of
 from holdfast.mcp.worker_tools import WorkerTools
 from holdfast.model.token import Role
 from holdfast.server.application import TABLES
@@ -75,7 +76,7 @@ class Story:
         """Have a signal wait for whoever holds the task of `beta`: it is taken once."""
         body = {"token": self.its["token"], "wait_for": "go"}
         assert self.beta.post(f"/claims/{self.task}/release", json=body).status_code == 200
-        self.server.hf.engine.signals.send(self.task, "go", "it is time")
+        engine_of(self.server.hf).signals.send(self.task, "go", "it is time")
         asked = {"worker": "beta", "request_id": "woken", "task_id": self.task}
         (self.its,) = self.beta.post("/claims", json=asked).json()["assignments"]
 
@@ -93,7 +94,7 @@ class Story:
             hf.tasks.get(task),
             hf.tasks.attempts(task),
             hf.tasks.events(task),
-            hf.engine.work.effects(task),
+            engine_of(hf).work.effects(task),
             len(self.server().get("/tasks").json()["items"]),
             files,
         ]
@@ -254,7 +255,7 @@ def test_a_worker_is_unlisted_and_kept_alive_by_the_token_alone_that_brought_it(
     assert eventually(lambda: {"alpha", "beta"} <= listed(story).keys())
     with story.server.hf.worker(name="local", agents=["local"]):
         assert eventually(lambda: "local" in listed(story))
-        (local,) = [e for e in story.server.hf.engine.workers.list() if e.name == "local"]
+        (local,) = [e for e in engine_of(story.server.hf).workers.list() if e.name == "local"]
         for name, process in (("beta", None), ("local", local.process), ("local", None)):
             gone = story.alpha.post("/claims/leave", json={"worker": name, "process": process})
             assert gone.json() == {"ok": True, "repeated": True}

@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from holdfast.engine.engine import engine_of
 from holdfast.model.token import AccessToken
 from holdfast.server.auth import audit_throttle, auth_throttle
 from holdfast.server.auth.rate_limits import Rate
@@ -64,7 +65,9 @@ def test_a_good_token_is_let_in_from_where_the_flood_comes(
         assert [_show(server, "wrong").status_code for _ in range(4)][-1] == 429
         assert browser.get("/api/v1/session").status_code == 200
     assert [server(role).get("/session").status_code for role in ("viewer", "worker")] == [200, 200]
-    assert _show(server, Tokens(server.hf.engine).create("new", role="viewer")["token"]).is_success
+    assert _show(
+        server, Tokens(engine_of(server.hf)).create("new", role="viewer")["token"]
+    ).is_success
     with opened(store_url) as elsewhere:
         granted = Tokens(elsewhere).create("newer", role="viewer")["token"]
     assert eventually(lambda: _show(server, granted).is_success)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.engine.engine import engine_of
 from holdfast.engine.surroundings.removal import RUNS
 from holdfast.model.run import NewRun
 from holdfast.model.workflow.graph import Step, Workflow
@@ -11,7 +12,7 @@ from tests.race.racers import eventually
 
 def test_a_refused_edit_has_its_code_its_event_and_its_count(server: Served) -> None:
     operator = server("operator")
-    engine = server.hf.engine
+    engine = engine_of(server.hf)
     run = engine.runs.start(NewRun(workflow=Workflow.define("edited", (Step(id="only"),)))).id
     (task,) = engine.runs.tasks(run)
     before = _conflicts(server)

@@ -6,6 +6,7 @@ import asyncio
 from contextlib import closing
 
 from holdfast.bus import Channel, Consumer, ConsumerOptions, SqlBus, Subscription
+from holdfast.engine.engine import engine_of
 from tests.contract.server.local_server import Served
 from tests.contract.server.routes.test_mcp_tools import enter
 
@@ -118,7 +119,7 @@ def test_a_start_takes_options_over_http_and_mcp(quick_server: Served) -> None:
 
 
 def test_groups_of_the_bus_are_told_with_their_readers(quick_server: Served) -> None:
-    engine = quick_server.hf.engine
+    engine = engine_of(quick_server.hf)
     group = Subscription(channel=Channel.COMMANDS, group="shop")
     with closing(SqlBus(engine)) as bus:
         reader = Consumer(engine, bus, group, [], ConsumerOptions(name="shop-a-0"))

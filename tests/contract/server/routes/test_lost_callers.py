@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from starlette.types import Message
 
+from holdfast.engine.engine import engine_of
 from holdfast.errors import StoreBusy
 from holdfast.model.task import Assignment
 from holdfast.model.token import AccessToken
@@ -100,7 +101,7 @@ def test_work_that_came_when_the_token_could_not_be_looked_at_goes_back(
         assert eventually(lambda: server.application.server_state.waiting == 1)
         monkeypatch.setattr(tokens, "look", fail)
         # From now on every token has to be looked at again.
-        Tokens(server.hf.engine).create("another", role="viewer")
+        Tokens(engine_of(server.hf)).create("another", role="viewer")
         task = server.add()["id"]
         assert waiting.result(30).status_code == 503
     assert eventually(lambda: server.hf.tasks.get(task).status == "queued")

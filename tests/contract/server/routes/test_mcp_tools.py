@@ -15,6 +15,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
+from holdfast.engine.engine import engine_of
 from holdfast.service.admin.tokens import Tokens
 from tests.contract.server.local_server import Served
 from tests.mcp_agents import TOOLS, WORKING, Agent, build_a_shed
@@ -129,7 +130,7 @@ def test_a_part_that_is_added_again_under_its_key_is_the_same(server: Served) ->
             assert (await planner.use("add_child", **roof))["id"] == made["id"]
 
     asyncio.run(asyncio.wait_for(story(), 60))
-    parts = server.hf.engine.tasks.children(plan)
+    parts = engine_of(server.hf).tasks.children(plan)
     assert [each.title for each in parts] == ["roof", "walls"]
 
 
@@ -186,7 +187,7 @@ def test_an_agent_does_not_get_past_an_approval(quick_server: Served) -> None:
 
 def test_calls_at_once_are_each_made_in_the_name_of_who_makes_them(quick_server: Served) -> None:
     server = quick_server
-    tokens = Tokens(server.hf.engine)
+    tokens = Tokens(engine_of(server.hf))
     names = [f"planner-{number}" for number in range(8)]
     secrets = {each: tokens.create(each, role="operator")["token"] for each in names}
 
@@ -245,7 +246,7 @@ def test_a_body_that_is_no_call_is_refused(quick_server: Served, version: dict[s
 
 def test_an_agent_waits_for_work_as_a_worker_does(quick_server: Served) -> None:
     server = quick_server
-    gone = Tokens(server.hf.engine).create("gone", role="worker", agents=["left"])["token"]
+    gone = Tokens(engine_of(server.hf)).create("gone", role="worker", agents=["left"])["token"]
 
     async def story() -> None:
         async with enter(server, server.tokens["worker"]) as worker, enter(server, gone) as revoked:

@@ -8,6 +8,7 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 from holdfast.bus import Channel, Consumer, Envelope, Handler, Park, SqlBus, Subscription
+from holdfast.engine.engine import engine_of
 from tests.contract.server.local_server import Served
 from tests.race.racers import eventually
 
@@ -56,14 +57,14 @@ def _refuse(*_: object) -> None:
 
 
 def test_the_lag_of_a_group_and_what_is_parked_are_told(server: Served) -> None:
-    bus = SqlBus(server.hf.engine)
+    bus = SqlBus(engine_of(server.hf))
     audit, tasks = (
         Subscription(channel=channel, group="audit") for channel in (Channel.EVENTS, Channel.TASKS)
     )
     bus.subscribe(audit)
     server.add()
     assert value(server, "bus_lag", channel="workflow.events", group="audit") == 1
-    consumer = Consumer(server.hf.engine, bus, tasks, [Handler(name="pay", handle=_refuse)])
+    consumer = Consumer(engine_of(server.hf), bus, tasks, [Handler(name="pay", handle=_refuse)])
     made = Envelope(message_id="m", trace_id="a" * 32, type="x", created_at=1)
     bus.publish_command(Channel.TASKS, made)
     assert value(server, "bus_lag", channel="agent.tasks", group="audit") == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from holdfast.bus import Channel, Consumer, ConsumerOptions, Handler, Park, SqlBus, Subscription
+from holdfast.engine.engine import engine_of
 from tests.contract.bus.worlds import RUNS, message
 from tests.contract.server.local_server import Served
 
@@ -18,7 +19,7 @@ def refuse(*_: object) -> None:
 
 def _consume(server: Served, *names: str, payload: object = None) -> None:
     """Have a handler fail on messages for good, each about a run of its own."""
-    engine = server.hf.engine
+    engine = engine_of(server.hf)
     bus = SqlBus(engine)
     if names:
         told = [message(name, run) for name, run in zip(names, RUNS, strict=False)]

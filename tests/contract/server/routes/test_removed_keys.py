@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.engine.engine import engine_of
 from holdfast.engine.surroundings.removal import RUNS, TASKS
 from tests.contract.server.local_server import Served
 
@@ -9,7 +10,7 @@ HELLO = {"name": "once", "steps": [{"id": "a", "run": ["true"]}]}
 
 
 def test_a_start_with_the_key_of_what_was_removed_gives_back_what_is_left(server: Served) -> None:
-    admin, engine = server("admin"), server.hf.engine
+    admin, engine = server("admin"), engine_of(server.hf)
     assert admin.post("/workflows", json=HELLO).status_code in {200, 201}
     bodies = {"/runs": {"workflow": "once", "key": "k"}, "/tasks": {"title": "t", "key": "k"}}
     for path, body in bodies.items():

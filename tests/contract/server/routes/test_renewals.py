@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import InvalidInput, NewTask, StoreBusy
+from holdfast.engine.engine import engine_of
 from holdfast.model.task import Renewal
 from tests.contract.server.local_server import Served, served
 from tests.contract.server.remote.test_remote_worker import full
@@ -20,7 +21,7 @@ BUSY = {"ok": False, "reason": "store_unavailable", "detail": "it is not written
 @contextmanager
 def locked(server: Served, task_id: str) -> Iterator[None]:
     """An application's transaction that makes something need a task, and takes its time."""
-    engine = server.hf.engine
+    engine = engine_of(server.hf)
     with engine.transaction() as connection:
         engine.tasks.create(NewTask(title="after", needs=(task_id,)), connection=connection)
         yield

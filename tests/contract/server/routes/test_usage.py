@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.engine.engine import engine_of
 from holdfast.model.budget import Budget
 from holdfast.model.workflow.declarations import WorkflowDeclarations
 from holdfast.model.workflow.graph import Step, Workflow
@@ -56,7 +57,7 @@ def test_a_usage_limit_holds_all_that_is_in_line_for_the_agent(server: Served) -
 def test_a_run_at_its_budget_goes_on_when_more_is_added(quick_server: Served) -> None:
     server = quick_server
     declared = WorkflowDeclarations(budget=Budget(usd=1, attempts=1))
-    run = start(server.hf.engine, Workflow.define("b", (Step(id="one"),), declared=declared))
+    run = start(engine_of(server.hf), Workflow.define("b", (Step(id="one"),), declared=declared))
     (got,) = server.claim()
     body = {"token": got["token"], "usage": {"usd": 2}, "error": "broken"}
     assert server("worker").post(f"/claims/{run.steps['one']}/fail", json=body).json()["ok"]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast import AsyncContext, AttemptEnded, Context, Holdfast, TaskFailed
+from holdfast.engine.engine import engine_of
 from holdfast.worker.files.state_directory import find_state_directory
 
 PATIENCE = 30
@@ -25,7 +26,7 @@ def hf(store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def log_of(hf: Holdfast, task_id: str, attempt: int = 1) -> str:
-    return find_state_directory(hf.engine.settings.url).log(task_id, attempt).path.read_text()
+    return find_state_directory(engine_of(hf).settings.url).log(task_id, attempt).path.read_text()
 
 
 def test_each_attempt_has_a_log_of_its_own(hf: Holdfast) -> None:
@@ -90,7 +91,7 @@ def test_an_attempt_that_was_cancelled_logs_and_keeps_nothing_more(hf: Holdfast)
         assert hf.tasks.cancel(handle.id).ok
         cancelled.set()
     assert refused == ["refused", "refused"]
-    root = find_state_directory(hf.engine.settings.url).root
+    root = find_state_directory(engine_of(hf).settings.url).root
     assert not list(root.glob("logs/*/*"))
     assert not list(root.glob("artifacts/*/late.txt"))
 
@@ -115,7 +116,7 @@ def test_a_file_is_kept_under_its_name(hf: Holdfast, tmp_path: Path, *, asynchro
     assert report_path.name == "report.txt"
     assert report_path.read_text() == "well"
     assert chart_path.read_bytes() == b"<svg/>"
-    assert hf.engine.work.effects(handle.id)["artifact report.txt"]["bytes"] == 4
+    assert engine_of(hf).work.effects(handle.id)["artifact report.txt"]["bytes"] == 4
 
 
 def test_the_same_file_again_is_the_same_and_another_content_is_refused_for_good(
@@ -133,7 +134,7 @@ def test_the_same_file_again_is_the_same_and_another_content_is_refused_for_good
         with pytest.raises(TaskFailed, match=r"report\.txt was kept before, with another content"):
             handle.result(PATIENCE)
     assert hf.tasks.get(handle.id).attempt == 3
-    root = find_state_directory(hf.engine.settings.url).root
+    root = find_state_directory(engine_of(hf).settings.url).root
     assert (root / "artifacts" / handle.id / "report.txt").read_text() == "well"
 
 
@@ -150,8 +151,8 @@ def test_concurrent_writes_of_one_artifact_keep_the_content_that_the_store_recor
         handle = report.enqueue()
         with pytest.raises(TaskFailed, match="with another content"):
             handle.result(PATIENCE)
-    folder = find_state_directory(hf.engine.settings.url).root / "artifacts" / handle.id
-    kept = hf.engine.work.effects(handle.id)["artifact report.txt"]
+    folder = find_state_directory(engine_of(hf).settings.url).root / "artifacts" / handle.id
+    kept = engine_of(hf).work.effects(handle.id)["artifact report.txt"]
     assert hashlib.sha256((folder / "report.txt").read_bytes()).hexdigest() == kept["digest"]
     assert sorted(each.name for each in folder.iterdir()) == [".store", "report.txt"]
 

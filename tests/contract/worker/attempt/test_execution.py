@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast import AsyncContext, AttemptEnded, Context, Holdfast, InvalidInput, TaskFailed
+from holdfast.engine.engine import engine_of
 from holdfast.worker.pool.worker_attempts import LOOK_EVERY
 from tests.contract.worker.function_workers import store_worker
 from tests.race.racers import eventually
@@ -121,7 +122,7 @@ def test_a_result_that_cannot_be_kept_fails_without_another_try(store_url: str) 
                 (wrong.enqueue("many").id, "return: Input should be a valid integer"),
                 (large.enqueue().id, "output: is 10002 bytes of JSON; at most 9000 are kept"),
             ):
-                row = hf.engine.outcomes.wait(identifier).result(PATIENCE)
+                row = engine_of(hf).outcomes.wait(identifier).result(PATIENCE)
                 assert (row["status"], said in row["error"]) == ("failed", True), row["error"]
                 assert hf.tasks.get(identifier).failures == 1
 
@@ -187,7 +188,7 @@ def test_a_cancel_by_another_process_stops_a_step_long_before_its_next_renewal(
             handle = plain.enqueue()
             assert began.wait(PATIENCE)
             # Once it looks no more by itself.
-            now = hf.engine.clock.monotonic
+            now = engine_of(hf).clock.monotonic
             held = store_worker(worker)._held  # noqa: SLF001
             assert eventually(
                 lambda: now() > held._looked_at + 3 * LOOK_EVERY  # noqa: SLF001

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from holdfast import Context, Holdfast, NewTask
+from holdfast.engine.engine import engine_of
 from tests.race.racers import eventually
 
 PATIENCE = 30
@@ -39,7 +40,7 @@ def test_steps_are_done_once_however_long_the_store_is_busy_while_their_leases_l
             ready.wait(PATIENCE)
             with hf.transaction() as connection:
                 needs = tuple(each.id for each in handles)
-                hf.engine.tasks.create(
+                engine_of(hf).tasks.create(
                     NewTask(title="after", agent="none", needs=needs), connection=connection
                 )
                 free.set()

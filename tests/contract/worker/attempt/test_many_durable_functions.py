@@ -8,6 +8,7 @@ import apsw
 import psycopg
 
 from holdfast import Context, Holdfast
+from holdfast.engine.engine import engine_of
 from holdfast.settings import Settings
 
 MANY = 60
@@ -81,8 +82,8 @@ def test_effects_of_many_functions_are_recorded_in_common_commits(hf: Holdfast) 
     with hf.worker(concurrency=MANY):
         handles = [both.enqueue() for _ in range(MANY)]
         assert all(begun.acquire(timeout=PATIENCE) for _ in range(MANY))
-        leave = hf.engine.on_commit(hold_writer)
-        before = sum(hf.engine.commits.sizes.values())
+        leave = engine_of(hf).on_commit(hold_writer)
+        before = sum(engine_of(hf).commits.sizes.values())
         go_on.set()
         # The first record meets a writer that stays in its commit, and the others queue behind it.
         assert all(done.acquire(timeout=PATIENCE) for _ in range(MANY))
@@ -90,4 +91,4 @@ def test_effects_of_many_functions_are_recorded_in_common_commits(hf: Holdfast) 
         for handle in handles:
             handle.result(PATIENCE)
         leave()
-    assert sum(hf.engine.commits.sizes.values()) - before < MANY
+    assert sum(engine_of(hf).commits.sizes.values()) - before < MANY

@@ -13,6 +13,7 @@ import pytest
 
 from holdfast import Context, Holdfast, TaskFailed
 from holdfast.cli.app.log_output import PlainLogHandler
+from holdfast.engine.engine import engine_of
 from holdfast.worker.attempt import step_output
 from holdfast.worker.files.state_directory import find_state_directory
 
@@ -32,7 +33,7 @@ def hf(store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def log_of(hf: Holdfast, task_id: str, attempt: int = 1) -> str:
-    return find_state_directory(hf.engine.settings.url).log(task_id, attempt).path.read_text()
+    return find_state_directory(engine_of(hf).settings.url).log(task_id, attempt).path.read_text()
 
 
 def test_functions_and_coroutines_beside_each_other_write_each_into_its_own_log(

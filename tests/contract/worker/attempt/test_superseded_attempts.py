@@ -12,6 +12,7 @@ import pytest
 
 from holdfast import Context, Holdfast
 from holdfast.api.handle import Handle
+from holdfast.engine.engine import engine_of
 from holdfast.store.notifiers.postgresql import CHANNEL
 from tests.race.racers import eventually
 
@@ -83,7 +84,7 @@ def test_a_cancel_of_one_running_step_of_a_run_is_hinted_at_elsewhere(
 def test_a_new_attempt_goes_on_when_an_older_one_of_its_task_is_ended(hf: Holdfast) -> None:
     with first_attempt_runs(hf) as (handle, ended):
         told: list[tuple[str, int]] = []
-        hf.engine.on_attempts_ended(told.extend)
+        engine_of(hf).on_attempts_ended(told.extend)
         (task,) = hf.runs.tasks(handle.id)
         retry_from(hf, handle.id)
         assert ended.wait(PATIENCE)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast import AsyncContext, Holdfast, TaskFailed
+from holdfast.engine.engine import engine_of
 
 PATIENCE = 30
 
@@ -46,7 +47,7 @@ def test_each_call_that_is_not_awaited_fails_the_step_for_good_and_is_named(hf: 
                 handle.result(PATIENCE)
             said = f"{call}: nobody awaits it, so that nothing was done: write await {call}; "
             assert said in str(failed.value)
-            assert hf.engine.work.effects(handle.id) == {}
+            assert engine_of(hf).work.effects(handle.id) == {}
             assert hf.tasks.get(handle.id).attempt == 1
     assert [each.id for each in hf.tasks.list(agent="default") if each.step == "child"] == []
 

@@ -21,6 +21,7 @@ import httpx
 import pytest
 
 from holdfast import Holdfast
+from holdfast.engine.engine import engine_of
 from holdfast.model.task import Assignment
 from holdfast.service.protocol.attempt_calls import AttemptCalls
 from holdfast.threads import SystemThreads
@@ -45,11 +46,11 @@ class Desk:
         self.state = StateDirectory(root=folder)
         self.secrets = secrets = Secrets(hf.settings.url, {"HORSE": HORSE})
         secrets.get("HORSE")
-        calls = AttemptCalls(hf.engine, self.state)
+        calls = AttemptCalls(engine_of(hf), self.state)
         self.addresses = AttemptAddresses(SystemThreads(), lambda: calls, secrets)
 
     def attempt(self) -> Assignment:
-        return take(self.hf.engine, create(self.hf.engine))
+        return take(engine_of(self.hf), create(engine_of(self.hf)))
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import Context, Holdfast
 from holdfast.clock import MICROSECONDS, ManualClock
-from holdfast.engine.engine import Engine
+from holdfast.engine.engine import Engine, engine_of
 from holdfast.worker.pool.lease_renewal import Heartbeat
 from tests.contract.task_states import create
 from tests.contract.worker.function_workers import execution_of
@@ -115,8 +115,8 @@ def test_a_busy_function_keeps_its_lease_for_three_times_its_length(store_url: s
 
         @hf.task
         def busy(ctx: Context) -> int:
-            until = hf.engine.now() + 3 * 2 * MICROSECONDS
-            while hf.engine.now() < until:
+            until = engine_of(hf).now() + 3 * 2 * MICROSECONDS
+            while engine_of(hf).now() < until:
                 sum(range(10_000))
             return ctx.attempt
 
@@ -137,7 +137,7 @@ def test_an_attempt_keeps_its_lease_when_an_older_one_of_its_task_returns(store_
                 return "old"
             again.set()
             assert returned.wait(PATIENCE)
-            assert all(eventually(renewed(hf.engine, ctx.task_id)) for _ in range(3))
+            assert all(eventually(renewed(engine_of(hf), ctx.task_id)) for _ in range(3))
             return "new"
 
         with hf.worker(concurrency=2):
@@ -167,7 +167,7 @@ def test_a_report_that_waits_for_its_commit_does_not_hold_up_other_coroutines(
         met.append(turned.wait(PATIENCE))
 
     with hf.worker(concurrency=2):
-        hf.engine.on_end(hold_the_writer)
+        engine_of(hf).on_end(hold_the_writer)
         handles = [other.enqueue(), quick.enqueue()]
         for handle in handles:
             handle.result(2 * PATIENCE)

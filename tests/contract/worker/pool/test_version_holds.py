@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import Holdfast, needs
 from holdfast.clock import ManualClock
-from holdfast.engine.engine import Engine
+from holdfast.engine.engine import Engine, engine_of
 from holdfast.model.task import Assignment, NewTask
 from holdfast.model.workflow.declarations import StepWork, WorkflowDeclarations
 from holdfast.model.workflow.graph import Step, Workflow
@@ -132,7 +132,7 @@ def test_tasks_that_name_no_function_are_left_to_other_claimers(hf: Holdfast) ->
     def marker() -> None: ...
 
     lone = hf.tasks.create(NewTask(title="call mum")).id
-    trip, children = plan(hf.engine, "book", "pack", agent="default")
+    trip, children = plan(engine_of(hf), "book", "pack", agent="default")
     assert hf.tasks.finalize_plan(trip).ok
     with hf.worker(concurrency=1):
         # They stand before it in the queue.

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast
-from holdfast.engine.engine import Engine
+from holdfast.engine.engine import Engine, engine_of
 from holdfast.store.database import Transaction
 from holdfast.threads import DEFAULT_SWITCH_INTERVAL, SWITCH_INTERVAL
 from tests.race.racers import eventually
@@ -57,7 +57,7 @@ def test_a_worker_has_stopped_when_it_is_no_longer_listed(
 ) -> None:
     worker = hf.worker().start()
     (listed,) = hf.workers.list()
-    write = hf.engine.database.transact
+    write = engine_of(hf).database.transact
     about_to, go_on, stopped = (threading.Event() for _ in range(3))
 
     def wait_before(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - whatever is written
@@ -66,7 +66,7 @@ def test_a_worker_has_stopped_when_it_is_no_longer_listed(
         return write(*given, **named)
 
     worker.drain()
-    monkeypatch.setattr(hf.engine.database, "transact", wait_before)
+    monkeypatch.setattr(engine_of(hf).database, "transact", wait_before)
 
     def stop() -> None:
         worker.stop()
@@ -208,7 +208,7 @@ def test_recovery_goes_on_after_whatever_it_met(
 ) -> None:
     with Holdfast(store_url, recovery=0.05) as hf:
         met = threading.Event()
-        look = hf.engine.outcomes.look_for_ends
+        look = engine_of(hf).outcomes.look_for_ends
 
         def fail_once() -> None:
             # Not for who only hears of ends, who comes here too.
@@ -217,7 +217,7 @@ def test_recovery_goes_on_after_whatever_it_met(
             met.set()
             raise ZeroDivisionError
 
-        monkeypatch.setattr(hf.engine.outcomes, "look_for_ends", fail_once)
+        monkeypatch.setattr(engine_of(hf).outcomes, "look_for_ends", fail_once)
         assert met.wait(PATIENCE)
 
         @hf.task
@@ -240,14 +240,14 @@ def test_a_stopping_worker_gives_back_what_is_on_its_way_to_it(
         worker = hf.worker().start()
         job.enqueue().result(PATIENCE)
         reached, go_on = threading.Event(), threading.Event()
-        transact = hf.engine.database.transact
+        transact = engine_of(hf).database.transact
 
         def slow(work: Callable[[Transaction], object], **options: bool) -> object:
             reached.set()
             assert go_on.wait(PATIENCE)
             return transact(work, **options)
 
-        monkeypatch.setattr(hf.engine.database, "transact", slow)
+        monkeypatch.setattr(engine_of(hf).database, "transact", slow)
         enqueued = job.enqueue.submit()
         assert reached.wait(PATIENCE)
         stopping = threading.Thread(target=worker.stop)

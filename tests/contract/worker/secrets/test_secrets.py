@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Holdfast, InvalidInput, NewRun, TaskFailed
+from holdfast.engine.engine import engine_of
 from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.worker.attempt.context import AttemptContext
@@ -207,7 +208,7 @@ def test_the_secret_of_a_workflow_that_has_not_begun_is_one_for_the_commands_of_
         say = StepWork(command=("sh", "-c", 'echo "<$PLANTED>"'))
         earlier = steps.done(say)
         assert steps.log(earlier.id) == f"<{SECRET}>\n"
-        steps.hf.engine.workflows.add(Workflow.define("another", (use,)))
+        engine_of(steps.hf).workflows.add(Workflow.define("another", (use,)))
         assert steps.log(steps.done(say).id) == "<[secret PLANTED]>\n"
 
 

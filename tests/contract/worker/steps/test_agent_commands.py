@@ -14,6 +14,7 @@ import pytest
 from holdfast import AgentCommand, Holdfast, NewRun, NewTask, RetryPolicy
 from holdfast.api.function_registry import FunctionRegistry
 from holdfast.definition.workflow_file import read_workflow_text
+from holdfast.engine.engine import engine_of
 from holdfast.model.task import Task
 from holdfast.service.protocol.attempt_calls import AttemptCalls
 from holdfast.service.queries.explanations import explain
@@ -44,15 +45,15 @@ def working(
     """A worker for some agents, or for those that have a command."""
     state = StateDirectory(root=folder / "state")
     executors = Executors(
-        hf.engine,
-        FunctionRegistry(lambda: hf.engine),
-        partial(AttemptCalls, hf.engine),
+        engine_of(hf),
+        FunctionRegistry(lambda: engine_of(hf)),
+        partial(AttemptCalls, engine_of(hf)),
         state=state,
         secrets=Secrets(hf.settings.url, {"KEY": "a secret"}),
         commands=commands,
     )
     options = WorkerOptions(agents=agents or tuple(commands), concurrency=2)
-    with StoreWorker(hf.engine, executors, options, executors.clean):
+    with StoreWorker(engine_of(hf), executors, options, executors.clean):
         yield state
 
 
@@ -180,7 +181,7 @@ def test_why_counts_the_workers_that_have_a_command_for_the_agent(
     task = hf.tasks.create(NewTask(title="build", agent="dev", scheduled_for="1h")).id
 
     def served() -> dict[str, Any]:
-        clauses = explain(hf.engine, task)["clauses"]
+        clauses = explain(engine_of(hf), task)["clauses"]
         return next(each for each in clauses if each["name"] == "worker")
 
     with working(hf, tmp_path, "dev", critic=shell("cat")):

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast, StoreUnreachable
+from holdfast.engine.engine import engine_of
 from holdfast.model.workflow.declarations import HttpCall, StepWork
 from tests.contract.http_service import Reply, service
 from tests.contract.worker.file_steps import ONCE, FileSteps, file_steps, shell
@@ -61,7 +62,7 @@ def test_a_command_that_told_a_usage_limit_itself_ends_without_a_word_of_its_wor
     task_id = steps.enqueue(shell(f"{keep}; cat {gate}; exit {code}"))
     assert eventually(told.exists)
     with Holdfast(sqlite_url) as other:
-        assert other.engine.work.reach_limit(task_id, told.read_text().strip(), "1h").ok
+        assert engine_of(other).work.reach_limit(task_id, told.read_text().strip(), "1h").ok
     gate.write_text("")
     assert eventually(lambda: steps.idle)
     assert [each.outcome for each in steps.hf.tasks.attempts(task_id)] == ["released"]
@@ -105,8 +106,8 @@ class AwayOnce:
 def test_an_attempt_whose_own_reads_do_not_reach_the_store_is_given_back(
     steps: FileSteps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    effects = AwayOnce(steps.hf.engine.work.effects)
-    monkeypatch.setattr(type(steps.hf.engine.work), "effects", effects)
+    effects = AwayOnce(engine_of(steps.hf).work.effects)
+    monkeypatch.setattr(type(engine_of(steps.hf).work), "effects", effects)
     task = steps.done(shell('[ "$HOLDFAST_ATTEMPT" != 1 ]'))
     outcomes = [each.outcome for each in steps.hf.tasks.attempts(task.id)]
     assert (outcomes, task.failures) == (["failed", "released", "completed"], 1)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.engine.engine import engine_of
 from holdfast.model.workflow.declarations import StepWork
 from tests.acceptance.worker.watched_attempt import alive, program
 from tests.contract.worker.file_steps import ONCE, FileSteps, file_steps, shell
@@ -292,7 +293,7 @@ open({str(gate)!r}).read()
 """)
         )
         task_id = steps.enqueue(work)
-        engine = steps.hf.engine
+        engine = engine_of(steps.hf)
         assert eventually(gate.exists)
         assert eventually(lambda: engine.tasks.get(task_id).progress is not None)
         gate.write_text("go")

@@ -15,6 +15,7 @@ from typing import Any, cast
 import pytest
 
 from holdfast import Holdfast, InvalidInput, TaskFailed
+from holdfast.engine.engine import engine_of
 from holdfast.worker.files.state_directory import find_state_directory
 from tests.acceptance.worker.watched_attempt import alive
 from tests.contract.worker.steps import isolated_functions as functions
@@ -43,7 +44,7 @@ def hf(
 
 
 def log_of(hf: Holdfast, task_id: str) -> str:
-    return find_state_directory(hf.engine.settings.url).log(task_id, 1).path.read_text()
+    return find_state_directory(engine_of(hf).settings.url).log(task_id, 1).path.read_text()
 
 
 def test_arguments_and_results_are_those_of_any_function(hf: Holdfast) -> None:

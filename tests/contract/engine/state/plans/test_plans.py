@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from holdfast import Context, Holdfast
-from holdfast.engine.engine import Engine
+from holdfast.engine.engine import Engine, engine_of
 from holdfast.errors import InvalidInput
 from holdfast.model.advice import Action, Advice, advice_of, message_of
 from holdfast.model.result import Refusal
@@ -230,7 +230,7 @@ def test_planning_end_to_end_the_first_child_runs_within_200_ms_without_a_manual
             running.set()
 
         with hf.worker(agents=["developer"]):
-            engine = hf.engine
+            engine = engine_of(hf)
             parent, children = plan(engine)
             children = [
                 create(engine, "child", step="child", parent=parent, enqueue=False, payload={})
