@@ -139,15 +139,62 @@ class KeepTimes:
     runs: float = 90 * DAY
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AgentUse:
+    """The preset by which an agent is run, and what the agent asks of it.
+
+    - `access`: `read`, `edit` or `full`
+    - `turns`, `usd`: how many turns one run may have, and how many dollars it may cost
+    - `account`: whose usage limit stops the agent; unless said, the preset's name
+    - `schema`: whether the client itself holds the answer to the declared outputs
+    - `mcp`: a file with MCP servers, in the form of the client
+    - `flags`: more flags for the client
+    """
+
+    preset: str
+    access: str = "edit"
+    model: str | None = None
+    turns: int | None = None
+    usd: float | None = None
+    account: str | None = None
+    schema: bool = False
+    mcp: str | None = None
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OwnPreset:
+    """A preset of a project; `{}` stands for the value in each list of flags.
+
+    - `prompt`: the flags with the prompt; without them it is the standard input of the command
+    - `access`: the flags for `read`, `edit` and `full`, those of them that there are
+    - `stream`: the preset whose stream the client writes, or `text`
+    """
+
+    name: str
+    command: tuple[str, ...]
+    prompt: tuple[str, ...] = ()
+    access: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    model: tuple[str, ...] | None = None
+    turns: tuple[str, ...] | None = None
+    usd: tuple[str, ...] | None = None
+    session: tuple[str, ...] | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    stream: str = "text"
+
+
 @dataclass(frozen=True, kw_only=True)
 class AgentCommand:
     """The command by which a worker does the tasks of an agent; texts of it are templates.
 
-    `timeout` holds for tasks that say none; `env` are variables for the command, and `cwd` is the
-    folder that it runs in, else that of the worker.
+    Instead of a `command` an agent may `use` a preset, a well-known one or its `own`. `timeout`
+    holds for tasks that say none; `env` are variables for the command, and `cwd` is the folder that
+    it runs in, else that of the worker.
     """
 
-    command: tuple[str, ...]
+    command: tuple[str, ...] = ()
+    use: AgentUse | None = None
+    own: OwnPreset | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: str | None = None
     timeout: float = AGENT_TIMEOUT

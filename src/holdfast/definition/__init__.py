@@ -1,8 +1,10 @@
 """Workflow files and `holdfast.yaml`: YAML or JSON, read with the position of each mistake.
 
-Imports: project_file, workflow_file → project_agents, steps, text_file → composer, schema, values →
-command_text, key_names, lexer, types → quotes → findings → called_files, diagram, keys, nodes.
+Imports: project_file, workflow_file → project_agents, steps, text_file → agent_use, composer,
+own_presets, schema → values → command_text, key_names, lexer, types → quotes → findings →
+called_files, diagram, keys, nodes.
 
+- `agent_use` the preset of an agent, and what its program cannot do
 - `called_files` workflows in files beside the file that calls them
 - `command_text` the list to write instead of a command in one text
 - `composer` nodes built from the tokens of a text, within bounds
@@ -12,6 +14,7 @@ command_text, key_names, lexer, types → quotes → findings → called_files, 
 - `keys` the table of all keys of a workflow file
 - `lexer` tokens of a YAML or JSON text
 - `nodes` values of a file with their positions
+- `own_presets` the presets in `holdfast.yaml`
 - `project_agents` the agents in `holdfast.yaml`, and their commands
 - `project_file` the settings in `holdfast.yaml`
 - `quotes` words as YAML needs them written

@@ -31,7 +31,16 @@ KEY_NAMES: dict[str, dict[str, str]] = {
         "steps": "jobs tasks stages pipeline nodes",
         "workspace": "worktree repository repo git checkout",
     },
-    AGENT.name: {"command": "run cmd script exec", "external": "remote", **_ATTEMPT_NAMES},
+    AGENT.name: {
+        "command": "run cmd script exec",
+        "external": "remote",
+        "use": "preset client uses",
+        "access": "permission permissions mode permission_mode sandbox",
+        "turns": "max_turns",
+        "usd": "budget max_budget max_budget_usd cost",
+        "flags": "args arguments options",
+        **_ATTEMPT_NAMES,
+    },
     STEP.name: {
         "id": "name key",
         "title": "name label description display_name",

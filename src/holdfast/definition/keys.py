@@ -17,6 +17,7 @@ ValueKind = Literal[
     "duration",
     "flag",
     "globs",
+    "flags",
     "http",
     "integer",
     "labels",
@@ -26,6 +27,8 @@ ValueKind = Literal[
     "name",
     "names",
     "on_failure",
+    "preset",
+    "preset_access",
     "reference",
     "size",
     "steps",
@@ -100,6 +103,21 @@ _ATTEMPT_KEYS: tuple[tuple[str, ValueKind, str, str], ...] = (
     ("backoff", "duration", "the wait after the first failure, doubled each time", "5s"),
     ("backoff_max", "duration", "the longest wait", "5m"),
 )
+_PRESET_KEYS: tuple[tuple[str, ValueKind, str, str], ...] = (
+    ("access", "preset_access", "what the preset lets the agent do: read, edit or full", "edit"),
+    ("model", "text", "the model that the preset asks for", "that of the program"),
+    ("turns", "count", "how many turns one run of the preset may have", ""),
+    ("usd", "money", "the dollars for one run of the preset, where its program limits them", ""),
+    ("account", "name", "whose usage limit stops the agent", "the name of the preset"),
+    (
+        "schema",
+        "flag",
+        "the program itself holds its answer to `outputs`, and asks nothing",
+        "false",
+    ),
+    ("mcp", "text", "a file with MCP servers, in the form of the program", ""),
+    ("flags", "flags", "more flags for the program of the preset", ""),
+)
 
 WORKFLOW = Section(
     name="workflow",
@@ -133,8 +151,8 @@ AGENT = Section(
         _key("cwd", "template", *_CWD),
         _key("tags", "names", "what a worker must offer to take its steps"),
         *(_key(*each) for each in _ATTEMPT_KEYS),
-        _unsupported("use", "a preset for a well-known agent"),
-        _unsupported("access", "what a preset may do"),
+        _key("use", "preset", "the preset of a well-known agent program, instead of a command"),
+        *(_key(*each) for each in _PRESET_KEYS),
     ),
 )
 STEP = Section(

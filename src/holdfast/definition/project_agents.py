@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from holdfast.definition import agent_use
 from holdfast.definition.findings import Findings, UnreadableValue
 from holdfast.definition.keys import AGENT, Key, Section
 from holdfast.definition.nodes import Fields, FileNode, Items, Scalar, describe_node
 from holdfast.definition.values import read_name, read_section
 from holdfast.errors import InvalidInput
 from holdfast.model.workflow.template import parse_template
-from holdfast.settings import AgentCommand
+from holdfast.presets.catalogue import PRESETS
+from holdfast.presets.own_preset import make_own_preset
+from holdfast.settings import AgentCommand, AgentUse, OwnPreset
 
-_COMMAND_KEYS = ("command", "env", "cwd", "timeout", "idle_timeout", "use", "access")
+_COMMAND_KEYS = ("command", "env", "cwd", "timeout", "idle_timeout", "use", *agent_use.KEYS)
 # What these keys say in a workflow file, a task without one says itself.
 _TASK_KEYS = ("tags", "max_attempts", "max_lost", "backoff", "backoff_max")
 _OF_THE_TASK = "for now each task says it, as in `holdfast task add --max-attempts 2 --tag gpu`"
@@ -37,9 +42,10 @@ _NAMED = ("env", "secret")
 
 
 def read_project_agents(
-    node: FileNode, folder: Path, findings: Findings
+    node: FileNode, folder: Path, findings: Findings, own: Mapping[str, OwnPreset]
 ) -> dict[str, AgentCommand]:
     """The commands by their agents; paths of programs and folders start from `folder`."""
+    presets = {**PRESETS, **{name: make_own_preset(each) for name, each in own.items()}}
     if not isinstance(node, Fields):
         findings.add(node.mark, f"agents must be a mapping of names, not {describe_node(node)}")
         return {}
@@ -53,22 +59,36 @@ def read_project_agents(
         if not isinstance(inner, Fields):
             continue
         _check_texts(name, inner, findings)
-        if "command" in said:
-            found[name] = _make_command(said, folder)
+        use = agent_use.read_agent_use(name, said, inner, findings, presets)
+        if {"command", "use"} <= inner.nodes.keys():
+            message = f"agent {name!r} uses a preset and has a command; it can be one of them"
+            findings.add(inner.keys["use"], message)
+        elif "command" in said or use is not None:
+            preset = None if use is None else own.get(use.preset)
+            found[name] = _make_command(said, folder, use, preset)
         elif not {"command", "use", "external"} & inner.nodes.keys():
-            hint = "give it one, as in command: [./agent.sh]"
+            hint = "give it one, as in command: [./agent.sh], or a preset, as in use: claude"
             findings.add(inner.mark, f"agent {name!r} has no command", hint)
     return found
 
 
-def _make_command(said: dict[str, Any], folder: Path) -> AgentCommand:
-    program, *arguments = said["command"]
-    if "/" in program and "{{" not in program:
-        program = str(folder / program)
+def _make_command(
+    said: dict[str, Any], folder: Path, use: AgentUse | None, own: OwnPreset | None
+) -> AgentCommand:
     cwd = said.get("cwd")
     if cwd is not None and not cwd.startswith("{{"):
         cwd = str(folder / cwd)
-    return AgentCommand(**{**said, "command": (program, *arguments), "cwd": cwd})
+    given = {name: said[name] for name in ("env", "timeout", "idle_timeout") if name in said}
+    if own is not None:
+        own = replace(own, command=_place_program(own.command, folder))
+    command = _place_program(said.get("command", ()), folder)
+    return AgentCommand(command=command, use=use, own=own, cwd=cwd, **given)
+
+
+def _place_program(command: tuple[str, ...], folder: Path) -> tuple[str, ...]:
+    if not command or "/" not in command[0] or "{{" in command[0]:
+        return command
+    return (str(folder / command[0]), *command[1:])
 
 
 def _check_texts(name: str, node: Fields, findings: Findings) -> None:

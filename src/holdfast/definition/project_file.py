@@ -10,6 +10,7 @@ from typing import Any
 from holdfast.definition.findings import Findings
 from holdfast.definition.keys import Key, Section
 from holdfast.definition.nodes import Fields, describe_node, plain_value
+from holdfast.definition.own_presets import read_own_presets
 from holdfast.definition.project_agents import read_project_agents
 from holdfast.definition.text_file import read_nodes, read_text
 from holdfast.definition.values import read_section
@@ -59,6 +60,7 @@ PROJECT = Section(
     keys=(
         Key(name="database", kind="text", about="the store"),
         Key(name="agents", kind="any", about="the command of each agent"),
+        Key(name="presets", kind="any", about="agent command lines of your own"),
         Key(name="concurrency", kind="any", about=CONCURRENCY.about),
         Key(name="least_disk", kind="any", about="a worker claims nothing below it"),
         Key(name="grace", kind="any", about="how long running steps may go on after a signal"),
@@ -77,9 +79,16 @@ SETTINGS = (
     Setting(
         name="agents.NAME",
         about="how workers do the tasks of an agent that name neither function nor program: "
-        "`{command: [./agent.sh]}`, with `env`, `cwd`, `timeout` and `idle_timeout` as in a "
-        "workflow file",
+        "`{command: [./agent.sh]}` or `{use: claude}`, with `env`, `cwd`, `timeout`, "
+        "`idle_timeout` and the keys of a preset as in a workflow file",
         default="nothing: such tasks wait for whoever claims them",
+    ),
+    Setting(
+        name="presets.NAME",
+        about="an agent command line of your own, which agents of this file may `use`: "
+        "`{command: [mine, --json], access: {edit: []}}`, with `prompt`, `model`, `turns`, `usd`, "
+        "`session`, `env` and `stream`",
+        default="the well-known ones",
     ),
     Setting(
         name="concurrency.functions",
@@ -155,9 +164,11 @@ def _read(top: Fields, folder: Path, findings: Findings) -> dict[str, Any]:
         for section in (CONCURRENCY, KEEP)
         if section.name in top.nodes
     }
-    agents = top.nodes.get("agents")
+    agents, presets = top.nodes.get("agents"), top.nodes.get("presets")
+    own = {} if presets is None else read_own_presets(presets, findings)
+    commands = {} if agents is None else read_project_agents(agents, folder, findings, own)
     return {
-        **({} if agents is None else {"commands": read_project_agents(agents, folder, findings)}),
+        "commands": commands,
         **({"database": said["database"]} if "database" in said else {}),
         **given.get("concurrency", {}),
         **_read_number("least_disk", parse_size, top, findings),

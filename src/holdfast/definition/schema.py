@@ -26,6 +26,8 @@ from holdfast.definition.keys import (
 )
 from holdfast.definition.types import SHORT_TYPES
 from holdfast.model.labels import MAX_LABELS
+from holdfast.presets.catalogue import PRESETS
+from holdfast.presets.preset import ACCESS
 
 Schema = dict[str, Any]
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -67,6 +69,10 @@ KINDS: dict[ValueKind, tuple[Schema, str]] = {
         "a list of files, with `*` and `**`",
     ),
     "flag": ({"type": "boolean"}, "true or false"),
+    "flags": (
+        {"type": "array", "items": {"type": ["string", "number"]}},
+        "a list of texts",
+    ),
     "http": ({"anyOf": [_TEXT, _reference(HTTP)]}, "a URL, or http"),
     "integer": ({"type": "integer"}, "a whole number"),
     "labels": (_LABELS, "a mapping of texts with variables"),
@@ -79,6 +85,8 @@ KINDS: dict[ValueKind, tuple[Schema, str]] = {
         {"anyOf": [{"enum": list(ACTIONS)}, _reference(GOTO), _reference(ESCALATION)]},
         "a word, on_failure or escalation",
     ),
+    "preset": ({"enum": list(PRESETS)}, "a preset"),
+    "preset_access": ({"enum": list(ACCESS)}, "a word"),
     "reference": (_TEXT, "one variable"),
     "size": ({"type": ["string", "integer"]}, "a size: `500KB`, `10MB`"),
     "steps": ({"type": "array", "items": _reference(STEP), "minItems": 1}, "a list of steps"),

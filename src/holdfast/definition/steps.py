@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from holdfast.definition.agent_use import read_agent_use
 from holdfast.definition.called_files import CalledFiles, UncallableWorkflow
 from holdfast.definition.findings import Findings, UnreadableValue
 from holdfast.definition.keys import AGENT, STEP, StepKind
@@ -15,7 +16,7 @@ from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.flaw import suggest
 from holdfast.model.workflow.graph import Workflow
 from holdfast.model.workflow.step import OnFailure, Step
-from holdfast.settings import AGENT_IDLE_TIMEOUT, AGENT_TIMEOUT
+from holdfast.settings import AGENT_IDLE_TIMEOUT, AGENT_TIMEOUT, AgentUse
 
 _RETRY = ("max_attempts", "max_lost", "backoff", "backoff_max")
 _FLOW_KEYS = ("when", "on_failure", "verifies", "max_rounds", "priority", "concurrency", "title")
@@ -36,6 +37,7 @@ class AgentSections:
 
     values: dict[str, dict[str, Any]] = field(default_factory=dict)
     nodes: dict[str, Fields] = field(default_factory=dict)
+    uses: dict[str, AgentUse] = field(default_factory=dict)
 
     @classmethod
     def read(cls, node: FileNode | None, findings: Findings) -> AgentSections:
@@ -58,12 +60,21 @@ class AgentSections:
 
     def _check(self, name: str, node: Fields, findings: Findings) -> None:
         said = self.values[name]
-        if said.get("external") and "command" in said:
+        if (use := read_agent_use(name, said, node, findings)) is not None:
+            self.uses[name] = use
+        if "use" in said and ("command" in said or said.get("external")):
+            other = "has a command" if "command" in said else "is external"
+            message = f"agent {name!r} uses a preset and {other}; it can be one of them"
+            findings.add(node.keys["use"], message)
+        elif said.get("external") and "command" in said:
             message = f"agent {name!r} has a command and is external; it can be one of them"
             findings.add(node.keys["external"], message)
         elif not said.get("external") and not {"command", "use"} & node.nodes.keys():
             message = f"agent {name!r} has no command"
-            hint = "give it one, or `external: true` when somebody else pulls its tasks"
+            hint = (
+                "give it one, or a preset, as in `use: claude`, or `external: true` when somebody "
+                "else pulls its tasks"
+            )
             findings.add(node.mark, message, hint)
 
 
@@ -145,8 +156,10 @@ class StepReader:
         command = said.get("run", None if "run" in node.nodes else agent.get("command"))
         escalated = self._read_escalation(node, said)
         common |= {} if escalated is None else {"on_failure": escalated}
-        doing = _read_doing(agent, said | self._read_access(node, said), command)
-        return Step(**common, agent=said.get("agent", "default"), **doing)
+        name = said.get("agent", "default")
+        use = self._agents.uses.get(name) if agent and command is None else None
+        doing = _read_doing(agent, said | self._read_access(node, said), command, use)
+        return Step(**common, agent=name, **doing)
 
     def _read_access(self, node: Fields, said: dict[str, Any]) -> dict[str, Any]:
         """The access of a step that works in the workspace of its workflow."""
@@ -173,7 +186,9 @@ class StepReader:
             message = "only a step with an agent can be handed to another"
             self._findings.add(section.mark, message, hint)
         agent = self._agent_values(named, other.agent)
-        doing = _read_doing(agent, said | self._read_access(node, said), agent.get("command"))
+        use = self._agents.uses.get(other.agent)
+        told = said | self._read_access(node, said)
+        doing = _read_doing(agent, told, agent.get("command"), use)
         return replace(failing, escalation=replace(other, **doing))
 
     def _agent_values(self, node: FileNode | None, name: str | None) -> dict[str, Any]:
@@ -195,7 +210,8 @@ class StepReader:
     def _check_work_keys(self, node: Fields, agent: dict[str, Any]) -> None:
         """Refuse a step with more than one kind of work, or with none."""
         chosen = [name for name in _WORK_KEYS if name in node.nodes]
-        if "command" in agent and chosen:
+        does = bool({"command", "use"} & agent.keys())
+        if does and chosen:
             chosen.insert(0, "agent")
         if len(chosen) > 1:
             mark = node.keys[chosen[1]]
@@ -203,7 +219,7 @@ class StepReader:
         elif not chosen and "agent" not in node.nodes:
             hint = "give it agent and prompt, run, http, workflow, merge, for_each or approval"
             self._findings.add(node.mark, "this step says nothing to do", hint)
-        if "cwd" in node.nodes and "run" not in node.nodes and "command" not in agent:
+        if "cwd" in node.nodes and "run" not in node.nodes and not does:
             self._findings.add(node.keys["cwd"], "a step without a command has no 'cwd'")
         if "max_rounds" in node.nodes and "verifies" not in node.nodes:
             hint = "of a detour: on_failure: {goto: step, max_rounds: 2}"
@@ -214,24 +230,27 @@ class StepReader:
 
 
 def _read_doing(
-    agent: dict[str, Any], said: dict[str, Any], command: tuple[str, ...] | None
+    agent: dict[str, Any],
+    said: dict[str, Any],
+    command: tuple[str, ...] | None,
+    use: AgentUse | None = None,
 ) -> dict[str, Any]:
     """The work of a step by one agent, with the limits and tags of both."""
     merged = agent | said
+    runs_program = command is not None or use is not None
     retry = {name: merged[name] for name in _RETRY if name in merged}
     return {
         "work": StepWork(
             prompt=said.get("prompt"),
             command=command,
+            use=use,
             http=said.get("http"),
             env=agent.get("env", {}) | said.get("env", {}),
-            cwd=None if command is None else merged.get("cwd"),
+            cwd=merged.get("cwd") if runs_program else None,
             outputs=said.get("outputs"),
             access=said["access"],
             merge=said.get("merge"),
-            idle_timeout=None
-            if command is None
-            else merged.get("idle_timeout", AGENT_IDLE_TIMEOUT),
+            idle_timeout=merged.get("idle_timeout", AGENT_IDLE_TIMEOUT) if runs_program else None,
         ),
         "retry": RetryPolicy(**retry),
         "timeout": merged.get("timeout", AGENT_TIMEOUT),

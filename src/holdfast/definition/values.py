@@ -38,6 +38,7 @@ from holdfast.model.workflow.flaw import suggest
 from holdfast.model.workflow.graph_checks import MAX_PRIORITY
 from holdfast.model.workflow.reference import Reference
 from holdfast.model.workflow.step import Concurrency, Escalation, FailureAction, OnFailure
+from holdfast.presets.preset import ACCESS
 
 MAX_NAME = 100
 # Names have no dots or slashes, because they are parts of addresses and of paths.
@@ -314,6 +315,17 @@ def _merge(node: FileNode, findings: Findings) -> Merge | None:
     return Merge(**said)
 
 
+def _preset_access(node: FileNode, findings: Findings) -> str:
+    return _one_of(ACCESS, node, findings)
+
+
+def _flags(node: FileNode, _: Findings) -> tuple[str, ...]:
+    if not isinstance(node, Items):
+        hint = 'write each in the list, as in flags: [--allowedTools, "Bash(npm test)"]'
+        raise UnreadableValue(node.mark, "must be a list of flags and their values", hint)
+    return tuple(_argument(each) for each in node.nodes)
+
+
 def _any(node: FileNode, _: Findings) -> Any:  # noqa: ANN401 - JSON is any value
     return plain_value(node)
 
@@ -329,6 +341,7 @@ READERS: dict[ValueKind, Callable[[FileNode, Findings], Any]] = {
     "duration": _duration,
     "flag": _flag,
     "globs": _globs,
+    "flags": _flags,
     "http": _http,
     "integer": _integer,
     "labels": _labels,
@@ -338,6 +351,8 @@ READERS: dict[ValueKind, Callable[[FileNode, Findings], Any]] = {
     "name": read_name,
     "names": _names,
     "on_failure": _on_failure,
+    "preset": read_name,
+    "preset_access": _preset_access,
     "reference": _reference,
     "size": _size,
     "strategy": _strategy,

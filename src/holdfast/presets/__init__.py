@@ -1,8 +1,9 @@
 """Presets: the well-known agent command lines, with their flags and what their streams say.
 
-Nothing here runs a program. Imports go down: `catalogue`, the clients, `claude`, `preset`,
-`stream_reader`, `agent_report`, `reset_times`.
+Nothing here runs a program. Imports go down: `own_preset`, `catalogue`, the clients, `claude`,
+`preset`, `stream_reader`, `agent_report`, `reset_times`.
 
+- `own_preset` an agent command line that a project describes
 - `catalogue` the presets of the well-known agent command lines, by name
 - `aider` aider
 - `claude` Claude Code, whose stream other clients have too

@@ -147,6 +147,12 @@ CLAUDE = Preset(
     status=("claude", "auth", "status"),
     install="npm install -g @anthropic-ai/claude-code",
     login="claude auth login",
+    advice={
+        "cannot be used with root": "run the worker as another user, or, in a container that is "
+        "for this alone, give the agent env: {IS_SANDBOX: '1'}",
+        "No conversation found": "the session was on another machine or is gone; retry the task",
+        "Credit balance is too low": "buy credits, then retry the task",
+    },
     notes=(
         "as root, access full is refused unless IS_SANDBOX=1 is set",
         "access edit lets it edit files and run few commands; git commit is denied",

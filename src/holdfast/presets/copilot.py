@@ -69,6 +69,7 @@ COPILOT = Preset(
     variables={"COPILOT_AUTO_UPDATE": "false"},
     install="npm install -g @github/copilot",
     login="copilot, then /login",
+    advice={"No authentication information found": "log in with `copilot`, then /login"},
     notes=(
         "its stream tells no tokens and no cost",
         "without a login it writes plain text to standard error and exits with 1",

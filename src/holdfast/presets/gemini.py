@@ -100,6 +100,11 @@ GEMINI = Preset(
     variables={"GEMINI_CLI_TRUST_WORKSPACE": "true"},
     install="npm install -g @google/gemini-cli",
     login="gemini",
+    advice={
+        "Please set an Auth method": "log in with `gemini`, or set GEMINI_API_KEY and choose the "
+        "key in its settings",
+        "Reached max session turns": "raise model.maxSessionTurns in its settings",
+    },
     notes=(
         "its turn limit is in its own settings: model.maxSessionTurns",
         "below access full it is offered no shell, so nothing is denied and the work is not done",

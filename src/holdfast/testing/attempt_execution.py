@@ -195,7 +195,7 @@ class HarnessExecution(Execution):
 def _find_timeout(assignment: Assignment) -> float | None:
     work = assignment.work
     # A command step watches its own timeout.
-    return None if work is not None and work.command is not None else assignment.timeout
+    return None if work is not None and work.runs_program else assignment.timeout
 
 
 def find_function(

@@ -187,7 +187,37 @@ def test_a_mistake_is_told_with_its_place(marked: str, message: str, hint: str) 
         ("name: w\nsteps: {}\n", (2, 8), "steps must be a list, not a mapping"),
         ("name: w\nsteps: [a]\n", (2, 9), "step must be a mapping, not text"),
         ("name: w\nagents: {a: {}}\nsteps: [{id: a, agent: a}]\n", (2, 13), "has no command"),
-        ("name: w\nagents: {a: {use: claude}}\nsteps: [{id: a, agent: a}]\n", (2, 14), "not there"),
+        ("name: w\nagents: {a: {use: me}}\nsteps: [{id: a, agent: a}]\n", (2, 19), "no preset is"),
+        (
+            "name: w\nagents: {a: {use: aider, access: full}}\nsteps: [{id: a, agent: a}]\n",
+            (2, 34),
+            "agent 'a': access: the preset 'aider' has no access full",
+        ),
+        (
+            "name: w\nagents: {a: {use: codex, turns: 3}}\nsteps: [{id: a, agent: a}]\n",
+            (2, 26),
+            "agent 'a': turns: the preset 'codex' has none, as Codex takes no limit of turns",
+        ),
+        (
+            "name: w\nagents: {a: {use: codex, access: ro}}\nsteps: [{id: a, agent: a}]\n",
+            (2, 34),
+            "access: must be one of read, edit, full",
+        ),
+        (
+            "name: w\nagents: {a: {use: codex, command: [x]}}\nsteps: [{id: a, agent: a}]\n",
+            (2, 14),
+            "uses a preset and has a command",
+        ),
+        (
+            "name: w\nagents: {a: {external: true, turns: 3}}\nsteps: [{id: a, agent: a}]\n",
+            (2, 30),
+            "'turns' is for an agent with a preset",
+        ),
+        (
+            "name: w\nagents: {a: {use: codex}}\nsteps: [{id: a, agent: a, run: [x]}]\n",
+            (3, 27),
+            "a step has one of 'agent' and 'run'",
+        ),
         (
             "name: w\nconcurrency: 'k:{{ steps.a }}'\nsteps: [{id: a, run: [x]}]\n",
             (2, 20),

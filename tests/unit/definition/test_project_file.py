@@ -59,7 +59,29 @@ def test_every_setting_of_a_project_is_read() -> None:
         ("agents: ¦[a]", "agents must be a mapping of names, not a list"),
         ("agents: {dev: ¦{timeout: 1m}}", "agent 'dev' has no command"),
         ("agents: {dev: {command: ¦./dev.sh}}", "command: must be a list of the command"),
-        ("agents: {dev: {command: [a], ¦use: claude}}", "'use' is not there yet"),
+        ("agents: {dev: {command: [a], ¦use: claude}}", "uses a preset and has a command"),
+        ("agents: {dev: {use: ¦cloude}}", "no preset is 'cloude'"),
+        ("agents: {dev: {command: [a], ¦model: m}}", "'model' is for an agent with a preset"),
+        ("presets: {¦claude: {command: [a], access: {edit: []}}}", "a preset 'claude' already"),
+        ("presets: {mine: ¦{access: {edit: []}}}", "preset has no 'command'"),
+        ("presets: {mine: {command: [a], access: ¦{}}}", "preset 'mine' has no access"),
+        ("presets: {mine: {command: [a], access: {¦rw: []}}}", "access has no key 'rw'"),
+        (
+            "presets: {mine: {command: [a], access: {edit: []}, model: ¦[-m]}}",
+            "model: no flag has {}",
+        ),
+        (
+            "presets: {mine: {command: [a], access: {edit: []}, stream: ¦jsonl}}",
+            "stream: no preset is 'jsonl'",
+        ),
+        (
+            "presets: {mine: {command: [a], access: {read: []}}}\nagents: {dev: {use: ¦mine}}",
+            "the preset 'mine' has no access edit, which holds unless said",
+        ),
+        (
+            "agents: {dev: {use: codex, ¦usd: 1}}",
+            "usd: the preset 'codex' has none, as Codex takes",
+        ),
         (
             "agents: {dev: {command: [a], ¦tags: [gpu]}}",
             "'tags' is not there yet: for now each task",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.presets.catalogue import PRESETS
-from holdfast.presets.preset import ACCESS, AgentCall
+from holdfast.presets.preset import ACCESS, RunOptions
+from holdfast.settings import AgentUse
 
 EXPECTED = {
     "claude": "claude -p --output-format stream-json --verbose --permission-mode acceptEdits "
@@ -25,14 +26,15 @@ EXPECTED = {
 
 @pytest.mark.parametrize("client", EXPECTED)
 def test_the_command_of_a_preset_has_the_flags_that_were_tried(client: str) -> None:
-    call = AgentCall(access="edit", model="M", turns=4, usd=1.5, session="S")
-    assert " ".join(PRESETS[client].make_command(call, "DO")) == EXPECTED[client]
+    use = AgentUse(preset=client, model="M", turns=4, usd=1.5)
+    made = PRESETS[client].make_command(use, "DO", RunOptions(session="S", usd=2.0))
+    assert " ".join(made) == EXPECTED[client]
 
 
 @pytest.mark.parametrize("client", PRESETS)
 def test_a_prompt_is_an_argument_only_where_the_client_does_not_read_its_input(client: str) -> None:
     preset = PRESETS[client]
-    command = preset.make_command(AgentCall(access="read"), "--yolo")
+    command = preset.make_command(AgentUse(preset=client, access="read"), "--yolo")
     assert ("\n--yolo" in command) == preset.takes_prompt
     assert "--yolo" not in command
 
@@ -42,8 +44,8 @@ def test_more_access_makes_another_command(client: str) -> None:
     preset = PRESETS[client]
     assert list(preset.access) == [each for each in ACCESS if each in preset.access]
     made = [
-        (preset.make_command(call, "DO"), preset.make_variables(call))
-        for call in (AgentCall(access=each) for each in preset.access)
+        (preset.make_command(AgentUse(preset=client, access=name), "DO"), given.variables)
+        for name, given in preset.access.items()
     ]
     assert all(one != other for n, one in enumerate(made) for other in made[n + 1 :])
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from holdfast.model.budget import Budget
+from holdfast.settings import AgentUse
 
 Access = Literal["edit", "read"]
 Strategy = Literal["merge", "squash", "rebase", "leave"]
@@ -56,10 +57,10 @@ class Merge:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepWork:
-    """The work of a step: a command, an HTTP call, a called workflow, a merge, or an external task.
+    """The work of a step: a program, an HTTP call, a called workflow, a merge, or external work.
 
-    At most one of `command`, `http`, `workflow` and `merge` is set; with none of them, and where
-    the step is no `landing`, its agent is external.
+    At most one of `command`, `use`, `http`, `workflow` and `merge` is set; with none of them, and
+    where the step is no `landing`, its agent is external. `use` is the preset that the step uses.
     `outputs` is the JSON Schema of the output that the step declares, `env` the variables that its
     command gets besides those of Holdfast, `cwd` the folder that the command runs in, `input` the
     input of the run of the called `workflow`, which has this `version`, or the newest version that
@@ -77,6 +78,7 @@ class StepWork:
 
     prompt: str | None = None
     command: tuple[str, ...] | None = None
+    use: AgentUse | None = None
     http: HttpCall | None = None
     workflow: str | None = None
     version: str | None = None
@@ -100,8 +102,13 @@ class StepWork:
     @property
     def external(self) -> bool:
         """Whether there is no work that a worker of Holdfast itself could run."""
-        own = (self.command, self.http, self.workflow, self.merge)
+        own = (self.command, self.use, self.http, self.workflow, self.merge)
         return not self.landing and all(each is None for each in own)
+
+    @property
+    def runs_program(self) -> bool:
+        """Whether a worker runs a program for it: a command, or the client of a preset."""
+        return self.command is not None or self.use is not None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

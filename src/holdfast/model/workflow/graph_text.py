@@ -17,6 +17,7 @@ from holdfast.model.workflow.declarations import (
 )
 from holdfast.model.workflow.reference import Reference
 from holdfast.model.workflow.step import Concurrency, Escalation, OnFailure, Step
+from holdfast.settings import AgentUse
 
 
 class WorkflowFields(Protocol):
@@ -118,6 +119,9 @@ def _describe_work(work: StepWork) -> dict[str, object]:
         said["merge"] = _without_empty(asdict(work.merge))
     if not work.landing:
         del said["landing"]
+    if work.use is not None:
+        asked = _without_empty(asdict(work.use))
+        said["use"] = {name: value for name, value in asked.items() if value is not False}
     return _without_empty(said)
 
 
@@ -187,7 +191,13 @@ def _read_work(described: dict[str, Any]) -> StepWork:
         said["http"] = HttpCall(**said["http"])
     if "merge" in said:
         said["merge"] = Merge(**said["merge"])
+    if "use" in said:
+        said["use"] = read_agent_use(said["use"])
     return StepWork(**said)
+
+
+def read_agent_use(described: dict[str, Any]) -> AgentUse:
+    return AgentUse(**described | {"flags": tuple(described.get("flags", ()))})
 
 
 def _read_declared(described: dict[str, Any] | None) -> WorkflowDeclarations | None:

@@ -170,7 +170,7 @@ def make_stub_output(step: Step, assignment: Assignment) -> Any:  # noqa: ANN401
     """The output of a stub: a sample of the declared outputs; a verifier accepts as well."""
     work = assignment.work
     declared = None if work is None else work.outputs
-    plain = {"text": "…"} if work is not None and work.command is not None else None
+    plain = {"text": "…"} if work is not None and work.runs_program else None
     given = plain if declared is None else make_sample(declared)
     if step.verifies is None:
         return given

@@ -52,6 +52,8 @@ class AttemptContext(Context, AsyncContext):
 
     asynchronous = False
     latest_progress: Any = None
+    # What the step has used so far, as its record tells it.
+    latest_usage: Any = None
     _token_was_read = False
     _step_log: StepLog | None = None
     _log_is_closed = False

@@ -32,6 +32,7 @@ from holdfast.worker.secrets.secret_rules import WrittenKind, redact_or_refuse
 from holdfast.worker.store_port import StorePort
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from types import TracebackType
 
     from holdfast.worker.attempt.step_output import StepLog
@@ -125,6 +126,14 @@ class StepFailed(Exception):
 
 class GivenBack(Exception):
     """Something outside of the step failed: the task is released, and no failure is counted."""
+
+
+class LimitReached(Exception):
+    """The agent has reached its usage limit: the task is released until that lifts."""
+
+    def __init__(self, message: str, until: datetime) -> None:
+        super().__init__(message)
+        self.until = until
 
 
 class Functions(Protocol):
@@ -398,6 +407,9 @@ class Execution:
             return self.release()
         if isinstance(error, RetryAfter):
             return self._postpone(error)
+        if isinstance(error, LimitReached):
+            log.warning("%s is given back: %s", self, self._redact(str(error)))
+            return self._report(self.store.work.reports.reach_limit, error.until)
         shown = describe_traceback(error)
         if self.assignment.work is None:
             self.raised_traceback = self._redact(shown)

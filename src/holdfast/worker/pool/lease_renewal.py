@@ -192,4 +192,5 @@ def _make_renewal(execution: Execution, now: float) -> Renewal:
         task_id=execution.task_id,
         token=execution.assignment.token,
         progress=execution.told_progress,
+        usage=execution.context.latest_usage,
     )

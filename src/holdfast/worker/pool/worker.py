@@ -430,7 +430,7 @@ class StoreWorker(Worker):
         assignment = self._functions.equip(given)
         self._version_holds.draw_task_ids.pop(assignment.task_id, None)
         work, timeout = assignment.work, assignment.timeout
-        if work is not None and work.command is not None:
+        if work is not None and work.runs_program:
             # A command step watches its own timeout, and ends its processes before it reports.
             timeout = None
             if self._ahead is not None:

@@ -27,6 +27,7 @@ from holdfast.model.workflow.declarations import (
     StepWork,
     Workspace,
 )
+from holdfast.settings import AgentUse
 
 FieldCheck = Callable[[str, object], Any]
 LARGEST_NUMBER = 2**53
@@ -301,6 +302,8 @@ def _read_work(said: object) -> StepWork:
         told["workspace"] = Workspace(
             **read_fields(_WORKSPACE_CHECKS, "workspace", told["workspace"])
         )
+    if told["use"] is not None:
+        told["use"] = AgentUse(**read_fields(_USE_CHECKS, "use", told["use"]))
     return StepWork(**told)
 
 
@@ -359,9 +362,21 @@ _WORKSPACE_CHECKS: dict[str, FieldCheck] = {
     "filters": flag,
     "max_file": whole_number,
 }
+_USE_CHECKS: dict[str, FieldCheck] = {
+    "preset": name,
+    "access": name,
+    "model": optional(single_line),
+    "turns": optional(whole_number),
+    "usd": optional(money),
+    "account": _OPTIONAL_NAME,
+    "schema": flag,
+    "mcp": optional(text),
+    "flags": list_of(text),
+}
 _WORK_CHECKS: dict[str, FieldCheck] = {
     "prompt": optional(text),
     "command": optional(command),
+    "use": optional(mapping),
     "http": optional(mapping),
     "workflow": _OPTIONAL_NAME,
     "version": _OPTIONAL_NAME,

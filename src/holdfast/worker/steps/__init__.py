@@ -3,6 +3,7 @@
 Imports go down: `executors`, `command_step` | `http_step`, `step_resources`, then the rest.
 
 - `executors`  the choice between a command, an HTTP call and a function
+- `agent_session`  the runs of a preset's program in one attempt, and its stream
 - `agent_commands`  the commands of a worker's own agents, for tasks that name no program
 - `step_resources`  what command steps and HTTP steps share, and their questions
 - `permission`  what a step may run, call and read, with its texts filled in

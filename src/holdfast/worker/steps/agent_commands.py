@@ -17,12 +17,17 @@ from holdfast.model.worker import serves_agent
 from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.prompt_feedback import add_feedback
 from holdfast.model.workflow.step_template import render_work
-from holdfast.settings import AgentCommand, AgentCommands
+from holdfast.settings import AgentCommand, AgentCommands, OwnPreset
 
 
 def list_equipped_agents(commands: AgentCommands, agents: Sequence[str]) -> tuple[str, ...]:
     """Those of some agents that have a command."""
     return tuple(name for name in commands if serves_agent(agents, name))
+
+
+def list_own_presets(commands: AgentCommands) -> dict[str, OwnPreset]:
+    """The presets by name that the agents bring themselves."""
+    return {each.own.name: each.own for each in commands.values() if each.own is not None}
 
 
 def equip_assignment(commands: AgentCommands, assignment: Assignment) -> Assignment:
@@ -46,7 +51,8 @@ def _make_work(command: AgentCommand, assignment: Assignment) -> StepWork:
         "attempt": assignment.attempt,
     }
     made = StepWork(
-        command=command.command,
+        command=command.command or None,
+        use=command.use,
         env=command.env,
         cwd=command.cwd,
         idle_timeout=command.idle_timeout,
@@ -65,6 +71,7 @@ def _make_work(command: AgentCommand, assignment: Assignment) -> StepWork:
     return replace(
         step,
         command=rendered.command,
+        use=rendered.use,
         env={**rendered.env, **step.env},
         cwd=rendered.cwd if step.cwd is None else step.cwd,
         idle_timeout=rendered.idle_timeout,

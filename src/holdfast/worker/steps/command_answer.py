@@ -98,13 +98,17 @@ def read_plain_text(written: bytes, limit: int) -> str:
     return f"{CUT_TEXT}\n{text[len(CUT_TEXT) - most :]}"
 
 
-def describe_contract(outputs: Schema) -> str:
+def describe_contract(outputs: Schema, *, names_file: bool = True) -> str:
     """The text at the end of a prompt that describes the form of the answer."""
     shown = json.dumps(outputs, ensure_ascii=False)
+    file = (
+        ", or write that object to the file that the environment variable HOLDFAST_OUTPUT names"
+        if names_file
+        else ""
+    )
     return (
-        "End your answer with a JSON object in one line of its own, without anything after it, or "
-        "write that object to the file that the environment variable HOLDFAST_OUTPUT names. It "
-        f"has to fit this JSON Schema:\n\n{shown}\n\n"
+        "End your answer with a JSON object in one line of its own, without anything after it"
+        f"{file}. It has to fit this JSON Schema:\n\n{shown}\n\n"
         "If you cannot go on before a person has told you something, end it with this instead:\n\n"
         '{"question": "what you have to know"}\n'
     )
@@ -118,9 +122,14 @@ def _find_examples(asked: str | None, outputs: Schema | None) -> frozenset[str]:
     return frozenset(line for line in lines if line.startswith("{"))
 
 
-def add_contract(prompt: str, outputs: Schema | None) -> str:
-    """A prompt with the form of its answer at the end, if the step declares outputs."""
-    return prompt if outputs is None else f"{prompt.rstrip()}\n\n{describe_contract(outputs)}"
+def add_contract(prompt: str, outputs: Schema | None, *, names_file: bool = True) -> str:
+    """A prompt with the form of its answer at the end, if the step declares outputs.
+
+    An agent that may write only in its folder is not told of the file for the answer.
+    """
+    if outputs is None:
+        return prompt
+    return f"{prompt.rstrip()}\n\n{describe_contract(outputs, names_file=names_file)}"
 
 
 def make_repair_prompt(asked: str, answered: GivenAnswer, mistakes: tuple[str, ...]) -> str:
@@ -131,6 +140,16 @@ def make_repair_prompt(asked: str, answered: GivenAnswer, mistakes: tuple[str, .
         f"That could not be read as it has to be:\n\n{wrong}\n\n"
         "The work itself is done. Give the same answer again in the form that was asked for.\n"
     )
+
+
+def make_next_prompt(mistakes: tuple[str, ...], outputs: Schema | None) -> str:
+    """The prompt of the one repair in the conversation that has given the answer."""
+    wrong = "\n".join(f"- {each}" for each in mistakes)
+    asked = (
+        "Your answer could not be read as it has to be:\n\n"
+        f"{wrong}\n\nThe work itself is done. Give the same answer again, in the right form."
+    )
+    return add_contract(asked, outputs, names_file=False)
 
 
 def _find_storage_mistakes(name: str, value: object, limit: int) -> tuple[str, ...]:

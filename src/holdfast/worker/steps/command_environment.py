@@ -34,6 +34,10 @@ class CommandFiles:
     def output(self) -> StatePath:
         return self.folder / "output.json"
 
+    @property
+    def schema(self) -> StatePath:
+        return self.folder / "schema.json"
+
     def write_input(self, values: Mapping[str, Any]) -> None:
         """Write the input file, and remove an output file from before."""
         self.output.remove()

@@ -10,15 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import ShuttingDown
-from holdfast.model.task import Assignment
+from holdfast.model.moment import to_datetime
+from holdfast.model.task import Assignment, Renewal
 from holdfast.model.workflow.declarations import StepWork
+from holdfast.presets.agent_report import UsageLimit
+from holdfast.presets.catalogue import PRESETS
+from holdfast.presets.own_preset import make_own_preset
 from holdfast.tracing import write_traceparent
 from holdfast.worker.attempt.attempt_lease import AttemptEnded
 from holdfast.worker.attempt.context import AttemptContext
-from holdfast.worker.attempt.execution import GivenBack, StepFailed
+from holdfast.worker.attempt.execution import GivenBack, LimitReached, StepFailed, UnknownFunction
 from holdfast.worker.attempt_server.attempt_addresses import AttemptAddress
 from holdfast.worker.files.attempt_log import AttemptLog
 from holdfast.worker.secrets.secret_rules import Cleaner, WrittenKind, redact_or_refuse
+from holdfast.worker.steps.agent_session import AgentSession, find_limit_end
 from holdfast.worker.steps.attempt_watch import AttemptWatch
 from holdfast.worker.steps.command import (
     IDLE,
@@ -35,6 +40,7 @@ from holdfast.worker.steps.command_answer import (
     CommandAnswer,
     GivenAnswer,
     add_contract,
+    make_next_prompt,
     make_repair_prompt,
     read_answer,
 )
@@ -91,6 +97,20 @@ class CommandStep:
         self._assignment = assignment
         self._context = context
         self._work = work
+        self._agent = self._open_agent(work)
+
+    def _open_agent(self, work: StepWork) -> AgentSession | None:
+        """The session of the preset that the step uses; None for a command."""
+        if work.use is None:
+            return None
+        own = self._resources.own_presets.get(work.use.preset)
+        preset = PRESETS.get(work.use.preset) if own is None else make_own_preset(own)
+        if preset is None or work.use.access not in preset.access:
+            named = f"{work.use.preset!r} with access {work.use.access}"
+            raise UnknownFunction(
+                f"this worker knows no preset {named}; it may be of a later release"
+            )
+        return AgentSession(preset, work.use, self._assignment)
 
     def run(self) -> Any:  # noqa: ANN401 - JSON is any value
         """Run the command, once more if its answer cannot be read, and give the answer."""
@@ -104,8 +124,8 @@ class CommandStep:
             questions = self._read_questions()
             prompt = self._resources.permit(self._work).prompt
             if prompt is not None:
-                prompt = questions.add_answers(prompt, self._assignment.feedback)
-                prompt = add_contract(prompt, self._work.outputs)
+                asked = questions.add_answers(prompt, self._assignment.feedback)
+                prompt = add_contract(asked, self._work.outputs, names_file=self._agent is None)
             timeout = self._assignment.timeout
             until = None if timeout is None else clock.monotonic() + timeout
             command_try = CommandTry(
@@ -127,7 +147,10 @@ class CommandStep:
     ) -> CommandAnswer:
         """An answer that can be read; a command with a prompt is run once more for it."""
         if answer.mistakes and command_try.prompt is not None:
-            again = make_repair_prompt(command_try.prompt, answered, answer.mistakes)
+            if self._agent is not None and self._agent.goes_on:
+                again = make_next_prompt(answer.mistakes, self._work.outputs)
+            else:
+                again = make_repair_prompt(command_try.prompt, answered, answer.mistakes)
             _, answer = self._run_once(replace(command_try, prompt=again))
         if answer.mistakes:
             raise InvalidOutput("; ".join(answer.mistakes))
@@ -138,13 +161,29 @@ class CommandStep:
         limit = self._resources.store.settings.max_output
         work = self._resources.permit(self._work, command_try.prompt or "")
         current_redaction = command_try.address.current_redaction
-        transcript = Transcript(command_try.log, current_redaction, limit)
+        on_clean = None if self._agent is None else self._agent.on_output
+        transcript = Transcript(command_try.log, current_redaction, limit, on_clean)
         self._write_input(command_try)
-        ended = self._run_command(work, command_try, transcript)
+        arguments = work.command
+        if self._agent is not None:
+            asked = command_try.prompt or ""
+            arguments = self._agent.begin_run(asked, command_try.files, work.outputs)
+        ended = self._run_command(work, command_try, transcript, arguments)
+        if self._agent is not None:
+            self._agent.end_run()
+            self._tell_usage(self._agent)
         self._raise_for_bad_end(ended, transcript)
+        written = transcript.output
+        if self._agent is not None:
+            self._raise_for_report(self._agent)
+            report = self._agent.report
+            if report.questions:
+                asked = "\n".join(report.questions)
+                return GivenAnswer(file=None, written=b""), CommandAnswer(question=asked)
+            written = report.answer.encode()
         file, redaction = command_try.files.read_output(limit), current_redaction()
         clean = None if file is None else redaction.clean(file)
-        answered = GivenAnswer(file=clean, written=transcript.output)
+        answered = GivenAnswer(file=clean, written=written)
         answer = read_answer(answered, work.outputs, limit=limit, asked=command_try.prompt)
         output = redact_or_refuse(WrittenKind.OUTPUT, answer.output, Cleaner(current_redaction))
         return answered, replace(answer, output=output)
@@ -168,12 +207,19 @@ class CommandStep:
         )
 
     def _run_command(
-        self, work: PermittedWork, command_try: CommandTry, transcript: Transcript
+        self,
+        work: PermittedWork,
+        command_try: CommandTry,
+        transcript: Transcript,
+        arguments: tuple[str, ...],
     ) -> CommandEnd:
         prompt = command_try.prompt or ""
         with give_back_on_store_error():
             named = self._resources.workflow_secrets.names_of(self._assignment)
-        environment = copy_environment(self._resources.permission.secrets(named)) | dict(work.env)
+        inherited = copy_environment(self._resources.permission.secrets(named))
+        if self._agent is not None:
+            inherited = self._agent.make_environment(inherited)
+        environment = inherited | dict(work.env)
         environment |= make_attempt_variables(
             self._assignment, command_try.files, self._resources.store.settings.url
         )
@@ -183,10 +229,10 @@ class CommandStep:
         if 0 < len(prompt.encode()) <= SHORT_PROMPT:
             environment["HOLDFAST_PROMPT"] = prompt
         command = Command(
-            arguments=work.command,
+            arguments=arguments,
             environment=environment,
             directory=_find_folder(work.cwd),
-            stdin=b"" if takes_prompt(self._work) else prompt.encode(),
+            stdin=b"" if self._takes_prompt() else prompt.encode(),
         )
         limits = CommandLimits(
             timeout=self._seconds_left(command_try), idle_timeout=work.idle_timeout
@@ -208,10 +254,51 @@ class CommandStep:
             watch.end()
         return ended
 
+    def _takes_prompt(self) -> bool:
+        """Whether an argument holds the prompt, so that standard input does not."""
+        agent = self._agent
+        return takes_prompt(self._work) if agent is None else agent.preset.takes_prompt
+
     def _take_output(self, transcript: Transcript, data: bytes, *, error: bool) -> None:
         transcript.on_output(data, error=error)
-        if transcript.last_line:
-            self._context.note_progress({"log": transcript.last_line})
+        agent = self._agent
+        shown = transcript.last_line if agent is None else agent.report.progress
+        if shown:
+            self._context.note_progress({"log": shown})
+        else:
+            self._context.note_active()
+
+    def _tell_usage(self, agent: AgentSession) -> None:
+        """Have the attempt's record tell what it used and its session, however it ends."""
+        usage = self._context.latest_usage = agent.usage
+        if usage is None or self._context.ended:
+            return
+        token, task_id = self._assignment.token, self._assignment.task_id
+        renewal = Renewal(task_id=task_id, token=token, usage=usage)
+        with give_back_on_store_error():
+            (reply,) = self._resources.store.work.renew_each([renewal])
+            answer = reply.result()
+        if not answer.ok:
+            raise AttemptEnded(answer.detail or str(answer.reason))
+
+    def _raise_for_report(self, agent: AgentSession) -> None:
+        """Raise what a program whose exit code says nothing has told in its stream."""
+        report = agent.report
+        if report.limit is not None and report.result is None:
+            self._reach_limit(report.limit)
+        if report.error is not None:
+            raise CommandFailed(agent.describe_error("", ""))
+        if report.denials:
+            raise CommandFailed(agent.describe_denials())
+
+    def _reach_limit(self, limit: UsageLimit) -> None:
+        """Give the task back until the limit lifts, unless that has been so too often."""
+        free = self._count_free_attempts()
+        if free > MOST_FREE_ATTEMPTS and limit.at is None and limit.seconds is None:
+            return
+        with give_back_on_store_error():
+            now = to_datetime(self._resources.store.now())
+        raise LimitReached(limit.message, find_limit_end(limit, now, free - 1))
 
     def _seconds_left(self, command_try: CommandTry) -> float | None:
         now = self._resources.store.clock.monotonic()
@@ -238,7 +325,20 @@ class CommandStep:
         if ended.stop_reason == SIGNALLED and self._count_free_attempts() <= MOST_FREE_ATTEMPTS:
             raise GivenBack(said)
         complaint = "" if ended.stop_reason else transcript.error_text
+        if self._agent is not None:
+            self._raise_for_agent(self._agent, ended, said, complaint)
         raise CommandFailed(f"{said}: {complaint}" if complaint else said)
+
+    def _raise_for_agent(
+        self, agent: AgentSession, ended: CommandEnd, said: str, complaint: str
+    ) -> None:
+        limit = agent.report.limit
+        if limit is None and ended.stop_reason == IDLE and agent.preset.silent_at_limit:
+            limit = UsageLimit(message=f"{agent.preset.title} {said}, as it is at its usage limit")
+        if limit is not None and ended.stop_reason != TIMEOUT:
+            self._reach_limit(limit)
+        if ended.stop_reason is None:
+            raise CommandFailed(agent.describe_error(said, complaint))
 
     def _count_free_attempts(self) -> int:
         """The number of attempts without a failure or a lost lease, this one included."""

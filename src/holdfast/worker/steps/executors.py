@@ -17,7 +17,11 @@ from holdfast.worker.attempt_server.attempt_requests import CallForwarder
 from holdfast.worker.files.state_directory import StateDirectory, find_state_directory
 from holdfast.worker.secrets.secret_rules import Cleaner
 from holdfast.worker.secrets.secrets import Secrets, WorkflowSecrets
-from holdfast.worker.steps.agent_commands import equip_assignment, list_equipped_agents
+from holdfast.worker.steps.agent_commands import (
+    equip_assignment,
+    list_equipped_agents,
+    list_own_presets,
+)
 from holdfast.worker.steps.permission import Permission
 from holdfast.worker.steps.step_resources import StepResources
 from holdfast.worker.store_port import StorePort
@@ -48,6 +52,7 @@ class Executors:
             workflow_secrets=WorkflowSecrets(store),
             permission=permission or Permission(),
             addresses=AttemptAddresses(store.threads, partial(make_forwarder, kept), known),
+            own_presets=list_own_presets(commands),
         )
         self.clean = Cleaner(lambda: known.redaction)
 
@@ -81,7 +86,7 @@ class Executors:
         if work.workspace is not None:
             message = f"this worker has no git workspaces yet, and step {assignment.name} needs one"
             raise StepFailed(message, retryable=False)
-        if work.command is not None:
+        if work.runs_program:
             from holdfast.worker.steps.command_step import CommandStep  # noqa: PLC0415
 
             step = CommandStep(self._resources, assignment, context, work)

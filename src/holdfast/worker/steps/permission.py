@@ -15,6 +15,7 @@ from holdfast.errors import InvalidInput
 from holdfast.model.workflow.declarations import HttpCall, StepWork
 from holdfast.model.workflow.reference import Unresolved
 from holdfast.model.workflow.step_template import finish_work
+from holdfast.settings import AgentUse
 from holdfast.worker.attempt.execution import StepFailed, UnknownFunction
 from holdfast.worker.secrets.secrets import Secrets
 
@@ -91,7 +92,7 @@ class PermittedWork:
     Nothing else is executed, so that nothing can change between the check and the execution.
     """
 
-    __slots__ = ("command", "cwd", "env", "http", "idle_timeout", "outputs", "prompt")
+    __slots__ = ("command", "cwd", "env", "http", "idle_timeout", "outputs", "prompt", "use")
 
     command: tuple[str, ...]
     cwd: str | None
@@ -100,6 +101,7 @@ class PermittedWork:
     idle_timeout: float | None
     outputs: Mapping[str, Any] | None
     prompt: str | None
+    use: AgentUse | None
 
     def __init__(self, work: StepWork, seal: object) -> None:
         if seal is not _SEAL:
@@ -113,6 +115,7 @@ class PermittedWork:
             "idle_timeout": work.idle_timeout,
             "outputs": work.outputs,
             "prompt": work.prompt,
+            "use": work.use,
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.errors import StoreError
@@ -12,6 +12,7 @@ from holdfast.model.task import Assignment
 from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.prompt_feedback import exchange_feedback
 from holdfast.model.workflow.template import render_value
+from holdfast.settings import OwnPreset
 from holdfast.worker.attempt.execution import GivenBack, StepFailed
 from holdfast.worker.attempt.waits import SuspendedForAnswer
 from holdfast.worker.attempt_server.attempt_addresses import AttemptAddresses
@@ -31,6 +32,7 @@ class StepResources:
     workflow_secrets: WorkflowSecrets
     addresses: AttemptAddresses
     permission: Permission = Permission()  # noqa: RUF009 - it holds nothing
+    own_presets: Mapping[str, OwnPreset] = field(default_factory=dict)
 
     def permit(self, work: StepWork, prompt: str = "") -> PermittedWork:
         """The work to execute in one run; a step that is not allowed is left to other workers."""

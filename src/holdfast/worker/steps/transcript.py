@@ -16,8 +16,14 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 class Transcript:
     def __init__(
-        self, log: AttemptLog, current_redaction: Callable[[], Redaction], keep: int
+        self,
+        log: AttemptLog,
+        current_redaction: Callable[[], Redaction],
+        keep: int,
+        on_clean: Callable[[bytes], None] | None = None,
     ) -> None:
+        """`on_clean` gets what the command writes to its standard output, without secrets."""
+        self._on_clean = on_clean
         self._log = log
         self._current_redaction = current_redaction
         self._streams = {
@@ -54,6 +60,8 @@ class Transcript:
         if not clean:
             return
         self._log.write(clean)
+        if self._on_clean is not None and not error:
+            self._on_clean(clean)
         end = self._tails[error]
         end += clean
         # Not at every write, because cutting the beginning moves the rest.
