@@ -33,7 +33,7 @@ from holdfast.model.status import RunStatus, Status
 from holdfast.model.task import NewTask, Renewal
 from holdfast.model.verdict import Verdict
 from holdfast.model.workflow.graph import Concurrency
-from holdfast.settings import AgentCommand, Settings
+from holdfast.settings import AgentCommand, AgentUse, OwnPreset, Settings
 from holdfast.worker.attempt.attempt_lease import AttemptEnded
 from holdfast.worker.attempt.retry_rules import Permanent, RetryAfter
 from holdfast.worker.attempt.step_context import AsyncContext, Context
@@ -41,6 +41,7 @@ from holdfast.worker.pool.lifecycle import Worker
 
 __all__ = [
     "AgentCommand",
+    "AgentUse",
     "AsyncContext",
     "AttemptEnded",
     "Concurrency",
@@ -59,6 +60,7 @@ __all__ = [
     "NewSchedule",
     "NewTask",
     "NotFound",
+    "OwnPreset",
     "Permanent",
     "Plan",
     "Refusal",

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 TOKEN = "HOLDFAST_TOKEN"  # noqa: S105 - the name of a variable
 NOTHING_ALLOWED = (
     "This worker allows nothing, and gives back every step that it is given: start it with "
-    "--allow COMMAND or --allow URL for each that it may run, or --allow-any for all of them."
+    "--allow COMMAND, --allow URL or --allow PRESET=ACCESS for each that it may run, or "
+    "--allow-any for all of them."
 )
 NOT_FOUND = (
     "--allow {name}: there is no such command here, and every step that names it is left to "
@@ -74,6 +75,7 @@ def _run_worker(
     from holdfast.worker.pool.worker import StoreWorker
     from holdfast.worker.pool.worker_options import WorkerOptions
     from holdfast.worker.remote.allowlist import Allowlist, RemoteExecutors
+    from holdfast.worker.steps.agent_commands import list_own_presets
 
     here = Path.cwd()
     # The home of this folder keeps what a server sends, even if a store was named.
@@ -86,6 +88,7 @@ def _run_worker(
         names=allow.names,
         variables=allow.variables,
         folders=allow.folders,
+        own_presets=list_own_presets(commands),
         anything=allow.anything,
     )
     executors = RemoteExecutors(remote_store, allowed, StateDirectory(root=root), commands)

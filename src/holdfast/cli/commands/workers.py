@@ -88,7 +88,8 @@ def worker(
         list[str] | None,
         typer.Option(
             "--allow",
-            help="With --server: a command, or the start of a URL, it may run; repeatable.",
+            help="With --server: a command, the start of a URL, or a preset with its most access "
+            "(claude=edit), it may run; repeatable.",
         ),
     ] = None,
     allow_env: Annotated[

@@ -3,6 +3,7 @@
 Imports go down: `allowlist`, `remote_store`, `poller`, `sender`, `client`, then the rest.
 
 - `allowlist`  the commands and URLs that a server may have a worker run and call
+- `lent_presets`  the presets that it lends, and up to which access
 - `allowed_urls`  which URLs lie below an allowed one
 - `remote_store`  the store port, spoken to a server
 - `poller`  long polls that ask a server for work

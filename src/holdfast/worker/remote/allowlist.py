@@ -16,13 +16,14 @@ from typing import Any
 from holdfast.errors import HoldfastError
 from holdfast.model.task import Assignment
 from holdfast.model.workflow.declarations import HttpCall, StepWork
-from holdfast.settings import AgentCommands
+from holdfast.settings import AgentCommands, OwnPreset
 from holdfast.worker.attempt.context import AttemptContext
 from holdfast.worker.attempt.execution import Functions, Invocation, StepFailed, UnknownFunction
 from holdfast.worker.files.state_directory import StateDirectory
 from holdfast.worker.problem import HttpReply
 from holdfast.worker.remote.allowed_urls import AllowedUrl, parse_url
 from holdfast.worker.remote.client import ServerClient
+from holdfast.worker.remote.lent_presets import LentPresets, is_lent_preset
 from holdfast.worker.remote.log_stream import LogStream
 from holdfast.worker.remote.remote_store import RemoteStore
 from holdfast.worker.secrets.secrets import SECRETS_VARIABLE, Secrets
@@ -41,7 +42,7 @@ log = logging.getLogger("holdfast.worker")
 
 
 class Allowlist(Permission):
-    """The allowed commands, URLs and folders of a worker, and its variables that workflows name.
+    """The allowed commands, URLs, presets and folders of a worker, and the variables it lends.
 
     A command is looked up once, when the worker starts, and that file is executed. Without a `cwd`
     it runs in the folder of the worker, else in one of `folders` or below. `anything` is for a
@@ -54,9 +55,12 @@ class Allowlist(Permission):
         names: Iterable[str] = (),
         variables: Iterable[str] = (),
         folders: Iterable[str] = (),
+        own_presets: Mapping[str, OwnPreset] = MappingProxyType({}),
         anything: bool = False,
     ) -> None:
-        names = tuple(dict.fromkeys(names))
+        given = tuple(dict.fromkeys(names))
+        self._presets = LentPresets([each for each in given if is_lent_preset(each)], own_presets)
+        names = [each for each in given if not is_lent_preset(each)]
         self.anything = anything
         self.variables = frozenset(variables)
         self._folders = {each: Path(os.path.realpath(each)) for each in folders}
@@ -66,12 +70,14 @@ class Allowlist(Permission):
 
     @property
     def empty(self) -> bool:
-        return not (self.anything or self._addresses or self._files_by_name)
+        named = self._addresses or self._files_by_name or self._presets
+        return not (self.anything or named)
 
     @property
     def missing(self) -> list[str]:
         """The commands that are missing on this machine, or that this user may not run."""
-        return [name for name, file in self._files_by_name.items() if file is None]
+        missing = [name for name, file in self._files_by_name.items() if file is None]
+        return missing + self._presets.missing
 
     @property
     def missing_folders(self) -> list[str]:
@@ -103,6 +109,8 @@ class Allowlist(Permission):
                     f"worker lets workflows set, and is left to others; "
                     f"{_advice('--allow-env', name)}"
                 )
+        if work.use is not None:
+            self._presets.check(work.use)
         command = None if work.command is None else self._check_command(work.command)
         http = None if work.http is None else self._check_call(work.http)
         cwd = None if work.cwd is None else self._check_folder(work.cwd)

@@ -7,8 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 
-from holdfast import AgentCommand
+import pytest
+
+from holdfast import AgentCommand, AgentUse
 from holdfast.engine.claims.picker import Claimed
+from holdfast.model.status import Hold
 from holdfast.model.task import Assignment, Renewal
 from holdfast.worker.files.state_directory import StateDirectory
 from holdfast.worker.pool.worker import StoreWorker
@@ -16,6 +19,7 @@ from holdfast.worker.pool.worker_options import WorkerOptions
 from holdfast.worker.remote.allowlist import Allowlist, RemoteExecutors
 from holdfast.worker.remote.remote_store import RemoteStore
 from tests.contract.server.local_server import Served, served
+from tests.programs_of_agents import AgentPrograms, replay
 from tests.race.racers import eventually
 
 
@@ -122,6 +126,38 @@ def test_a_worker_elsewhere_runs_its_own_command_for_an_agent_if_it_allows_it(
         (far,) = server.hf.workers.list()
         assert (far.agents, far.equipped) == (("*",), ("dev", "critic"))
     assert (tasks.get(left).attempt, tasks.get(refused).failures) == (0, 0)
+    office.close()
+
+
+def test_a_worker_elsewhere_runs_the_presets_that_it_lends(
+    quick_server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = quick_server
+    install = AgentPrograms(tmp_path / "programs", monkeypatch)
+    install("claude", replay("claude-ok"))
+    install("copilot", replay("copilot-429", code=1))
+    read_only = AgentUse(preset="codex", access="read")
+    commands = {
+        "dev": AgentCommand(use=AgentUse(preset="claude")),
+        "slow": AgentCommand(use=AgentUse(preset="copilot")),
+        "critic": AgentCommand(use=read_only),
+    }
+    office = RemoteStore(server.url, server.tokens["worker"])
+    state = StateDirectory(root=tmp_path / "far")
+    lent = Allowlist(names=["claude=edit", "copilot=edit"])
+    executors = RemoteExecutors(office, lent, state, commands)
+    options = WorkerOptions(name="far", agents=["*"])
+    with StoreWorker(office, executors, options, executors.clean):
+        refused = server.add(agent="critic")["id"]
+        limited = server.add(agent="slow", prompt="Create it")["id"]
+        task = server.add(agent="dev", prompt="Create it")["id"]
+        tasks = server.hf.tasks
+        assert eventually(lambda: tasks.get(task).status == "done"), server.hf.why(task)
+        assert tasks.get(task).output == {"text": "Done: wrote hello.txt."}
+        assert tasks.attempts(task)[0].usage["usd"] == 0.010708
+        assert eventually(lambda: Hold.LIMIT in tasks.get(limited).holds)
+        assert eventually(lambda: tasks.get(refused).attempt >= 1)
+    assert (tasks.get(limited).failures, tasks.get(refused).failures) == (0, 0)
     office.close()
 
 

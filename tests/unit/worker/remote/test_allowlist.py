@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.errors import InvalidInput
 from holdfast.model.workflow.declarations import HttpCall, StepWork
+from holdfast.settings import AgentUse
 from holdfast.worker.attempt.execution import StepFailed
 from holdfast.worker.remote.allowlist import Allowlist
 from holdfast.worker.secrets.secrets import Secrets
@@ -259,3 +260,43 @@ def test_a_worker_that_allows_anything_allows_every_command_address_and_variable
     work = StepWork(command=("sh",), env={"BASH_ENV": "x"}, http=HttpCall(url="http://a/../b"))
     assert permitted(work, allowed).command == ("sh",)
     allowed.check_variable("HOME")
+
+
+LENDING = Allowlist(names=["claude=edit", "codex=full"])
+
+
+@pytest.mark.parametrize(
+    ("preset", "access"), [("claude", "read"), ("claude", "edit"), ("codex", "full")]
+)
+def test_a_preset_is_lent_up_to_its_access(preset: str, access: str) -> None:
+    use = AgentUse(preset=preset, access=access)
+    assert permitted(StepWork(use=use), LENDING).use == use
+
+
+@pytest.mark.parametrize(
+    ("use", "said"),
+    [
+        (AgentUse(preset="claude", access="full"), "up to access edit, and the step asks for"),
+        (AgentUse(preset="gemini", access="read"), "not among those that this worker lends"),
+        (AgentUse(preset="claude", access="root"), "asks for 'root'"),
+        (AgentUse(preset="claude", flags=("--yolo",)), "flags of its own"),
+        (AgentUse(preset="claude", mcp="servers.json"), "mcp of its own"),
+    ],
+)
+def test_a_preset_that_is_not_lent_so_is_left_to_others(use: AgentUse, said: str) -> None:
+    with pytest.raises(NotAllowed, match=said):
+        permitted(StepWork(use=use), LENDING)
+    assert permitted(StepWork(use=use), Allowlist(anything=True)).use == use
+
+
+def test_an_allowed_command_of_the_name_of_a_preset_lends_no_preset() -> None:
+    with pytest.raises(NotAllowed, match="`--allow claude=read`"):
+        permitted(
+            StepWork(use=AgentUse(preset="claude", access="read")), Allowlist(names=["claude"])
+        )
+
+
+@pytest.mark.parametrize("name", ["cloude=edit", "claude=root", "claude="])
+def test_a_preset_that_cannot_be_lent_is_refused_at_the_start(name: str) -> None:
+    with pytest.raises(InvalidInput, match=f"{name}: "):
+        Allowlist(names=[name])
