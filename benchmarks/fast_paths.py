@@ -36,7 +36,7 @@ from holdfast.engine.claims.standing_claims import StandingClaims
 from holdfast.engine.engine import engine_of
 from holdfast.engine.input import blueprint, task_template, validation
 from holdfast.engine.input.task_template import TaskTemplate
-from holdfast.engine.read import records
+from holdfast.engine.read import task_records
 from holdfast.server.fast_router import FastRouter
 from holdfast.service.async_service import AsyncService
 from holdfast.service.protocol import protocol
@@ -162,7 +162,7 @@ def _replaced(*places: tuple[Any, str, object]) -> Iterator[None]:
 
 
 def _without_records() -> AbstractContextManager[object]:
-    modules = (picker, validation, blueprint, records, task_template, api_task)
+    modules = (picker, validation, blueprint, task_records, task_template, api_task)
     return _replaced(*((each, "make_record", _construct) for each in modules))
 
 

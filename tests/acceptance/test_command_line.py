@@ -262,6 +262,7 @@ HEAVY = {
 ENGINE = {"holdfast.api", "holdfast.engine.core", "holdfast.engine.engine"}
 GRAPHS = {"holdfast.engine.read.step_texts", "holdfast.model.workflow"}
 STORE = {"apsw", "holdfast.model.task", "holdfast.service", "holdfast.store", "holdfast.worker"}
+LOCKS = "holdfast.store.sqlite.lock_holder"
 READER = HEAVY | ENGINE | GRAPHS
 
 
@@ -270,7 +271,7 @@ READER = HEAVY | ENGINE | GRAPHS
     [
         (["--version"], READER | STORE | {"holdfast.cli.commands.show"}),
         (["--help"], HEAVY | ENGINE | {"apsw", "holdfast.store"}),
-        (["runs"], READER | {"holdfast.cli.commands.run", "secrets"}),
+        (["runs"], READER | {"holdfast.cli.commands.run", "holdfast.model.task", LOCKS, "secrets"}),
         (["tasks", "--status", "failed"], READER),
         ([], READER | {"holdfast.cli.commands.show"}),
     ],

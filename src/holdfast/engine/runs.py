@@ -24,7 +24,8 @@ from holdfast.engine.input.trace_start import StartTrace
 from holdfast.engine.read.addresses import read_task_at
 from holdfast.engine.read.key_addresses import choose_id_or_key, find_run_id
 from holdfast.engine.read.pages import PAGE_SIZE, Page, choose_run_counts, choose_runs_query
-from holdfast.engine.read.records import read_event, read_run, read_task, read_value
+from holdfast.engine.read.records import read_event, read_run, read_value
+from holdfast.engine.read.task_records import read_task
 from holdfast.engine.read.task_state import name_tasks, read_tasks_with_state
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.ids import AnyId

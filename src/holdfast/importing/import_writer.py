@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from holdfast.api.holdfast import Holdfast
 from holdfast.engine.engine import engine_of
-from holdfast.engine.read.records import read_task
+from holdfast.engine.read.task_records import read_task
 from holdfast.engine.read.task_state import read_tasks_with_state
 from holdfast.engine.surroundings.imports import PastRun, PastTree, split_into_pages
 from holdfast.engine.writer.dry_run import DryRun

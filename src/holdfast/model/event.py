@@ -6,11 +6,13 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.model.frozen_record import ReadableRecord
 from holdfast.model.moment import to_datetime
-from holdfast.model.task import Attempt
+
+if TYPE_CHECKING:
+    from holdfast.model.task import Attempt
 
 # Fields of a row that the data of an event sets, where the data names them.
 TASK_FIELDS = (
@@ -100,6 +102,9 @@ def read_event_data(text: str | None) -> dict[str, Any]:
 
 def read_attempts(events: Iterable[Event]) -> list[Attempt]:
     """The attempts of a task, from its events."""
+    # The records of tasks are slow to load, and reading an event needs none.
+    from holdfast.model.task import Attempt  # noqa: PLC0415
+
     attempts: dict[int, Attempt] = {}
     for event in events:
         if event.task_id is None:

@@ -13,10 +13,10 @@ from holdfast.model.event import Event, read_attempts
 from holdfast.model.frozen_record import ReadableRecord
 from holdfast.model.moment import describe_moment
 from holdfast.model.status import RUN_TERMINAL, Hold, RunStatus
-from holdfast.model.task import Task
 
 if TYPE_CHECKING:
-    # The parts of a new run are slow to load, and reading a run needs none.
+    # Tasks, and the parts of a new run, are slow to load, and reading a run needs none.
+    from holdfast.model.task import Task
     from holdfast.model.trace import Trace
     from holdfast.model.units import Moment
     from holdfast.model.workflow.graph import Concurrency, Workflow

@@ -95,7 +95,7 @@ def _read_directory(directory: Path) -> Sequence[Migration]:
 
 def checksum(text: str) -> str:
     """Digest a text; line endings and trailing blanks do not count, since editors change them."""
-    normal = "\n".join(line.rstrip() for line in text.strip().splitlines())
+    normal = "\n".join(map(str.rstrip, text.strip().splitlines()))
     return hashlib.sha256(normal.encode()).hexdigest()
 
 

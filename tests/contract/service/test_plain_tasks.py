@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.engine.read.records import read_task
+from holdfast.engine.read.task_records import read_task
 from holdfast.model.status import Status
 from holdfast.model.task import Renewal
 from holdfast.model.workflow.graph import Concurrency

@@ -282,11 +282,11 @@ def _run_row(run: View) -> list[str]:
 
 def _describe_needs(run: View) -> str:
     """What a run needs of a person: the first of its questions, and how many more there are."""
-    from holdfast.cli.render.step_status import describe_waiting
-
     needs = run.get("needs_you", ())
     if not needs:
         return ""
+    from holdfast.cli.render.step_status import describe_waiting
+
     more = f" and {len(needs) - 1} more" if len(needs) > 1 else ""
     return f"needs you: {describe_waiting(needs[0])}{more}"
 

@@ -13,8 +13,9 @@ from holdfast.engine.claims.claim_requests import note_claim_request, recall_cla
 from holdfast.engine.core.operation import Claim, ClaimById, TaskLookup
 from holdfast.engine.core.run_cache import RunFacts
 from holdfast.engine.core.unit_of_work import UnitOfWork
-from holdfast.engine.read.records import read_needed_outputs, read_task, read_value
+from holdfast.engine.read.records import read_needed_outputs, read_value
 from holdfast.engine.read.step_texts import StepTexts, is_step, read_step_texts
+from holdfast.engine.read.task_records import read_task
 from holdfast.engine.state import slots, usage_limits
 from holdfast.model.frozen_record import make_record
 from holdfast.model.moment import to_datetime

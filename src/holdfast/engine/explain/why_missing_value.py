@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from holdfast.engine.read.addresses import find_called_run, follow_address
-from holdfast.engine.read.records import read_task
+from holdfast.engine.read.task_records import read_task
 from holdfast.engine.read.task_state import name_tasks
 from holdfast.engine.state import child_run_refusals
 from holdfast.model.advice import Action, advise

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from holdfast.engine.read.records import read_task
+from holdfast.engine.read.task_records import read_task
 from holdfast.engine.read.task_state import name_tasks, place_of_item
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.model.advice import Action, advise

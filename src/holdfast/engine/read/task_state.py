@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from holdfast.engine.read.records import read_task
 from holdfast.model.moment import to_datetime
 from holdfast.model.status import Hold, Status, TaskKind
-from holdfast.model.task import Task
 from holdfast.store.database import Row, Transaction
+
+if TYPE_CHECKING:
+    # The records of tasks are slow to load, and a page of runs needs none.
+    from holdfast.model.task import Task
 
 _LOST_STATUSES = frozenset({Status.FAILED.value, Status.CANCELLED.value})
 
 
 def read_tasks_with_state(tx: Transaction, rows: Sequence[Row]) -> list[Task]:
     """Read the tasks of some rows; an open group with how many of its children are done."""
+    from holdfast.engine.read.task_records import read_task  # noqa: PLC0415 - slow to load
+
     tasks = add_derived_states(tx, [read_task(row) for row in rows])
     groups = [task.id for task in tasks if task.kind is TaskKind.GROUP and not task.terminal]
     if not groups:

@@ -21,8 +21,8 @@ from holdfast.engine.core.operation import (
     UnholdTask,
 )
 from holdfast.engine.core.unit_of_work import UnitOfWork
-from holdfast.engine.read.records import read_task
 from holdfast.engine.read.report_refusals import refuse
+from holdfast.engine.read.task_records import read_task
 from holdfast.engine.state import (
     child_run_refusals,
     control_refusals,

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from holdfast.clock import MICROSECONDS
 from holdfast.engine.read.records import read_value
 from holdfast.model.labels import read_labels
-from holdfast.model.retry import MICROSECONDS
 from holdfast.service.queries.views import View, format_time
 
 

@@ -15,7 +15,7 @@ from holdfast.engine.read.pages import (
     read_limit,
     read_task_page,
 )
-from holdfast.engine.read.records import read_event, read_run, read_task, read_value
+from holdfast.engine.read.records import read_event, read_run, read_value
 from holdfast.engine.read.spending import read_usage_of_runs
 from holdfast.engine.read.task_state import (
     add_derived_states,
@@ -60,6 +60,7 @@ from holdfast.store.database import Row, Transaction
 
 if TYPE_CHECKING:
     from holdfast.engine.engine import Engine
+    from holdfast.model.task import Task
 
 # Parsing longer JSON takes longer than reading all the rest of a task.
 MAX_BRIEF_LENGTH = 16_384
@@ -112,7 +113,7 @@ class Queries:
                 partial(_read_now, tx), limit=limit, after=after, **filters
             )
             rows = read_task_page(tx, query, asked)
-            return _view_page(view_tasks(tx, map(read_task, rows)), limit, "id")
+            return _view_page(view_tasks(tx, _read_tasks(rows)), limit, "id")
 
         return self._read_store(read)
 
@@ -138,7 +139,7 @@ class Queries:
             rows = tx.read("task_by_id", task_id=task_id)
             if not rows:
                 raise NotFound(task_id, "task", describe_removed(tx, task_id))
-            return view_tasks(tx, [read_task(rows[0])])[0]
+            return view_tasks(tx, _read_tasks(rows))[0]
 
         return self._read_store(read)
 
@@ -165,7 +166,7 @@ class Queries:
 
         def read(tx: Transaction) -> list[View]:
             rows = [_drop_long_values(row) for row in tx.read("tasks_below", task_id=task_id)]
-            return view_tasks(tx, map(read_task, rows))
+            return view_tasks(tx, _read_tasks(rows))
 
         return self._read_store(read)
 
@@ -276,7 +277,7 @@ class Queries:
                 if run is None
                 else tx.read("tasks_of_run_for_people", run_id=run, count=limit)
             )
-            return add_addresses(tx, view_tasks(tx, map(read_task, rows)))
+            return add_addresses(tx, view_tasks(tx, _read_tasks(rows)))
 
         return self._read_store(read)
 
@@ -285,7 +286,7 @@ class Queries:
 
         def read(tx: Transaction) -> list[View]:
             rows = tx.read("steps_out_of_queue", count=limit)
-            return add_addresses(tx, view_tasks(tx, map(read_task, rows)))
+            return add_addresses(tx, view_tasks(tx, _read_tasks(rows)))
 
         return self._read_store(read)
 
@@ -309,8 +310,10 @@ def _add_needs_of_people(tx: Transaction, runs: Sequence[View]) -> list[View]:
     below = read_runs_below(tx, ids)
     tops = {each: run for run in ids for each in (run, *below.get(run, ()))}
     rows = tx.read("tasks_of_runs_for_people", ids=sorted(tops), count=MAX_PAGE_SIZE)
+    if not rows:
+        return [*runs]
     needs: dict[str, list[View]] = {}
-    for task in add_addresses(tx, view_tasks(tx, map(read_task, rows))):
+    for task in add_addresses(tx, view_tasks(tx, _read_tasks(rows))):
         needs.setdefault(tops[task["run_id"]], []).append(task)
     return [run | without_nulls(needs_you=needs.get(run["id"])) for run in runs]
 
@@ -327,7 +330,7 @@ def _read_tasks_of_runs(
     if brief:
         rows = [_drop_long_values(row) for row in rows]
     tasks: dict[str, list[View]] = {run: [] for run in runs}
-    for task in view_tasks(tx, map(read_task, rows)):
+    for task in view_tasks(tx, _read_tasks(rows)):
         tasks[task["run_id"]].append(task)
     return tasks
 
@@ -382,12 +385,19 @@ def view_rows(tx: Transaction, rows: Sequence[Row]) -> list[View]:
     ids = [row["id"] for row in plain]
     parents = {row["parent_id"] for row in tx.read("count_children", ids=ids)} if ids else set()
     seen = {*ids} - parents
-    others = [read_task(row) for row in rows if row["id"] not in seen]
+    others = _read_tasks([row for row in rows if row["id"] not in seen])
     told = [view_plain(row) for row in plain if row["id"] in seen]
     return told + view_tasks(tx, others) if others else told
 
 
-def view_tasks(tx: Transaction, tasks: Any) -> list[View]:  # noqa: ANN401 - any iterable of them
+def _read_tasks(rows: Iterable[Row]) -> list[Task]:
+    # The records of tasks are slow to load, and a page of runs needs none.
+    from holdfast.engine.read.task_records import read_task  # noqa: PLC0415
+
+    return [read_task(row) for row in rows]
+
+
+def view_tasks(tx: Transaction, tasks: Iterable[Task]) -> list[View]:
     listed = add_derived_states(tx, list(tasks))
     ids = [task.id for task in listed]
     waits: dict[str, list[str]] = {}

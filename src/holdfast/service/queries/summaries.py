@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from holdfast.engine.read.records import read_run, read_task
+from holdfast.engine.read.records import read_run
+from holdfast.engine.read.task_records import read_task
 from holdfast.service.queries.command_lines import CommandWords
 from holdfast.service.queries.queries import Queries, view_runs, view_tasks
 from holdfast.service.queries.run_history import StoreReader

@@ -178,6 +178,7 @@ def _read_directory(directory: Path) -> dict[str, QuerySource]:
 def _split_file(path: Path) -> Iterator[QuerySource]:
     source: QuerySource | None = None
     last = ""
+    file = f"{path.parent.name}/{path.name}"
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         text = line.strip()
         if not text.startswith("--"):
@@ -188,7 +189,7 @@ def _split_file(path: Path) -> Iterator[QuerySource]:
         if header and header[1] == "name":
             if source:
                 yield source
-            source = QuerySource(location=f"{path.parent.name}/{path.name}:{number}")
+            source = QuerySource(location=f"{file}:{number}")
         if source is None:
             continue
         if not source.body and header:

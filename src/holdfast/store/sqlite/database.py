@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 
@@ -48,10 +48,12 @@ from holdfast.store.sqlite.connection import (
 )
 from holdfast.store.sqlite.file_identity import FileIdentity
 from holdfast.store.sqlite.foreign_commits import ForeignCommits
-from holdfast.store.sqlite.lock_holder import find_lock_holder
 from holdfast.store.sqlite.lock_waits import LockWait, LockWaits
 from holdfast.store.sqlite.saved_copy import refuse_lost_store
 from holdfast.store.sqlite.transaction import Catalogue, SqliteTransaction
+
+if TYPE_CHECKING:
+    from holdfast.store.sqlite.lock_holder import LockHolder
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -242,7 +244,7 @@ class SqliteDatabase:
         )
 
     def find_stopped_holder(self) -> str | None:
-        holder = find_lock_holder(*self._identity.locked_files)
+        holder = self._find_lock_holder()
         if holder is None or not (holder.stopped or holder.traced):
             return None
         return f"{holder} keeps {self._path} locked: nobody else can write; {holder.remedy}"
@@ -288,10 +290,15 @@ class SqliteDatabase:
         kept = f"has kept {self._path} locked for {seconds:.3g} seconds, since {since}"
         if self._lent_connections:
             return AdviceText(f"a transaction of this program {kept}; end it")
-        holder = find_lock_holder(*self._identity.locked_files)
+        holder = self._find_lock_holder()
         if holder is None or holder.pid == os.getpid():
             return AdviceText(f"another process, or a connection of this one, {kept}; stop it")
         return AdviceText(f"{holder} {kept}; {holder.remedy}")
+
+    def _find_lock_holder(self) -> LockHolder | None:
+        from holdfast.store.sqlite.lock_holder import find_lock_holder  # noqa: PLC0415 - rarely used
+
+        return find_lock_holder(*self._identity.locked_files)
 
     def _open(self, *, read_only: bool = False) -> apsw.Connection:
         self._identity.check()
