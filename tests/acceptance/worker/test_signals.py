@@ -138,6 +138,7 @@ def test_a_second_signal_ends_a_worker_at_once_and_reports_nothing(
         assert child.stderr is not None
         assert child.stderr.read() == ""
         assert said(child) == ""
+        assert hf.workers.list() == []
     assert hf.tasks.get(task_id).attempt == 1
     assert hf.tasks.get(task_id).status != "done"
 
@@ -196,6 +197,7 @@ def test_a_function_that_cannot_be_stopped_ends_with_the_process_after_the_grace
         assert said(child).startswith("WARNING 0.1s are over")
         assert said(child).startswith(f"WARNING attempt 1 of stuck ({task_id}) cannot be stopped")
         assert child.wait(PATIENCE) == -signal.SIGINT
+        assert hf.workers.list() == []
     assert [each.outcome for each in hf.tasks.attempts(task_id)][:1] != ["completed"]
 
 

@@ -39,6 +39,7 @@ class Presence:
         self._pausing: str | None = None
         self._overruns: Sequence[Overrun] = ()
         self._warned = False
+        self._has_left = False
 
     def begin(self) -> WorkerOptions:
         """Register the worker before it claims a task; without the store, that is tried later.
@@ -83,6 +84,8 @@ class Presence:
         Gives the order to go, if the answer to an earlier sign of life held one.
         """
         told = self._take_reply()
+        if self._has_left:
+            return told
         now = self._store.clock.monotonic()
         news = (pausing, overruns) != (self._pausing, self._overruns)
         if self._reply is None and (now >= self._due or news):
@@ -93,6 +96,7 @@ class Presence:
 
     def leave(self) -> None:
         """Have the store forget the worker, and wait a little: the program may end right after."""
+        self._has_left = True
         if self._started_at is not None:
             with suppress(HoldfastError, TimeoutError):
                 told = self._store.workers.forget.submit(self._options.named, self._started_at)

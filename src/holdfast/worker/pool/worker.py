@@ -184,11 +184,14 @@ class StoreWorker(Worker):
         # What cannot be stopped is waited for no longer, also when the store is closed.
         self._waits_for_steps = False
         try:
-            if not self._stopped.wait(grace):
-                self._stop_what_runs(grace or 0)
+            if self._stopped.wait(grace) or self._stop_what_runs(grace or 0):
+                return
         except KeyboardInterrupt:
             self.give_back()
+            self._presence.leave()
             raise
+        # The program ends now, mostly, in the middle of what cannot be stopped.
+        self._presence.leave()
 
     def run(self) -> None:
         with stop_between_transactions(), record_signals() as heard:
@@ -203,13 +206,18 @@ class StoreWorker(Worker):
             while not self._stopped.wait(SIGNAL_CHECK_EVERY):
                 if len(heard) > 1:
                     self.give_back()
-                    end_process_by_signal(heard[-1])
+                    self._end_process(heard[-1])
                 elif self._store.clock.monotonic() >= ends_at:
                     ends_at = inf
                     if not self._stop_what_runs(self._options.grace_seconds or 0):
-                        end_process_by_signal(heard[-1])
+                        self._end_process(heard[-1])
         if isinstance(self._told_to_go, StoreGone):
             raise self._told_to_go
+
+    def _end_process(self, number: int) -> None:
+        """End this process in the middle of its functions; the worker is listed no longer."""
+        self._presence.leave()
+        end_process_by_signal(number)
 
     def _find_end_of_grace(self) -> float:
         grace = self._options.grace_seconds
