@@ -15,9 +15,11 @@ help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 demo: $(READY)  ## watch a workflow run, lose a worker and go on
+	@$(BIN)/python -m tools.dashboard
 	@$(BIN)/holdfast demo
 
 up: $(READY)  ## serve this folder's store and work in it until Ctrl-C
+	@$(BIN)/python -m tools.dashboard
 	@$(BIN)/holdfast up $(ARGS)
 
 test: $(READY)  ## run every test, on real SQLite, PostgreSQL and Redis

@@ -1,14 +1,15 @@
 """The HTTP server: one gate, thin routes over the service, long polls and a stream of events.
 
-Import order: http_server → application → fast_router, listener, routes → connection, long_polls,
-request_context, route_table → gate → connection_limits, server_state → auth, event_stream →
-exception_handlers → rest.
+Import order: http_server → application → dashboard, fast_router, listener, routes → connection,
+long_polls, request_context, route_table → gate → connection_limits, server_state → auth,
+event_stream → exception_handlers → rest.
 
 - `application`  the ASGI application: all routes behind the gate, and the OpenAPI document
 - `auth`  recognition of callers, and limits on their rate and on wrong tokens
 - `buffered_transport`  a transport that sends all writes of one pass of the loop together
 - `connection`  one HTTP connection, with its limits of size and time
 - `connection_limits`  limits on connections, and all open connections of a server
+- `dashboard`  the built dashboard, sent from the package
 - `event_stream`  the stream of new events, read once for all its readers
 - `fast_router`  a shorter way to the most frequent calls, past the framework
 - `gate`  the checks before every route: host, origin, token, rate and size

@@ -12,6 +12,7 @@ from fastapi.openapi.utils import get_openapi
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.server import exception_handlers, route_table
+from holdfast.server.dashboard import Dashboard
 from holdfast.server.fast_router import FastRouter
 from holdfast.server.gate import Gate, GateRules
 from holdfast.server.routes import (
@@ -93,19 +94,24 @@ class Application:
         vars(self.app)["openapi"] = self._describe
         self._document: dict[str, Any] | None = None
         quick = FastRouter(self.app, self.server_state, (tasks.table, claims.table))
-        self.gate = Gate(TracingMiddleware(quick), self.server_state, chosen)
+        self.gate = Gate(TracingMiddleware(Dashboard(quick)), self.server_state, chosen)
 
     def _describe(self) -> dict[str, Any]:
         if self._document is None:
-            made = get_openapi(
-                title="Holdfast",
-                version=self.app.version,
-                description="Runs, tasks and the worker's protocol; every change has its actor.",
-                routes=self.app.routes,
-            )
-            parts = made.setdefault("components", {})
-            parts.setdefault("schemas", {})["ProblemResponse"] = ProblemResponse.model_json_schema()
-            parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-            made["security"] = [{"token": []}]
-            self._document = made
+            self._document = make_document(self.app)
         return self._document
+
+
+def make_document(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document of the calls of an application."""
+    made = get_openapi(
+        title="Holdfast",
+        version=app.version,
+        description="Runs, tasks and the worker's protocol; every change has its actor.",
+        routes=app.routes,
+    )
+    parts = made.setdefault("components", {})
+    parts.setdefault("schemas", {})["ProblemResponse"] = ProblemResponse.model_json_schema()
+    parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    made["security"] = [{"token": []}]
+    return made

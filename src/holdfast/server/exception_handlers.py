@@ -22,7 +22,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from holdfast.errors import HoldfastError, StoreError
-from holdfast.server.html_pages import render_refusal_page
+from holdfast.server.html_pages import is_dashboard_page, render_refusal_page
 from holdfast.service.admin.browser_links import ENTER_PATH
 from holdfast.service.commands.http_problems import describe_error, describe_mistakes
 from holdfast.service.commands.request_errors import Refused, translate_errors
@@ -33,8 +33,6 @@ MEDIA = "application/problem+json"
 JSON = "application/json"
 # The codes of refusals by the framework, by status.
 FRAMEWORK_CODES = {404: "not_found", 405: "method_not_allowed", 400: "invalid_json"}
-# Paths that people open in a browser.
-PAGE_PATHS = frozenset({"/", ENTER_PATH})
 
 log = logging.getLogger("holdfast.server")
 
@@ -92,9 +90,11 @@ def _answer_reply(reply: HttpReply) -> JsonAnswer:
 def show_page_to_browser(scope: Scope, answer: JsonAnswer) -> Response:
     """An answer, or an HTML page with its text for a browser that opens a page."""
     accepts = next((value for name, value in scope["headers"] if name == b"accept"), b"")
-    if scope["path"] not in PAGE_PATHS or b"text/html" not in accepts.lower():
+    path: str = scope["path"]
+    is_page = path == ENTER_PATH or is_dashboard_page(path)
+    if not is_page or b"text/html" not in accepts.lower():
         return answer
-    page = render_refusal_page(answer.status_code, json.loads(bytes(answer.body))["detail"])
+    page = render_refusal_page(answer.status_code, json.loads(bytes(answer.body))["detail"], path)
     kept = ("retry-after", "www-authenticate")
     page.headers.update({name: answer.headers[name] for name in kept if name in answer.headers})
     return page

@@ -14,11 +14,10 @@ _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:36rem;margin:4rem auto;padding:0 1rem;"
     "color-scheme:light dark}button{font:inherit;padding:.4rem 1rem}"
 )
-_SCRIPT = (
-    'const b=document.querySelector("button");b.onclick=async()=>{b.disabled=true;'
-    'await fetch("/api/v1/session",{method:"DELETE",headers:{"X-Holdfast-CSRF":b.value}});'
-    'document.querySelector("main").textContent="You are out. `holdfast open` lets you in again."}'
-)
+# The first parts of the paths that the dashboard shows pages for.
+_DASHBOARD = frozenset({"plan", "queue", "runs", "tasks", "workflows"})
+# `/runs/ID/events`: no page is deeper.
+_MAX_PARTS = 2
 
 
 def _hash_for_csp(text: str) -> str:
@@ -29,8 +28,6 @@ _CSP = "; ".join(
     [
         "default-src 'none'",
         f"style-src {_hash_for_csp(_STYLE)}",
-        f"script-src {_hash_for_csp(_SCRIPT)}",
-        "connect-src 'self'",
         "form-action 'self'",
         "frame-ancestors 'none'",
         "base-uri 'none'",
@@ -39,22 +36,24 @@ _CSP = "; ".join(
 
 
 class HtmlPage(HTMLResponse):
-    def __init__(self, main: str, status: int = 200, *, head: str = "", script: str = "") -> None:
+    def __init__(self, main: str, status: int = 200, *, head: str = "") -> None:
         text = (
             f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Holdfast</title>{head}'
             f"<style>{_STYLE}</style><main><h1>Holdfast</h1>{main}</main>"
-            + (f"<script>{script}</script>" if script else "")
         )
         super().__init__(text, status, headers={"Content-Security-Policy": _CSP})
 
 
 def render_entry_page(code: str) -> HtmlPage:
     """A page with a button, so that a program that only opens links uses up none."""
-    return HtmlPage(
+    page = HtmlPage(
         '<form method="post" action="/enter">'
         f'<input type="hidden" name="code" value="{escape(code)}">'
         "<p>This link lets one browser in, once.</p><button>Open Holdfast</button></form>"
     )
+    # With `no-referrer`, a browser sends a form from the origin `null`, which is refused.
+    page.headers["Referrer-Policy"] = "same-origin"
+    return page
 
 
 def render_entered_page() -> HtmlPage:
@@ -65,22 +64,31 @@ def render_entered_page() -> HtmlPage:
     )
 
 
-def render_refusal_page(status: int, detail: str) -> HtmlPage:
+def is_dashboard_page(path: str) -> bool:
+    """Whether the dashboard shows a page at a path: a list, or one of its things."""
+    first, *more = path.removeprefix("/").split("/")
+    return path == "/" or (first in _DASHBOARD and len(more) <= _MAX_PARTS)
+
+
+def render_refusal_page(status: int, detail: str, path: str) -> HtmlPage:
     """The reason of a refusal, and how to get a link."""
     said = _CODE.sub(r"<code>\1</code>", escape(detail))
     how = (
         "<code>holdfast open</code>, typed where the server runs, lets a browser in by a new link."
     )
-    return HtmlPage(f"<p>You are not let in: {said}.</p><p>{how}</p>", status)
+    # A browser that comes from another site shows its cookie only when it asks once more.
+    again = f'<p><a href="{escape(path)}">Try again</a></p>' if is_dashboard_page(path) else ""
+    return HtmlPage(f"<p>You are not let in: {said}.</p><p>{how}</p>{again}", status)
 
 
-def render_front_page(name: str, role: str, proof: str | None) -> HtmlPage:
-    """The name and role of the caller, and links to the API."""
-    out = "" if proof is None else f'<p><button value="{escape(proof)}">Leave</button></p>'
+def render_unbuilt_page(name: str, role: str) -> HtmlPage:
+    """The page of a clone whose dashboard was not built: how to build it."""
     return HtmlPage(
         f"<p>You are in as <b>{escape(name)}</b> ({escape(role)}).</p>"
-        '<p>What there is to look at is in the API: <a href="/api/v1/runs">runs</a>, '
+        "<p>The dashboard of this clone was not built. <code>make up</code> builds it first, and "
+        "so does <code>.venv/bin/python -m tools.dashboard</code>; then open this page again. "
+        "An installed package has it built.</p>"
+        '<p>The API is here all the same: <a href="/api/v1/runs">runs</a>, '
         '<a href="/api/v1/tasks">tasks</a>, <a href="/api/v1/workers">workers</a>, '
-        f'<a href="/openapi.json">what can be asked</a>.</p>{out}',
-        script="" if proof is None else _SCRIPT,
+        '<a href="/openapi.json">what can be asked</a>.</p>'
     )

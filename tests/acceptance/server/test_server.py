@@ -116,7 +116,8 @@ def test_open_lets_a_browser_in_once(tmp_path: Path) -> None:
         code = {"code": link.partition("=")[2]}
         with httpx.Client(base_url=url) as browser:
             assert browser.post("/enter", data=code).status_code == 200
-            assert "admin-" in browser.get("/").text
+            assert browser.get("/").status_code == 200
+            assert browser.get("/api/v1/session").json()["name"].startswith("admin-")
             assert browser.post("/enter", data=code).status_code == 401
         assert code["code"] not in (tmp_path / "said").read_text()
         told = (tmp_path / ".holdfast" / "server").read_text()

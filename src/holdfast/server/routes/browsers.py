@@ -17,7 +17,6 @@ from holdfast.server.html_pages import (
     HtmlPage,
     render_entered_page,
     render_entry_page,
-    render_front_page,
 )
 from holdfast.server.request_context import Context, in_thread
 from holdfast.server.route_table import ALL_ROLES, PREFIX, VIEWER_ROLES, RouteTable
@@ -69,14 +68,6 @@ async def enter(request: Request) -> Response:
     host = request.headers["host"]
     answer.headers["Set-Cookie"] = write_cookie(request.scope, host, entered, seconds)
     return answer
-
-
-@table.route("GET", "/", ALL_ROLES, kind=HTMLResponse)
-async def show_front(request: Request, context: Context) -> HtmlPage:
-    """A page that says who one is."""
-    session: CallerSession | None = request.scope.get(SESSION)
-    proof = None if session is None else csrf_proof(session.secret)
-    return render_front_page(context.access.name, context.access.role, proof)
 
 
 @table.route("POST", f"{PREFIX}/links", VIEWER_ROLES, answers=responses.LinkResponse, status=201)

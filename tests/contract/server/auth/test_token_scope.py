@@ -45,7 +45,7 @@ MORE = [
     (f"{HELD}/effects", {}),
 ]
 # Calls about no task, each with a test of its own here or a look at nothing.
-ABOUT_NO_TASK = {"/claims/leave", "/mcp", "/enter", "/", "/session", "/healthz", "/readyz"}
+ABOUT_NO_TASK = {"/claims/leave", "/mcp", "/enter", "/session", "/healthz", "/readyz"}
 ABOUT_NO_TASK |= {"/openapi.json"}
 TOOLS: dict[str, dict[str, Any]] = {
     "renew": {"progress": "mine"},
