@@ -16,7 +16,8 @@ PAGE = (ROOT / "docs" / "how-to" / "http.md").read_text(encoding="utf-8")
 
 
 def test_the_workers_of_the_page_do_a_run_between_them(tmp_path: Path) -> None:
-    begin, shell, files = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    shown = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    begin, labelled, preview, shell, files = shown
     (script,) = re.findall(r"^```ts\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     (program,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     holdfast(tmp_path, "init", "--bare")
@@ -39,6 +40,8 @@ def test_the_workers_of_the_page_do_a_run_between_them(tmp_path: Path) -> None:
         defined, started = re.findall(r"\{.*?\}(?=\{|$)", run("/bin/bash", "-c", begin))
         assert json.loads(defined)["name"] == "letters"
         assert started.startswith('{"id":"r_')
+        assert json.loads(run("/bin/bash", "-c", labelled))["items"] == []
+        assert json.loads(run("/bin/bash", "-c", preview))["tasks"]
         reported = run("/bin/bash", "-c", shell)
         assert '"status":"done"' in reported
         typed = tmp_path / "worker.ts"
