@@ -60,6 +60,25 @@ def test_the_logs_of_a_run_tell_the_step_of_each_line(
     ]
 
 
+def test_the_attempts_of_a_run_are_told_in_the_order_in_which_they_began(
+    engine: Engine, typed: Typed, url: str
+) -> None:
+    build, verify = Step(id="build"), Step(id="verify", needs=("build",), verifies="build")
+    run = start(engine, Workflow.define("judged", (build, verify)))
+    for verdict in ({"verdict": "reject", "feedback": "again"}, {"verdict": "accept"}):
+        for step, output in (("build", None), ("verify", verdict)):
+            attempt = take(engine, run.steps[step])
+            write_log(url, attempt.task_id, attempt.attempt, f"log of {attempt.attempt}")
+            assert engine.work.complete(attempt.task_id, attempt.token, output).ok
+    lines = [
+        f"{step} attempt {number}  log of {number}"
+        for number in (1, 2)
+        for step in ("build", "verify")
+    ]
+    assert typed.ok("logs", run.id).splitlines() == lines
+    assert typed.ok("logs", run.id, "--follow").splitlines() == lines
+
+
 def test_an_event_has_the_step_and_title_of_its_task_and_the_workflow_of_its_run(
     engine: Engine, typed: Typed
 ) -> None:

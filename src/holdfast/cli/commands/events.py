@@ -137,6 +137,8 @@ class RunLogs:
         self._run_id = run_id
         self._offsets: dict[tuple[str, int], int] = {}
         self._ended: set[tuple[str, int]] = set()
+        # The time of the claim of each attempt, as it is printed.
+        self._claimed: dict[tuple[str, int], str] = {}
         self.has_printed = False
 
     def read_all(self) -> list[View]:
@@ -167,10 +169,21 @@ class RunLogs:
         from holdfast.service.queries.run_tree import name_steps, walk_tasks
 
         names = name_steps(run["tasks"])
-        begun = [task for task in walk_tasks(run["tasks"]) if task["attempt"]]
-        for task in sorted(begun, key=lambda task: (task.get("started_at", "~"), task["id"])):
-            for attempt in range(1, task["attempt"] + 1):
-                yield task, names[task["id"]], attempt
+        begun = {task["id"]: task for task in walk_tasks(run["tasks"]) if task["attempt"]}
+        for task in begun.values():
+            self._note_claims(task)
+        keys = [(each, n + 1) for each, task in begun.items() for n in range(task["attempt"])]
+        for task_id, attempt in sorted(keys, key=lambda key: (self._claimed.get(key, "~"), key)):
+            yield begun[task_id], names[task_id], attempt
+
+    def _note_claims(self, task: View) -> None:
+        """Note when the attempts of a task were claimed; the store is asked for new ones alone."""
+        newest = (task["id"], task["attempt"])
+        if task["attempt"] == 1 and "started_at" in task:
+            self._claimed[newest] = task["started_at"]
+        elif newest not in self._claimed:
+            for each in self._service.queries.attempts(task["id"]):
+                self._claimed[task["id"], each["attempt"]] = each["claimed_at"]
 
     def _print_lines(self, task: View, name: str, attempt: int, *, over: bool) -> None:
         """Print the new lines of an attempt; of one that is not over, those that are complete."""
