@@ -74,6 +74,9 @@ class Ids:
     def signal(self) -> str:
         return self._next("s_", 1)[0]
 
+    def bulk_change(self) -> str:
+        return self._next("b_", 1)[0]
+
     def draw_task_ids(self, count: int) -> DrawnIds:
         """A source of `count` ids of tasks, for a caller that makes tasks one by one."""
         return DrawnIds(self.tasks(count))

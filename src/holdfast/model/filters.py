@@ -28,7 +28,12 @@ class SharedFilters(TypedDict, total=False):
 
 
 class RunFilters(SharedFilters, total=False):
-    """What runs are found by: `step` and `agent` are those of a task of the run."""
+    """What runs are found by: `step` and `agent` are those of a task of the run.
+
+    `held` is a reason for which the run is on hold, as `paused`.
+    """
+
+    held: str | None
 
 
 class TaskFilters(SharedFilters, total=False):

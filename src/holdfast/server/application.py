@@ -19,6 +19,7 @@ from holdfast.server.routes import (
     admin,
     artifacts,
     browsers,
+    bulk,
     claims,
     events,
     health,
@@ -58,6 +59,7 @@ def _read_traceparent(scope: Scope) -> str | None:
 
 TABLES = (
     workflows.table,
+    bulk.table,
     runs.table,
     tasks.table,
     tasks.plan_table,

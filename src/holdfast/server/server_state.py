@@ -19,6 +19,7 @@ from holdfast.server.event_stream import EventHub
 from holdfast.server.open_calls import OpenCalls
 from holdfast.service.admin.metrics import Meter
 from holdfast.service.async_service import AsyncService, SharedTaskReads
+from holdfast.service.commands.bulk_changes import BulkRegistry
 from holdfast.service.protocol.end_watches import EndWatches
 from holdfast.service.protocol.long_polls import LongPolls
 from holdfast.service.protocol.remote_presence import RemotePresence
@@ -38,6 +39,7 @@ class ServerState:
 
     service: Service
     closing: bool = False
+    bulk_changes: BulkRegistry = field(default_factory=BulkRegistry)
     refused: Counter[str] = field(default_factory=Counter)
     remote_presence: RemotePresence = field(init=False)
     meter: Meter = field(init=False)
@@ -127,6 +129,7 @@ class ServerState:
     def close(self) -> None:
         """Answer long polls and end streams, which would keep the server from stopping."""
         self.closing = True
+        self.bulk_changes.close()
         self.tokens.close()
         self.audit_throttle.close()
         if self._audit_reports is not None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from holdfast.service.admin.bus import BusAdmin, ParkedMessages
     from holdfast.service.admin.metrics import Meter
     from holdfast.service.admin.tokens import Tokens
+    from holdfast.service.commands.bulk_changes import BulkCommands
     from holdfast.service.commands.commands import Commands
     from holdfast.service.commands.previews import Previews
     from holdfast.service.commands.token_scope import TokenScope
@@ -167,6 +168,12 @@ class Service:
         from holdfast.service.commands.commands import Commands
 
         return Commands(self._writer, self.queries, self.actor)
+
+    @cached_property
+    def bulk(self) -> BulkCommands:
+        from holdfast.service.commands.bulk_changes import BulkCommands
+
+        return BulkCommands(self._writer, self.queries, self.actor)
 
     @cached_property
     def protocol(self) -> Protocol:

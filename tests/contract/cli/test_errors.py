@@ -59,8 +59,8 @@ def test_a_mistake_in_typing_is_json_too(typed: Typed) -> None:
         (("serve", "--port", "-1"), "--port: must be 0 or more, not '-1'", "serve"),
         (("runs", "--stats"), "is not an option of holdfast runs; did you mean --status?", "runs"),
         (
-            ("up", "--name", "a"),
-            "is not an option of holdfast up; holdfast worker, holdfast import have one",
+            ("up", "--server", "a"),
+            "is not an option of holdfast up; holdfast worker, holdfast open have one",
             "up",
         ),
         (

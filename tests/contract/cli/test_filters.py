@@ -43,3 +43,33 @@ def test_a_label_without_a_value_is_refused(typed: Typed) -> None:
     refused = typed("runs", "--label", "customer")
     assert refused.code == 2
     assert "'customer' is not NAME=VALUE, as customer=7" in refused.err
+
+
+def test_all_runs_that_fit_are_changed_by_one_command(typed: Typed, tmp_path: Path) -> None:
+    path = tmp_path / "letters.yaml"
+    path.write_text(LETTERS)
+    for customer in (7, 7, 8):
+        typed.ok("run", str(path), "-i", f"customer={customer}")
+    asked = ("cancel", "--all", "--label", "customer=7")
+    preview = typed(*asked, "--dry-run")
+    assert preview.out.startswith("would cancel 2 runs\n")
+    assert "Nothing was changed. Do it: holdfast cancel --all --label customer=7" in preview.err
+    assert typed.json(*asked, "--dry-run")["matched"] == 2
+    assert typed.ok(*asked) == "cancel: 2 runs\n"
+    assert typed.ok(*asked) == "cancel: 0 runs\n"
+    counted = typed.json("runs", "--counts")["statuses"]
+    assert (counted["cancelled"], counted["running"]) == (2, 1)
+    assert typed.ok("pause", "--all") == "pause: 1 run\n"
+    assert typed.json("resume", "--all", "--workflow", "letters")["changed"] == 1
+    again = typed.ok("retry", "--all", "--status", "cancelled", "--since", "1h")
+    assert again == "retry: 2 runs\n"
+
+
+def test_filters_without_all_and_ids_beside_it_are_refused(typed: Typed) -> None:
+    said = typed.refused(2, "cancel", "--label", "customer=7")
+    assert "add --all" in said
+    assert "takes no ids" in typed.refused(2, "cancel", "--all", "@last")
+    assert "name runs or tasks" in typed.refused(2, "retry")
+    assert "--from and --again are of one run" in typed.refused(
+        2, "retry", "--all", "--from", "write"
+    )

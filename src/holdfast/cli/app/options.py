@@ -91,12 +91,19 @@ Address = Annotated[
         autocompletion=complete_id,
     ),
 ]
+AnyAddress = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="ID",
+        help="A run or task: an id or its first characters, @last, key:KEY, or RUN:step.",
+        autocompletion=complete_id,
+    ),
+]
 _ADDRESSES = typer.Argument(
     metavar="ID",
     help="Runs or tasks: ids or their first characters, @last, key:KEY, or RUN:step.",
     autocompletion=complete_id,
 )
-Addresses = Annotated[list[str], _ADDRESSES]
 AnyAddresses = Annotated[list[str] | None, _ADDRESSES]
 TaskAddress = Annotated[
     str,

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli.app.command_registry import command
-from holdfast.cli.app.options import Address, Addresses, AnyAddresses, DryRun, Json, read_value
+from holdfast.cli.app.options import Address, AnyAddress, AnyAddresses, DryRun, Json, read_value
+from holdfast.cli.app.run_selection import RunSelection, takes_selection
 from holdfast.cli.app.session import open_service, with_store
 from holdfast.cli.app.terminal import escape, paint, print_json, print_line, print_note
+from holdfast.cli.render.bulk_progress import change_all
 from holdfast.cli.render.formats import format_count, format_state
 from holdfast.cli.render.preview import preview_each, print_preview
 from holdfast.errors import InvalidInput
@@ -23,15 +25,26 @@ View = dict[str, Any]
 CHOICES = 10
 
 
-@command("cancel", example="holdfast cancel @last --dry-run")
-def cancel(addresses: Addresses, dry_run: DryRun = False, json: Json = False) -> int:
+@command("cancel", example="holdfast cancel --all --label customer=7 --dry-run")
+@takes_selection()
+def cancel(
+    addresses: AnyAddresses = None,
+    dry_run: DryRun = False,
+    json: Json = False,
+    *,
+    selection: RunSelection,
+) -> int:
     """Cancel runs or tasks, with everything open in them."""
-    return _change_each("cancel", addresses, dry_run=dry_run, json=json)
+    selection.require_either(bool(addresses))
+    if selection.everything:
+        return change_all("cancel", selection, dry_run=dry_run, json=json)
+    return _change_each("cancel", addresses or [], dry_run=dry_run, json=json)
 
 
 @command("retry", example="holdfast retry @last --from test")
+@takes_selection(status=True)
 def retry(
-    address: Address,
+    address: AnyAddress = None,
     step: Annotated[
         str | None,
         typer.Option(
@@ -49,8 +62,15 @@ def retry(
     ] = False,
     dry_run: DryRun = False,
     json: Json = False,
+    *,
+    selection: RunSelection,
 ) -> int:
     """Retry what failed or was cancelled, with fresh budgets."""
+    selection.require_either(address is not None)
+    if address is None:
+        if step is not None or again:
+            raise InvalidInput("all", "tries again what failed; --from and --again are of one run")
+        return change_all("retry", selection, dry_run=dry_run, json=json)
     with open_service() as service:
         found = service.addresses.find(address)
         if step is not None and (again or found.startswith("t_")):
@@ -71,12 +91,23 @@ def retry(
 
 
 @command("pause", example="holdfast pause @last")
-def pause(addresses: Addresses, dry_run: DryRun = False, json: Json = False) -> int:
+@takes_selection()
+def pause(
+    addresses: AnyAddresses = None,
+    dry_run: DryRun = False,
+    json: Json = False,
+    *,
+    selection: RunSelection,
+) -> int:
     """Let running steps finish, and start nothing new."""
-    return _change_each("pause", addresses, dry_run=dry_run, json=json)
+    selection.require_either(bool(addresses))
+    if selection.everything:
+        return change_all("pause", selection, dry_run=dry_run, json=json)
+    return _change_each("pause", addresses or [], dry_run=dry_run, json=json)
 
 
 @command("resume", example="holdfast resume @last --add-usd 5")
+@takes_selection()
 def resume(
     addresses: AnyAddresses = None,
     agent: Annotated[
@@ -90,17 +121,25 @@ def resume(
     ] = None,
     dry_run: DryRun = False,
     json: Json = False,
+    *,
+    selection: RunSelection,
 ) -> int:
     """Resume what is paused, out of budget, or at a usage limit."""
     if agent is not None:
-        if addresses or add_usd is not None or add_attempts is not None:
+        typed = addresses or selection.everything or any(selection.filters.values())
+        if typed or add_usd is not None or add_attempts is not None:
             raise InvalidInput("agent", "is for all of that agent, and takes nothing else")
         _resume_agent(agent, dry_run=dry_run, json=json)
         return 0
-    if not addresses:
-        raise InvalidInput("id", "is missing: name a run or a task, or --agent NAME")
+    if not addresses and not selection.everything and not any(selection.filters.values()):
+        raise InvalidInput("id", "is missing: name a run or a task, --all or --agent NAME")
+    selection.require_either(bool(addresses))
     added = {"add_usd": add_usd, "add_attempts": add_attempts}
     more = {name: value for name, value in added.items() if value is not None}
+    if not addresses:
+        if more:
+            raise InvalidInput("all", "lifts pauses; a budget is raised run by run")
+        return change_all("resume", selection, dry_run=dry_run, json=json)
     return _change_each("resume", addresses, dry_run=dry_run, json=json, **more)
 
 

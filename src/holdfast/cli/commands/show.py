@@ -65,6 +65,9 @@ def runs(
     name: Annotated[
         str | None, typer.Option(help="Only with this text in the workflow's name or the key.")
     ] = None,
+    held: Annotated[
+        str | None, typer.Option(help="Only runs on hold for this reason, as paused.")
+    ] = None,
     counts: Annotated[
         bool, typer.Option("--counts", help="Print how many there are, by status.")
     ] = False,
@@ -87,6 +90,7 @@ def runs(
         until=read_moment("until", until),
         error=error,
         name=name,
+        held=held,
     )
     with open_service() as service:
         page = (

@@ -4,6 +4,7 @@ Import order: live_view → attention, event_lines, preview, report, side_effect
 tree → step_status, tree_layout → formats.
 
 - `attention`  the needs of a run that only a person can satisfy
+- `bulk_progress`  a command for all runs that fit, previewed, or carried out and counted
 - `event_lines`  events as lines
 - `formats`  times, costs, states and errors in a few characters
 - `live_view`  a run watched until it ends

@@ -10,7 +10,7 @@ from typing import Any, Final
 from holdfast.errors import InvalidInput
 from holdfast.ids import first_id
 from holdfast.model.labels import clean_labels, write_labels
-from holdfast.model.status import RunStatus, Status
+from holdfast.model.status import Hold, RunStatus, Status
 from holdfast.model.text import clean_name, clean_text
 from holdfast.model.units import Moment, is_duration, parse_duration, parse_moment
 
@@ -23,7 +23,7 @@ _MICROSECONDS: Final = 1_000_000
 
 def read_run_filters(given: Mapping[str, Any], now: Callable[[], int]) -> Parameters:
     """The filters of runs as the parameters of queries."""
-    return _read_shared(given, RunStatus, "r_", now)
+    return _read_shared(given, RunStatus, "r_", now) | {"held": _read_hold(given.get("held"))}
 
 
 def read_task_filters(given: Mapping[str, Any], now: Callable[[], int]) -> Parameters:
@@ -50,6 +50,15 @@ def _read_shared(
         "error": _read_searched("error", given.get("error"), json_text=True),
         "name": _read_searched("name", given.get("name")),
     }
+
+
+def _read_hold(name: object) -> int | None:
+    known = [str(each.name).lower() for each in Hold]
+    if name is None:
+        return None
+    if not isinstance(name, str) or name not in known:
+        raise InvalidInput("held", f"{name!r} is not one of {', '.join(known)}")
+    return int(Hold[name.upper()])
 
 
 def first_label(parameters: Parameters) -> Parameters:

@@ -83,6 +83,7 @@ def _read_filters(  # noqa: PLR0913, PLR0917 - the filters of a list
         str | None, Query(description="Whose error, or that of a task, has this text")
     ] = None,
     name: Annotated[str | None, Query(description="Whose workflow or key has this text")] = None,
+    held: Annotated[str | None, Query(description="On hold for this reason, as `paused`")] = None,
 ) -> RunFilters:
     return RunFilters(
         status=status,
@@ -95,6 +96,7 @@ def _read_filters(  # noqa: PLR0913, PLR0917 - the filters of a list
         until=read_moment(until),
         error=error,
         name=name,
+        held=held,
     )
 
 

@@ -220,6 +220,44 @@ class SteeringResponse(RootModel[ChangeResponse | PreviewResponse]):
     model_config = ConfigDict(json_schema_extra={"examples": [ChangeResponse.example()]})
 
 
+class BulkResponse(DescribedResponse):
+    id: str = Field(examples=["b_01m7grt6wxarbfxftyf2"])
+    verb: str = Field(examples=["cancel"])
+    filters: dict[str, Any] = Field(
+        description="Which runs it is about",
+        examples=[{"labels": {"customer": "7"}, "status": "running"}],
+    )
+    state: str = Field(
+        description="`waiting`, `running`, `done`, `stopped` or, with an `error`, `failed`",
+        examples=["running"],
+    )
+    matched: int = Field(description="How many runs fitted when it began", examples=[41])
+    changed: int = Field(examples=[20])
+    unchanged: int = Field(description="They were so before", examples=[0])
+    refused: int = Field(examples=[1])
+    refusals: list[dict[str, Any]] = Field(
+        description="Some of the runs that were refused, with the code and the reason",
+        examples=[[{"id": ExampleOf.RUN_ID, "code": "already_terminal", "detail": "…"}]],
+    )
+    started_at: str = Field(examples=[ExampleOf.TIME])
+    finished_at: str | None = None
+    error: str | None = None
+
+
+class BulkPageResponse(DescribedResponse):
+    items: list[BulkResponse]
+
+
+class BulkPreviewResponse(DescribedResponse):
+    dry_run: bool = Field(examples=[True])
+    verb: str = Field(examples=["cancel"])
+    matched: int = Field(description="How many runs fit", examples=[41])
+    examples: list[dict[str, Any]] = Field(
+        description="The newest of them",
+        examples=[[{"id": ExampleOf.RUN_ID, "workflow": "letters", "status": "running"}]],
+    )
+
+
 class AwaitedSignalResponse(DescribedResponse):
     target: str = Field(
         description="A run, or a task without one, that the signal is for",

@@ -1,7 +1,9 @@
 """Commands: changes that front ends ask for, the shapes of their requests, and their refusals.
 
-Import order: previews → commands → request_errors; http_problems → token_scope; rehearsal.
+Import order: previews → commands → request_errors; http_problems → token_scope; bulk_changes,
+rehearsal.
 
+- `bulk_changes`  one command for all runs that fit some filters, set by set
 - `commands`  the changes to runs, tasks, schedules, workers and leases
 - `previews`  the changes that a command would make, for `--dry-run`
 - `http_problems`  errors as front ends show them, with an HTTP status and a stable code

@@ -85,6 +85,28 @@ class RetryRunBody(RequestBody):
     ] = None
 
 
+class BulkBody(RequestBody):
+    """Which runs: those that fit all that is given. Without any filter, `all` has to be true."""
+
+    model_config = _example(workflow="letters", labels={"customer": "7"})
+    status: Annotated[
+        str | None, Field(description="For retry: `failed`, unless said, or `cancelled`")
+    ] = None
+    workflow: str | None = None
+    step: Annotated[str | None, Field(description="With a task of this step")] = None
+    agent: Annotated[str | None, Field(description="With a task for this agent")] = None
+    key: str | None = None
+    labels: Annotated[LabelsBody | None, Field(description="With all of these labels")] = None
+    since: Annotated[str | None, Field(description="Started since: ISO 8601, or `24h` ago")] = None
+    until: Annotated[str | None, Field(description="Started before: ISO 8601, or `24h` ago")] = None
+    error: Annotated[
+        str | None, Field(description="Whose error, or that of a task, has this text")
+    ] = None
+    name: Annotated[str | None, Field(description="Whose workflow or key has this text")] = None
+    held: Annotated[str | None, Field(description="On hold for this reason, as `paused`")] = None
+    all: Annotated[bool | None, Field(description="Every run, where there is no filter")] = None
+
+
 class SignalBody(RequestBody):
     model_config = _example(name="courier.arrived", payload={"at": "noon"}, key="parcel-7")
     name: str

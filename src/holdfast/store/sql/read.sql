@@ -131,6 +131,13 @@ WHERE label.name = :label
   AND {matching_run run}
 GROUP BY run.status
 
+-- name: tasks_not_done
+-- purpose: Count the tasks of some runs that are not done
+SELECT run_id, count(*) AS tasks FROM holdfast_task
+WHERE run_id IN (SELECT value FROM {each ids})
+  AND status <> 'done'
+GROUP BY run_id
+
 -- name: list_tasks
 -- purpose: List a page of tasks, newest first; also the page of `done`, the status of most tasks
 SELECT * FROM holdfast_task

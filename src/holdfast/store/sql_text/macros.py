@@ -59,6 +59,7 @@ _CONDITIONS = {
 _MATCHING_RUN = """(CAST(:status AS text) IS NULL OR {run}.status = :status)
   AND (CAST(:workflow AS text) IS NULL OR {run}.workflow = :workflow)
   AND (CAST(:key AS text) IS NULL OR {run}.key = :key)
+  AND (CAST(:held AS bigint) IS NULL OR ({run}.holds & :held) <> 0)
   AND (CAST(:called AS boolean) OR {run}.parent_id IS NULL)
   AND (CAST(:since AS bigint) IS NULL OR {run}.created_at >= :since)
   AND (CAST(:until AS bigint) IS NULL OR {run}.created_at < :until)

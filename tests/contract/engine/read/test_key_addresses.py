@@ -148,7 +148,7 @@ def test_lists_are_filtered_by_key_and_by_name(engine: Engine, store_url: str) -
     for query in ("list_runs_of_key", "list_tasks_of_key", "holders_of_key", "keys_near"):
         asked = {"key": "k", "after": "r_8", "count": 9, "called": True}
         asked |= dict.fromkeys(("status", "workflow", "agent", "step", "labels", "error", "name"))
-        asked |= {"first": "r_", "since": None, "until": None}
+        asked |= {"first": "r_", "since": None, "until": None, "held": None}
         plan = plan_of(store_url, query, asked)
         assert "SCAN holdfast" not in plan, plan
         assert "Seq Scan" not in plan, plan
