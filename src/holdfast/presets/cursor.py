@@ -24,7 +24,7 @@ class CursorReader(ClaudeReader):
 CURSOR = Preset(
     name="cursor",
     title="Cursor",
-    program=("agent", "-p", "--trust", "--output-format", "stream-json"),
+    program=("cursor-agent", "-p", "--trust", "--output-format", "stream-json"),
     prompt=("{}",),
     access={
         "read": Access(flags=("--mode", "plan")),
@@ -35,9 +35,9 @@ CURSOR = Preset(
     session=("--resume", "{}"),
     variables={"NO_OPEN_BROWSER": "1"},
     untried=True,
-    status=("agent", "status"),
+    status=("cursor-agent", "status"),
     install="see cursor.com/cli",
-    login="agent login",
+    login="cursor-agent login",
     notes=(
         "written after its documentation, and not tried with the program itself",
         "its own file of permissions decides what it may do between access read and full",

@@ -284,7 +284,7 @@ class Service:
     def doctor(self, project: ProjectSettings | None = None) -> View:
         from holdfast.service.admin.health import examine_store
 
-        return examine_store(self.engine, self.location, project or ProjectSettings(), self._words)
+        return examine_store(self.engine, self.location, project, self._words)
 
     def check_ready(self) -> None:
         """Read from the store and have its writer write; raises the error of either."""

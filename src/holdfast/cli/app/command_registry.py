@@ -58,6 +58,7 @@ MODULES = {
     ),
     "tasks": ("task", "plan"),
     "workers": ("worker", "workers"),
+    "agents": ("agent",),
     "protocol": ("work", "guard"),
     "server": ("serve", "up", "token", "open", "mcp"),
     "store": ("doctor", "clean", "db"),

@@ -215,7 +215,7 @@ def _wanted_steps(workflow: Workflow) -> list[Step]:
         for step in (written, written.handed_over)
         if step is not None
         if step.kind == "work"
-        if flow.declared is None or (step.work and (step.work.command or step.work.http))
+        if flow.declared is None or (step.work and (step.work.runs_program or step.work.http))
     ]
 
 

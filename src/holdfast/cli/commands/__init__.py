@@ -1,8 +1,9 @@
 """The commands of the command line, one module for each group of commands.
 
-Import order: protocol, server, tasks → control, workers → remote_worker; init → demo;
-schedules, workflows → run.
+Import order: protocol, server, tasks → control, workers → remote_worker; init → demo,
+workflow_templates; schedules, workflows → run.
 
+- `agents`  `agent`: how agents are run
 - `artifacts`  `artifacts`: the files that a task has kept
 - `bus`  `bus`: relays, groups, messages, and parked messages
 - `control`  `cancel`, `retry`, `pause`, `resume`, approvals, answers, and signals
@@ -21,5 +22,6 @@ schedules, workflows → run.
 - `tasks`  `task` and `plan`
 - `trust`  `trust`
 - `workers`  `worker` and `workers`
+- `workflow_templates`  the workflows that `init --template` writes
 - `workflows`  `workflow`
 """

@@ -77,19 +77,28 @@ def init(
     bare: Annotated[
         bool, typer.Option("--bare", help="Create only the store; write no other files.")
     ] = False,
+    template: Annotated[
+        str | None,
+        typer.Option(
+            help="Write a workflow for the agents installed here: feature, bugfix or review."
+        ),
+    ] = None,
 ) -> None:
     """Set up this folder: store, settings and a sample workflow."""
-    from holdfast.service.admin.health import list_installed_agents
+    from holdfast.cli.commands.workflow_templates import check_template, write_template
+    from holdfast.service.project.agent_programs import list_installed_presets
     from holdfast.service.project.project import SETTINGS_FILE
 
     here = Path.cwd()
+    found = list_installed_presets()
+    if template is not None:
+        check_template(template, found)
     _warn_of_store_above(here)
     with open_service(begins=True) as service:
         service.schema()
         print_line(f"{paint('✓', 'green')} {_describe_store(service.location)}")
         if service.location.is_in_home:
             print_note(DELETED_BY_GIT_CLEAN)
-    found = list_installed_agents()
     print_line(
         f"{paint('✓', 'green')} agents installed: {', '.join(found) or 'none that is known'}"
     )
@@ -100,8 +109,13 @@ def init(
     _write_new_file(
         here / SETTINGS_FILE, settings, "the settings of the project, all as they are by default"
     )
-    _write_new_file(here / EXAMPLE, WORKFLOW, "a workflow to try")
-    following = with_store(f"holdfast run {EXAMPLE} -i name=Ada --wait")
+    if template is not None:
+        written = write_template(template, found)
+        _write_new_file(here / f"{template}.yaml", written, "a workflow for the agents here")
+        following = with_store(f"holdfast workflow validate {template}.yaml")
+    else:
+        _write_new_file(here / EXAMPLE, WORKFLOW, "a workflow to try")
+        following = with_store(f"holdfast run {EXAMPLE} -i name=Ada --wait")
     print_line(f"next:  {following}")
 
 

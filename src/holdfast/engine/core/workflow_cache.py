@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from holdfast.model.json_schema import Schema
@@ -43,6 +44,8 @@ class _Graph:
     steps: dict[str, Step]
     scripted: dict[str, FileStep]
     workspace: Workspace | None
+    # The agents of each account, for the agents that use a preset.
+    accounts: dict[str, frozenset[str]]
 
 
 class WorkflowCache:
@@ -63,6 +66,13 @@ class WorkflowCache:
     def workspace(self, tx: Transaction, workflow: str, version: str) -> Workspace | None:
         """The workspace that a version declares, if any."""
         return self._graph(tx, workflow, version).workspace
+
+    def agents_on_account(
+        self, tx: Transaction, version: tuple[str, str], agent: str
+    ) -> frozenset[str]:
+        """The agents of a version that are on the account of one of them, itself included."""
+        groups = self._graph(tx, *version).accounts.values()
+        return next((each for each in groups if agent in each), frozenset({agent}))
 
     def workflow(self, tx: Transaction, name: str, version: str) -> Workflow:
         """A whole version, to start a run of; raises `Unresolved` if the store does not have it."""
@@ -108,7 +118,18 @@ def _read_graph(definition: str) -> _Graph:
             if step.work is not None
         },
         workspace=workspace,
+        accounts=_read_accounts(steps.values()),
     )
+
+
+def _read_accounts(steps: Iterable[Step]) -> dict[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {}
+    for step in steps:
+        for doer in (step, step.handed_over):
+            if doer is not None and doer.work is not None and doer.work.use is not None:
+                account = doer.work.use.account or doer.work.use.preset
+                found[account] = found.get(account, frozenset()) | {doer.agent}
+    return found
 
 
 def _outputs(step: Step) -> Schema | None:

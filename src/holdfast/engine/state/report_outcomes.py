@@ -92,11 +92,8 @@ def release_tasks(work: UnitOfWork, reports: Sequence[Release]) -> list[Transiti
         "release_tasks", rows=[(r.task_id, r.fence, r.until, r.usage) for r in reports]
     )
     reached = {each.task_id: each.limit for each in reports if each.limit is not None}
-    work.limits += [
-        (row["agent"], reached[row["entity"]], row["entity"])
-        for row in changed
-        if row["entity"] in reached
-    ]
+    limited = [row for row in changed if row["entity"] in reached]
+    usage_limits.note_limits(work, limited, reached)
     return _answer_reports(work, reports, changed, answer_report)
 
 

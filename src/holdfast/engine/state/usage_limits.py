@@ -7,7 +7,7 @@ claimed. A run at its budget is held, and an attempt over its budget has failed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.engine.core.operation import Fail, Keys, Operation, Renew
@@ -28,12 +28,25 @@ class LiftLimit(Operation):
         return (f"limit:{self.agent}",)
 
 
+def note_limits(work: UnitOfWork, rows: Sequence[Row], reached: Mapping[str, int]) -> None:
+    """Note the limits that some released tasks have met, for all agents on the same account."""
+    runs = {row["run_id"] for row in rows if row["run_id"] is not None}
+    facts = work.run_cache.read_facts(work.tx, runs) if runs else {}
+    for row in rows:
+        agents = frozenset({row["agent"]})
+        if (run := facts.get(row["run_id"])) is not None:
+            version = (run.workflow, run.version)
+            agents = work.workflow_cache.agents_on_account(work.tx, version, row["agent"])
+        work.limits += [(each, reached[row["entity"]], row["entity"]) for each in sorted(agents)]
+
+
 def hold_limited_tasks(work: UnitOfWork) -> None:
     """Hold the tasks that met a limit, before the claims.
 
     The rows of other tasks stay as they are: claims and queries read the limit itself.
     """
-    for _, until, task_id in work.limits:
+    met = {task_id: until for _, until, task_id in work.limits}
+    for task_id, until in met.items():
         work.change_tasks("limit_task", task_id=task_id, until=until)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 import time
 from contextlib import suppress
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 
@@ -15,36 +15,45 @@ from holdfast.engine.core.operation import Sweep
 from holdfast.engine.engine import Engine
 from holdfast.engine.explain.why_slot import find_circles
 from holdfast.errors import StoreUnreachable
+from holdfast.model.workflow.graph_text import read_steps
+from holdfast.model.workflow.step import Step, all_steps
+from holdfast.service.project.agent_programs import (
+    list_installed_presets,
+    list_used_presets,
+    warn_of_programs,
+)
 from holdfast.service.project.project import StoreLocation
 from holdfast.service.queries.command_lines import CommandWords
 from holdfast.service.queries.standstills import describe_standstill, find_standstills
 from holdfast.service.queries.views import View
 from holdfast.settings import DAY, ProjectSettings
+from holdfast.store.database import Row, Transaction
 from holdfast.worker.files.state_directory import find_state_directory
 from holdfast.worker.pool.disk import describe_low_disk, measure_free_disk
 
-KNOWN_AGENTS = ("claude", "codex", "gemini", "opencode", "aider", "cursor-agent", "amp", "goose")
 MAX_LISTED = 1_000
 READY_TIMEOUT = 5.0
 # The doctor looks at so many log folders at most: there may be a million.
 MAX_LOG_FOLDERS = 10_000
 
 
-def list_installed_agents() -> list[str]:
-    return [name for name in KNOWN_AGENTS if shutil.which(name)]
-
-
 def examine_store(
     engine: Engine,
     location: StoreLocation,
-    project: ProjectSettings,
+    project: ProjectSettings | None,
     words: CommandWords,
 ) -> View:
-    """`{ok, checks, warnings, agents, versions}`: only a violated invariant is not ok."""
+    """`{ok, checks, warnings, agents, versions}`: only a violated invariant is not ok.
+
+    The programs of agents are looked at only for somebody who works in a `project`.
+    """
     diagnosis = engine.doctor()
     stopped = engine.database.find_stopped_holder()
     warnings = [] if stopped is None else [stopped]
-    warnings += [*_warn_of_workers(engine), *_warn_of_disk(location, project)]
+    settings = project or ProjectSettings()
+    warnings += [*_warn_of_workers(engine), *_warn_of_disk(location, settings)]
+    if project is not None:
+        warnings += warn_of_programs(list_used_presets(project.commands, _newest_steps(engine)))
     return {
         "ok": diagnosis.ok,
         "checks": [
@@ -61,7 +70,7 @@ def examine_store(
             *(words.describe_text(each) for each in warnings),
             *_warn_of_standstills(engine, words),
         ],
-        "agents": list_installed_agents(),
+        "agents": list_installed_presets(),
         "versions": list_versions(),
     }
 
@@ -89,6 +98,22 @@ def list_versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return told
+
+
+def _newest_steps(engine: Engine) -> list[Step]:
+    """The steps of the newest version of each workflow."""
+    known = engine.database.view(lambda tx: tx.read("known_workflows"))
+    newest = {row["name"]: row["version"] for row in reversed(known)}
+    texts = [
+        row["definition"]
+        for name, version in newest.items()
+        for row in engine.database.view(partial(_read_definition, name=name, version=version))
+    ]
+    return [step for text in texts for step in all_steps(read_steps(text))]
+
+
+def _read_definition(tx: Transaction, *, name: str, version: str) -> list[Row]:
+    return tx.read("workflow_definition", name=name, version=version)
 
 
 def _warn_of_disk(location: StoreLocation, project: ProjectSettings) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.clock import MICROSECONDS, ManualClock
+from holdfast.definition.workflow_file import read_workflow_text
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
 from holdfast.model.advice import Action, Advice, advice_of
@@ -270,3 +271,42 @@ def test_a_limit_far_ahead_is_refused_and_says_what_may_be_said(engine: Engine) 
     with pytest.raises(InvalidInput, match="at most 7 days ahead"):
         engine.work.reach_limit(held.task_id, held.token, "8d")
     assert engine.work.reach_limit(held.task_id, held.token, "7d").ok
+
+
+ACCOUNTS = """
+name: accounts
+agents:
+  planner: {use: claude, access: read}
+  developer: {use: claude}
+  own: {use: claude, account: second}
+  other: {use: codex}
+  script: {command: [make]}
+steps:
+  - {id: plan, agent: planner, prompt: plan, needs: []}
+  - {id: build, agent: developer, prompt: build, needs: []}
+  - {id: apart, agent: own, prompt: build, needs: []}
+  - {id: review, agent: other, prompt: review, needs: [], on_failure: {escalate: script}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "stopped"),
+    [
+        ("plan", {"planner", "developer"}),
+        ("build", {"planner", "developer"}),
+        ("apart", {"own"}),
+        ("review", {"other"}),
+    ],
+)
+def test_a_limit_stops_all_agents_of_a_workflow_that_are_on_its_account(
+    engine: Engine, step: str, stopped: set[str]
+) -> None:
+    run = engine.runs.start(NewRun(workflow=read_workflow_text(ACCOUNTS)))
+    tasks = {each.step: each for each in engine.runs.tasks(run.id)}
+    (held,) = engine.work.claim_by_id(tasks[step].id, "w", agents=["*"])
+    assert engine.work.reach_limit(held.task_id, held.token, "1h").ok
+    limited = {each.agent for each in engine.runs.tasks(run.id) if Hold.LIMIT in each.holds}
+    assert limited == stopped
+    left = {"planner", "developer", "own", "other"} - stopped
+    taken = engine.work.claim("w", agents=sorted(left | stopped), count=9)
+    assert {each.task.agent for each in taken} == left
