@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from holdfast.settings import Settings
 
 _importing_tests = False
+_with_schedules: WeakSet[ProgramEngine] = WeakSet()
 
 
 class ProgramEngine:
@@ -30,6 +32,7 @@ class ProgramEngine:
     def __init__(
         self, settings: Settings, open_engine: Callable[[], Engine], is_open: Callable[[], bool]
     ) -> None:
+        self.url = settings.url
         self._settings = settings
         self._open_engine = open_engine
         self._is_open = is_open
@@ -44,6 +47,7 @@ class ProgramEngine:
             return self().schedules.put.submit(schedule)
         checked = _check_schedule(schedule, self._settings)
         self._declared[checked.name] = schedule
+        _with_schedules.add(self)
         if self._is_open():
             return self().schedules.put.submit(schedule)
         declared: Future[Schedule] = Future()
@@ -54,6 +58,12 @@ class ProgramEngine:
         """Write the declared schedules into a store that was opened just now."""
         for schedule in self._declared.values():
             engine.schedules.put(schedule)
+
+
+def open_scheduled_programs() -> None:
+    """Open the stores of all programs with declared schedules, whose ticks count from now on."""
+    for program in sorted(_with_schedules, key=lambda each: each.url):
+        program()
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from typing import Any, Self, TypeVar, Unpack
 from holdfast.api.handle import Handle, is_run_id
 from holdfast.api.holdfast import Holdfast
 from holdfast.api.open_stores import replace_stores
+from holdfast.api.program_engine import open_scheduled_programs
 from holdfast.api.workflow import WorkflowFile
 from holdfast.clock import MICROSECONDS, SystemClock
 from holdfast.engine.core.sync_async import reading
@@ -70,6 +71,11 @@ class Harness(StoreChecks):
         self._opened = AttemptDriver(stores, self._clock, commands=self._commands)
         self._cleanup.callback(self._opened.close)
         self._cleanup.enter_context(replace_stores(stores.find))
+        try:
+            open_scheduled_programs()
+        except BaseException:
+            self._cleanup.close()
+            raise
         return self
 
     def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:

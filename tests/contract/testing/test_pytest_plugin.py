@@ -38,6 +38,11 @@ def test_a_greeting(harness):
     harness.assert_ran_once(greet)
 
 
+def test_ticks_come_also_where_the_test_does_nothing_but_let_time_pass(harness):
+    harness.advance("2d")
+    harness.assert_ran(wake, times=2)
+
+
 def test_what_the_program_schedules_at_import_is_in_the_store_of_each_test(harness):
     (schedule,) = hf.schedules.list()
     assert (schedule.name, schedule.task, schedule.input) == (kept.name, "wake", {"who": "ada"})
@@ -81,7 +86,7 @@ def test_a_project_has_the_fixture_and_reads_the_messages(tmp_path: Path) -> Non
         text=True,
         check=False,
     )
-    assert "1 failed, 5 passed, 1 error" in ran.stdout, ran.stdout + ran.stderr
+    assert "1 failed, 6 passed, 1 error" in ran.stdout, ran.stdout + ran.stderr
     assert "attempt 1 of greet dies before its report: this never happened" in ran.stdout
     assert "greet(name='bob') was not enqueued; enqueued were greet(name='ada')" in ran.stdout
 
