@@ -446,3 +446,19 @@ def test_an_item_whose_verdict_is_next_is_shown_as_verifying(engine: Engine, typ
     assert states[engine.runs.task(run.id, "build.1").id] == "verifying"
     assert "verifying" in typed.ok("show", "@last:build.1")
     assert "build.1 is queued, not running (verifying)" in typed.ok("why", "@last:build.1")
+
+
+def test_a_run_is_shown_as_it_stood_after_an_event(engine: Engine, typed: Typed) -> None:
+    run = start(engine)
+    begun = typed.json("events", run.id)["items"][-1]["seq"]
+    run.finish("plan", "work", "review")
+    past = typed.ok("show", run.id, "--at", str(begun)).splitlines()
+    assert past[0].startswith(f"as it stood after event {begun} (task.created), 2")
+    assert "running" in past[1]
+    assert [line.split()[:2] for line in past[2:3]] == [["○", "plan"]]
+    told = typed.json("show", run.id, "--at", str(begun))
+    assert [each["status"] for each in told["tasks"]] == ["queued"] * 3
+    assert "completed" in typed.ok("show", run.id, "--at", "1000000")
+    assert "before the run began" in typed.refused(2, "show", start(engine).id, "--at", "1")
+    assert "is for a run" in typed.refused(2, "show", run.steps["plan"], "--at", "3")
+    assert "--follow cannot" in typed.refused(2, "show", run.id, "--at", "3", "--follow")

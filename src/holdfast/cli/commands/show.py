@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -30,6 +30,7 @@ from holdfast.cli.app.terminal import (
     wrap_line,
 )
 from holdfast.cli.render.formats import (
+    as_of,
     describe_error_line,
     describe_start,
     draw_lines,
@@ -38,8 +39,12 @@ from holdfast.cli.render.formats import (
     state_of_run,
     time_since_start,
 )
+from holdfast.errors import InvalidInput
 from holdfast.model.filters import RunFilters
 from holdfast.model.labels import parse_labels
+
+if TYPE_CHECKING:
+    from holdfast.service.service import Service
 
 View = dict[str, Any]
 TITLE = 40
@@ -175,6 +180,12 @@ def tasks(
 def show(
     address: Address = "@last",
     json: Json = False,
+    at: Annotated[
+        int | None,
+        typer.Option(
+            metavar="EVENT", min=1, help="A run as it stood after the event of this number."
+        ),
+    ] = None,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Watch a run until it ends.")
     ] = False,
@@ -187,6 +198,9 @@ def show(
 
     with open_service() as service:
         found = service.addresses.find(address)
+        if at is not None:
+            _show_past(service, found, at, json=json, follow=follow, everything=everything)
+            return None
         if found.startswith("t_"):
             task = service.queries.task_with_attempts(found)
             lines = draw_task(task)
@@ -201,6 +215,24 @@ def show(
         run = service.queries.run(found)
         _print_view(run, draw_run(run, unfolded=everything), json=json)
     return None
+
+
+def _show_past(
+    service: Service, found: str, at: int, *, json: bool, follow: bool, everything: bool
+) -> None:
+    from holdfast.cli.render.tree import draw_run
+    from holdfast.service.queries.views import read_time
+
+    if found.startswith("t_"):
+        raise InvalidInput("at", "is for a run; name the run of the task")
+    if follow:
+        raise InvalidInput("at", "shows what is past, which --follow cannot")
+    run = service.queries.past_run(found, at)
+    shown = run["as_of"]
+    with as_of(read_time(shown["at"]) or 0):
+        lines = draw_run(run, unfolded=everything)
+    begun = f"as it stood after event {shown['seq']} ({shown['type']}), {shown['at']}"
+    _print_view(run, [paint(begun, "dim"), *lines], json=json)
 
 
 @command("why", example="holdfast why @last:build.1.implement")

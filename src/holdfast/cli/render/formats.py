@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from holdfast.cli.app.session import with_store
@@ -37,8 +39,23 @@ COLOURS = {
 }
 
 
+_shown_moment: ContextVar[int | None] = ContextVar("shown_moment", default=None)
+
+
+@contextmanager
+def as_of(moment: int) -> Iterator[None]:
+    """Show times as they were told at a moment that is past."""
+    token = _shown_moment.set(moment)
+    try:
+        yield
+    finally:
+        _shown_moment.reset(token)
+
+
 def now() -> int:
-    return time.time_ns() // 1_000
+    """The moment from which times are told: the present, or that of `as_of`."""
+    shown = _shown_moment.get()
+    return time.time_ns() // 1_000 if shown is None else shown
 
 
 def format_span(microseconds: float | None) -> str:

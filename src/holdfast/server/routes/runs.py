@@ -118,9 +118,17 @@ def count_runs(context: Context, filters: Filters) -> JsonAnswer:
 
 
 @table.route("GET", "/runs/{run_id}", VIEWER_ROLES, answers=responses.RunResponse)
-def show_run(run_id: RunId, context: Context) -> JsonAnswer:
-    """A run with all its tasks."""
-    return JsonAnswer(context.service.queries.run(run_id))
+def show_run(
+    run_id: RunId,
+    context: Context,
+    at: Annotated[
+        int | None,
+        Query(ge=1, le=2**53, description="As it stood after the event with this `seq`"),
+    ] = None,
+) -> JsonAnswer:
+    """A run with all its tasks; with `at` as it was once, told by its events."""
+    queries = context.service.queries
+    return JsonAnswer(queries.run(run_id) if at is None else queries.past_run(run_id, at))
 
 
 @table.route("GET", "/runs/{run_id}/why", VIEWER_ROLES, answers=responses.WhyResponse)

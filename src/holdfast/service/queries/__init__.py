@@ -9,6 +9,7 @@ views → shapes.
 - `command_lines`  advice written as commands
 - `explanations`  the reasons why a task or run does not go on, with commands that would help
 - `history`  pages of all events of the store, and of the effects of a task
+- `past_runs`  a run as it stood right after one event, folded from its events
 - `plain_tasks`  views of tasks with no run, hold or wait, made straight from rows
 - `queries`  pages and single runs, tasks and events
 - `run_history`  pages of the events of a run that skip none

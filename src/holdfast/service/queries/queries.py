@@ -134,6 +134,13 @@ class Queries:
 
         return self._read_store(read)
 
+    def past_run(self, run_id: str, at: int) -> View:
+        """A run with its tasks as it stood right after the event of a number."""
+        # The records of tasks and events are slow to load, and most reads need none.
+        from holdfast.service.queries.past_runs import read_past_run  # noqa: PLC0415
+
+        return self._read_store(lambda tx: read_past_run(tx, run_id, at))
+
     def task(self, task_id: str) -> View:
         def read(tx: Transaction) -> View:
             rows = tx.read("task_by_id", task_id=task_id)

@@ -79,6 +79,19 @@ WHERE entity IN (
   AND seq + 0 > :after
 ORDER BY seq + 0 LIMIT :count
 
+-- name: run_events_until
+-- purpose: List the events of some runs and of all their tasks up to a number
+SELECT * FROM holdfast_event
+WHERE entity IN (
+    SELECT value FROM {each runs}
+    UNION ALL SELECT id FROM holdfast_task WHERE run_id IN (SELECT value FROM {each runs}))
+  AND seq + 0 <= :until
+
+-- name: all_needs_of
+-- purpose: List the needs of some tasks, done or not, each with the version of the task that began it
+SELECT task_id, need_id, since FROM holdfast_need WHERE task_id IN (SELECT value FROM {each ids})
+ORDER BY task_id, need_id
+
 -- name: first_event_of
 -- purpose: Read the number of the first event of a run or task
 SELECT seq FROM holdfast_event WHERE entity = :entity AND version = 1

@@ -59,3 +59,17 @@ def test_a_filter_that_is_misspelt_or_wrong_is_refused(quick_server: Served) -> 
             assert (refused.status_code, refused.json()["field"]) == (422, name), path
     body = {"title": "a", "labels": {"a": ["b"]}}
     assert quick_server("operator").post("/tasks", json=body).status_code == 422
+
+
+def test_a_run_is_read_as_it_stood_after_an_event(server: Served) -> None:
+    operator = server("operator")
+    assert server().post("/workflows", content=FLOW, headers=YAML).status_code == 201
+    run = operator.post("/runs", json={"workflow": "letters"}).json()["id"]
+    begun = operator.get(f"/runs/{run}/events").json()["items"][-1]["seq"]
+    before = operator.get(f"/runs/{run}").json()
+    assert operator.post(f"/runs/{run}/cancel").json()["run"]["status"] == "cancelled"
+    past = server("viewer").get(f"/runs/{run}", params={"at": begun}).json()
+    assert past.pop("as_of")["seq"] == begun
+    assert past == before
+    refused = operator.get(f"/runs/{run}", params={"at": 0})
+    assert (refused.status_code, refused.json()["field"]) == (422, "at")
