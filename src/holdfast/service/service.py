@@ -261,6 +261,18 @@ class Service:
 
         return count_open_work(self._read_store)
 
+    def activity(self, hours: int) -> View:
+        """What was done in each of the last hours, and how long work waited to be taken."""
+        from holdfast.service.queries.activity import view_activity
+
+        return view_activity(self._read_store, hours)
+
+    def costs(self, days: int, offset: int = 0) -> View:
+        """What was paid on each of the last days; they begin `offset` minutes off UTC."""
+        from holdfast.service.queries.activity import view_costs
+
+        return view_costs(self._read_store, days, offset)
+
     def effects(self, task_id: str, after: str | None, limit: int) -> View:
         """A page of the effects that a task remembers: `{effects, next}`, oldest first."""
         from holdfast.service.queries.history import view_page_of_effects

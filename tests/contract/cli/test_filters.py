@@ -73,3 +73,16 @@ def test_filters_without_all_and_ids_beside_it_are_refused(typed: Typed) -> None
     assert "--from and --again are of one run" in typed.refused(
         2, "retry", "--all", "--from", "write"
     )
+
+
+def test_activity_costs_and_versions_are_printed(typed: Typed, tmp_path: Path) -> None:
+    path = tmp_path / "letters.yaml"
+    path.write_text(LETTERS)
+    typed.ok("run", str(path), "-i", "customer=7")
+    assert len(typed.ok("activity", "--hours", "3").splitlines()) == 4
+    started = [each["runs"]["started"] for each in typed.json("activity", "--hours", "2")["items"]]
+    assert sum(started) == 1
+    assert typed.ok("costs", "--days", "2").splitlines()[-1] == "$0.00 in all"
+    (version,) = typed.json("workflow", "versions", "letters")["items"]
+    assert version["version"] in typed.ok("workflow", "versions", "letters")
+    assert "such workflow" in typed.refused(2, "workflow", "versions", "letter")

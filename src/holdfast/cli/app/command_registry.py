@@ -44,6 +44,7 @@ MODULES = {
     "run": ("run",),
     "show": ("runs", "tasks", "show", "why"),
     "events": ("events", "logs"),
+    "activity": ("activity", "costs"),
     "artifacts": ("artifacts",),
     "control": (
         "cancel",

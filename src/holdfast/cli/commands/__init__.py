@@ -3,6 +3,7 @@
 Import order: protocol, server, tasks → control, workers → remote_worker; init → demo,
 workflow_templates; schedules, workflows → run.
 
+- `activity`  `activity` and `costs`
 - `agents`  `agent`: how agents are run
 - `artifacts`  `artifacts`: the files that a task has kept
 - `bus`  `bus`: relays, groups, messages, and parked messages

@@ -74,6 +74,26 @@ def show_workflow(
     print_note(f"start: {with_store(' '.join(['holdfast run', name, *_inputs(known), '--wait']))}")
 
 
+@command("versions", of=workflow, example="holdfast workflow versions checkout")
+def versions(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="WORKFLOW", help="A name.", autocompletion=complete_workflow),
+    ],
+    json: Json = False,
+) -> None:
+    """List the versions of a workflow, the newest first."""
+    from holdfast.service.queries.views import read_time
+
+    with open_service() as service:
+        page = service.queries.workflow_versions(name)
+    if json:
+        print_json(page)
+        return
+    rows = [[each["version"], format_ago(read_time(each["created_at"]))] for each in page["items"]]
+    print_table(("VERSION", "ADDED"), rows)
+
+
 @command("validate", of=workflow, example="holdfast workflow validate feature.yaml")
 def validate(path: File, json: Json = False) -> None:
     """Check a workflow file; reports every mistake with its place."""

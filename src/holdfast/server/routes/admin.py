@@ -13,6 +13,7 @@ from holdfast.server.routes.schedules import Name, add_control_route
 from holdfast.server.schemas import responses
 from holdfast.service.commands import request_bodies
 from holdfast.service.commands.commands import Commands
+from holdfast.service.queries.activity import MAX_DAYS, MAX_HOURS, MAX_OFFSET
 
 table = RouteTable(tag="standing")
 
@@ -47,6 +48,28 @@ def resume_agent(name: Name, context: Context) -> JsonAnswer:
 def statistics(context: Context) -> JsonAnswer:
     """How much waits and runs, by agent."""
     return JsonAnswer(context.service.statistics())
+
+
+@table.route("GET", "/activity", VIEWER_ROLES, answers=responses.ActivityResponse)
+def show_activity(
+    context: Context,
+    hours: Annotated[int, Query(ge=1, le=MAX_HOURS, description="How many, this one too")] = 24,
+) -> JsonAnswer:
+    """What was done in each of the last hours, what failed, and how long work waited."""
+    return JsonAnswer(context.service.activity(hours))
+
+
+@table.route("GET", "/costs", VIEWER_ROLES, answers=responses.CostsResponse)
+def show_costs(
+    context: Context,
+    days: Annotated[int, Query(ge=1, le=MAX_DAYS, description="How many, today too")] = 14,
+    offset: Annotated[
+        int,
+        Query(ge=-MAX_OFFSET, le=MAX_OFFSET, description="Minutes that days begin before UTC's"),
+    ] = 0,
+) -> JsonAnswer:
+    """What ended attempts have cost on each of the last days, by workflow."""
+    return JsonAnswer(context.service.costs(days, offset))
 
 
 @table.route("GET", "/tokens", ADMIN_ROLES, answers=responses.PageResponse)

@@ -441,6 +441,63 @@ class StatisticsResponse(DescribedResponse):
     conflicts: int = Field(description="Commands and edits refused for their version", examples=[0])
 
 
+class HourResponse(DescribedResponse):
+    hour: str = Field(examples=[ExampleOf.TIME])
+    runs: dict[str, int] = Field(
+        examples=[{"started": 3, "completed": 2, "failed": 0, "cancelled": 0}]
+    )
+    tasks: dict[str, int] = Field(examples=[{"done": 9, "failed": 0, "retried": 1, "lost": 0}])
+    dispatch: dict[str, float] = Field(
+        description="How long tasks were ready before an attempt began: how many `attempts`, and "
+        "the seconds of the middle one (`p50`) and of one in twenty (`p95`)",
+        examples=[{"attempts": 10, "p50": 0.004, "p95": 0.9}],
+    )
+
+
+class ActivityResponse(DescribedResponse):
+    items: list[HourResponse]
+
+
+class DayResponse(DescribedResponse):
+    day: str = Field(examples=["2026-03-02"])
+    usd: float = Field(examples=[1.12])
+    attempts: int = Field(description="Those that told what they used", examples=[4])
+    workflows: dict[str, float] = Field(examples=[{"letters": 1.12}])
+
+
+class CostsResponse(DescribedResponse):
+    items: list[DayResponse]
+    usd: float = Field(description="Of all these days", examples=[1.12])
+
+
+class ValidationResponse(DescribedResponse):
+    ok: bool = Field(examples=[False])
+    mistakes: list[dict[str, Any]] = Field(
+        examples=[
+            [
+                {
+                    "line": 3,
+                    "column": 5,
+                    "message": "step has no key 'rum'",
+                    "hint": "did you mean 'run'?",
+                }
+            ]
+        ]
+    )
+    name: str | None = None
+    version: str | None = None
+    definition: dict[str, Any] | None = None
+
+
+class VersionResponse(DescribedResponse):
+    version: str = Field(examples=[ExampleOf.VERSION])
+    created_at: str = Field(examples=[ExampleOf.TIME])
+
+
+class VersionPageResponse(DescribedResponse):
+    items: list[VersionResponse]
+
+
 class AliveResponse(DescribedResponse):
     ok: bool = Field(examples=[True])
 

@@ -3,6 +3,7 @@
 Import order: summaries → standstills; summaries, history → queries → run_history → child_runs →
 views → shapes.
 
+- `activity`  what was done, waited for and paid by hour and by day, counted from the events
 - `addresses`  the run or task that an id, a beginning of one, `@last` or `RUN:step` means
 - `artifacts`  what is recorded of the files that a task has kept
 - `child_runs`  runs that steps call: their callers, usage and holds

@@ -28,6 +28,7 @@ from holdfast.errors import NotFound
 from holdfast.model.filters import RunFilters, TaskFilters
 from holdfast.model.run import Run
 from holdfast.model.status import RunStatus
+from holdfast.model.text import clean_name
 from holdfast.service.queries.artifacts import view_artifacts
 from holdfast.service.queries.child_runs import (
     CalledRuns,
@@ -271,6 +272,18 @@ class Queries:
             )
             told["versions"].append(row["version"])
         return {"items": list(known.values())}
+
+    def workflow_versions(self, name: str) -> View:
+        """The versions of a workflow, the newest first."""
+        chosen = clean_name("workflow", name)
+        rows = self._read_store(lambda tx: tx.read("versions_of_workflow", name=chosen))
+        if not rows:
+            raise NotFound(name, "workflow", "GET /workflows lists them")
+        told = [
+            {"version": row["version"], "created_at": format_time(row["created_at"])}
+            for row in rows
+        ]
+        return {"items": told}
 
     def tasks_for_people(self, limit: int = PAGE_SIZE, *, run: str | None = None) -> list[View]:
         """The tasks of one run, or of all, that wait for an approval or an answer; oldest first.

@@ -92,6 +92,46 @@ WHERE entity IN (
 SELECT task_id, need_id, since FROM holdfast_need WHERE task_id IN (SELECT value FROM {each ids})
 ORDER BY task_id, need_id
 
+-- name: event_from
+-- purpose: Read the number and the time of the first event from a number on
+SELECT seq, at FROM holdfast_event WHERE seq >= :seq ORDER BY seq LIMIT 1
+
+-- name: activity_by_hour
+-- purpose: Count what happened to runs and tasks since a moment, by hour and by the type of the event
+SELECT at / 3600000000 AS hour, type, count(*) AS events FROM holdfast_event
+WHERE seq >= :first
+  AND at >= :since
+  AND type IN ('run.started', 'run.completed', 'run.failed', 'run.cancelled',
+    'task.done', 'task.failed', 'task.retrying', 'task.lost')
+GROUP BY at / 3600000000, type
+
+-- name: dispatches_since
+-- purpose: List the latest attempts that began since a moment, each with the change before its claim
+-- A step that began as soon as its last need was done waited for nobody: its event says so.
+SELECT event.at, before.at AS ready_at, before.data AS readiness,
+  event.data LIKE '%"blocked":%' AS direct
+FROM holdfast_event AS event
+  JOIN holdfast_event AS before ON before.entity = event.entity AND before.version = event.version - 1
+WHERE event.seq >= :first
+  AND event.at >= :since
+  AND event.type = 'task.running'
+ORDER BY event.seq DESC LIMIT :count
+
+-- name: costs_by_day
+-- purpose: Sum what ended attempts have cost since a moment, by day and by workflow, in millionths
+SELECT priced.day, priced.workflow, sum(priced.usd) AS usd, count(*) AS attempts
+FROM (
+  SELECT spent.day, spent.workflow, {cost spent} AS usd
+  FROM (
+    SELECT (event.at + :offset) / 86400000000 AS day, run.workflow, {data usage} AS usage
+    FROM holdfast_event AS event LEFT JOIN holdfast_run AS run ON run.id = event.run_id
+    WHERE event.seq >= :first
+      AND event.at >= :since
+      AND event.from_status = 'running'
+      AND event.to_status <> 'running'
+      AND event.data LIKE '%"usage":%') AS spent) AS priced
+GROUP BY priced.day, priced.workflow
+
 -- name: first_event_of
 -- purpose: Read the number of the first event of a run or task
 SELECT seq FROM holdfast_event WHERE entity = :entity AND version = 1

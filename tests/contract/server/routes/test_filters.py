@@ -73,3 +73,40 @@ def test_a_run_is_read_as_it_stood_after_an_event(server: Served) -> None:
     assert past == before
     refused = operator.get(f"/runs/{run}", params={"at": 0})
     assert (refused.status_code, refused.json()["field"]) == (422, "at")
+
+
+def test_versions_are_listed_and_definitions_are_checked(quick_server: Served) -> None:
+    server = quick_server
+    operator = server("operator")
+    for text in (FLOW, FLOW.replace("id: write", "id: post")):
+        assert server().post("/workflows", content=text, headers=YAML).status_code == 201
+    newest, oldest = operator.get("/workflows/letters/versions").json()["items"]
+    known = operator.get("/workflows/letters", params={"version": oldest["version"]}).json()
+    assert [step["id"] for step in known["steps"]] == ["write"]
+    assert newest["version"] == operator.get("/workflows/letters").json()["version"]
+    assert operator.get("/workflows/none/versions").status_code == 404
+    bad = FLOW.replace("agent: writer}]", "agnet: writer}]")
+    told = operator.post("/workflows/validate", content=bad, headers=YAML).json()
+    (mistake,) = [each for each in told["mistakes"] if "agnet" in each["message"]]
+    assert (told["ok"], mistake["line"], mistake["column"]) == (False, 5, 21)
+    assert "agent" in mistake["hint"]
+    good = operator.post("/workflows/validate", content=FLOW, headers=YAML).json()
+    assert (good["ok"], good["version"], good["mistakes"]) == (True, oldest["version"], [])
+    other = FLOW.replace("letters", "bills")
+    assert operator.post("/workflows/validate", content=other, headers=YAML).json()["ok"]
+    assert operator.get("/workflows/bills").status_code == 404
+    assert (
+        server("viewer").post("/workflows/validate", content=FLOW, headers=YAML).status_code == 403
+    )
+
+
+def test_activity_and_costs_are_told_to_who_looks(quick_server: Served) -> None:
+    task = quick_server.add()
+    (got,) = quick_server.claim()
+    done = {"token": got["token"], "usage": {"usd": 0.5}}
+    assert quick_server("worker").post(f"/claims/{task['id']}/complete", json=done).is_success
+    viewer = quick_server("viewer")
+    hours = viewer.get("/activity", params={"hours": 2}).json()["items"]
+    assert sum(each["tasks"]["done"] for each in hours) == 1
+    assert viewer.get("/costs", params={"days": 2}).json()["usd"] == 0.5
+    assert viewer.get("/costs", params={"days": 0}).status_code == 422
