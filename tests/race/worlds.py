@@ -22,11 +22,13 @@ from holdfast.engine.surroundings.schedules import FireResult
 from holdfast.ids import Ids
 from holdfast.model.cron_ticks import format_tick
 from holdfast.model.effect import EffectRecord
+from holdfast.model.line import OpenedLine
 from holdfast.model.result import AdvanceResult, TransitionResult
 from holdfast.model.run import CreateResult, NewRun
 from holdfast.model.schedule import Schedule
 from holdfast.model.task import Assignment, NewTask
 from holdfast.model.text import digest
+from holdfast.model.workflow.declarations import WorkflowDeclarations
 from holdfast.model.workflow.graph import Concurrency, Step, Workflow
 from holdfast.store.database import Row, Transaction
 
@@ -87,16 +89,22 @@ class World:
         name: str = "run",
         given: object = None,
         scheduled_for: int | None = None,
+        declared: WorkflowDeclarations | None = None,
     ) -> str:
         """Start a run; its steps are known by their ids, and by their items in a loop."""
         operation = self.start_run(
-            *steps, limit=limit, name=name, given=given, scheduled_for=scheduled_for
+            *steps,
+            limit=limit,
+            name=name,
+            given=given,
+            scheduled_for=scheduled_for,
+            declared=declared,
         )
         assert self.engine.commits.submit(operation).result().created
         self.discover()
         return operation.run_id
 
-    def start_run(
+    def start_run(  # noqa: PLR0913 - what a run is made of
         self,
         *steps: Step,
         limit: int | None = None,
@@ -104,12 +112,14 @@ class World:
         key: str | None = None,
         given: object = None,
         scheduled_for: int | None = None,
+        declared: WorkflowDeclarations | None = None,
     ) -> StartRun:
         self.day.advance(0.001)
         workflow = Workflow.define(
             "race",
             self._own(steps),
             concurrency=None if limit is None else self.concurrency(limit),
+            declared=declared,
         )
         run = NewRun(workflow=workflow, key=key, input=given, scheduled_for=scheduled_for)
         operation = validation.new_run(
@@ -201,11 +211,23 @@ class World:
         self._discover(tx)
         seen = [self._see(tx, identifier) for identifier in self.names]
         seen = sorted((each for each in seen if len(each) > 1), key=str)
+        seen += self._see_lines(tx)
         for key in sorted(self.keys):
             for kind in ("run", "task"):
                 slots = tx.read("slot_by_key", key=f"{kind}:{key}")
                 seen += [(kind, key.partition("-")[0], slot["used"]) for slot in slots]
         return (*seen, *(self._see_schedule(tx, name) for name in sorted(self.schedules)))
+
+    def _see_lines(self, tx: Transaction) -> list[tuple[object, ...]]:
+        """The lines of commits, and the commits of the tasks, of which a run has few."""
+        states = tx.read("line_states", ids=sorted(self.names))
+        made = tx.read("commits_of_tasks", ids=sorted(self.names))
+        lines = [("line", self.names[row["id"]], row["base"], row["head"]) for row in states]
+        commits = [
+            (row["kind"], self.names[row["task_id"]], row["attempt"], row["number"], row["sha"])
+            for row in made
+        ]
+        return sorted([*lines, *commits], key=str)
 
     def _see_schedule(self, tx: Transaction, name: str) -> tuple[object, ...]:
         """A schedule as it stands, its times counted from its first tick, and what was fired."""
@@ -250,7 +272,7 @@ class World:
 
     def _describe(self, reply: object) -> object:
         match reply:
-            case TransitionResult() | AdvanceResult() | EffectRecord():
+            case TransitionResult() | AdvanceResult() | EffectRecord() | OpenedLine():
                 return _answer(reply)
             case Assignment():
                 return (self.names[reply.task.id], reply.attempt)
@@ -271,7 +293,9 @@ def _told(reply: FireResult | Schedule) -> tuple[object, ...]:
     return (reply.version, reply.input)
 
 
-def _answer(reply: TransitionResult | AdvanceResult | EffectRecord) -> tuple[object, ...]:
+def _answer(
+    reply: TransitionResult | AdvanceResult | EffectRecord | OpenedLine,
+) -> tuple[object, ...]:
     match reply:
         case TransitionResult():
             return (reply.ok, reply.reason, reply.repeated, reply.status)
@@ -280,5 +304,9 @@ def _answer(reply: TransitionResult | AdvanceResult | EffectRecord) -> tuple[obj
         case EffectRecord():
             value = reply.value if not isinstance(reply.value, list) else len(reply.value)
             return (_answer(reply.answer), value, f"found={reply.found}")
+        case OpenedLine():
+            line = reply.line
+            known = () if line is None else (line.base, line.head, line.number, line.draft)
+            return (_answer(reply.answer), *known)
         case _:
             assert_never(reply)

@@ -22,9 +22,11 @@ from holdfast.engine.read.records import read_needed_outputs, read_value
 from holdfast.engine.read.report_refusals import answer_guard, answer_write
 from holdfast.engine.state.durable import Spawn, TakeSignal
 from holdfast.engine.state.effects import EffectOperations
+from holdfast.engine.state.lines import LineOperations
 from holdfast.engine.state.reports import Reports, encode_small, encode_usage
 from holdfast.errors import NotFound, ShuttingDown
 from holdfast.model.effect import Child, EffectRecord, WakeCondition
+from holdfast.model.line import Draft, NewHead
 from holdfast.model.result import TransitionResult
 from holdfast.model.retry import positive_microseconds
 from holdfast.model.status import Status
@@ -68,7 +70,7 @@ def _read_attempts(tx: Transaction, asked: Sequence[tuple[str, int]]) -> list[Ro
     return [found[each] for each in asked]
 
 
-class Work(EffectOperations):
+class Work(EffectOperations, LineOperations):
     """Claims and reports of workers; every report carries the token of its attempt."""
 
     def __init__(self, context: EngineContext) -> None:
@@ -232,26 +234,37 @@ class Work(EffectOperations):
 
     @operation
     def complete(
-        self, task_id: str, token: str, output: object = None, *, usage: object = None
+        self,
+        task_id: str,
+        token: str,
+        output: object = None,
+        *,
+        usage: object = None,
+        commit: NewHead | None = None,
     ) -> Future[TransitionResult]:
-        """Report the result; the same result again is a success, another is refused."""
-        return self._context.submit(
-            self.reports.complete(self._held(task_id, token), output, usage=usage)
-        )
+        """Report the result; the same result again is a success, another is refused.
+
+        With a `commit` the task is done only if its line has not moved on: else `head_moved`.
+        """
+        held = self._held(task_id, token)
+        return self._context.submit(self.reports.complete(held, output, usage=usage, commit=commit))
 
     @operation
     def complete_many(self, results: Sequence[Completion]) -> Future[list[TransitionResult]]:
         """Report several results together; each has its own result."""
         reports = [
             self.reports.complete(
-                self._held(each.task_id, each.token), each.output, usage=each.usage
+                self._held(each.task_id, each.token),
+                each.output,
+                usage=each.usage,
+                commit=each.commit,
             )
             for each in validation.results(results)
         ]
         return self._context.submit_all(reports)
 
     @operation
-    def fail(
+    def fail(  # noqa: PLR0913 - what failed, and what it left
         self,
         task_id: str,
         token: str,
@@ -259,28 +272,52 @@ class Work(EffectOperations):
         *,
         retryable: bool = True,
         usage: object = None,
+        left: Draft | None = None,
+        anew: bool = False,
     ) -> Future[TransitionResult]:
-        """Report a failure; it is tried again while its budget lasts and `retryable` is true."""
+        """Report a failure; it is tried again while its budget lasts and `retryable` is true.
+
+        `left` is the commit of what the attempt left. After a landing that met a conflict `anew`
+        lets the line of its item begin again at the head around it.
+        """
+        held = self._held(task_id, token)
         report = self.reports.fail(
-            self._held(task_id, token), error, retryable=retryable, usage=usage
+            held, error, retryable=retryable, usage=usage, left=left, anew=anew
         )
         return self._context.submit(report)
 
     @operation
     def release(
-        self, task_id: str, token: str, *, until: Moment | None = None, usage: object = None
+        self,
+        task_id: str,
+        token: str,
+        *,
+        until: Moment | None = None,
+        usage: object = None,
+        draft: Draft | None = None,
     ) -> Future[TransitionResult]:
-        """Give a task back, now or until a datetime or for "10m"; it costs no attempt."""
+        """Give a task back, now or until a datetime or for "10m"; it costs no attempt.
+
+        The next attempt of the task goes on from the `draft`, the commit of its work in progress.
+        """
         held = self._held(task_id, token)
-        return self._context.submit(self.reports.release(held, until=until, usage=usage))
+        return self._context.submit(
+            self.reports.release(held, until=until, usage=usage, draft=draft)
+        )
 
     @operation
     def reach_limit(
-        self, task_id: str, token: str, until: Moment, *, usage: object = None
+        self,
+        task_id: str,
+        token: str,
+        until: Moment,
+        *,
+        usage: object = None,
+        draft: Draft | None = None,
     ) -> Future[TransitionResult]:
         """Give a task back, and hold the tasks of its agent until a usage limit lifts."""
         held = self._held(task_id, token)
-        return self._context.submit(self.reports.reach_limit(held, until, usage))
+        return self._context.submit(self.reports.reach_limit(held, until, usage, draft))
 
     @operation
     def ask(
@@ -290,10 +327,11 @@ class Work(EffectOperations):
         question: object,
         *,
         notes: Sequence[tuple[str, object]] = (),
+        draft: Draft | None = None,
     ) -> Future[TransitionResult]:
         """Give a task back until somebody answers, and remember notes; it costs no attempt."""
         held = self._held(task_id, token)
-        return self._context.submit(self.reports.ask(held, question, notes=notes))
+        return self._context.submit(self.reports.ask(held, question, notes=notes, draft=draft))
 
     @operation
     def suspend(
@@ -303,10 +341,11 @@ class Work(EffectOperations):
         wait: WakeCondition,
         *,
         notes: Sequence[tuple[str, object]] = (),
+        draft: Draft | None = None,
     ) -> Future[TransitionResult]:
         """Give a task back until a wait is over, and remember notes; it costs no attempt."""
         held = self._held(task_id, token)
-        return self._context.submit(self.reports.suspend(held, wait, notes=notes))
+        return self._context.submit(self.reports.suspend(held, wait, notes=notes, draft=draft))
 
     def tell(self, report: Entry[Operation], entered: Callable[[], None]) -> None:
         """Enter a report into the queue; the writer gives its entry the reply or the error.

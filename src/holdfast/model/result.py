@@ -18,6 +18,7 @@ class Refusal(StrEnum):
     ALREADY_PASSED = "already_passed"
     CANCELLED = "cancelled"
     RESULT_CONFLICT = "result_conflict"
+    HEAD_MOVED = "head_moved"
     INVALID_OUTPUT = "invalid_output"
     VERSION_CONFLICT = "version_conflict"
     STARTED_DEPENDENTS = "started_dependents"

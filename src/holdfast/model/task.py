@@ -13,6 +13,7 @@ from holdfast.model.status import TERMINAL, Hold, PlanningPhase, Status, TaskKin
 
 if TYPE_CHECKING:
     # The parts of a new task and of an assignment are slow to load, and reading a task needs none.
+    from holdfast.model.line import NewHead
     from holdfast.model.trace import Trace
     from holdfast.model.units import Moment
     from holdfast.model.workflow.declarations import StepWork
@@ -267,6 +268,7 @@ class Completion:
     token: str = field(repr=False)
     output: Any = None
     usage: Any = None
+    commit: NewHead | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)

@@ -121,7 +121,7 @@ class AsyncService:
                 partial(self._service.token_scope.check_tasks, [task_id])
             )
         answer = await self._engine.work.complete.aio(
-            task_id, result.token, result.output, usage=result.usage
+            task_id, result.token, result.output, usage=result.usage, commit=result.commit
         )
         repeated = require_accepted(task_id, answer).repeated
         seen = await self._task_reads.task(task_id)

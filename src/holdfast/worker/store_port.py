@@ -16,6 +16,7 @@ from holdfast.engine.read.missing_functions import WantedFunctions
 from holdfast.engine.state.reports import Reports
 from holdfast.errors import StoreGone
 from holdfast.model.effect import Child, EffectRecord
+from holdfast.model.line import HostLine, OpenedLine
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment, NamedLease, Renewal
 from holdfast.model.worker import LiveWorker
@@ -37,6 +38,12 @@ class WorkPort(Protocol):
     def pull(self) -> BoundOperation[[StandingClaim], None]: ...
     @property
     def claim_by_id(self) -> BoundOperation[..., list[Assignment]]: ...
+    @property
+    def open_line(self) -> BoundOperation[..., OpenedLine]: ...
+    @property
+    def keep_aside(self) -> BoundOperation[..., TransitionResult]: ...
+    @property
+    def lines_of_host(self) -> BoundRead[[str], list[HostLine]]: ...
     @property
     def record_effect(self) -> BoundOperation[..., EffectRecord]: ...
     @property

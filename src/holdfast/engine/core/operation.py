@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from holdfast.engine.core.task_rows import BASE_SIZE, TaskRow, measure_tasks
+from holdfast.model.line import Draft, NewHead
 from holdfast.model.status import Hold
 from holdfast.model.trace import Trace
 from holdfast.store.database import Row
@@ -83,9 +84,12 @@ class RunLimits:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Complete(Report):
+    """The result of an attempt; in a workspace with the commit that its line gets as its head."""
+
     output: str
     digest: str
     usage: str | None = None
+    head: NewHead | None = None
 
     @property
     def texts(self) -> tuple[str | None, ...]:
@@ -94,11 +98,18 @@ class Complete(Report):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fail(Report):
+    """The failure of an attempt, with what it `left` in its workspace.
+
+    After a landing that met a conflict the line of its item begins `anew`.
+    """
+
     error: str
     digest: str
     retryable: bool
     jitter: float
     usage: str | None = None
+    left: Draft | None = None
+    anew: bool = False
 
     @property
     def texts(self) -> tuple[str | None, ...]:
@@ -111,6 +122,7 @@ class Release(Report):
     usage: str | None = None
     # When the usage limit lifts that the agent of the task has reached.
     limit: int | None = None
+    draft: Draft | None = None
 
     @property
     def texts(self) -> tuple[str | None, ...]:

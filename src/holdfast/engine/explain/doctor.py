@@ -41,6 +41,7 @@ CHECKS = (
     "calls_end_with_runs",
     "messages_done_once",
     "events_reach_groups",
+    "heads_follow_events",
 )
 
 

@@ -20,11 +20,12 @@ from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
 from holdfast.engine.read.key_addresses import find_id
 from holdfast.engine.read.report_refusals import answer_renewal, answer_report, refuse
-from holdfast.engine.state import creation
+from holdfast.engine.state import creation, lines
 from holdfast.errors import HoldfastError, KeyConflict
 from holdfast.ids import AnyId
 from holdfast.model.advice import Action, advise
 from holdfast.model.effect import EffectRecord, read_awaited
+from holdfast.model.line import Draft
 from holdfast.model.placeholder import refuse_placeholder
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.text import clean_key, clean_name, encode_json
@@ -42,6 +43,7 @@ class AskQuestion(Report):
 
     question: str
     notes: Notes = ()
+    draft: Draft | None = None
 
     @property
     def texts(self) -> tuple[str | None, ...]:
@@ -70,6 +72,7 @@ class Suspend(Report):
     until: int | None = None
     awaited: str | None = None
     notes: Notes = ()
+    draft: Draft | None = None
 
     @property
     def texts(self) -> tuple[str | None, ...]:
@@ -158,11 +161,10 @@ def suspend_tasks(
     work: UnitOfWork, reports: Sequence[Suspend]
 ) -> list[TransitionResult | HoldfastError]:
     refused = record_notes(work, reports)
+    taken = [report for report in reports if report.task_id not in refused]
+    lines.record_drafts(work, taken)
     changed = work.change_tasks(
-        "suspend_tasks",
-        rows=[
-            (r.task_id, r.fence, r.until, r.awaited) for r in reports if r.task_id not in refused
-        ],
+        "suspend_tasks", rows=[(r.task_id, r.fence, r.until, r.awaited) for r in taken]
     )
     for row in changed:
         awaited = read_awaited(row["waits_for"] or "")

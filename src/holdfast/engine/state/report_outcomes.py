@@ -11,7 +11,7 @@ from typing import TypeVar
 from holdfast.engine.core.operation import Complete, Fail, Lose, Release, Renew, Report
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.read.report_refusals import answer_renewal, answer_report, refuse
-from holdfast.engine.state import durable, usage_limits, verdicts
+from holdfast.engine.state import durable, lines, usage_limits, verdicts
 from holdfast.engine.state.durable import AskQuestion
 from holdfast.errors import HoldfastError
 from holdfast.model.result import Refusal, TransitionResult
@@ -23,6 +23,31 @@ _TASK_ID = attrgetter("task_id")
 
 
 def complete_tasks(work: UnitOfWork, reports: Sequence[Complete]) -> list[TransitionResult]:
+    if all(report.head is None for report in reports):
+        return _complete_plainly(work, reports)
+    plain = [report for report in reports if report.head is None]
+    headed = [report for report in reports if report.head is not None]
+    answers = dict(zip(map(_TASK_ID, plain), _complete_plainly(work, plain), strict=True))
+    answers |= _complete_with_heads(work, headed)
+    return [answers[report.task_id] for report in reports]
+
+
+def _complete_with_heads(
+    work: UnitOfWork, reports: Sequence[Complete]
+) -> dict[str, TransitionResult]:
+    """Complete attempts that give their lines new heads: a task is done exactly with its head."""
+    looked = verdicts.check_outputs(work, reports)
+    broken = _fail_misfits(work, [each for each in looked.values() if each is not None])
+    sound = [report for report in reports if report.task_id not in broken]
+    recorded = lines.insert_heads(work, sound)
+    changed = _write_completions(
+        work, [each for each in sound if each.task_id in recorded], "complete_with_heads"
+    )
+    answers = _answer_reports(work, sound, changed, lines.explain_completion(work))
+    return dict(zip(map(_TASK_ID, sound), answers, strict=True)) | broken
+
+
+def _complete_plainly(work: UnitOfWork, reports: Sequence[Complete]) -> list[TransitionResult]:
     changed = _write_completions(work, reports)
     done = {row["entity"] for row in changed}
     left = [report for report in reports if report.task_id not in done]
@@ -39,11 +64,15 @@ def complete_tasks(work: UnitOfWork, reports: Sequence[Complete]) -> list[Transi
 
 
 def _write_completions(
-    work: UnitOfWork, reports: Sequence[Complete], *, checked: bool = False
+    work: UnitOfWork,
+    reports: Sequence[Complete],
+    query: str = "complete_tasks",
+    *,
+    checked: bool = False,
 ) -> list[Row]:
     if not reports:
         return []
-    changed = work.change_tasks("complete_tasks", rows=completion_rows(reports, checked=checked))
+    changed = work.change_tasks(query, rows=completion_rows(reports, checked=checked))
     outputs = {report.task_id: report.output for report in reports}
     for row in changed:
         if row["verifies"] is None:
@@ -78,6 +107,7 @@ def _conclude_verifier(work: UnitOfWork, report: Complete, task: Row) -> Transit
 
 
 def fail_tasks(work: UnitOfWork, reports: Sequence[Fail]) -> list[TransitionResult]:
+    lines.record_leavings(work, reports)
     changed = work.change_tasks(
         "fail_tasks",
         rows=[
@@ -88,6 +118,7 @@ def fail_tasks(work: UnitOfWork, reports: Sequence[Fail]) -> list[TransitionResu
 
 
 def release_tasks(work: UnitOfWork, reports: Sequence[Release]) -> list[TransitionResult]:
+    lines.record_drafts(work, reports)
     changed = work.change_tasks(
         "release_tasks", rows=[(r.task_id, r.fence, r.until, r.usage) for r in reports]
     )
@@ -101,6 +132,7 @@ def ask_questions(
     work: UnitOfWork, reports: Sequence[AskQuestion]
 ) -> list[TransitionResult | HoldfastError]:
     refused = durable.record_notes(work, reports)
+    lines.record_drafts(work, [r for r in reports if r.task_id not in refused])
     rows = [(r.task_id, r.fence, r.question) for r in reports if r.task_id not in refused]
     changed = work.change_tasks("ask_tasks", rows=rows)
     answers = _answer_reports(work, reports, changed, answer_report)

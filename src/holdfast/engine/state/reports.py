@@ -11,6 +11,7 @@ from holdfast.engine.state.durable import AskQuestion, Notes, Suspend
 from holdfast.errors import InvalidInput
 from holdfast.model.budget import check_usage
 from holdfast.model.effect import WakeCondition, write_awaited
+from holdfast.model.line import Draft, NewHead, clean_sha
 from holdfast.model.retry import MICROSECONDS
 from holdfast.model.text import clean_key, clean_name, clean_text, digest, encode_json
 from holdfast.model.token import read_fence
@@ -49,17 +50,32 @@ class Reports:
     def __init__(self, context: ReportContext) -> None:
         self._context = context
 
-    def complete(self, held: HeldTask, output: object = None, *, usage: object = None) -> Complete:
+    def complete(
+        self,
+        held: HeldTask,
+        output: object = None,
+        *,
+        usage: object = None,
+        commit: NewHead | None = None,
+    ) -> Complete:
         text = encode_json("output", output, limit=self._context.settings.max_output)
         return Complete(
             **held,
             output=text,
             digest=digest(text),
             usage=encode_usage(usage),
+            head=None if commit is None else check_head(commit),
         )
 
-    def fail(
-        self, held: HeldTask, error: object, *, retryable: bool = True, usage: object = None
+    def fail(  # noqa: PLR0913 - what failed, and what it left
+        self,
+        held: HeldTask,
+        error: object,
+        *,
+        retryable: bool = True,
+        usage: object = None,
+        left: Draft | None = None,
+        anew: bool = False,
     ) -> Fail:
         text = encode_json("error", error, limit=self._context.settings.max_output)
         return Fail(
@@ -69,30 +85,52 @@ class Reports:
             retryable=validation.flag("retryable", retryable),
             jitter=self._context.randomness.random(),
             usage=encode_usage(usage),
+            left=None if left is None else check_draft("left", left),
+            anew=validation.flag("anew", anew),
         )
 
     def release(
-        self, held: HeldTask, *, until: Moment | None = None, usage: object = None
+        self,
+        held: HeldTask,
+        *,
+        until: Moment | None = None,
+        usage: object = None,
+        draft: Draft | None = None,
     ) -> Release:
         chosen = None if until is None else parse_moment("until", until, self._context.now)
-        return Release(**held, until=chosen, usage=encode_usage(usage))
+        kept = None if draft is None else check_draft("draft", draft)
+        return Release(**held, until=chosen, usage=encode_usage(usage), draft=kept)
 
-    def reach_limit(self, held: HeldTask, until: Moment, usage: object = None) -> Release:
+    def reach_limit(
+        self, held: HeldTask, until: Moment, usage: object = None, draft: Draft | None = None
+    ) -> Release:
         lifts = parse_moment("until", until, self._context.now)
         if lifts > self._context.now() + LONGEST_LIMIT:
             raise InvalidInput(
                 "until", "a usage limit lifts at most 7 days ahead; tell it again then"
             )
-        return Release(**held, limit=lifts, usage=encode_usage(usage))
+        kept = None if draft is None else check_draft("draft", draft)
+        return Release(**held, limit=lifts, usage=encode_usage(usage), draft=kept)
 
     def ask(
-        self, held: HeldTask, question: object, *, notes: Sequence[tuple[str, object]] = ()
+        self,
+        held: HeldTask,
+        question: object,
+        *,
+        notes: Sequence[tuple[str, object]] = (),
+        draft: Draft | None = None,
     ) -> AskQuestion:
         text = encode_json("question", question, limit=validation.JSON_SCALAR_LIMIT)
-        return AskQuestion(**held, question=text, notes=self._notes(notes))
+        kept = None if draft is None else check_draft("draft", draft)
+        return AskQuestion(**held, question=text, notes=self._notes(notes), draft=kept)
 
     def suspend(
-        self, held: HeldTask, wait: WakeCondition, *, notes: Sequence[tuple[str, object]] = ()
+        self,
+        held: HeldTask,
+        wait: WakeCondition,
+        *,
+        notes: Sequence[tuple[str, object]] = (),
+        draft: Draft | None = None,
     ) -> Suspend:
         until = wait.until
         return Suspend(
@@ -100,6 +138,7 @@ class Reports:
             until=None if until is None else parse_moment("until", until, self._context.now),
             awaited=_encode_awaited(wait),
             notes=self._notes(notes),
+            draft=None if draft is None else check_draft("draft", draft),
         )
 
     def _notes(self, notes: Sequence[tuple[str, object]]) -> Notes:
@@ -118,6 +157,22 @@ class Reports:
             "task_id": identifier,
             "fence": read_fence(self._context.secret, identifier, text) or FORGED_FENCE,
         }
+
+
+def check_head(commit: NewHead) -> NewHead:
+    validation.instance("commit", commit, NewHead)
+    clean_text("commit.line", commit.line)
+    validation.number("commit.number", commit.number, least=0)
+    clean_sha("commit.base", commit.base)
+    clean_sha("commit.sha", commit.sha)
+    return commit
+
+
+def check_draft(field: str, draft: Draft) -> Draft:
+    validation.instance(field, draft, Draft)
+    clean_sha(f"{field}.base", draft.base)
+    clean_sha(f"{field}.sha", draft.sha)
+    return draft
 
 
 def encode_small(field: str, value: object) -> str | None:

@@ -30,7 +30,7 @@ def send_ahead(
     The claim is not sent where something is known to be written before it: where hooks are fired,
     their tasks; where runs do not stand alone, what their ends free, hold or wake.
     """
-    if len(reports) > MOST_REPORTS:
+    if len(reports) > MOST_REPORTS or any(report.head is not None for report in reports):
         return
     started = [work.run_cache.started(report.task_id) for report in reports]
     tasks = [task for task in started if task is not None and task.simple]

@@ -29,6 +29,7 @@ from holdfast.engine.state import (
     creation,
     durable,
     expected_version,
+    lines,
     report_outcomes,
     run_control,
     slots,
@@ -43,6 +44,7 @@ from holdfast.engine.state.durable import (
     TakeSignal,
 )
 from holdfast.engine.state.expected_version import ExpectVersion
+from holdfast.engine.state.lines import KeepAside, OpenLine
 from holdfast.engine.state.task_control import control_task
 from holdfast.engine.state.usage_limits import LiftLimit
 from holdfast.engine.surroundings import (
@@ -119,6 +121,9 @@ REPORTS: Phase = {
     AskQuestion: report_outcomes.ask_questions,
     Suspend: durable.suspend_tasks,
     Lose: report_outcomes.lose_tasks,
+    # After the completions, so that a line is opened at its newest head.
+    OpenLine: one_by_one(lines.open_line),
+    KeepAside: one_by_one(lines.keep_aside),
 }
 CONTROL: Phase = {
     ExpectVersion: one_by_one(expected_version.check_expected_version),

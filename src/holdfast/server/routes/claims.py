@@ -11,6 +11,7 @@ from fastapi import Request
 
 from holdfast.errors import InvalidInput
 from holdfast.model.effect import WakeCondition
+from holdfast.model.line import Draft, NewHead
 from holdfast.model.task import Assignment, Completion, Renewal
 from holdfast.server.exception_handlers import JsonAnswer, Problem
 from holdfast.server.long_polls import (
@@ -163,13 +164,21 @@ def leave(body: request_bodies.LeaveBody, context: Context) -> JsonAnswer:
 @table.route("POST", "/claims/complete", WORKER_ROLES, answers=responses.CompleteManyResponse)
 def complete_many(body: request_bodies.CompleteManyBody, context: Context) -> JsonAnswer:
     """Report many results at once; each is told what became of it."""
-    results = [
-        Completion(task_id=each.task_id, token=each.token, output=each.output, usage=each.usage)
-        for each in body.results
-    ]
+    results = [_read_result(each.task_id, each) for each in body.results]
     told = context.service.protocol.complete_many(results)
     _count_refused(context, told["results"])
     return JsonAnswer(told)
+
+
+def _read_result(task_id: str, body: request_bodies.CompleteBody) -> Completion:
+    commit = None if body.commit is None else NewHead(**body.commit.model_dump())
+    return Completion(
+        task_id=task_id, token=body.token, output=body.output, usage=body.usage, commit=commit
+    )
+
+
+def _read_draft(body: request_bodies.DraftBody | None) -> Draft | None:
+    return None if body is None else Draft(base=body.base, sha=body.sha)
 
 
 def _count_refused(context: RequestContext, told: Sequence[View]) -> None:
@@ -182,7 +191,7 @@ async def complete(
     task_id: TaskId, body: request_bodies.CompleteBody, context: Context
 ) -> JsonAnswer:
     """Report the result; the same again is a success, another is refused."""
-    result = Completion(task_id=task_id, token=body.token, output=body.output, usage=body.usage)
+    result = _read_result(task_id, body)
     return JsonAnswer(await context.async_service.complete(result))
 
 
@@ -193,9 +202,17 @@ def fail(task_id: TaskId, body: request_bodies.FailBody, context: Context) -> Js
     if body.limit_until is not None:
         until = read_moment(body.limit_until)
         with rename_fields(until="limit_until"):
-            return JsonAnswer(protocol.reach_limit(task_id, body.token, until, body.usage))
-    again = body.retryable is not False
-    told = protocol.fail(task_id, body.token, body.error, retryable=again, usage=body.usage)
+            draft = _read_draft(body.draft)
+            return JsonAnswer(protocol.reach_limit(task_id, body.token, until, body.usage, draft))
+    told = protocol.fail(
+        task_id,
+        body.token,
+        body.error,
+        retryable=body.retryable is not False,
+        usage=body.usage,
+        left=_read_draft(body.left),
+        anew=body.anew is True,
+    )
     return JsonAnswer(told)
 
 
@@ -203,27 +220,52 @@ def fail(task_id: TaskId, body: request_bodies.FailBody, context: Context) -> Js
 def release(task_id: TaskId, body: request_bodies.ReleaseBody, context: Context) -> JsonAnswer:
     """Give a task back: now, or until a time or a signal, if both the first; it costs nothing."""
     protocol = context.service.protocol
-    until, notes = read_moment(body.until), _list_notes(body.note)
+    until, notes, draft = read_moment(body.until), _list_notes(body.note), _read_draft(body.draft)
     if body.wait_for is not None:
         wait = WakeCondition(until=until, signals=(body.wait_for,))
         with _rename_note_fields(signal="wait_for"):
-            return JsonAnswer(protocol.wait_for(task_id, body.token, wait, notes))
+            return JsonAnswer(protocol.wait_for(task_id, body.token, wait, notes, draft))
     if body.note is None:
-        return JsonAnswer(protocol.release(task_id, body.token, until))
+        return JsonAnswer(protocol.release(task_id, body.token, until, draft=draft))
+    wait = WakeCondition(until=until)
     with _rename_note_fields():
-        return JsonAnswer(protocol.suspend(task_id, body.token, WakeCondition(until=until), notes))
+        return JsonAnswer(protocol.suspend(task_id, body.token, wait, notes, draft))
 
 
 @table.route("POST", "/claims/{task_id}/ask", WORKER_ROLES, answers=responses.ChangeResponse)
 def ask(task_id: TaskId, body: request_bodies.AskBody, context: Context) -> JsonAnswer:
     """Give a task back until somebody answers."""
-    notes = _list_notes(body.note)
+    notes, draft = _list_notes(body.note), _read_draft(body.draft)
+    protocol = context.service.protocol
     with _rename_note_fields():
-        return JsonAnswer(context.service.protocol.ask(task_id, body.token, body.question, notes))
+        return JsonAnswer(protocol.ask(task_id, body.token, body.question, notes, draft))
 
 
 def _list_notes(body: request_bodies.EffectNoteBody | None) -> list[tuple[str, object]]:
     return [] if body is None else [(body.name, body.value)]
+
+
+@table.route("POST", "/claims/lines", WORKER_ROLES, answers=responses.HostLinesResponse)
+def lines_of_host(body: request_bodies.HostLinesBody, context: Context) -> JsonAnswer:
+    """List the lines of commits of runs in the repositories of a host, whose branches it moves."""
+    context.leave_out_of_audit()
+    return JsonAnswer(context.service.protocol.lines_of_host(body.host))
+
+
+@table.route("POST", "/claims/{task_id}/line", WORKER_ROLES, answers=responses.OpenedLineResponse)
+def open_line(task_id: TaskId, body: request_bodies.OpenLineBody, context: Context) -> JsonAnswer:
+    """Open the line of commits of a task; without a `line` in the answer, give it a `base`."""
+    protocol = context.service.protocol
+    told = protocol.open_line(task_id, body.token, body.base, body.repository, body.host)
+    return JsonAnswer(told)
+
+
+@table.route("POST", "/claims/{task_id}/aside", WORKER_ROLES, answers=responses.ChangeResponse)
+def keep_aside(task_id: TaskId, body: request_bodies.KeepAsideBody, context: Context) -> JsonAnswer:
+    """Record the commit of what a former attempt of the task left, once."""
+    left = Draft(base=body.base, sha=body.sha)
+    protocol = context.service.protocol
+    return JsonAnswer(protocol.keep_aside(task_id, body.token, body.attempt, left))
 
 
 @table.route("POST", "/claims/{task_id}/stop", WORKER_ROLES, answers=responses.ChangeResponse)

@@ -328,6 +328,53 @@ class WatchResponse(DescribedResponse):
     )
 
 
+class HeadResponse(DescribedResponse):
+    line: str = Field(examples=[ExampleOf.RUN_ID])
+    number: int = Field(examples=[2])
+    sha: str = Field(examples=[ExampleOf.COMMIT])
+
+
+class DraftResponse(DescribedResponse):
+    base: str = Field(examples=[ExampleOf.BASE])
+    sha: str = Field(examples=[ExampleOf.COMMIT])
+
+
+class LineResponse(DescribedResponse):
+    """A line of commits: it begins at `base`, and is at `head`, which is its `number`th."""
+
+    id: str = Field(examples=[ExampleOf.RUN_ID])
+    run_id: str = Field(examples=[ExampleOf.RUN_ID])
+    base: str = Field(examples=[ExampleOf.BASE])
+    head: str = Field(examples=[ExampleOf.COMMIT])
+    number: int = Field(examples=[2])
+    branch: str = Field(examples=["holdfast/add-sso-9z4k2m"])
+    repository: str | None = None
+    host: str | None = None
+    draft: DraftResponse | None = Field(None, description="What the attempt goes on from")
+    subject: str | None = Field(None, description="The commit that a verifier judges")
+    around: HeadResponse | None = Field(None, description="The head around the items of a loop")
+
+
+class OpenedLineResponse(DescribedResponse):
+    ok: bool = Field(examples=[True])
+    line: LineResponse | None = None
+
+
+class HostLineResponse(DescribedResponse):
+    run_id: str = Field(examples=[ExampleOf.RUN_ID])
+    repository: str = Field(examples=["/work/shop"])
+    branch: str = Field(examples=["holdfast/add-sso-9z4k2m"])
+    base: str = Field(examples=[ExampleOf.BASE])
+    head: str = Field(examples=[ExampleOf.COMMIT])
+    number: int = Field(examples=[2])
+    keep: float = Field(examples=[259200.0])
+    ended_at: int | None = Field(None, description="Microseconds since 1970, if it has ended")
+
+
+class HostLinesResponse(DescribedResponse):
+    items: list[HostLineResponse]
+
+
 class CompleteManyResponse(DescribedResponse):
     results: list[ReportResponse] = Field(
         examples=[[ReportResponse.example() | {"repeated": False}]]

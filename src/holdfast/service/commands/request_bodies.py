@@ -14,6 +14,7 @@ MAX_WAIT = 120.0
 # The agents and tags of a worker that claims are remembered, so their number is limited.
 MAX_AGENTS_OR_TAGS = 200
 
+_DRAFT = "In a workspace: the work in progress, which the next attempt goes on from"
 Seconds = Annotated[float, Field(ge=0, le=86_400)]
 Count = Annotated[int, Field(ge=1, le=1_000)]
 
@@ -362,10 +363,34 @@ class AttemptBody(RequestBody):
     token: str
 
 
+class DraftBody(RequestBody):
+    """A commit beside the line, of what was in progress or was left."""
+
+    model_config = _example(base=ExampleOf.BASE, sha=ExampleOf.COMMIT)
+    base: Annotated[str, Field(description="The commit that the attempt began at")]
+    sha: str
+
+
+class NewHeadBody(RequestBody):
+    """A commit that becomes the head of a line."""
+
+    model_config = _example(
+        line=ExampleOf.RUN_ID, number=2, base=ExampleOf.BASE, sha=ExampleOf.COMMIT
+    )
+    line: str
+    number: Annotated[int, Field(description="Of the head of the line that it descends from")]
+    base: Annotated[str, Field(description="The commit that the attempt began at")]
+    sha: str
+
+
 class CompleteBody(AttemptBody):
     model_config = _example(token=ExampleOf.TOKEN, output={"lines": 3}, usage={"usd": 0.08})
     output: Any = None
     usage: Any = None
+    commit: Annotated[
+        NewHeadBody | None,
+        Field(description="In a workspace: what its line gets, if that has not moved on"),
+    ] = None
 
 
 class TaskResultBody(CompleteBody):
@@ -388,12 +413,21 @@ class FailBody(AttemptBody):
     limit_until: Annotated[
         str | int | None, Field(description="An agent's usage limit: when it lifts; costs nothing")
     ] = None
+    draft: Annotated[DraftBody | None, Field(description=_DRAFT)] = None
+    left: Annotated[
+        DraftBody | None, Field(description="In a workspace: what is kept aside for people")
+    ] = None
+    anew: Annotated[
+        bool | None,
+        Field(description="A landing met a conflict: the line of its item begins again"),
+    ] = None
 
 
 class ReleaseBody(AttemptBody):
     model_config = _example(token=ExampleOf.TOKEN, until="10m")
     until: str | int | None = None
     wait_for: Annotated[str | None, Field(description="A signal to its run")] = None
+    draft: Annotated[DraftBody | None, Field(description=_DRAFT)] = None
     note: Annotated[EffectNoteBody | None, Field(description="An effect to remember with it")] = (
         None
     )
@@ -402,6 +436,7 @@ class ReleaseBody(AttemptBody):
 class AskBody(AttemptBody):
     model_config = _example(token=ExampleOf.TOKEN, question="Which colour?")
     question: Any
+    draft: Annotated[DraftBody | None, Field(description=_DRAFT)] = None
     note: Annotated[EffectNoteBody | None, Field(description="An effect to remember with it")] = (
         None
     )
@@ -411,6 +446,31 @@ class NoteStopBody(AttemptBody):
     model_config = _example(token=ExampleOf.TOKEN, ended=2, left=0)
     ended: Annotated[int, Field(ge=0, le=1_000_000_000)]
     left: Annotated[int, Field(ge=0, le=1_000_000_000)] = 0
+
+
+class OpenLineBody(AttemptBody):
+    model_config = _example(
+        token=ExampleOf.TOKEN, base=ExampleOf.BASE, repository="/work/shop", host="laptop"
+    )
+    base: Annotated[
+        str | None, Field(description="Where the line of the run begins, if it is new")
+    ] = None
+    repository: Annotated[str | None, Field(description="A folder of its host, or a URL")] = None
+    host: Annotated[str | None, Field(description="The machine that has the folder")] = None
+
+
+class KeepAsideBody(AttemptBody):
+    model_config = _example(
+        token=ExampleOf.TOKEN, attempt=1, base=ExampleOf.BASE, sha=ExampleOf.COMMIT
+    )
+    attempt: Annotated[int, Field(description="The former attempt that left it")]
+    base: str
+    sha: str
+
+
+class HostLinesBody(RequestBody):
+    model_config = _example(host="laptop")
+    host: str
 
 
 class LogBody(AttemptBody):

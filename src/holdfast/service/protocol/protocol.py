@@ -14,6 +14,7 @@ from holdfast.engine.input import validation
 from holdfast.engine.state.effects import EFFECTS_AT_ONCE
 from holdfast.errors import InvalidInput, StoreBusy, StoreError
 from holdfast.model.effect import EffectRecord, WakeCondition
+from holdfast.model.line import Draft
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment, Completion, Renewal
 from holdfast.model.text import clean_key, clean_name, clean_text, digest
@@ -35,6 +36,7 @@ from holdfast.worker.remote.assignment_format import (
     Prefetch,
     pack_assignment,
 )
+from holdfast.worker.remote.line_format import pack_host_line, pack_line
 
 # A call that renews leases waits a third of the lease for its first reply, within these bounds.
 MIN_REPLY_WAIT, MAX_REPLY_WAIT = 1.0, 10.0
@@ -282,7 +284,7 @@ class Protocol:
         ]
         return {"results": told}
 
-    def fail(
+    def fail(  # noqa: PLR0913 - what failed, and what it left
         self,
         task_id: str,
         token: str,
@@ -290,26 +292,69 @@ class Protocol:
         *,
         retryable: bool = True,
         usage: object = None,
+        left: Draft | None = None,
+        anew: bool = False,
     ) -> View:
         self._token_scope.check_tasks([task_id])
-        answer = self._engine.work.fail(task_id, token, error, retryable=retryable, usage=usage)
+        answer = self._engine.work.fail(
+            task_id, token, error, retryable=retryable, usage=usage, left=left, anew=anew
+        )
         return self.view_report(task_id, answer)
 
-    def reach_limit(self, task_id: str, token: str, until: Moment, usage: object = None) -> View:
+    def reach_limit(
+        self,
+        task_id: str,
+        token: str,
+        until: Moment,
+        usage: object = None,
+        draft: Draft | None = None,
+    ) -> View:
         """Give back a task that a usage limit stopped, and hold the agent's other tasks."""
         self._token_scope.check_tasks([task_id])
-        answer = self._engine.work.reach_limit(task_id, token, until, usage=usage)
+        answer = self._engine.work.reach_limit(task_id, token, until, usage=usage, draft=draft)
         return self.view_report(task_id, answer)
 
     def release(
-        self, task_id: str, token: str, until: Moment | None = None, usage: object = None
+        self,
+        task_id: str,
+        token: str,
+        until: Moment | None = None,
+        usage: object = None,
+        draft: Draft | None = None,
     ) -> View:
         self._token_scope.check_tasks([task_id])
-        answer = self._engine.work.release(task_id, token, until=until, usage=usage)
+        answer = self._engine.work.release(task_id, token, until=until, usage=usage, draft=draft)
         return self.view_report(task_id, answer)
 
+    def open_line(
+        self, task_id: str, token: str, base: str | None, repository: str | None, host: str | None
+    ) -> View:
+        """The line that an attempt works on, once its run has one."""
+        self._token_scope.check_tasks([task_id])
+        opened = self._engine.work.open_line(task_id, token, base, repository, host)
+        require_accepted(task_id, opened.answer)
+        line = opened.line
+        return {"ok": True} | without_nulls(line=None if line is None else pack_line(line))
+
+    def keep_aside(self, task_id: str, token: str, attempt: int, left: Draft) -> View:
+        """Record what a former attempt of a task left."""
+        self._token_scope.check_tasks([task_id])
+        answer = self._engine.work.keep_aside(task_id, token, attempt, left.base, left.sha)
+        return self.view_report(task_id, answer)
+
+    def lines_of_host(self, host: str) -> View:
+        """The lines of runs in repositories of a host; none for a token of some agents alone."""
+        narrow = self._token_scope.is_narrow
+        lines = [] if narrow else self._engine.work.lines_of_host(host)
+        return {"items": [pack_host_line(each) for each in lines]}
+
     def wait_for(
-        self, task_id: str, token: str, wait: WakeCondition, notes: Sequence[Note] = ()
+        self,
+        task_id: str,
+        token: str,
+        wait: WakeCondition,
+        notes: Sequence[Note] = (),
+        draft: Draft | None = None,
     ) -> View:
         """Give a task back until a signal comes to its run, or to itself where it has no run."""
         self._token_scope.check_tasks([task_id])
@@ -318,21 +363,33 @@ class Protocol:
         if self._engine.work.check_write(task_id, token).ok:
             # The signal that woke the attempt is taken here, even if the attempt has not read it.
             take_awaited_signal(self._engine, task_id, token)
-        return self.suspend(task_id, token, whole, [*build_wait_notes(task.attempt, wait), *notes])
+        said = [*build_wait_notes(task.attempt, wait), *notes]
+        return self.suspend(task_id, token, whole, said, draft)
 
-    def ask(self, task_id: str, token: str, question: object, notes: Sequence[Note] = ()) -> View:
+    def ask(
+        self,
+        task_id: str,
+        token: str,
+        question: object,
+        notes: Sequence[Note] = (),
+        draft: Draft | None = None,
+    ) -> View:
         self._token_scope.check_tasks([task_id])
-        answer = self._engine.work.ask(task_id, token, question, notes=notes)
+        answer = self._engine.work.ask(task_id, token, question, notes=notes, draft=draft)
         return self.view_report(task_id, answer)
 
     def suspend(
-        self, task_id: str, token: str, wait: WakeCondition, notes: Sequence[Note] = ()
+        self,
+        task_id: str,
+        token: str,
+        wait: WakeCondition,
+        notes: Sequence[Note] = (),
+        draft: Draft | None = None,
     ) -> View:
         """Give a task back until a wait is over, and record notes with it."""
         self._token_scope.check_tasks([task_id])
-        return self.view_report(
-            task_id, self._engine.work.suspend(task_id, token, wait, notes=notes)
-        )
+        answer = self._engine.work.suspend(task_id, token, wait, notes=notes, draft=draft)
+        return self.view_report(task_id, answer)
 
     def note_stop(self, task_id: str, token: str, *, ended: int, left: int) -> View:
         """Note that no process of an attempt runs any more, whatever the outcome of the attempt."""

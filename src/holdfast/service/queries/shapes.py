@@ -22,6 +22,8 @@ class ExampleOf:
     LATER = "2026-03-02T09:00:30.000000Z"
     TASK_ID = "t_01m7grt6s94kyx9tyr2q"
     RUN_ID = "r_01m7grt6wxarbfxftyf2"
+    BASE = "8d2b0c1f3e4a5b6c7d8e9f0a1b2c3d4e5f607182"
+    COMMIT = "a91c3e5d7f902b4c6d8e0f1a2b3c4d5e6f708192"
     TOKEN = "1.f36cbad2299f61fe24fd7fd6beaa3d74"  # noqa: S105 - of no attempt
     VERSION = "1eb8a24047732df7ecc81d3ee33700ff"
 

@@ -444,3 +444,38 @@ WHERE sent.consumers LIKE 'relay/%'
   AND sent.place = 0
   AND acknowledged.place = 1
   AND acknowledged.passed > sent.passed
+
+-- name: check_heads_follow_events
+-- purpose: The heads of each line are numbered without a gap, and are those that the events of their attempts tell of
+SELECT made.line_id AS entity, 'head ' || made.number || ' follows no head ' || (made.number - 1) AS detail
+FROM holdfast_commit AS made
+WHERE made.number > 1
+  AND NOT EXISTS (SELECT 1 FROM holdfast_commit AS before WHERE before.line_id = made.line_id AND before.number = made.number - 1)
+UNION ALL
+SELECT made.line_id, 'head ' || made.number || ' of ' || made.task_id || ', attempt ' || made.attempt || ', is in no event'
+FROM holdfast_commit AS made
+WHERE made.kind = 'head'
+  AND NOT EXISTS (
+    SELECT 1 FROM holdfast_event AS event
+    WHERE event.entity = made.task_id AND event.attempt = made.attempt AND event.type = 'task.done'
+      AND {data commit} = made.sha AND {data line} = made.line_id AND {data number} = CAST(made.number AS text))
+UNION ALL
+SELECT made.line_id, 'attempt ' || made.attempt || ' of ' || made.task_id || ' began it anew, and did not fail'
+FROM holdfast_commit AS made
+WHERE made.kind = 'anew'
+  AND NOT EXISTS (
+    SELECT 1 FROM holdfast_event AS event
+    WHERE event.entity = made.task_id AND event.attempt = made.attempt AND event.from_status = 'running'
+      AND event.to_status IN ('failed', 'queued'))
+UNION ALL
+SELECT told.line, 'event ' || told.seq || ' tells of head ' || told.number || ', which is not there'
+FROM (
+  SELECT event.entity, event.attempt, event.seq, {data line} AS line, {data number} AS number
+  FROM holdfast_event AS event
+  WHERE event.entity IN (SELECT task.id FROM holdfast_task AS task WHERE task.run_id IN (SELECT line.run_id FROM holdfast_line AS line))
+    AND event.type = 'task.done') AS told
+WHERE told.line IS NOT NULL
+  AND NOT EXISTS (
+    SELECT 1 FROM holdfast_commit AS made
+    WHERE made.task_id = told.entity AND made.attempt = told.attempt AND made.kind = 'head'
+      AND made.line_id = told.line AND CAST(made.number AS text) = told.number)

@@ -86,7 +86,8 @@ LIMIT 1
 -- event: 'task.suspended'
 -- data: '{"scheduled_for":' || COALESCE(CAST(scheduled_for AS text), 'null') || ',"waits_for":'
 --   || COALESCE('"' || waits_for || '"', 'null') || COALESCE(',"usage":' || usage, '')
---   || CASE WHEN blocked THEN ',"blocked":true' ELSE '' END || '}'
+--   || CASE WHEN blocked THEN ',"blocked":true' ELSE '' END
+--   || COALESCE((SELECT ',"draft":"' || made.sha || '"' FROM holdfast_commit AS made WHERE made.task_id = holdfast_task.id AND made.attempt = holdfast_task.attempt AND made.kind = 'draft'), '') || '}'
 -- returning: concurrency_key, parent_id, waits_for
 -- A suspension costs neither failures nor lost attempts.
 UPDATE holdfast_task SET

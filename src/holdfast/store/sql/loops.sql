@@ -37,12 +37,12 @@ WHERE run_id = :run_id
 
 -- name: ancestors
 -- purpose: List the groups around a task, the nearest first
-WITH RECURSIVE above (id, parent_id, payload, item, depth) AS (
-  SELECT task.id, task.parent_id, task.payload, task.item, 0 FROM holdfast_task AS task WHERE task.id = :task_id
+WITH RECURSIVE above (id, parent_id, step, payload, item, depth) AS (
+  SELECT task.id, task.parent_id, task.step, task.payload, task.item, 0 FROM holdfast_task AS task WHERE task.id = :task_id
   UNION ALL
-  SELECT task.id, task.parent_id, task.payload, task.item, above.depth + 1
+  SELECT task.id, task.parent_id, task.step, task.payload, task.item, above.depth + 1
   FROM holdfast_task AS task JOIN above ON task.id = above.parent_id)
-SELECT id, parent_id, payload, item FROM above WHERE depth > 0 ORDER BY depth
+SELECT id, parent_id, step, payload, item FROM above WHERE depth > 0 ORDER BY depth
 
 -- name: step_beside
 -- purpose: Read the status and output of a step among the tasks of one group

@@ -275,7 +275,8 @@ WHERE id = :task_id
 -- changes: task
 -- event: 'task.asked'
 -- data: '{"holds":' || holds || ',"scheduled_for":null,"question":' || question
---   || COALESCE(',"usage":' || usage, '') || CASE WHEN blocked THEN ',"blocked":true' ELSE '' END || '}'
+--   || COALESCE(',"usage":' || usage, '') || CASE WHEN blocked THEN ',"blocked":true' ELSE '' END
+--   || COALESCE((SELECT ',"draft":"' || made.sha || '"' FROM holdfast_commit AS made WHERE made.task_id = holdfast_task.id AND made.attempt = holdfast_task.attempt AND made.kind = 'draft'), '') || '}'
 -- returning: concurrency_key, parent_id
 UPDATE holdfast_task SET
   status = 'queued', blocked = {waiting holdfast_task}, holds = holds | 4, question = r.asked,

@@ -364,7 +364,8 @@ WHERE id = r.task_id
 -- changes: task
 -- event: 'task.released'
 -- data: '{"scheduled_for":' || COALESCE(CAST(scheduled_for AS text), 'null')
---   || COALESCE(',"usage":' || usage, '') || CASE WHEN blocked THEN ',"blocked":true' ELSE '' END || '}'
+--   || COALESCE(',"usage":' || usage, '') || CASE WHEN blocked THEN ',"blocked":true' ELSE '' END
+--   || COALESCE((SELECT ',"draft":"' || made.sha || '"' FROM holdfast_commit AS made WHERE made.task_id = holdfast_task.id AND made.attempt = holdfast_task.attempt AND made.kind = 'draft'), '') || '}'
 -- returning: concurrency_key, parent_id, agent
 UPDATE holdfast_task SET
   status = 'queued', blocked = {waiting holdfast_task},

@@ -11,5 +11,6 @@ Imports go down: `allowlist`, `remote_store`, `poller`, `sender`, `client`, then
 - `log_stream`  the log of a step, sent to the server while the step runs
 - `sender`  operations sent to a server, and the attempts that a worker holds
 - `client`  HTTP requests to a server, and errors made from its answers
+- `line_format`  the JSON form of lines of commits, checked field by field
 - `assignment_format`  the JSON form of an assignment, checked field by field
 """

@@ -16,10 +16,12 @@ from holdfast.engine.core.sync_async import operation, reading
 from holdfast.engine.input import validation
 from holdfast.engine.read.missing_functions import WANTED_AT_ONCE, WantedFunctions
 from holdfast.engine.state.durable import RecordEffect
+from holdfast.engine.state.lines import KeepAside, OpenLine
 from holdfast.engine.state.reports import HeldTask, Reports
 from holdfast.engine.surroundings.workers import AnnounceWorker, ForgetWorker, NoteStop
 from holdfast.errors import InvalidInput, ShuttingDown, StoreGone
 from holdfast.model.effect import Child, EffectRecord
+from holdfast.model.line import HostLine, OpenedLine
 from holdfast.model.result import TransitionResult
 from holdfast.model.retry import positive_microseconds
 from holdfast.model.task import Assignment, Renewal
@@ -32,6 +34,7 @@ from holdfast.threads import SystemThreads, Threads
 from holdfast.worker.remote import client
 from holdfast.worker.remote.client import ServerClient, TokenRefused
 from holdfast.worker.remote.end_watch import EndWatch
+from holdfast.worker.remote.line_format import unpack_host_line
 from holdfast.worker.remote.poller import Poller
 from holdfast.worker.remote.sender import OperationSender
 from holdfast.worker.store_port import LeasesPort, LiveWorkers
@@ -152,6 +155,31 @@ class RemoteWork:
         # Sent like a report, so that a repetition after an error comes after a pause.
         self._sender.enter(asked, lambda: None)
         return asked.future
+
+    @operation
+    def open_line(
+        self,
+        task_id: str,
+        token: str,
+        base: str | None = None,
+        repository: str | None = None,
+        host: str | None = None,
+    ) -> Future[OpenedLine]:
+        said = {"base": base, "repository": repository, "host": host}
+        held = self.reports.read_token(task_id, token)
+        return self._sender.submit(OpenLine(**held, **said))
+
+    @operation
+    def keep_aside(
+        self, task_id: str, token: str, attempt: int, base: str, sha: str
+    ) -> Future[TransitionResult]:
+        held = self.reports.read_token(task_id, token)
+        return self._sender.submit(KeepAside(**held, former=attempt, base=base, sha=sha))
+
+    @reading
+    def lines_of_host(self, host: str) -> list[HostLine]:
+        told = self._client.post("/claims/lines", {"host": host}, items=list)
+        return [unpack_host_line(each) for each in told["items"]]
 
     @reading
     def guard(self, task_id: str, token: str) -> TransitionResult:

@@ -13,9 +13,11 @@ from typing import Any
 from holdfast.clock import Clock
 from holdfast.engine.core.operation import Complete, Fail, Operation, Release
 from holdfast.engine.state.durable import AskQuestion, Notes, RecordEffect, Suspend
+from holdfast.engine.state.lines import KeepAside, OpenLine
 from holdfast.engine.surroundings.workers import AnnounceWorker, ForgetWorker, NoteStop
 from holdfast.errors import InvalidInput, StoreUnreachable
 from holdfast.model.effect import EffectRecord
+from holdfast.model.line import Draft, OpenedLine
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment, Renewal
 from holdfast.model.trace import derive_trace_id
@@ -23,6 +25,7 @@ from holdfast.model.worker import DRAIN, EVICT
 from holdfast.store.group_commit.entries import Entry
 from holdfast.worker.remote.assignment_format import Prefetch
 from holdfast.worker.remote.client import CallRefused, ServerClient
+from holdfast.worker.remote.line_format import pack_draft, pack_new_head, unpack_line
 
 MOST_HELD = 10_000
 # So many reports may be on their way at once.
@@ -30,6 +33,8 @@ REPORTS_AT_ONCE = 16
 PAUSE = 0.5
 # The orders that a worker may get: to leave when its attempts are done, or at once.
 STOP_COMMANDS = frozenset({DRAIN, EVICT})
+
+SentReport = Complete | Fail | Release | AskQuestion | Suspend | KeepAside | NoteStop
 
 log = logging.getLogger("holdfast.worker")
 
@@ -159,7 +164,9 @@ class OperationSender:
             return self._client.transition("/claims/leave", left)
         if isinstance(operation, RecordEffect):
             return self._record(operation)
-        if isinstance(operation, Complete | Fail | Release | AskQuestion | Suspend | NoteStop):
+        if isinstance(operation, OpenLine):
+            return self._open_line(operation)
+        if isinstance(operation, SentReport):
             verb, said = _encode_report(operation)
             body = {"token": self._find_token(operation), **said}
             shape = {} if isinstance(operation, NoteStop) else {"task": dict}
@@ -171,6 +178,20 @@ class OperationSender:
         asked: dict[str, Any] = {"worker": worker, "process": self.process, "leases": []}
         self.note_stop_command(self._client.post("/claims/renew", asked, leases=list))
         return {"told": self._stop_command}
+
+    def _open_line(self, operation: OpenLine) -> OpenedLine:
+        body = _without_nulls(
+            token=self._find_token(operation),
+            base=operation.base,
+            repository=operation.repository,
+            host=operation.host,
+        )
+        try:
+            told = self._client.post(f"/claims/{operation.task_id}/line", body, ok=bool)
+        except CallRefused as refused:
+            return OpenedLine(answer=refused.answer)
+        line = None if told.get("line") is None else unpack_line(told["line"])
+        return OpenedLine(answer=TransitionResult(ok=True), line=line)
 
     def _record(self, operation: RecordEffect) -> EffectRecord:
         path = f"/claims/{operation.task_id}/effects"
@@ -187,30 +208,39 @@ class OperationSender:
         return self.held.token(operation.task_id, operation.fence)
 
 
-def _encode_report(
-    operation: Complete | Fail | Release | AskQuestion | Suspend | NoteStop,
-) -> tuple[str, Any]:
+def _encode_report(operation: SentReport) -> tuple[str, Any]:
     """The verb of a report, and its body without the token."""
     match operation:
-        case Complete():
-            return "complete", {
-                "output": _decode_json(operation.output),
-                "usage": _decode_json(operation.usage),
-            }
-        case Fail():
-            said = {"error": _decode_json(operation.error), "retryable": operation.retryable}
-            return "fail", {**said, "usage": _decode_json(operation.usage)}
+        case Complete() | Fail():
+            return _encode_result(operation)
         case Release():
             return _encode_release(operation)
         case AskQuestion():
             return "ask", {
                 "question": _decode_json(operation.question),
                 **_encode_notes(operation.notes),
+                **_encode_draft(operation.draft),
             }
         case Suspend():
-            return "release", {"until": operation.until, **_encode_notes(operation.notes)}
+            noted = _encode_notes(operation.notes) | _encode_draft(operation.draft)
+            return "release", {"until": operation.until, **noted}
+        case KeepAside():
+            told = {"base": operation.base, "sha": operation.sha}
+            return "aside", {"attempt": operation.former, **told}
         case NoteStop():
             return "stop", {"ended": operation.ended, "left": operation.left}
+
+
+def _encode_result(operation: Complete | Fail) -> tuple[str, Any]:
+    usage = _decode_json(operation.usage)
+    if isinstance(operation, Complete):
+        commit = None if operation.head is None else pack_new_head(operation.head)
+        output = _decode_json(operation.output)
+        return "complete", {"output": output, "usage": usage, **_without_nulls(commit=commit)}
+    left = None if operation.left is None else pack_draft(operation.left)
+    more = _without_nulls(left=left, anew=operation.anew or None)
+    said = {"error": _decode_json(operation.error), "retryable": operation.retryable}
+    return "fail", {**said, "usage": usage, **more}
 
 
 def _encode_renewal(renewal: Renewal) -> dict[str, Any]:
@@ -224,8 +254,14 @@ def _encode_renewal(renewal: Renewal) -> dict[str, Any]:
 
 def _encode_release(operation: Release) -> tuple[str, Any]:
     if operation.limit is None:
-        return "release", _without_nulls(until=operation.until)
-    return "fail", _without_nulls(limit_until=operation.limit, usage=_decode_json(operation.usage))
+        return "release", _without_nulls(until=operation.until) | _encode_draft(operation.draft)
+    usage = _decode_json(operation.usage)
+    said = _without_nulls(limit_until=operation.limit, usage=usage)
+    return "fail", said | _encode_draft(operation.draft)
+
+
+def _encode_draft(draft: Draft | None) -> dict[str, Any]:
+    return {} if draft is None else {"draft": pack_draft(draft)}
 
 
 def _encode_notes(notes: Notes) -> dict[str, Any]:

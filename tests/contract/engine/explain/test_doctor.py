@@ -10,8 +10,11 @@ import pytest
 
 from holdfast.bus import Channel, Consumer, ConsumerOptions, Handler, SqlBus, Subscription
 from holdfast.clock import ManualClock
+from holdfast.definition.workflow_file import read_workflow_text
 from holdfast.engine.engine import Engine
 from holdfast.engine.explain.doctor import CHECKS, Diagnosis
+from holdfast.model.line import NewHead
+from holdfast.model.run import NewRun
 from holdfast.model.status import RUN_TRANSITIONS, TASK_TRANSITIONS, Status
 from holdfast.model.workflow.graph import Concurrency
 from holdfast.store.sql_text.queries import load
@@ -92,6 +95,17 @@ PLANTS = {
         "FROM holdfast_processed_message"
     ),
     "events_reach_groups": "UPDATE holdfast_position SET passed = passed + 1000",
+    "heads_follow_events": "UPDATE holdfast_commit SET sha = 'other'",
+}
+BAD_HEADS = {
+    "head 3 follows no head 2": "UPDATE holdfast_commit SET number = 3 WHERE number = 2",
+    ", attempt 1, is in no event": "UPDATE holdfast_commit SET sha = 'other' WHERE number = 1",
+    "tells of head 2, which is not there": (
+        "UPDATE holdfast_commit SET kind = 'draft', number = NULL WHERE number = 2"
+    ),
+    "began it anew, and did not fail": (
+        "UPDATE holdfast_commit SET kind = 'anew' WHERE number = 1"
+    ),
 }
 CALLS = "UPDATE holdfast_task SET calls = 'other', waits_for = ({}) WHERE title = '{}'"
 RUN = "SELECT id FROM holdfast_run WHERE status = '{}'"
@@ -154,6 +168,7 @@ def healthy(store_url: str) -> str:
         child = create(engine, "child", parent=planned, enqueue=False)
         assert engine.tasks.finalize_plan(planned).ok
         finish(engine, child)
+        _commit(engine)
         under_way = create(engine, "open", enqueue=False)
         assert engine.tasks.start_planning(under_way).ok
         for each in ("one", "two"):
@@ -161,6 +176,20 @@ def healthy(store_url: str) -> str:
         assert engine.tasks.finalize_plan(under_way).ok
         _consume(engine)
     return store_url
+
+
+def _commit(engine: Engine) -> None:
+    """Let two steps of a run record the heads of its line."""
+    steps = "[{id: a, run: [x]}, {id: b, run: [y]}, {id: c, approval: ok}]"
+    flow = f"name: w\nworkspace: {{git: /work/shop}}\nsteps: {steps}"
+    run = engine.runs.start(NewRun(workflow=read_workflow_text(flow)))
+    for number, sha in enumerate(("a" * 40, "b" * 40)):
+        (held,) = engine.work.claim_by_id(engine.runs.task(run.id, "ab"[number]).id, "me")
+        line = engine.work.open_line(held.task_id, held.token, "0" * 40).line
+        assert line is not None
+        new = NewHead(line=line.id, number=number, base=line.head, sha=sha)
+        assert engine.work.complete(held.task_id, held.token, {}, commit=new).ok
+    assert engine.runs.cancel(run.id).ok
 
 
 def _consume(engine: Engine) -> None:
@@ -216,6 +245,19 @@ def test_each_way_in_which_a_call_and_its_run_part_is_found(healthy: str) -> Non
         with raw(healthy) as run:
             run(plant)
         assert told in str(diagnose(healthy))
+
+
+def test_each_way_in_which_heads_and_events_part_is_found(healthy: str) -> None:
+    assert diagnose(healthy).ok
+    for told, plant in BAD_HEADS.items():
+        with raw(healthy) as run:
+            run("CREATE TABLE kept_commits AS SELECT * FROM holdfast_commit")
+            run(plant)
+        assert told in str(diagnose(healthy))
+        with raw(healthy) as run:
+            run("DELETE FROM holdfast_commit")
+            run("INSERT INTO holdfast_commit SELECT * FROM kept_commits")
+            run("DROP TABLE kept_commits")
 
 
 def test_each_way_in_which_events_are_kept_from_readers_is_found(healthy: str) -> None:

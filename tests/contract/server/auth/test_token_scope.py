@@ -29,6 +29,8 @@ CALLS: dict[str, dict[str, Any]] = {
     f"{HELD}/fail": {"error": "broken"},
     f"{HELD}/release": {},
     f"{HELD}/ask": {"question": "Why?"},
+    f"{HELD}/line": {"base": "0" * 40},
+    f"{HELD}/aside": {"attempt": 1, "base": "0" * 40, "sha": "a" * 40},
     f"{HELD}/stop": {"ended": 1},
     f"{HELD}/guard": {},
     f"{HELD}/logs": {"chunk": "mine\n"},
@@ -45,7 +47,8 @@ MORE = [
     (f"{HELD}/effects", {}),
 ]
 # Calls about no task, each with a test of its own here or a look at nothing.
-ABOUT_NO_TASK = {"/claims/leave", "/mcp", "/enter", "/session", "/healthz", "/readyz"}
+ABOUT_NO_TASK = {"/claims/leave", "/claims/lines", "/mcp", "/enter", "/session"}
+ABOUT_NO_TASK |= {"/healthz", "/readyz"}
 ABOUT_NO_TASK |= {"/openapi.json"}
 TOOLS: dict[str, dict[str, Any]] = {
     "renew": {"progress": "mine"},
