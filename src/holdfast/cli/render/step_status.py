@@ -21,11 +21,15 @@ from holdfast.cli.render.formats import (
 )
 from holdfast.model.advice import ANSWER, Action, Advice
 from holdfast.model.effect import read_awaited
+from holdfast.model.line import is_sha
 from holdfast.model.task import VERIFYING
+from holdfast.model.workflow.declarations import RECORDED
 from holdfast.service.queries.command_lines import describe_command
 from holdfast.service.queries.run_tree import TaskNode
 from holdfast.service.queries.views import View, read_time
 
+# As many characters of a commit as git itself shows at least.
+SHORT_COMMIT = 7
 SYMBOLS = {
     "done": ("✓", "green"),
     "failed": ("✗", "red"),
@@ -136,16 +140,25 @@ def _describe_escalation(task: View) -> str:
 
 
 def _describe_output(node: TaskNode) -> str:
-    """The verdict on a completed step, or its output if that is short."""
+    """The commit of a completed step, and the verdict, or its output if that is short."""
+    commit = paint(node.task.get("commit", "")[:SHORT_COMMIT], "dim")
+    return "  ".join(each for each in (commit, _describe_result(node)) if each)
+
+
+def _describe_result(node: TaskNode) -> str:
     rounds = max(leaf.task["round"] for leaf in node.leaves)
     judged = f"accepted, round {rounds + 1}" if rounds else ""
     output = node.task.get("output")
+    if isinstance(output, dict) and is_sha(output.get("commit")):
+        output = {name: each for name, each in output.items() if name not in RECORDED}
     if isinstance(output, dict) and output.get("verdict") == "accept":
         return judged or "accepted"
     if node.children and node.task.get("item") is not None:
         return judged
     if isinstance(output, list):
         return format_count(len(output), "item")
+    if output == {}:
+        return ""
     if isinstance(output, dict) and len(output) == 1:
         ((name, listed),) = output.items()
         return _count_named(escape(name), listed) if isinstance(listed, list) else ""

@@ -27,6 +27,7 @@ from holdfast.cli.render.formats import (
     time_since_start,
 )
 from holdfast.cli.render.step_status import (
+    SHORT_COMMIT,
     advise_answer,
     advise_settling,
     called_and_held,
@@ -141,6 +142,7 @@ def draw_head(run: View) -> str:
         f"{paint(escape(run['workflow']), 'bold')} {run['id']}",
         _describe_caller(caller) if caller else "",
         _describe_status(run),
+        escape(run.get("branch", "")),
         cost_of(run),
         time_since_start(run),
         f"{format_span(due - now())} left" if due is not None and ended is None else "",
@@ -416,7 +418,18 @@ def draw_attempt(attempt: View) -> str:
     cost = format_money(read_cost(attempt.get("usage")))
     parts = (format_state(outcome), took, cost, f"by {escape(attempt['owner'])}", format_ago(begun))
     told = "  ".join(part for part in parts if part)
-    return f"  attempt {attempt['attempt']}  {told}{error}{_describe_stop(attempt)}"
+    stopped = _describe_stop(attempt)
+    return f"  attempt {attempt['attempt']}  {told}{error}{stopped}{_describe_commits(attempt)}"
+
+
+def _describe_commits(attempt: View) -> str:
+    """The commits of an attempt; what it left is named whole, because nothing leads to it."""
+    words = {"head": "commit", "anew": "began its line anew at", "draft": "draft", "left": "left"}
+    whole = {"draft", "left"}
+    return "".join(
+        f"  {words[each['kind']]} {each['sha'][: None if each['kind'] in whole else SHORT_COMMIT]}"
+        for each in attempt.get("commits", ())
+    )
 
 
 def _describe_stop(attempt: View) -> str:

@@ -203,7 +203,11 @@ class Queries:
         return next(iter(self._read_store(read).values()), None)
 
     def attempts(self, task_id: str) -> list[View]:
-        return [view_attempt(each) for each in self._engine().tasks.attempts(task_id)]
+        attempts = self._engine().tasks.attempts(task_id)
+        made: dict[int, list[Row]] = {}
+        for row in self._read_store(lambda tx: tx.read("commits_of_tasks", ids=[task_id])):
+            made.setdefault(row["attempt"], []).append(row)
+        return [view_attempt(each, made.get(each.number, ())) for each in attempts]
 
     def events(
         self, identifier: str, *, after: int = 0, limit: int = PAGE_SIZE, final: bool = False
@@ -383,9 +387,12 @@ def view_runs(tx: Transaction, runs: Sequence[Run], *, brief: bool = False) -> l
     usages = usage_by_owner(tx.read("usages_of_runs", ids=everyone))
     parents = read_callers(tx, runs)
     limited = read_usage_of_runs(tx, [run.id for run in runs if run.budget is not None])
+    lines = {row["id"]: row for row in tx.read("line_states", ids=ids)}
     return [
         view_run(
             run,
+            branch=lines[run.id]["branch"] if run.id in lines else None,
+            commit=lines[run.id]["head"] if run.id in lines else None,
             output=_join_outputs(outputs.get(run.id, {})),
             usage=add_usage_below(usages, below, run.id),
             caller=parents.get(run.id),
@@ -431,9 +438,11 @@ def view_tasks(tx: Transaction, tasks: Iterable[Task]) -> list[View]:
     # The row of a new attempt or epoch starts without usage: that of earlier ones is in events.
     used = [task.id for task in listed if task.usage or task.attempt > 1 or task.epoch > 1]
     usages = usage_by_owner(tx.read("usages_of_tasks", ids=used)) if used else {}
+    made = [task.id for task in listed if task.run_id is not None and task.attempt]
+    heads = {row["id"]: row["sha"] for row in tx.read("heads_of_tasks", ids=made)} if made else {}
     return [
         view_task(task, blocked_by=waits.get(task.id), below=below.get(task.id))
-        | without_nulls(usage=usages.get(task.id))
+        | without_nulls(usage=usages.get(task.id), commit=heads.get(task.id))
         for task in listed
     ]
 

@@ -80,6 +80,8 @@ RUN = Shape(
     given("caller"),
     given("budget"),
     given("progress", example={"done": 0, "total": 2}),
+    given("branch", description="In a workspace: the branch that shows its commits"),
+    given("commit", description="In a workspace: the newest commit of its line"),
 )
 _LEASE = Shape(field("owner"), time("expires_at"))
 TASK = Shape(
@@ -130,6 +132,7 @@ TASK = Shape(
     field("feedback"),
     field("lease", lambda task: task.lease and _LEASE.view(task.lease)),
     field("usage"),
+    given("commit", description="In a workspace: the commit that it gave its line"),
     field("version", kind=int, example=1),
     time("created_at", kind=str, example=ExampleOf.TIME),
     time("started_at"),
@@ -164,6 +167,13 @@ ATTEMPT = Shape(
     time("stopped_at"),
     field("stopped", lambda attempt: None if attempt.stopped_at is None else attempt.stopped),
     field("left", lambda attempt: None if attempt.stopped_at is None else attempt.left),
+    given("commits", description="In a workspace: what it committed, by kind"),
+)
+COMMIT = Shape(
+    field("kind", itemgetter("kind")),
+    field("sha", itemgetter("sha")),
+    field("base", itemgetter("base")),
+    field("number", itemgetter("number")),
 )
 SCHEDULE = Shape(
     field("name", kind=str, example="nightly"),
@@ -263,8 +273,9 @@ def _data_of(event: Event) -> View:
     return event.data if event.source is not None else without_nulls(**event.data)
 
 
-def view_attempt(attempt: Attempt) -> View:
-    return ATTEMPT.view(attempt)
+def view_attempt(attempt: Attempt, commits: Sequence[Row] = ()) -> View:
+    """An attempt, with the commits it recorded; of kind `left` is what it left beside its line."""
+    return ATTEMPT.view(attempt, commits=[COMMIT.view(each) for each in commits] or None)
 
 
 def view_schedule(schedule: Schedule) -> View:

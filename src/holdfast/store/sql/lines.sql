@@ -134,6 +134,14 @@ FROM holdfast_commit
 WHERE task_id IN (SELECT value FROM {each ids})
 ORDER BY task_id, attempt, kind
 
+-- name: heads_of_tasks
+-- purpose: Read the commits that the newest attempts of some tasks gave their lines
+SELECT task.id, made.sha
+FROM holdfast_task AS task JOIN holdfast_commit AS made ON made.task_id = task.id
+WHERE task.id IN (SELECT value FROM {each ids})
+  AND made.attempt = task.attempt
+  AND made.kind = 'head'
+
 -- name: complete_with_heads
 -- purpose: Complete running tasks whose commits have been recorded as heads of their lines (running → done)
 -- guards: The task is running under this fence, and this attempt has recorded a head
