@@ -56,6 +56,8 @@ def _describe_work(step: Step) -> str:
     if step.approval is not None:
         return f"approval: {_shorten(step.approval)}"
     work = step.work
+    if step.lands:
+        return "merges the commits of its item, in the order of the items"
     if work is None or step.agent != "default":
         return step.agent
     if work.merge is not None:

@@ -15,6 +15,7 @@ from holdfast.model.retry import RetryPolicy
 from holdfast.model.workflow.declarations import StepWork
 from holdfast.model.workflow.flaw import suggest
 from holdfast.model.workflow.graph import Workflow
+from holdfast.model.workflow.landing import add_landing
 from holdfast.model.workflow.step import OnFailure, Step
 from holdfast.settings import AGENT_IDLE_TIMEOUT, AGENT_TIMEOUT, AgentUse
 
@@ -126,7 +127,12 @@ class StepReader:
             case "loop":
                 body = self.read(node.nodes["steps"]) if "steps" in node.nodes else ()
                 more = {name: said[name] for name in ("for_each", "parallel") if name in said}
-                return Step(**common, **more, steps=body)
+                loop = Step(**common, **more, steps=body)
+                landed = add_landing(loop) if self._in_workspace else loop
+                # A landing is written nowhere: whatever is wrong with it is so at its loop.
+                for step in landed.steps[len(body) :]:
+                    self._fields_by_step[id(step)] = node
+                return landed
             case "approval":
                 return Step(**common, approval=said.get("approval", "?"), work=StepWork())
             case "workflow":

@@ -12,6 +12,7 @@ from holdfast.definition.diagram import draw_workflow
 from holdfast.definition.schema import make_schema
 from holdfast.model.workflow.declarations import Merge, Workspace
 from holdfast.model.workflow.graph import read_workflow
+from holdfast.model.workflow.step import OnFailure, output_steps
 from tests.unit.definition.workflow_files import FEATURE, mistakes, read, steps_of
 
 FILE = """
@@ -46,6 +47,7 @@ steps:
   - {id: merge, merge: {into: "{{ input.target }}", strategy: squash}, on_failure: ask}
 """
 TOP = "name: w\nworkspace: {git: .}\nsteps:\n"
+BODY = "steps: [{id: a, run: [x]}]"
 BARE = "name: w\nsteps:\n"
 
 
@@ -72,6 +74,7 @@ def test_a_step_edits_a_verifier_reads_and_what_runs_elsewhere_has_no_workspace(
         "plan": "edit",
         "implement": "edit",
         "verify": "read",
+        "build:land": None,
         "look": "read",
         "notify": None,
         "post": None,
@@ -169,6 +172,14 @@ def test_a_step_that_is_handed_over_works_in_the_workspace_too() -> None:
         (f"{TOP}  - {{id: a, run: [x], cwd: ¦/srv}}", "leads out of it", "workspace: none"),
         (f"{TOP}  - {{id: a, run: [x], cwd: ¦docs/../..}}", "leads out of it", "workspace: none"),
         (
+            (
+                f"{TOP}  - {{id: l, for_each: input.l, parallel: 2, steps: [{{id: a, run: [x]}}, "
+                "{id: b, run: [x], needs: ¦[]}]}"
+            ),
+            "the items of this loop begin with one step",
+            "let it need 'a'",
+        ),
+        (
             "name: w\n¦worktree: .\nsteps: [{id: a, run: [x]}]",
             "no key 'worktree'",
             "did you mean 'workspace'?",
@@ -239,6 +250,38 @@ def test_a_mistake_is_told_with_its_place(marked: str, message: str, hint: str) 
     assert near, told
     assert near[0][:2] == (before.count("\n") + 1, len(before) - before.rfind("\n")), near
     assert hint in near[0][3], near
+
+
+def test_a_loop_whose_items_run_in_parallel_ends_each_with_a_landing() -> None:
+    loop = steps_of(read(FILE))["build"]
+    landing = loop.steps[-1]
+    assert (landing.id, landing.needs) == ("build:land", ("verify",))
+    assert landing.on_failure == OnFailure(action="goto", step="implement", max_rounds=3)
+    assert output_steps(loop.steps) == {"implement"}
+    (drawn,) = [line for line in draw_workflow(read(FILE)) if "build:land" in line]
+    assert "merges the commits of its item, in the order of the items" in drawn
+
+
+@pytest.mark.parametrize(
+    ("loop", "landings"),
+    [
+        ("parallel: 1, steps: [{id: a, run: [x]}]", 0),
+        ("parallel: 2, steps: [{id: a, run: [x]}]", 1),
+        ("parallel: 2, steps: [{id: a, run: [x], workspace: read}]", 0),
+        ("parallel: 2, steps: [{id: a, http: 'https://h'}]", 0),
+        ("parallel: 2, steps: [{id: n, for_each: item, steps: [{id: a, run: [x]}]}]", 1),
+        (
+            f"parallel: 2, steps: [{{id: n, for_each: item, parallel: 3, {BODY}}}]",
+            2,
+        ),
+    ],
+)
+def test_items_land_where_they_run_in_parallel_and_edit(loop: str, landings: int) -> None:
+    steps = f"steps: [{{id: l, for_each: input.l, {loop}}}]\n"
+    text = f"name: w\ninput: {{l: [[any]]}}\nworkspace: .\n{steps}"
+    assert sum(step.lands for step in steps_of(read(text)).values()) == landings
+    without = text.replace("workspace: .\n", "").replace(", workspace: read", "")
+    assert not any(step.lands for step in steps_of(read(without)).values())
 
 
 def test_a_workspace_that_cannot_be_read_is_one_mistake() -> None:

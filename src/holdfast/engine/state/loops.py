@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from holdfast.engine.core.run_cache import RunFacts
@@ -140,6 +141,7 @@ def start_next_items(work: UnitOfWork, ids: Iterable[str]) -> None:
             _make_items(work, row, step, values)
             started += _start_items(work, row, room - len(started))
         bodies = [task for item in started for task in _draw_body(work, row, step, item)]
+        bodies = _order_landings(work, row, step, bodies)
         creation.insert_tasks(
             work, [(task, "advance") for task in bodies], {}, run_holds=row["run_holds"]
         )
@@ -261,6 +263,25 @@ def _draw_body(work: UnitOfWork, loop: Row, step: Step, item: Row) -> tuple[Task
         ),
     )
     return make_task_rows(step.steps, place, work.ids)
+
+
+def _order_landings(
+    work: UnitOfWork, loop: Row, step: Step, bodies: list[TaskRow]
+) -> list[TaskRow]:
+    """Let the landing of each new item need that of the item before it."""
+    landing = next((inner.id for inner in step.steps if inner.lands), None)
+    items = sorted({task.item for task in bodies if task.step == landing and task.item})
+    if landing is None or not items:
+        return bodies
+    asked = {"loop_id": loop["id"], "step": landing, "items": [item - 1 for item in items]}
+    before = {row["item"]: row["id"] for row in work.tx.read("landings_of_items", **asked)}
+    before |= {task.item: task.id for task in bodies if task.step == landing}
+    return [
+        replace(task, needs=(*task.needs, before[task.item - 1]))
+        if task.step == landing and task.item is not None and task.item - 1 in before
+        else task
+        for task in bodies
+    ]
 
 
 def _item_value(work: UnitOfWork, item_id: str) -> object:

@@ -1,7 +1,7 @@
 """The definition of a workflow: its graph, its steps, their templates, and all checks before a run.
 
 Imports: call_checks, run_input → graph → graph_checks, graph_text → variable_checks,
-workspace_checks → flaw, step_template, branch → prompt_feedback, step, template →
+workspace_checks → flaw, landing, step_template, branch → prompt_feedback, step, template →
 declarations, reference.
 
 - `branch` the branch on which people see the commits of a run
@@ -12,6 +12,7 @@ declarations, reference.
 - `graph` the workflow: one immutable version of a named graph
 - `graph_checks` flaws in the steps of a graph and in their needs
 - `graph_text` the text of a graph, which its version is the hash of
+- `landing` the hidden last step of an item with a line of its own
 - `prompt_feedback` what was said about the work, at the end of a prompt that does not name it
 - `reference` references to values, such as `steps.plan.stories`
 - `run_input` the input of a run: defaults, checks, paths and the concurrency key

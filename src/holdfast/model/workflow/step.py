@@ -95,6 +95,11 @@ class Step:
         return None if self.work is None else self.work.workflow
 
     @property
+    def lands(self) -> bool:
+        """Whether the step merges the line of its item into the line around the loop."""
+        return self.work is not None and self.work.landing
+
+    @property
     def handed_over(self) -> Step | None:
         """The step as the agent does it to whom it is handed after a failure, if there is one."""
         other = self.on_failure.escalation
@@ -180,10 +185,11 @@ def collect_needs(needs: dict[str, tuple[str, ...]], name: str) -> set[str]:
 def output_steps(steps: tuple[Step, ...]) -> frozenset[str]:
     """The steps whose outputs are the output of their body: those that no other step needs.
 
-    Verifiers do not count; a need on a verifier counts as a need on the steps that it needs.
+    Verifiers and landings do not count; a need on a verifier counts as a need on the steps that
+    it needs.
     """
     linked = effective_needs(steps)
-    judges = {step.id for step in steps if step.verifies is not None}
+    judges = {step.id for step in steps if step.verifies is not None or step.lands}
     needed: set[str] = set()
     waiting = [need for name, needs in linked.items() if name not in judges for need in needs]
     while waiting:

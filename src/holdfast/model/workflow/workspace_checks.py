@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from holdfast.model.workflow.declarations import StepWork, WorkflowDeclarations, Workspace
 from holdfast.model.workflow.flaw import Flaw
+from holdfast.model.workflow.landing import find_roots
 from holdfast.model.workflow.step import Step, all_steps
 
 _ADVICE = "give the workflow one: workspace: {git: .}"
@@ -19,6 +20,8 @@ def find_bad_workspaces(
     if workspace is not None:
         yield from _bad_copies(workspace)
     for step in all_steps(steps):
+        if workspace is not None and step.parallel > 1:
+            yield from _bad_beginnings(step)
         if step.work is None:
             continue
         if workspace is not None:
@@ -28,6 +31,15 @@ def find_bad_workspaces(
         elif step.work.access is not None:
             reason = "works in a workspace, and its workflow has none"
             yield _flaw(step, "workspace", reason, _ADVICE)
+
+
+def _bad_beginnings(loop: Step) -> Iterator[Flaw]:
+    """Flaws of items that begin with several steps: a conflict sends an item back to one."""
+    named = {step.id: step for step in loop.steps}
+    for name in find_roots(loop.steps)[1:]:
+        reason = "begins beside another; in a workspace the items of this loop begin with one step"
+        first = find_roots(loop.steps)[0]
+        yield _flaw(named[name], "needs", reason, f"let it need {first!r}")
 
 
 def _bad_copies(workspace: Workspace) -> Iterator[Flaw]:

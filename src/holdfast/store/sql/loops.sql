@@ -44,6 +44,16 @@ WITH RECURSIVE above (id, parent_id, step, payload, item, depth) AS (
   FROM holdfast_task AS task JOIN above ON task.id = above.parent_id)
 SELECT id, parent_id, step, payload, item FROM above WHERE depth > 0 ORDER BY depth
 
+-- name: landings_of_items
+-- purpose: Read the landings of some items of a loop, by the numbers of the items
+SELECT landing.item, landing.id
+FROM holdfast_task AS item JOIN holdfast_task AS landing ON landing.parent_id = item.id
+WHERE item.parent_id = :loop_id
+  AND item.item IN (SELECT CAST(value AS integer) FROM {each items})
+  AND NOT item.superseded
+  AND landing.step = :step
+  AND NOT landing.superseded
+
 -- name: step_beside
 -- purpose: Read the status and output of a step among the tasks of one group
 SELECT id, status, output, skipped FROM holdfast_task

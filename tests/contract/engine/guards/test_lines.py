@@ -60,11 +60,16 @@ def test_the_line_of_an_item_begins_once_and_for_an_attempt_that_holds_its_lease
     other = begin(engine, TWINS)
     opened(engine, claimed(engine), BASE)
 
-    def insert(fence: int = 1, around: str = run, line: str | None = item) -> int:
-        named = {"task_id": write_.task_id, "line": line, "around": around}
+    def insert(
+        fence: int = 1,
+        around: str = run,
+        line: str | None = item,
+        task_id: str = write_.task_id,
+    ) -> int:
+        named = {"task_id": task_id, "line": line, "around": around}
         return len(keep(engine, "insert_item_line", fence=fence, **named))
 
-    assert insert(2) == 0
+    assert insert(2) == insert(task_id=plan.task_id) == 0
     assert insert(around=other) == 0
     clock.advance(31)
     assert insert() == 0
@@ -158,7 +163,7 @@ def test_a_draft_is_recorded_once_for_a_running_attempt_on_a_line_of_its_run(
 def test_what_a_former_attempt_left_is_recorded_once_by_a_later_one(
     engine: Engine, clock: ManualClock
 ) -> None:
-    run, left, _ = held_twins(engine)
+    run, left, right = held_twins(engine)
     opened(engine, left, BASE)
     foreign = begin(engine, FLOW)
     (plan,) = engine.work.claim_by_id(only(engine, foreign, "plan").id, "me", agents=["dev"])
@@ -167,10 +172,13 @@ def test_what_a_former_attempt_left_is_recorded_once_by_a_later_one(
     engine.work.recover()
     engine.work.claim_by_id(left.task_id, "heir", agents=["dev"])
 
-    def insert(fence: int = 2, former: int = 1, line: str = run) -> int:
+    def insert(
+        fence: int = 2, former: int = 1, line: str = run, task_id: str = left.task_id
+    ) -> int:
         told = {"fence": fence, "former": former, "line": line, "base": BASE, "sha": A}
-        return len(keep(engine, "keep_aside", task_id=left.task_id, **told))
+        return len(keep(engine, "keep_aside", task_id=task_id, **told))
 
+    assert insert(task_id=right.task_id) == 0
     assert insert(fence=1) == insert(former=2) == insert(line=foreign) == 0
     assert (insert(), insert()) == (1, 0)
     assert engine.runs.cancel(run).ok
@@ -189,10 +197,13 @@ def test_a_line_begins_anew_once_for_a_running_landing_between_lines_of_its_run(
     other = begin(engine, TWINS)
     opened(engine, claimed(engine), BASE)
 
-    def begin_anew(fence: int = 1, own: str = line.id, around: str = run) -> int:
+    def begin_anew(
+        fence: int = 1, own: str = line.id, around: str = run, task_id: str = held.task_id
+    ) -> int:
         told = {"fence": fence, "line": own, "around": around}
-        return len(keep(engine, "begin_line_anew", task_id=held.task_id, **told))
+        return len(keep(engine, "begin_line_anew", task_id=task_id, **told))
 
+    assert begin_anew(task_id=plan.task_id) == 0
     assert begin_anew(2) == begin_anew(own=other) == begin_anew(around=other) == 0
     assert (begin_anew(), begin_anew()) == (1, 0)
     state = opened(engine, held)

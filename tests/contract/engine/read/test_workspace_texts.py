@@ -55,6 +55,10 @@ def test_a_worker_is_given_the_workspace_rendered(engine: Engine) -> None:
     verify = give(engine, {"verdict": "accept", "commit": "c2"}).work
     assert verify is not None
     assert (verify.access, verify.prompt) == ("read", f"c2 {branch}")
+    land = give(engine, {"commit": "c2"}).work
+    assert land is not None
+    assert (land.landing, land.line, land.external) == (True, "build", False)
+    assert land.workspace == plan.work.workspace
     tell = give(engine, {}).work
     assert tell is not None
     assert (tell.workspace, tell.access) == (None, None)
