@@ -175,7 +175,7 @@ def test_what_a_former_attempt_left_is_recorded_once_by_a_later_one(
     def insert(
         fence: int = 2, former: int = 1, line: str = run, task_id: str = left.task_id
     ) -> int:
-        told = {"fence": fence, "former": former, "line": line, "base": BASE, "sha": A}
+        told: dict[str, Any] = {"fence": fence, "former": former, "line": line, "base": BASE, "sha": A}
         return len(keep(engine, "keep_aside", task_id=task_id, **told))
 
     assert insert(task_id=right.task_id) == 0
@@ -200,7 +200,7 @@ def test_a_line_begins_anew_once_for_a_running_landing_between_lines_of_its_run(
     def begin_anew(
         fence: int = 1, own: str = line.id, around: str = run, task_id: str = held.task_id
     ) -> int:
-        told = {"fence": fence, "line": own, "around": around}
+        told: dict[str, Any] = {"fence": fence, "line": own, "around": around}
         return len(keep(engine, "begin_line_anew", task_id=task_id, **told))
 
     assert begin_anew(task_id=plan.task_id) == 0
