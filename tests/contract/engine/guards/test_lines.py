@@ -175,7 +175,13 @@ def test_what_a_former_attempt_left_is_recorded_once_by_a_later_one(
     def insert(
         fence: int = 2, former: int = 1, line: str = run, task_id: str = left.task_id
     ) -> int:
-        told: dict[str, Any] = {"fence": fence, "former": former, "line": line, "base": BASE, "sha": A}
+        told: dict[str, Any] = {
+            "fence": fence,
+            "former": former,
+            "line": line,
+            "base": BASE,
+            "sha": A,
+        }
         return len(keep(engine, "keep_aside", task_id=task_id, **told))
 
     assert insert(task_id=right.task_id) == 0

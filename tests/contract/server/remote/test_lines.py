@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.engine.engine import engine_of
 from holdfast.errors import InvalidInput
 from holdfast.model.line import Draft, NewHead
 from holdfast.model.result import Refusal
@@ -38,7 +39,7 @@ def tell(far: RemoteStore, report: Any) -> Any:  # noqa: ANN401 - whichever repo
 
 
 def test_a_worker_elsewhere_opens_and_moves_a_line(quick_server: Served, far: RemoteStore) -> None:
-    engine = quick_server.hf.engine
+    engine = engine_of(quick_server.hf)
     begin(engine, LOOP)
     plan = held_by(far, take(engine))
     unknown = far.work.open_line(plan.task_id, plan.token)
@@ -66,7 +67,7 @@ def test_a_worker_elsewhere_opens_and_moves_a_line(quick_server: Served, far: Re
 def test_drafts_and_what_is_left_are_told_through_a_server(
     quick_server: Served, far: RemoteStore
 ) -> None:
-    engine = quick_server.hf.engine
+    engine = engine_of(quick_server.hf)
     begin(engine, TWINS)
     first = held_by(far, take(engine))
     task, reports = first.task_id, far.work.reports
@@ -111,7 +112,7 @@ def test_drafts_and_what_is_left_are_told_through_a_server(
 
 
 def test_a_token_of_some_agents_is_told_of_no_line_of_others(quick_server: Served) -> None:
-    engine = quick_server.hf.engine
+    engine = engine_of(quick_server.hf)
     begin(engine, FLOW)
     plan = take(engine)
     assert engine.work.open_line(plan.task_id, plan.token, BASE, "/work/shop", "laptop").line
@@ -141,7 +142,7 @@ def test_a_line_that_a_server_makes_up_is_no_line(
     monkeypatch: pytest.MonkeyPatch,
     lie: dict[str, Any],
 ) -> None:
-    engine = quick_server.hf.engine
+    engine = engine_of(quick_server.hf)
     begin(engine, TWINS)
     plan = held_by(far, take(engine))
     assert engine.work.open_line(plan.task_id, plan.token, BASE, "/work/shop", "laptop").line

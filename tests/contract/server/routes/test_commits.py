@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.cli.render.tree import draw_attempt, draw_head
+from holdfast.engine.engine import engine_of
 from holdfast.model.line import Draft
 from tests.contract.engine.read.test_step_texts import begin
 from tests.contract.engine.state.test_lines import BASE, TWINS, A, B, C, commit, opened, take
@@ -12,7 +13,7 @@ from tests.contract.server.local_server import Served
 def test_a_run_shows_its_branch_and_its_attempts_show_what_they_committed(
     quick_server: Served,
 ) -> None:
-    engine = quick_server.hf.engine
+    engine = engine_of(quick_server.hf)
     run = begin(engine, TWINS)
     left, right = take(engine), take(engine)
     before = quick_server().get(f"/runs/{run}").json()
