@@ -10,6 +10,7 @@ SOURCE = Path(__file__).parents[2] / "src/holdfast"
 NO_NOUN = re.compile(r"(?:ing|ed|ly)$")
 NOUNS = {
     "importing": "the public name of a package: `import` is a keyword",
+    "landing": "the step that lands what an item of a loop has committed",
     "spending": "the money that a run has spent",
     "testing": "the public name of a package: what it is for, as elsewhere in Python",
     "tracing": "the name of this field for the recording of traces",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from holdfast.engine.core.operation import Complete, Fail
-from holdfast.engine.state.lines import OpenLine
-from holdfast.model.line import Draft, NewHead
+from holdfast.engine.lines import OpenLine
 from holdfast.model.text import digest
 from holdfast.model.workflow.declarations import StepWork, WorkflowDeclarations, Workspace
 from holdfast.model.workflow.graph import Step
+from holdfast.model.workflow.line import Draft, NewHead
 from holdfast.model.workflow.reference import Reference
 from tests.race.worlds import World
 

@@ -22,7 +22,6 @@ from holdfast.engine.surroundings.schedules import FireResult
 from holdfast.ids import Ids
 from holdfast.model.cron_ticks import format_tick
 from holdfast.model.effect import EffectRecord
-from holdfast.model.line import OpenedLine
 from holdfast.model.result import AdvanceResult, TransitionResult
 from holdfast.model.run import CreateResult, NewRun
 from holdfast.model.schedule import Schedule
@@ -30,6 +29,7 @@ from holdfast.model.task import Assignment, NewTask
 from holdfast.model.text import digest
 from holdfast.model.workflow.declarations import WorkflowDeclarations
 from holdfast.model.workflow.graph import Concurrency, Step, Workflow
+from holdfast.model.workflow.line import OpenedLine
 from holdfast.store.database import Row, Transaction
 
 LEASE = 30_000_000

@@ -18,15 +18,14 @@ from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.operation import Claim, ClaimById, Lose, Operation, Pull, Renew, Report
 from holdfast.engine.core.sync_async import gather_futures, operation, reading, submit_each
 from holdfast.engine.input import validation
+from holdfast.engine.lines import LineOperations
 from holdfast.engine.read.records import read_needed_outputs, read_value
 from holdfast.engine.read.report_refusals import answer_guard, answer_write
 from holdfast.engine.state.durable import Spawn, TakeSignal
 from holdfast.engine.state.effects import EffectOperations
-from holdfast.engine.state.lines import LineOperations
 from holdfast.engine.state.reports import Reports, encode_small, encode_usage
 from holdfast.errors import NotFound, ShuttingDown
 from holdfast.model.effect import Child, EffectRecord, WakeCondition
-from holdfast.model.line import Draft, NewHead
 from holdfast.model.result import TransitionResult
 from holdfast.model.retry import positive_microseconds
 from holdfast.model.status import Status
@@ -35,6 +34,7 @@ from holdfast.model.text import clean_key, clean_name
 from holdfast.model.trace import derive_trace_id
 from holdfast.model.units import Moment
 from holdfast.model.workflow.graph_text import read_steps
+from holdfast.model.workflow.line import Draft, NewHead
 from holdfast.model.workflow.step import all_steps
 from holdfast.model.workflow.step_template import secrets_in_texts
 from holdfast.store.database import Row, Transaction

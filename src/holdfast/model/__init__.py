@@ -1,6 +1,6 @@
 """The model: statuses, tasks, runs, graphs and events as pure values, with no I/O.
 
-Imports: schedule → hook, run → event → task → workflow, trace, effect, line, frozen_record → rest.
+Imports: schedule → hook, run → event → task → workflow, trace, effect, frozen_record → rest.
 
 - `advice` what a user may do next, as data, and texts that hold it
 - `budget` the limits of what a run may cost, and the usage that attempts report
@@ -12,7 +12,6 @@ Imports: schedule → hook, run → event → task → workflow, trace, effect, 
 - `hook` hooks, and the ends of runs and tasks that hooks follow
 - `json_schema` the part of JSON Schema that inputs and outputs are checked against
 - `labels` the names and values by which people find runs and tasks again
-- `line` lines of commits: heads, drafts, and what attempts open
 - `moment` microseconds of the store, and the datetimes that people use
 - `placeholder` what stands in advice for a value that only the user knows, and its refusal
 - `result` results of operations, and the reasons for a refusal

@@ -13,10 +13,10 @@ from holdfast.model.status import TERMINAL, Hold, PlanningPhase, Status, TaskKin
 
 if TYPE_CHECKING:
     # The parts of a new task and of an assignment are slow to load, and reading a task needs none.
-    from holdfast.model.line import NewHead
     from holdfast.model.trace import Trace
     from holdfast.model.units import Moment
     from holdfast.model.workflow.declarations import StepWork
+    from holdfast.model.workflow.line import NewHead
     from holdfast.model.workflow.step import Concurrency
 
 VERIFYING = "verifying"

@@ -16,10 +16,10 @@ from holdfast.engine.read.missing_functions import WantedFunctions
 from holdfast.engine.state.reports import Reports
 from holdfast.errors import StoreGone
 from holdfast.model.effect import Child, EffectRecord
-from holdfast.model.line import HostLine, OpenedLine
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment, NamedLease, Renewal
 from holdfast.model.worker import LiveWorker
+from holdfast.model.workflow.line import HostLine, OpenedLine
 from holdfast.settings import Settings
 from holdfast.store.database import Row
 from holdfast.store.group_commit.entries import Entry

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.engine.core.operation import Complete, Fail, Operation, Release
-from holdfast.engine.state.lines import KeepAside, OpenLine
-from holdfast.model.line import Draft
+from holdfast.engine.lines import KeepAside, OpenLine
+from holdfast.model.workflow.line import Draft
 from tests.chaos.plans.registry import group_of
 from tests.race.workspace_runs import (
     BASE,

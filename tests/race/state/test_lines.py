@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holdfast.engine.core.operation import Lose, Release
-from holdfast.engine.state.lines import KeepAside
-from holdfast.model.line import Draft
+from holdfast.engine.lines import KeepAside
+from holdfast.model.workflow.line import Draft
 from tests.race.explorer import Plans, Stage
 from tests.race.workspace_runs import (
     BASE,

@@ -21,9 +21,9 @@ from holdfast.cli.render.formats import (
 )
 from holdfast.model.advice import ANSWER, Action, Advice
 from holdfast.model.effect import read_awaited
-from holdfast.model.line import is_sha
 from holdfast.model.task import VERIFYING
 from holdfast.model.workflow.declarations import RECORDED
+from holdfast.model.workflow.line import is_sha
 from holdfast.service.queries.command_lines import describe_command
 from holdfast.service.queries.run_tree import TaskNode
 from holdfast.service.queries.views import View, read_time

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypedDict
 
 from holdfast.engine.core.task_rows import BASE_SIZE, TaskRow, measure_tasks
-from holdfast.model.line import Draft, NewHead
 from holdfast.model.status import Hold
 from holdfast.model.trace import Trace
+from holdfast.model.workflow.line import Draft, NewHead
 from holdfast.store.database import Row
 
 Keys = tuple[str, ...]
@@ -69,6 +69,13 @@ class RunOperation(Operation):
 class Report(TaskOperation):
     """A report of a worker on its attempt; `fence` is the number of the attempt in its token."""
 
+    fence: int
+
+
+class HeldTask(TypedDict):
+    """The task that a worker holds, and the fence of its attempt."""
+
+    task_id: str
     fence: int
 
 

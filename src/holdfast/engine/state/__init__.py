@@ -13,7 +13,6 @@ Import order: task_control, advance → loops, needs → child_runs → creation
 - `effects`  the part of the worker's protocol that records and reads effects
 - `expected_version`  commands that are meant for one version of a run or task
 - `idempotency_keys`  the task or run that has each key, and the arguments that it was made with
-- `lines`  lines of commits: opened by attempts, moved by their reports
 - `loops`  tasks whose needs are done: conditions, lists and calls are evaluated, items started
 - `need_cycles`  needs by which tasks would wait for each other
 - `needs`  needs between existing tasks: added and removed by hand

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
+from holdfast.engine import lines
 from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.effect_limits import find_refusal, keep_effects
 from holdfast.engine.core.operation import Keys, Operation, Report
@@ -20,15 +21,15 @@ from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
 from holdfast.engine.read.key_addresses import find_id
 from holdfast.engine.read.report_refusals import answer_renewal, answer_report, refuse
-from holdfast.engine.state import creation, lines
+from holdfast.engine.state import creation
 from holdfast.errors import HoldfastError, KeyConflict
 from holdfast.ids import AnyId
 from holdfast.model.advice import Action, advise
 from holdfast.model.effect import EffectRecord, read_awaited
-from holdfast.model.line import Draft
 from holdfast.model.placeholder import refuse_placeholder
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.text import clean_key, clean_name, encode_json
+from holdfast.model.workflow.line import Draft
 from holdfast.store.database import Row
 
 # Names of effects, each with its value as JSON.

@@ -9,10 +9,10 @@ from typing import Any
 
 from holdfast.engine.core.context import EngineContext
 from holdfast.engine.core.effect_limits import Bounds, find_refusal
+from holdfast.engine.core.operation import HeldTask
 from holdfast.engine.core.sync_async import operation, reading
 from holdfast.engine.input import validation
 from holdfast.engine.state.durable import RecordEffect
-from holdfast.engine.state.reports import HeldTask
 from holdfast.errors import InvalidInput
 from holdfast.model.effect import EffectRecord
 from holdfast.model.text import clean_key, encode_json

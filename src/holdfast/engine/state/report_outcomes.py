@@ -8,10 +8,11 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import TypeVar
 
+from holdfast.engine import lines
 from holdfast.engine.core.operation import Complete, Fail, Lose, Release, Renew, Report
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.read.report_refusals import answer_renewal, answer_report, refuse
-from holdfast.engine.state import durable, lines, usage_limits, verdicts
+from holdfast.engine.state import durable, usage_limits, verdicts
 from holdfast.engine.state.durable import AskQuestion
 from holdfast.errors import HoldfastError
 from holdfast.model.result import Refusal, TransitionResult

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypedDict
+from typing import Protocol
 
-from holdfast.engine.core.operation import FORGED_FENCE, Complete, Fail, Release
+from holdfast.engine.core.operation import FORGED_FENCE, Complete, Fail, HeldTask, Release
 from holdfast.engine.input import validation
 from holdfast.engine.state.durable import AskQuestion, Notes, Suspend
 from holdfast.errors import InvalidInput
 from holdfast.model.budget import check_usage
 from holdfast.model.effect import WakeCondition, write_awaited
-from holdfast.model.line import Draft, NewHead, clean_sha
 from holdfast.model.retry import MICROSECONDS
 from holdfast.model.text import clean_key, clean_name, clean_text, digest, encode_json
 from holdfast.model.token import read_fence
 from holdfast.model.units import Moment, parse_moment
+from holdfast.model.workflow.line import Draft, NewHead, clean_sha
 from holdfast.randomness import Randomness
 from holdfast.settings import Settings
 
 # Otherwise a misread time could stop an agent for ever.
 LONGEST_LIMIT = 7 * 24 * 60 * 60 * MICROSECONDS
-
-
-class HeldTask(TypedDict):
-    """The task that a worker holds, and the fence of its attempt."""
-
-    task_id: str
-    fence: int
 
 
 FinalReport = Complete | Fail | Release | AskQuestion | Suspend

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from holdfast.engine import lines
 from holdfast.engine.claims import picker
 from holdfast.engine.core.batch import OperationHandler, Phase, one_by_one
 from holdfast.engine.core.operation import (
@@ -24,12 +25,12 @@ from holdfast.engine.core.operation import (
     Sweep,
 )
 from holdfast.engine.core.unit_of_work import UnitOfWork
+from holdfast.engine.lines import KeepAside, OpenLine
 from holdfast.engine.state import (
     advance,
     creation,
     durable,
     expected_version,
-    lines,
     report_outcomes,
     run_control,
     slots,
@@ -44,7 +45,6 @@ from holdfast.engine.state.durable import (
     TakeSignal,
 )
 from holdfast.engine.state.expected_version import ExpectVersion
-from holdfast.engine.state.lines import KeepAside, OpenLine
 from holdfast.engine.state.task_control import control_task
 from holdfast.engine.state.usage_limits import LiftLimit
 from holdfast.engine.surroundings import (

@@ -14,6 +14,7 @@ declarations, reference.
 - `graph_text` the text of a graph, which its version is the hash of
 - `landing` the hidden last step of an item with a line of its own
 - `prompt_feedback` what was said about the work, at the end of a prompt that does not name it
+- `line` lines of commits: heads, drafts, and what attempts open
 - `reference` references to values, such as `steps.plan.stories`
 - `run_input` the input of a run: defaults, checks, paths and the concurrency key
 - `step` a step of a graph, and the order that the needs of steps give

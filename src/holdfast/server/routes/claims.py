@@ -11,8 +11,8 @@ from fastapi import Request
 
 from holdfast.errors import InvalidInput
 from holdfast.model.effect import WakeCondition
-from holdfast.model.line import Draft, NewHead
 from holdfast.model.task import Assignment, Completion, Renewal
+from holdfast.model.workflow.line import Draft, NewHead
 from holdfast.server.exception_handlers import JsonAnswer, Problem
 from holdfast.server.long_polls import (
     REVOKED,

@@ -14,11 +14,11 @@ from holdfast.engine.input import validation
 from holdfast.engine.state.effects import EFFECTS_AT_ONCE
 from holdfast.errors import InvalidInput, StoreBusy, StoreError
 from holdfast.model.effect import EffectRecord, WakeCondition
-from holdfast.model.line import Draft
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment, Completion, Renewal
 from holdfast.model.text import clean_key, clean_name, clean_text, digest
 from holdfast.model.units import Moment
+from holdfast.model.workflow.line import Draft
 from holdfast.service.commands.request_errors import require_accepted, require_may_act
 from holdfast.service.commands.task_fields import read_new_task
 from holdfast.service.commands.token_scope import TokenScope

@@ -10,8 +10,8 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from holdfast.engine.core.operation import Operation
-from holdfast.engine.state.reports import FinalReport, HeldTask
+from holdfast.engine.core.operation import HeldTask, Operation
+from holdfast.engine.state.reports import FinalReport
 from holdfast.errors import HoldfastError, InvalidInput, ShuttingDown, TaskFailed, summarize_error
 from holdfast.logs import FAILURES, LogFields, set_log_subject
 from holdfast.model.result import GIVEN_BACK, TransitionResult

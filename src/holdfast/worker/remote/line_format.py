@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.model.line import Draft, Head, HostLine, LineState, NewHead, clean_sha
 from holdfast.model.moment import count_microseconds, to_datetime
 from holdfast.model.text import clean_text
+from holdfast.model.workflow.line import Draft, Head, HostLine, LineState, NewHead, clean_sha
 from holdfast.worker.remote.assignment_format import (
     FieldCheck,
     mapping,

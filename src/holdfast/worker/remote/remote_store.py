@@ -11,21 +11,21 @@ from typing import Any, NoReturn
 from holdfast.clock import Clock, SystemClock
 from holdfast.engine.claims.picker import Claimed
 from holdfast.engine.claims.standing_claims import StandingClaim
-from holdfast.engine.core.operation import Operation
+from holdfast.engine.core.operation import HeldTask, Operation
 from holdfast.engine.core.sync_async import operation, reading
 from holdfast.engine.input import validation
+from holdfast.engine.lines import KeepAside, OpenLine
 from holdfast.engine.read.missing_functions import WANTED_AT_ONCE, WantedFunctions
 from holdfast.engine.state.durable import RecordEffect
-from holdfast.engine.state.lines import KeepAside, OpenLine
-from holdfast.engine.state.reports import HeldTask, Reports
+from holdfast.engine.state.reports import Reports
 from holdfast.engine.surroundings.workers import AnnounceWorker, ForgetWorker, NoteStop
 from holdfast.errors import InvalidInput, ShuttingDown, StoreGone
 from holdfast.model.effect import Child, EffectRecord
-from holdfast.model.line import HostLine, OpenedLine
 from holdfast.model.result import TransitionResult
 from holdfast.model.retry import positive_microseconds
 from holdfast.model.task import Assignment, Renewal
 from holdfast.model.text import clean_key, clean_name, encode_json
+from holdfast.model.workflow.line import HostLine, OpenedLine
 from holdfast.randomness import Randomness, SystemRandomness
 from holdfast.settings import Settings
 from holdfast.store.database import Row

@@ -12,16 +12,16 @@ from typing import Any
 
 from holdfast.clock import Clock
 from holdfast.engine.core.operation import Complete, Fail, Operation, Release
+from holdfast.engine.lines import KeepAside, OpenLine
 from holdfast.engine.state.durable import AskQuestion, Notes, RecordEffect, Suspend
-from holdfast.engine.state.lines import KeepAside, OpenLine
 from holdfast.engine.surroundings.workers import AnnounceWorker, ForgetWorker, NoteStop
 from holdfast.errors import InvalidInput, StoreUnreachable
 from holdfast.model.effect import EffectRecord
-from holdfast.model.line import Draft, OpenedLine
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment, Renewal
 from holdfast.model.trace import derive_trace_id
 from holdfast.model.worker import DRAIN, EVICT
+from holdfast.model.workflow.line import Draft, OpenedLine
 from holdfast.store.group_commit.entries import Entry
 from holdfast.worker.remote.assignment_format import Prefetch
 from holdfast.worker.remote.client import CallRefused, ServerClient

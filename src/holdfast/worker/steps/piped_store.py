@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.clock import SystemClock
-from holdfast.engine.state.reports import FinalReport, HeldTask, Reports
+from holdfast.engine.core.operation import HeldTask
+from holdfast.engine.state.reports import FinalReport, Reports
 from holdfast.model.frozen_record import make_record
 from holdfast.model.task import Assignment
 from holdfast.randomness import SystemRandomness

@@ -13,10 +13,10 @@ from holdfast.clock import ManualClock
 from holdfast.definition.workflow_file import read_workflow_text
 from holdfast.engine.engine import Engine
 from holdfast.engine.explain.doctor import CHECKS, Diagnosis
-from holdfast.model.line import NewHead
 from holdfast.model.run import NewRun
 from holdfast.model.status import RUN_TRANSITIONS, TASK_TRANSITIONS, Status
 from holdfast.model.workflow.graph import Concurrency
+from holdfast.model.workflow.line import NewHead
 from holdfast.store.sql_text.queries import load
 from tests.contract.raw_store import Raw, drop_guards, raw
 from tests.contract.task_states import bring, create, finish, start

@@ -9,10 +9,10 @@ import pytest
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
-from holdfast.model.line import Draft, Head, LineState, NewHead
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.status import Status
 from holdfast.model.task import Assignment
+from holdfast.model.workflow.line import Draft, Head, LineState, NewHead
 from tests.contract.engine.read.test_step_texts import begin, only
 from tests.contract.raw_store import raw
 

@@ -9,9 +9,9 @@ import pytest
 
 from holdfast.engine.engine import engine_of
 from holdfast.errors import InvalidInput
-from holdfast.model.line import Draft, NewHead
 from holdfast.model.result import Refusal
 from holdfast.model.task import Assignment
+from holdfast.model.workflow.line import Draft, NewHead
 from holdfast.worker.remote.assignment_format import Prefetch
 from holdfast.worker.remote.remote_store import RemoteStore
 from tests.contract.engine.read.test_step_texts import begin

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.cli.render.tree import draw_attempt, draw_head
 from holdfast.engine.engine import engine_of
-from holdfast.model.line import Draft
+from holdfast.model.workflow.line import Draft
 from tests.contract.engine.read.test_step_texts import begin
 from tests.contract.engine.state.test_lines import BASE, TWINS, A, B, C, commit, opened, take
 from tests.contract.server.local_server import Served

@@ -6,9 +6,9 @@ from typing import Any
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
-from holdfast.model.line import Draft, Head, NewHead
 from holdfast.model.status import Status
 from holdfast.model.task import Assignment, Task
+from holdfast.model.workflow.line import Draft, Head, NewHead
 from tests.contract.engine.read.test_step_texts import begin
 from tests.contract.engine.state.test_lines import BASE, A, B, C, D, commit, opened
 

@@ -11,26 +11,30 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from holdfast.engine.core.context import EngineContext
-from holdfast.engine.core.operation import Complete, Fail, Report
+from holdfast.engine.core.operation import Complete, Fail, HeldTask, Report
 from holdfast.engine.core.sync_async import operation, reading
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.core.workflow_cache import WorkflowCache
 from holdfast.engine.input import validation
 from holdfast.engine.read.report_refusals import answer_renewal, answer_report, refuse
 from holdfast.engine.read.step_texts import build_known_variables, is_step
-from holdfast.model.line import Draft, Head, HostLine, LineState, OpenedLine, clean_sha, is_sha
 from holdfast.model.moment import to_datetime
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.retry import MICROSECONDS
 from holdfast.model.text import clean_text
+from holdfast.model.workflow.line import (
+    Draft,
+    Head,
+    HostLine,
+    LineState,
+    OpenedLine,
+    clean_sha,
+    is_sha,
+)
 from holdfast.store.database import Row, Transaction
-
-if TYPE_CHECKING:
-    # Reports are made of operations that record drafts here.
-    from holdfast.engine.state.reports import HeldTask
 
 KEPT_SECONDS = 3 * 24 * 60 * 60.0
 LONGEST_KEPT = 90 * 24 * 60 * 60
@@ -211,7 +215,7 @@ def explain_completion(work: UnitOfWork) -> Callable[[Complete, Row], Transition
     return explain
 
 
-class GivenBack(Protocol):
+class DraftedReport(Protocol):
     """The report of an attempt that gives its task back."""
 
     @property
@@ -222,7 +226,7 @@ class GivenBack(Protocol):
     def draft(self) -> Draft | None: ...
 
 
-def record_drafts(work: UnitOfWork, reports: Sequence[GivenBack]) -> None:
+def record_drafts(work: UnitOfWork, reports: Sequence[DraftedReport]) -> None:
     """Record the drafts of attempts that give their tasks back."""
     _insert_drafts(work, "draft", [(r.task_id, r.fence, r.draft) for r in reports if r.draft])
 
