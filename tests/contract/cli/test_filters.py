@@ -86,3 +86,15 @@ def test_activity_costs_and_versions_are_printed(typed: Typed, tmp_path: Path) -
     (version,) = typed.json("workflow", "versions", "letters")["items"]
     assert version["version"] in typed.ok("workflow", "versions", "letters")
     assert "such workflow" in typed.refused(2, "workflow", "versions", "letter")
+
+
+def test_the_next_page_is_told_with_the_filters_that_were_typed(
+    typed: Typed, tmp_path: Path
+) -> None:
+    path = tmp_path / "letters.yaml"
+    path.write_text(LETTERS)
+    for _ in range(3):
+        typed.ok("run", str(path), "-i", "customer=7")
+    runs = [each["id"] for each in typed.json("runs")["items"]]
+    said = typed("runs", "--label", "customer=7", "-n", "1", "--after", runs[0]).err
+    assert f"More: holdfast runs --label customer=7 -n 1 --after {runs[1]}\n" in said

@@ -105,7 +105,8 @@ def test_lists_go_page_by_page_and_by_status(engine: Engine, typed: Typed) -> No
     rest = typed.json("runs", "--limit", "2", "--after", first["next"])
     assert [each["id"] for each in rest["items"]] == [runs[0]]
     assert "next" not in rest
-    assert typed("runs", "-n", "2").err.strip() == f"More: holdfast runs --after {runs[1]}"
+    more = f"More: holdfast runs -n 2 --after {runs[1]}"
+    assert typed("runs", "-n", "2").err.strip() == more
     (ended,) = typed.json("runs", "--status", "cancelled", "--workflow", "chain")["items"]
     assert ended["id"] == runs[0]
     assert typed("runs", "--workflow", "other", "--status", "failed").err == "No such runs.\n"

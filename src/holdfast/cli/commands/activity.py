@@ -21,7 +21,7 @@ def activity(
     hours: Annotated[int, typer.Option(min=1, max=744, help="How many hours, this one too.")] = 12,
     json: Json = False,
 ) -> None:
-    """Show what was done and what failed by hour, and how long ready work waited."""
+    """Show by hour what was done, and how long ready work waited."""
     with open_service() as service:
         told = service.activity(hours)
     if json:

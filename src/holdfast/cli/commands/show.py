@@ -18,7 +18,7 @@ from holdfast.cli.app.options import (
     Until,
     read_moment,
 )
-from holdfast.cli.app.session import open_service, with_store
+from holdfast.cli.app.session import open_service, typed_arguments, with_store
 from holdfast.cli.app.terminal import (
     cut,
     escape,
@@ -349,8 +349,20 @@ def _task_row(task: View, place: str | None) -> list[str]:
 
 def _print_next_page(page: View, name: str) -> None:
     if "next" in page:
-        following = f"holdfast {name} --after {page['next']}"
-        print_note(f"More: {with_store(following)}")
+        print_note(f"More: {_type_next_page(page['next'], name)}")
+
+
+def _type_next_page(after: str, name: str) -> str:
+    """The command that was typed, for the page behind an id."""
+    from holdfast.cli.app.advice import format_typed
+
+    kept, typed = list[str](), iter(typed_arguments.get() or (name,))
+    for each in typed:
+        if each == "--after":
+            next(typed, None)
+        elif not each.startswith("--after="):
+            kept.append(each)
+    return format_typed([*kept, "--after", after])
 
 
 def _print_view(view: View, lines: list[str], *, json: bool) -> None:

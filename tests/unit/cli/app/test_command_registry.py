@@ -13,16 +13,17 @@ from tools.commands import Described, every_command
 
 COMMANDS = every_command()
 WORDS = (
-    "init demo run runs show tasks events logs artifacts cancel retry approve reject answer why "
-    "pause resume signal worker workers guard serve up token mcp doctor clean bus "
-    "continue open trust import"
+    "init demo run runs show tasks events logs activity costs artifacts cancel retry approve "
+    "reject answer why pause resume signal worker workers guard serve up token mcp doctor clean "
+    "bus continue open trust import"
 )
 GROUPED = {
+    "agent": "show",
     "task": "add enqueue run-now reset edit block unblock delete",
     "plan": "start add reorder finalize",
     "workers": "drain evict",
     "work": "claim renew complete fail release log",
-    "workflow": "list show validate add",
+    "workflow": "list show versions validate add",
     "schedule": "add list pause resume remove preview",
     "token": "create list revoke",
     "db": "upgrade backup restore move",
@@ -55,7 +56,7 @@ def test_help_cuts_no_summary_and_shows_names_as_they_are_typed(
     listed = capsys.readouterr().out.partition("Commands:")[2]
     assert "  bus " in listed
     assert "..." not in listed
-    for words, shown in (("cancel", "ID..."), ("run", "WORKFLOW"), ("worker", "[APP]")):
+    for words, shown in (("cancel", "[ID]..."), ("run", "WORKFLOW"), ("worker", "[APP]")):
         assert main([words, "--help"]) == 0
         told = capsys.readouterr().out
         assert told.startswith(f"Usage: holdfast {words} [OPTIONS] {shown}\n")

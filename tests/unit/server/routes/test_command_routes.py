@@ -33,6 +33,8 @@ CALLS = {
     "workflow": "POST /workflows",
     "schedule": "POST /schedules",
     "bus": "GET /bus/parked",
+    "activity": "GET /activity",
+    "costs": "GET /costs",
     "artifacts": "GET /tasks/{task_id}/artifacts",
 }
 
