@@ -12,7 +12,7 @@ from holdfast.model.workflow.reference import Reference
 from tests.race.worlds import World
 
 BASE, LEFT, RIGHT, LATE = ("0" * 40, "a" * 40, "b" * 40, "c" * 40)
-IN_WORKSPACE = WorkflowDeclarations(workspace=Workspace(git="/work/shop"))
+IN_WORKSPACE = WorkflowDeclarations(workspace=Workspace(git="https://h/shop.git"))
 EDIT = StepWork(access="edit")
 TWINS = (Step(id="left", work=EDIT), Step(id="right", work=EDIT))
 ITEMS = (

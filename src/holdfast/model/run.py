@@ -30,7 +30,8 @@ class NewRun:
     it has not ended `deadline` seconds after its start; without one, its workflow's deadline holds.
     Nothing of it starts before the moment that it is `scheduled_for`. A `concurrency` of its own
     stands in place of that of its workflow. People find it again by its `labels`, which are added
-    to those that its workflow gives.
+    to those that its workflow gives. The folder of its workspace is on the `host`, or on the
+    machine that starts it.
     """
 
     workflow: Workflow
@@ -42,6 +43,7 @@ class NewRun:
     scheduled_for: Moment | None = None
     concurrency: Concurrency | None = None
     labels: Mapping[str, Any] = field(default_factory=dict)
+    host: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)

@@ -38,6 +38,8 @@ class TaskContainer:
     parent_id: str | None = None
     parent_epoch: int | None = None
     item: int | None = None
+    # The tag of the host that has the repository of the run, for the tasks in its workspace.
+    host_tag: str | None = None
     # Makes the values that texts can name before a task is done; called only if there are texts.
     variables: Callable[[], Variables] = dict
 
@@ -64,13 +66,15 @@ class Blueprint:
         subjects = [step.verifies for step in steps]
         self._verified = [None if each is None else places[each] for each in subjects]
         self._values = [_values_of_step(step, gives=step.id in giving) for step in steps]
+        self._placed = [_has_workspace(step) for step in steps]
         self._groups = [step.kind is TaskKind.GROUP for step in steps]
         self._has_texts_to_render = any(_has_texts_to_render(step) for step in steps)
         # By priority, because runs have few different priorities.
         self._row_templates: dict[int, RowTemplate] = {}
 
     def make_run_rows(self, container: TaskContainer, ids: Sequence[str]) -> Sequence[TaskRow]:
-        if self._has_texts_to_render or any(each is not None for each in self._verified):
+        verified = any(each is not None for each in self._verified)
+        if self._has_texts_to_render or verified or container.host_tag is not None:
             return self.make_task_rows(container, ids)
         template = self._row_templates.get(container.priority)
         if template is None:
@@ -87,6 +91,8 @@ class Blueprint:
             if not self._has_texts_to_render
             else self._render_values(container.variables())
         )
+        if container.host_tag is not None:
+            common = self._pin_to_host(common, container.host_tag)
         run_id, priority, item = container.run_id, container.priority, container.item
         parent_id, parent_epoch = container.parent_id, container.parent_epoch
         return tuple(
@@ -116,6 +122,19 @@ class Blueprint:
             values | _render_texts(step, variables) if _has_texts_to_render(step) else values
             for step, values in zip(self.steps, self._values, strict=True)
         ]
+
+    def _pin_to_host(self, common: list[dict[str, Any]], tag: str) -> list[dict[str, Any]]:
+        """The values with the tag of a host, for the steps that work in its folder."""
+        return [
+            {**values, "tags": write_tags((*step.tags, tag))} if placed else values
+            for step, values, placed in zip(self.steps, common, self._placed, strict=True)
+        ]
+
+
+def _has_workspace(step: Step) -> bool:
+    """Whether a step works in a workspace; a loop and a call pass the host on to what they make."""
+    own = step.work is not None and (step.work.in_workspace or step.calls is not None)
+    return own or step.for_each is not None
 
 
 _blueprints: dict[int, Blueprint] = {}

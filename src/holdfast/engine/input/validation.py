@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from holdfast.engine.core.operation import RunLimits, StartRun
 from holdfast.engine.core.task_rows import RUN_PREFIX, TASK_DEFAULTS, TaskRow
 from holdfast.engine.input.blueprint import TaskContainer, encode_limits, make_run_rows, write_tags
+from holdfast.engine.input.host_tags import choose_host_tag
 from holdfast.engine.read import pages
 from holdfast.engine.read.step_texts import build_run_variables
 from holdfast.errors import InvalidInput
@@ -275,7 +276,15 @@ def new_run(  # noqa: PLR0913 - what a run is made of, and what the engine adds
     if workflow.steps_known_at_start or workflow.workspace is not None:
         check_texts(workflow, variables)
     container = make_record(
-        TaskContainer, {"run_id": identifier, "priority": priority, "variables": variables}
+        TaskContainer,
+        {
+            "run_id": identifier,
+            "priority": priority,
+            "host_tag": None
+            if workflow.workspace is None
+            else choose_host_tag(workflow.workspace, variables(), run.host),
+            "variables": variables,
+        },
     )
     return make_record(
         StartRun,

@@ -10,6 +10,8 @@ from typing import Any
 from holdfast.engine.core.operation import RunCaller, StartRun
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
+from holdfast.engine.input.host_tags import PREFIX as HOST_PREFIX
+from holdfast.engine.input.host_tags import find_host_tag
 from holdfast.engine.read.records import read_value
 from holdfast.engine.read.step_texts import StepTexts
 from holdfast.engine.state import creation, reopen, verdicts
@@ -97,7 +99,9 @@ def _build_called_run(work: UnitOfWork, call: CallingTask) -> StartRun:
     if depth > MAX_CALL_DEPTH:
         message = f"{workflow.name} would be called {depth} deep, and {MAX_CALL_DEPTH} is the most"
         raise Unresolved(f"{message}; do these workflows call each other in a circle?")
-    run = NewRun(workflow=workflow, input=declared.input, priority=row["priority"])
+    tag = find_host_tag(row["tags"])
+    host = None if tag is None else tag.removeprefix(HOST_PREFIX)
+    run = NewRun(workflow=workflow, input=declared.input, priority=row["priority"], host=host)
     start = validation.new_run(run, work.ids, max_payload=MAX_RENDERED, actor_name=ACTOR)
     root = None if above is None else above.root_id or above.id
     caller = RunCaller(task_id=row["id"], epoch=row["epoch"], root_id=root, depth=depth)

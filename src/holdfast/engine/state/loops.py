@@ -12,6 +12,7 @@ from holdfast.engine.core.run_cache import RunFacts
 from holdfast.engine.core.task_rows import TaskRow
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input.blueprint import TaskContainer, encode_limits, make_task_rows
+from holdfast.engine.input.host_tags import find_host_tag
 from holdfast.engine.read import step_texts
 from holdfast.engine.read.records import read_value
 from holdfast.engine.read.step_texts import StepTexts, build_known_variables, read_step_texts
@@ -258,6 +259,7 @@ def _draw_body(work: UnitOfWork, loop: Row, step: Step, item: Row) -> tuple[Task
         parent_id=item["entity"],
         parent_epoch=item["epoch"],
         item=item["item"],
+        host_tag=find_host_tag(loop["tags"]),
         variables=lambda: _item_variables(
             work, step_texts.read_run_facts(work, loop), _item_value(work, item["entity"])
         ),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from holdfast.engine.core.operation import Complete, Fail, Lose
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input.blueprint import encode_limits, write_tags
+from holdfast.engine.input.host_tags import find_host_tag
 from holdfast.engine.read.report_refusals import digest_invalid_output
 from holdfast.engine.state import reopen
 from holdfast.model import json_schema
@@ -150,13 +151,20 @@ def _hand_over(work: UnitOfWork, step: Step, named: tuple[object, ...]) -> Trans
     row = (
         *named,
         step.agent,
-        write_tags(step.tags),
+        write_tags((*step.tags, *_tags_of_host(work, str(named[0])))),
         *(limits[name] for name in columns),
         step.work is not None and step.work.external,
         step.on_failure.action,
     )
     work.change_tasks("escalate_tasks", rows=[row])
     return TransitionResult(ok=True, status="queued", detail=f"it is handed to {step.agent}")
+
+
+def _tags_of_host(work: UnitOfWork, task_id: str) -> tuple[str, ...]:
+    """The tag of the host that a task is pinned to, which stays when its agent changes."""
+    (task,) = work.tx.read("tasks_by_id", ids=[task_id])
+    tag = find_host_tag(task["tags"])
+    return () if tag is None else (tag,)
 
 
 def skip_unaccepted_work(work: UnitOfWork, rows: Sequence[Row]) -> None:

@@ -17,6 +17,7 @@ from holdfast.engine.core.sync_async import operation, reading
 from holdfast.engine.core.task_rows import BASE_SIZE, TaskRow
 from holdfast.engine.core.unit_of_work import UnitOfWork
 from holdfast.engine.input import validation
+from holdfast.engine.input.host_tags import name_own_host
 from holdfast.engine.read.key_addresses import find_run_id
 from holdfast.engine.read.pages import PAGE_SIZE, Page, read_limit
 from holdfast.engine.read.records import UNREADABLE_ERRORS, describe_problem
@@ -481,8 +482,16 @@ def _write_options(starts: NewRun) -> dict[str, Any]:
         "deadline": starts.deadline,
         "concurrency": None if limit is None else asdict(limit),
         "labels": dict(clean_labels("labels", starts.labels)) or None,
+        "host": _choose_host(starts),
     }
     return {name: value for name, value in options.items() if value is not None}
+
+
+def _choose_host(starts: NewRun) -> str | None:
+    """The host of the folder of a workspace: a tick may be fired on any other."""
+    if starts.workflow.workspace is None:
+        return None
+    return name_own_host() if starts.host is None else starts.host
 
 
 def _read_options(template: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ SELECT definition FROM holdfast_workflow WHERE name = :name AND version = :versi
 -- purpose: Read the unblocked tasks, of some given, whose condition, list or called workflow is to be evaluated
 SELECT task.id, task.run_id, task.parent_id, task.step, task.kind, task.conditional, task.due,
   task.epoch, task.item, task.calls, task.priority, task.generation, task.feedback, task.on_failure,
-  CASE WHEN task.run_id IS NULL THEN task.payload END AS payload
+  task.tags, CASE WHEN task.run_id IS NULL THEN task.payload END AS payload
 FROM holdfast_task AS task
 WHERE task.id IN (SELECT value FROM {each ids})
   AND task.status = 'queued'
@@ -203,7 +203,7 @@ RETURNING made
 -- name: loops_with_room
 -- purpose: List the unblocked loops, of some given, with items left to start, and their active items
 -- No item before `first` is open; starting there spares PostgreSQL the dead index entries before it.
-SELECT task.id, task.run_id, task.parent_id, task.step, task.kind, task.epoch, task.item,
+SELECT task.id, task.run_id, task.parent_id, task.step, task.kind, task.epoch, task.item, task.tags,
   task.total, task.made, task.priority, COALESCE(task.ended_before, -2147483648) AS first,
   (SELECT run.holds FROM holdfast_run AS run WHERE run.id = task.run_id) AS run_holds,
   (SELECT count(*) FROM holdfast_task AS active

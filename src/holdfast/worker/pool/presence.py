@@ -111,7 +111,7 @@ class Presence:
         return workers.register.submit(
             options.named,
             agents=options.agents,
-            tags=options.tags,
+            tags=options.offered_tags,
             equipped=self._equipped,
             concurrency=options.limit,
             process=str(ProcessIdentity.own()),

@@ -104,12 +104,12 @@ class RunNowClaims:
         self._looked_at = self._sent_at = now
         options, work = self._options, self._store.work
         found = work.first_to_run_now(
-            options.agents, options.tags, bare=False, equipped=self._equipped
+            options.agents, options.offered_tags, bare=False, equipped=self._equipped
         )
         if found is None:
             return False
         self._reply = work.claim_by_id.submit(
-            found, options.named, agents=options.agents, tags=options.tags
+            found, options.named, agents=options.agents, tags=options.offered_tags
         )
         return True
 

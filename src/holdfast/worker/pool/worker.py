@@ -125,7 +125,7 @@ class StoreWorker(Worker):
         self._standing_claim = self._store.work.standing_claim(
             self._options.named,
             agents=self._options.agents,
-            tags=self._options.tags,
+            tags=self._options.offered_tags,
             room=self._room,
             passing=self._version_holds.list_tasks_left,
             deliver=self._deliver,

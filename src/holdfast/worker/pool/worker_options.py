@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from holdfast.engine.input import validation
+from holdfast.engine.input.host_tags import add_own_host
 from holdfast.model.text import MAX_NAME, clean_name
 from holdfast.model.units import parse_grace, parse_size
 from holdfast.settings import LEAST_DISK
@@ -48,6 +49,11 @@ class WorkerOptions:
         validation.agents(self.agents)
         validation.tags(self.tags)
         validation.number("concurrency", self.limit, least=1, most=MAX_CONCURRENCY)
+
+    @property
+    def offered_tags(self) -> tuple[str, ...]:
+        """Its tags, and that of its machine, for steps in folders of that machine."""
+        return add_own_host(self.tags)
 
     @property
     def grace_seconds(self) -> float | None:

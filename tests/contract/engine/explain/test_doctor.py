@@ -181,7 +181,7 @@ def healthy(store_url: str) -> str:
 def _commit(engine: Engine) -> None:
     """Let two steps of a run record the heads of its line."""
     steps = "[{id: a, run: [x]}, {id: b, run: [y]}, {id: c, approval: ok}]"
-    flow = f"name: w\nworkspace: {{git: /work/shop}}\nsteps: {steps}"
+    flow = f"name: w\nworkspace: https://h/shop.git\nsteps: {steps}"
     run = engine.runs.start(NewRun(workflow=read_workflow_text(flow)))
     for number, sha in enumerate(("a" * 40, "b" * 40)):
         (held,) = engine.work.claim_by_id(engine.runs.task(run.id, "ab"[number]).id, "me")

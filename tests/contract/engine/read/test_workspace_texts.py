@@ -14,7 +14,7 @@ from tests.race.racers import eventually
 
 FLOW = """
 name: feature
-input: {task: string, repo: path, target: {type: string, default: main}, branch: string?}
+input: {task: string, repo: string, target: {type: string, default: main}, branch: string?}
 env: [CACHE]
 workspace: {git: "{{ input.repo }}", from: "{{ input.target }}", keep: 1d, copy: [.env],
             setup: [make, "{{ env.CACHE }}", "{{ run.branch }}"]}
@@ -36,12 +36,12 @@ steps:
 
 
 def test_a_worker_is_given_the_workspace_rendered(engine: Engine) -> None:
-    run = begin(engine, FLOW, task="Add SSO", repo="/work/shop")
+    run = begin(engine, FLOW, task="Add SSO", repo="https://h/shop.git")
     branch = f"holdfast/add-sso-{run[-6:]}"
     plan = give(engine, {"stories": ["a"], "commit": "c1", "no_changes": True})
     assert plan.work is not None
     assert plan.work.workspace == Workspace(
-        git="/work/shop",
+        git="https://h/shop.git",
         start="main",
         setup=("make", "{{ env.CACHE }}", branch),
         copy=(".env",),

@@ -19,7 +19,7 @@ from tests.contract.raw_store import raw
 BASE, A, B, C, D = ("0" * 40, "a" * 40, "b" * 40, "c" * 40, "d" * 40)
 FLOW = """
 name: feature
-workspace: {git: /work/shop, keep: 1d}
+workspace: {git: "https://h/shop.git", keep: 1d}
 agents: {dev: {external: true}}
 steps:
   - {id: plan, agent: dev, outputs: {stories: [string]}}
@@ -29,13 +29,13 @@ steps:
 """
 TWINS = """
 name: twins
-workspace: {git: /work/shop}
+workspace: {git: "https://h/shop.git"}
 agents: {dev: {external: true}}
 steps: [{id: left, agent: dev, needs: []}, {id: right, agent: dev, needs: []}]
 """
 LOOP = """
 name: loop
-workspace: {git: /work/shop}
+workspace: {git: "https://h/shop.git"}
 agents: {dev: {external: true}}
 steps:
   - {id: plan, agent: dev}

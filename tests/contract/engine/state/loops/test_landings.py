@@ -14,7 +14,7 @@ from tests.contract.engine.state.test_lines import BASE, A, B, C, D, commit, ope
 
 FLOW = """
 name: loop
-workspace: {git: /work/shop}
+workspace: {git: "https://h/shop.git"}
 agents: {dev: {external: true}}
 steps:
   - {id: plan, agent: dev}
