@@ -127,6 +127,11 @@ COMMAND_VARIABLES = {
     "HOLDFAST_OUTPUT": "the file to which it may write its answer",
     "HOLDFAST_PROMPT": "its prompt, where that is short",
     "HOLDFAST_USD_PER_ATTEMPT": "the dollars that it may use",
+    "HOLDFAST_WORKSPACE": "the git worktree that it works in",
+    "HOLDFAST_BRANCH": "the branch of its attempt there, if it may edit",
+    "HOLDFAST_COMMIT": "the commit where its attempt begins",
+    "HOLDFAST_PORT": "the first of ten free ports",
+    "HOLDFAST_SCRATCH": "an empty folder beside the worktree",
 }
 
 

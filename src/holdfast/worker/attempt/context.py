@@ -16,6 +16,7 @@ from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.model.result import TransitionResult
 from holdfast.model.task import Assignment
 from holdfast.model.text import encode_json
+from holdfast.model.workflow.line import Draft
 from holdfast.worker.attempt.attempt_lease import AttemptEnded, AttemptLease
 from holdfast.worker.attempt.durable import (
     Flow,
@@ -54,6 +55,8 @@ class AttemptContext(Context, AsyncContext):
     latest_progress: Any = None
     # What the step has used so far, as its record tells it.
     latest_usage: Any = None
+    # The commit of what the attempt leaves, where it works in a workspace and is not done.
+    draft: Draft | None = None
     _token_was_read = False
     _step_log: StepLog | None = None
     _log_is_closed = False

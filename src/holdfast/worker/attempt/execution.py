@@ -119,6 +119,9 @@ class PreparedReport(NamedTuple):
 class StepFailed(Exception):
     """A step that is no Python function failed; its message says all there is to say."""
 
+    # Whether the line of commits of the step's item begins again where the line around it is.
+    anew = False
+
     def __init__(self, message: str, *, retryable: bool = True) -> None:
         super().__init__(message)
         self.retryable = retryable
@@ -386,9 +389,10 @@ class Execution:
                     redact_or_refuse(WrittenKind.QUESTION, each, clean)
                     for each in (suspended.question, notes)
                 )
-                return self._report(reports.ask, asked, notes=kept)
+                return self._report(reports.ask, asked, notes=kept, **self._name_draft("draft"))
             redact_or_refuse(WrittenKind.NAME, notes, clean, "wait")
-            return self._report(reports.suspend, suspended.wait, notes=notes)
+            draft = self._name_draft("draft")
+            return self._report(reports.suspend, suspended.wait, notes=notes, **draft)
         except Exception as error:  # noqa: BLE001 - a question that cannot be kept is a failure
             return self.fail(error, retryable=not isinstance(error, InvalidInput))
 
@@ -409,7 +413,9 @@ class Execution:
             return self._postpone(error)
         if isinstance(error, LimitReached):
             log.warning("%s is given back: %s", self, self._redact(str(error)))
-            return self._report(self.store.work.reports.reach_limit, error.until)
+            return self._report(
+                self.store.work.reports.reach_limit, error.until, **self._name_draft("draft")
+            )
         shown = describe_traceback(error)
         if self.assignment.work is None:
             self.raised_traceback = self._redact(shown)
@@ -417,13 +423,20 @@ class Execution:
         described = encode_error(error, self._redact, shown)
         self.raised = summarize_error(described)
         again = retryable and not isinstance(error, FINAL_ERRORS)
+        options: dict[str, object] = self._name_draft("left")
         if isinstance(error, StepFailed):
             again &= error.retryable
-        return self._report(self.store.work.reports.fail, described, retryable=again)
+            options |= {"anew": True} if error.anew else {}
+        return self._report(self.store.work.reports.fail, described, retryable=again, **options)
 
     def release(self) -> bool:
         """Release the task; no failure is counted."""
-        return self._report(self.store.work.reports.release)
+        return self._report(self.store.work.reports.release, **self._name_draft("draft"))
+
+    def _name_draft(self, name: str) -> dict[str, object]:
+        """The commit of what the attempt leaves, for its report; mostly there is none."""
+        draft = self.context.draft
+        return {} if draft is None else {name: draft}
 
     def _postpone(self, error: RetryAfter) -> bool:
         """Release the task until the time that its function names."""

@@ -228,6 +228,19 @@ def is_ancestor(repository: Repository, older: str, newer: str) -> bool:
     return repository.git.ask(*asked, place=repository.objects.reading()).code == 0
 
 
+def has_commit(repository: Repository, commit: str) -> bool:
+    """Whether a commit is here, by its whole hash."""
+    asked = ("cat-file", "-e", f"{commit}^{{commit}}")
+    place = repository.objects.reading()
+    return repository.git.ask(*asked, place=place, codes=(0, 1, 128)).code == 0
+
+
+def list_tracked(repository: Repository) -> frozenset[str]:
+    """The paths that git tracks in the checkout of a repository."""
+    place = repository.content_of(repository.path, repository.git_dir / "index").reading()
+    return frozenset(repository.git.run("ls-files", "-z", "--cached", place=place).names)
+
+
 def read_tree_id(repository: Repository, commit: str) -> str:
     asked = ("rev-parse", "--verify", "--end-of-options", f"{commit}^{{tree}}")
     return repository.git.run(*asked, place=repository.objects.reading()).text

@@ -72,6 +72,13 @@ def fetch_branches(clone: Repository, url: str, names: Sequence[str]) -> dict[st
     return {name: commit for name, commit in found.items() if commit is not None}
 
 
+def fetch_below(clone: Repository, url: str, prefix: str) -> None:
+    """Fetch all references below a prefix of full names, under the same names."""
+    asked = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
+    with _lock(clone.path):
+        _speak(clone, url, *asked, "--end-of-options", url, f"+{prefix}*:{prefix}*")
+
+
 def _fetched_name(name: str) -> str:
     return FETCHED + name.removeprefix("refs/")
 

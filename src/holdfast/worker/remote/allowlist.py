@@ -15,7 +15,7 @@ from typing import Any
 
 from holdfast.errors import HoldfastError
 from holdfast.model.task import Assignment
-from holdfast.model.workflow.declarations import HttpCall, StepWork
+from holdfast.model.workflow.declarations import HttpCall, StepWork, Workspace
 from holdfast.settings import AgentCommands, OwnPreset
 from holdfast.worker.attempt.context import AttemptContext
 from holdfast.worker.attempt.execution import Functions, Invocation, StepFailed, UnknownFunction
@@ -113,8 +113,11 @@ class Allowlist(Permission):
             self._presets.check(work.use)
         command = None if work.command is None else self._check_command(work.command)
         http = None if work.http is None else self._check_call(work.http)
-        cwd = None if work.cwd is None else self._check_folder(work.cwd)
-        return replace(work, command=command, http=http, cwd=cwd)
+        workspace = None if work.workspace is None else self._check_workspace(work.workspace)
+        # In a workspace the folder lies below its worktree, wherever that is.
+        inside = work.access is not None
+        cwd = work.cwd if work.cwd is None or inside else self._check_folder(work.cwd)
+        return replace(work, command=command, http=http, cwd=cwd, workspace=workspace)
 
     def _check_command(self, command: tuple[str, ...]) -> tuple[str, ...]:
         name = command[0]
@@ -127,6 +130,14 @@ class Allowlist(Permission):
                 "is left to others; install it, and start the worker again"
             )
         raise self._refuse(name, "command")
+
+    def _check_workspace(self, workspace: Workspace) -> Workspace:
+        """A repository below an allowed folder or at an allowed URL, and an allowed setup."""
+        setup = self._check_command(workspace.setup) if workspace.setup else ()
+        if "://" in workspace.git:
+            call = self._check_call(HttpCall(url=workspace.git))
+            return replace(workspace, git=call.url, setup=setup)
+        return replace(workspace, git=self._check_folder(workspace.git), setup=setup)
 
     def _check_folder(self, cwd: str) -> str:
         """The folder without links, so that nothing leads out of the allowed one."""

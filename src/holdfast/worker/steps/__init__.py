@@ -1,10 +1,12 @@
 """The steps of workflow files: commands, and HTTP calls.
 
-Imports go down: `executors`, `command_step` | `http_step`, `step_resources`, then the rest.
+Imports go down: `executors`, `command_step` | `http_step`, `workspace_steps`, `step_resources`,
+then the rest.
 
 - `executors`  the choice between a command, an HTTP call and a function
 - `agent_session`  the runs of a preset's program in one attempt, and its stream
 - `agent_commands`  the commands of a worker's own agents, for tasks that name no program
+- `workspace_steps`  the way of commands and merges into git workspaces
 - `step_resources`  what command steps and HTTP steps share, and their questions
 - `permission`  what a step may run, call and read, with its texts filled in
 - `isolated_step`  a function that runs in a process of its own

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -61,7 +62,9 @@ from holdfast.worker.steps.step_resources import (
     give_back_on_store_error,
     read_questions,
 )
-from holdfast.worker.steps.transcript import Transcript
+from holdfast.worker.steps.transcript import KEPT_ERRORS, Transcript
+from holdfast.worker.steps.workspace_steps import open_step_workspace
+from holdfast.worker.workspaces.attempt_workspace import AttemptWorkspace
 
 MOST_FREE_ATTEMPTS = 10
 
@@ -77,6 +80,7 @@ class CommandTry:
     address: AttemptAddress
     prompt: str | None
     until: float | None
+    workspace: AttemptWorkspace | None = None
 
 
 class CommandFailed(StepFailed):
@@ -120,6 +124,9 @@ class CommandStep:
             make_command_files(state.files(task_id, number)) as files,
             AttemptLog(state.log(task_id, number)) as attempt_log,
             self._resources.addresses.open(self._assignment) as address,
+            open_step_workspace(
+                self._resources, self._assignment, self._context, self._work
+            ) as workspace,
         ):
             questions = self._read_questions()
             prompt = self._resources.permit(self._work).prompt
@@ -129,12 +136,37 @@ class CommandStep:
             timeout = self._assignment.timeout
             until = None if timeout is None else clock.monotonic() + timeout
             command_try = CommandTry(
-                files=files, log=attempt_log, address=address, prompt=prompt, until=until
+                files=files,
+                log=attempt_log,
+                address=address,
+                prompt=prompt,
+                until=until,
+                workspace=workspace,
             )
+            if workspace is not None:
+                workspace.tell = partial(_write_note, attempt_log)
+            self._set_up(command_try)
             answer = self._repair(command_try, *self._run_once(command_try))
             if answer.question is not None:
                 raise questions.suspend_for(answer.question)
-            return answer.output
+            return answer.output if workspace is None else workspace.complete(answer.output)
+
+    def _set_up(self, command_try: CommandTry) -> None:
+        """Run the setup of a new worktree, which is a command like any other."""
+        workspace = command_try.workspace
+        if workspace is None or not workspace.is_new:
+            return
+        work = self._resources.permit(self._work)
+        if work.workspace is not None and work.workspace.setup:
+            current_redaction = command_try.address.current_redaction
+            transcript = Transcript(command_try.log, current_redaction, KEPT_ERRORS)
+            environment = self._make_environment(work, command_try)
+            command = Command(
+                arguments=work.workspace.setup, environment=environment, directory=workspace.path
+            )
+            ended = self._run_process(command, work, command_try, transcript)
+            self._raise_for_bad_end(ended, transcript, "the setup of its workspace ")
+        workspace.note_ready()
 
     def _read_questions(self) -> Questions:
         first = self._assignment.attempt == 1
@@ -214,6 +246,18 @@ class CommandStep:
         arguments: tuple[str, ...],
     ) -> CommandEnd:
         prompt = command_try.prompt or ""
+        environment = self._make_environment(work, command_try)
+        if 0 < len(prompt.encode()) <= SHORT_PROMPT:
+            environment["HOLDFAST_PROMPT"] = prompt
+        command = Command(
+            arguments=arguments,
+            environment=environment,
+            directory=_find_folder(work.cwd, command_try.workspace),
+            stdin=b"" if self._takes_prompt() else prompt.encode(),
+        )
+        return self._run_process(command, work, command_try, transcript)
+
+    def _make_environment(self, work: PermittedWork, command_try: CommandTry) -> dict[str, str]:
         with give_back_on_store_error():
             named = self._resources.workflow_secrets.names_of(self._assignment)
         inherited = copy_environment(self._resources.permission.secrets(named))
@@ -224,16 +268,19 @@ class CommandStep:
             self._assignment, command_try.files, self._resources.store.settings.url
         )
         environment |= command_try.address.variables
+        if command_try.workspace is not None:
+            environment |= command_try.workspace.variables
         if (header := write_traceparent()) is not None:
             environment["TRACEPARENT"] = header
-        if 0 < len(prompt.encode()) <= SHORT_PROMPT:
-            environment["HOLDFAST_PROMPT"] = prompt
-        command = Command(
-            arguments=arguments,
-            environment=environment,
-            directory=_find_folder(work.cwd),
-            stdin=b"" if self._takes_prompt() else prompt.encode(),
-        )
+        return environment
+
+    def _run_process(
+        self,
+        command: Command,
+        work: PermittedWork,
+        command_try: CommandTry,
+        transcript: Transcript,
+    ) -> CommandEnd:
         limits = CommandLimits(
             timeout=self._seconds_left(command_try), idle_timeout=work.idle_timeout
         )
@@ -247,6 +294,8 @@ class CommandStep:
             ended = Process(command, limits, watch, self._resources.store.clock).run()
             if ended.abandoned:
                 end_processes_of(watch.record)
+            if command_try.workspace is not None and (ended.abandoned or ended.processes_left):
+                command_try.workspace.note_processes_left()
         except CannotStart as error:
             raise CommandFailed(str(error)) from error
         finally:
@@ -304,12 +353,12 @@ class CommandStep:
         now = self._resources.store.clock.monotonic()
         return None if command_try.until is None else max(0.0, command_try.until - now)
 
-    def _raise_for_bad_end(self, ended: CommandEnd, transcript: Transcript) -> None:
-        """Raise the error for a command that did not end well."""
+    def _raise_for_bad_end(self, ended: CommandEnd, transcript: Transcript, what: str = "") -> None:
+        """Raise the error for a command that did not end well; `what` names one of several."""
         is_over = ended.stop_reason == OVER or self._context.ended
         if ended.code == 0 and ended.stop_reason is None and not is_over:
             return
-        said = self._describe_end(ended, is_over=is_over)
+        said = what + self._describe_end(ended, is_over=is_over)
         many = f"{ended.processes_ended} process{'' if ended.processes_ended == 1 else 'es'}"
         left = (
             f", {ended.processes_left} could not be ended"
@@ -372,8 +421,14 @@ class CommandStep:
         return describe_exit(ended.code)
 
 
-def _find_folder(cwd: str | None) -> Path | None:
+def _write_note(attempt_log: AttemptLog, line: str) -> None:
+    attempt_log.write(f"[holdfast: {line}]\n".encode("utf-8", "replace"))
+
+
+def _find_folder(cwd: str | None, workspace: AttemptWorkspace | None) -> Path | None:
     """The folder that a command runs in; none is the folder that its worker was started in."""
+    if workspace is not None:
+        return _find_inner_folder(cwd or "", workspace.path)
     if cwd is None:
         return None
     with suppress(OSError, ValueError):
@@ -381,3 +436,12 @@ def _find_folder(cwd: str | None) -> Path | None:
         if cwd and folder.is_dir():
             return folder
     raise CommandFailed(f"cwd: {cwd!r} is no folder on the machine of this worker")
+
+
+def _find_inner_folder(cwd: str, worktree: Path) -> Path:
+    """A folder of a worktree, to which no link leads out of it."""
+    with suppress(OSError, ValueError):
+        folder = Path(os.path.realpath(worktree / cwd))
+        if folder.is_dir() and folder.is_relative_to(os.path.realpath(worktree)):
+            return folder
+    raise CommandFailed(f"cwd: {cwd!r} is no folder of the workspace of the step")

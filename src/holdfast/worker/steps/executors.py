@@ -59,13 +59,16 @@ class Executors:
     def begin(self) -> None:
         """End the processes that killed workers have left, and remove the files of their steps."""
         state = self._resources.state
-        if not state.processes.list_names():
-            return
-        from holdfast.worker.steps.orphans import end_orphans  # noqa: PLC0415
+        if state.processes.list_names():
+            from holdfast.worker.steps.orphans import end_orphans  # noqa: PLC0415
 
-        for gone in end_orphans(state.processes):
-            with suppress(InvalidInput):
-                state.files(gone.task, gone.attempt).remove_folder()
+            for gone in end_orphans(state.processes):
+                with suppress(InvalidInput):
+                    state.files(gone.task, gone.attempt).remove_folder()
+        if (state.root / "workspaces").is_dir():
+            from holdfast.worker.steps.workspace_steps import begin_workspaces  # noqa: PLC0415
+
+            begin_workspaces(self._resources)
 
     def has_function(self, workflow: str | None, step: str | None) -> bool:
         return self._functions.has_function(workflow, step)
@@ -83,9 +86,11 @@ class Executors:
         # Before a step begins, because its input may hold secrets of other workflows too.
         self._resources.secrets.expect_secrets(self._resources.workflow_secrets.names_of_all())
         # Imported where they are needed, because most programs have neither commands nor calls.
-        if work.workspace is not None:
-            message = f"this worker has no git workspaces yet, and step {assignment.name} needs one"
-            raise StepFailed(message, retryable=False)
+        if work.merge is not None or work.landing:
+            from holdfast.worker.steps.workspace_steps import MergingStep  # noqa: PLC0415
+
+            merging = MergingStep(self._resources, assignment, context, work)
+            return _make_invocation(merging.run, asynchronous=False)
         if work.runs_program:
             from holdfast.worker.steps.command_step import CommandStep  # noqa: PLC0415
 

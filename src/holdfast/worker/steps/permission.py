@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Protocol, final
 
 from holdfast.errors import InvalidInput
-from holdfast.model.workflow.declarations import HttpCall, StepWork
+from holdfast.model.workflow.declarations import HttpCall, Merge, StepWork, Workspace
 from holdfast.model.workflow.reference import Unresolved
 from holdfast.model.workflow.step_template import finish_work
 from holdfast.settings import AgentUse
@@ -92,16 +92,29 @@ class PermittedWork:
     Nothing else is executed, so that nothing can change between the check and the execution.
     """
 
-    __slots__ = ("command", "cwd", "env", "http", "idle_timeout", "outputs", "prompt", "use")
+    __slots__ = (
+        "command",
+        "cwd",
+        "env",
+        "http",
+        "idle_timeout",
+        "merge",
+        "outputs",
+        "prompt",
+        "use",
+        "workspace",
+    )
 
     command: tuple[str, ...]
     cwd: str | None
     env: Mapping[str, str]
     http: HttpCall | None
     idle_timeout: float | None
+    merge: Merge | None
     outputs: Mapping[str, Any] | None
     prompt: str | None
     use: AgentUse | None
+    workspace: Workspace | None
 
     def __init__(self, work: StepWork, seal: object) -> None:
         if seal is not _SEAL:
@@ -113,9 +126,11 @@ class PermittedWork:
             "env": MappingProxyType(dict(work.env)),
             "http": work.http,
             "idle_timeout": work.idle_timeout,
+            "merge": work.merge,
             "outputs": work.outputs,
             "prompt": work.prompt,
             "use": work.use,
+            "workspace": work.workspace,
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
