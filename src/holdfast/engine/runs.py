@@ -23,7 +23,13 @@ from holdfast.engine.input import validation
 from holdfast.engine.input.trace_start import StartTrace
 from holdfast.engine.read.addresses import read_task_at
 from holdfast.engine.read.key_addresses import choose_id_or_key, find_run_id
-from holdfast.engine.read.pages import PAGE_SIZE, Page, choose_run_counts, choose_runs_query
+from holdfast.engine.read.pages import (
+    PAGE_SIZE,
+    Page,
+    choose_run_counts,
+    choose_runs_query,
+    read_runs,
+)
 from holdfast.engine.read.records import read_event, read_run, read_value
 from holdfast.engine.read.task_records import read_task
 from holdfast.engine.read.task_state import name_tasks, read_tasks_with_state
@@ -201,13 +207,14 @@ class Runs:
         to search for.
         """
         query, asked = choose_runs_query(self._context.now, limit=limit, after=after, **filters)
-        return [read_run(row) for row in self._context.view(lambda tx: tx.read(query, **asked))]
+        rows = self._context.view(lambda tx: read_runs(tx, query, asked))
+        return [read_run(row) for row in rows]
 
     @reading
     def counts(self, **filters: Unpack[RunFilters]) -> dict[str, int]:
         """How many runs there are in each status, with the filters of `list`."""
         query, asked = choose_run_counts(self._context.now, called=True, **filters)
-        rows = self._context.view(lambda tx: tx.read(query, **asked))
+        rows = self._context.view(lambda tx: read_runs(tx, query, asked))
         return {row["status"]: row["runs"] for row in rows}
 
     @reading

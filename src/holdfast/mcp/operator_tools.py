@@ -15,6 +15,9 @@ WaitingTask = Annotated[
 ]
 
 
+DryRun = Annotated[
+    bool, Field(description="Change nothing, and answer which tasks would change, and how")
+]
 Message = Annotated[Any, Field(description="What is to be done now; the `feedback` of who does it")]
 Answer = Annotated[Any, Field(description="The answer: text, or any JSON")]
 SignalPayload = Annotated[Any, Field(description="What comes with it: any JSON")]
@@ -52,9 +55,20 @@ class OperatorTools(Toolbox):
             labels=labels or {},
         )
 
-    def cancel_run(self, run_id: RunId) -> View:
+    def cancel_run(
+        self,
+        run_id: RunId,
+        dry_run: DryRun = False,  # noqa: FBT002 - a field of a tool
+    ) -> View:
         """End a run and every open task of it, for good; who works on one is told to stop."""
-        return self.service.commands.cancel(self.run(run_id))
+        return self._steer("cancel", self.run(run_id), dry_run=dry_run)
+
+    def _steer(self, verb: str, found: str, *, dry_run: bool, **options: object) -> View:
+        """The answer to a command, or its preview in a dry run."""
+        if dry_run:
+            return self.service.previews.preview(verb, found, **options).view(id=found)
+        answer: View = getattr(self.service.commands, verb)(found, **options)
+        return answer
 
     def retry(
         self,
@@ -63,12 +77,13 @@ class OperatorTools(Toolbox):
         step: Annotated[
             str | None, Field(description="Of a run: do this step again, and all that needs it")
         ] = None,
+        dry_run: DryRun = False,  # noqa: FBT002 - a field of a tool
     ) -> View:
         """Try again what failed or was cancelled of a run or task; what is done stays done.
 
         With `step`, that step of a run and everything that needs it are done again instead.
         """
-        return self.service.commands.retry(self.find(task_id, run_id), step=step)
+        return self._steer("retry", self.find(task_id, run_id), dry_run=dry_run, step=step)
 
     def reopen(self, task_id: TaskId) -> View:
         """Do an ended task again, even if it is done, and after it everything that needs it."""
@@ -82,9 +97,14 @@ class OperatorTools(Toolbox):
         """Do an ended task again with a message to who did it, and all that needs it."""
         return self.service.commands.follow_up(self.task(task_id), message)
 
-    def pause(self, task_id: ThisTask = None, run_id: ThisRun = None) -> View:
+    def pause(
+        self,
+        task_id: ThisTask = None,
+        run_id: ThisRun = None,
+        dry_run: DryRun = False,  # noqa: FBT002 - a field of a tool
+    ) -> View:
         """Let the attempts of a run or task that run finish, and start no other until resume."""
-        return self.service.commands.pause(self.find(task_id, run_id))
+        return self._steer("pause", self.find(task_id, run_id), dry_run=dry_run)
 
     def resume(
         self,

@@ -172,7 +172,7 @@ class Toolbox:
 
     def _note_success(self, method: Method, given: Any, sent: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON
         about = describe_subject(given, sent)
-        if about and method.__name__ not in self.unaudited:
+        if about and method.__name__ not in self.unaudited and not sent.get("dry_run"):
             self._note(method, "ok", about)
         return given
 

@@ -49,7 +49,7 @@ def fill(url: str) -> tuple[str, str]:
         finish(
             engine, create(engine, "ünïcode \\ \t 'quoted'"), {"text": "a\\b\tc\nd\\N", "n": None}
         )
-        parent = engine.tasks.create(NewTask(title="plan", plan=True)).id
+        parent = engine.tasks.create(NewTask(title="plan", plan=True, labels={"a": "b"})).id
         engine.tasks.create(NewTask(title="child", parent=parent, enqueue=False))
         tidy = NewTask(title="tidy", payload={"a": [1, True]})
         engine.schedules.put(NewSchedule(name="nightly", cron="0 2 * * *", starts=tidy))

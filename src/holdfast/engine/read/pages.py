@@ -93,12 +93,34 @@ def choose_tasks_query(
     return "list_tasks_running" if running else "list_tasks_by_status", parameters
 
 
+def read_runs(tx: Transaction, query: str, parameters: dict[str, Any]) -> list[Row]:
+    """The rows of a page or a count; a label that many have is looked for beside the others."""
+    other = _WITHOUT_LABEL.get(query)
+    if other is None or (parameters["status"] is None and query.startswith("list")):
+        return tx.read(query, **parameters)
+    label = first_label(parameters)
+    if _has_few_holders(tx, label):
+        return tx.read(query, **parameters)
+    return tx.read(other, **{name: parameters[name] for name in parameters if name not in label})
+
+
+# What walks through the runs of a status, or through all, where the index of a label is no help.
+_WITHOUT_LABEL = {
+    "list_runs_of_label": "list_runs_by_status",
+    "count_runs_of_label": "count_runs",
+}
+
+
+def _has_few_holders(tx: Transaction, label: Mapping[str, str]) -> bool:
+    (found,) = tx.read("holders_of_label", **label, most=FEW_HOLDERS)
+    return bool(found["number"] < FEW_HOLDERS)
+
+
 def read_task_page(tx: Transaction, query: str, parameters: dict[str, Any]) -> list[Row]:
     """The rows of a page; those of a label that few have are found by its index."""
     if parameters["labels"] is not None and query in _WALKING_QUERIES:
         label = first_label(parameters)
-        ((number),) = tx.read("holders_of_label", **label, most=FEW_HOLDERS)
-        if number["number"] < FEW_HOLDERS:
+        if _has_few_holders(tx, label):
             return tx.read("list_tasks_of_label", **parameters, **label)
     return tx.read(query, **parameters)
 

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from typing import Any, Literal, cast, get_args
 
 from holdfast.engine.engine import Engine
-from holdfast.engine.read.pages import choose_runs_query
+from holdfast.engine.read.pages import choose_runs_query, read_runs
 from holdfast.errors import HoldfastError, InvalidInput, NotFound
 from holdfast.ids import Ids
 from holdfast.model.filters import RunFilters
@@ -169,7 +169,7 @@ class BulkChange:
         )
         # A run that starts meanwhile is not what was looked at when this was asked.
         asked |= {"called": False, "until": min(asked["until"] or _END, self._started_at + 1)}
-        return self._engine.database.view(lambda tx: tx.read(query, **asked))
+        return self._engine.database.view(lambda tx: read_runs(tx, query, asked))
 
     def _split(self, runs: Sequence[str]) -> Iterator[list[str]]:
         """Sets of runs with no more tasks than one transaction may change, or of one run."""

@@ -13,6 +13,7 @@ from holdfast.engine.read.pages import (
     choose_runs_query,
     choose_tasks_query,
     read_limit,
+    read_runs,
     read_task_page,
 )
 from holdfast.engine.read.records import read_event, read_run, read_value
@@ -88,7 +89,7 @@ class Queries:
             query, asked = choose_runs_query(
                 partial(_read_now, tx), limit=limit, after=after, **filters
             )
-            rows = [read_run(row) for row in tx.read(query, **asked | {"called": called})]
+            rows = [read_run(row) for row in read_runs(tx, query, asked | {"called": called})]
             return _view_page(_add_needs_of_people(tx, view_runs(tx, rows)), limit, "id")
 
         return self._read_store(read)
@@ -98,7 +99,7 @@ class Queries:
 
         def read(tx: Transaction) -> View:
             query, asked = choose_run_counts(partial(_read_now, tx), called=called, **filters)
-            found = {row["status"]: row["runs"] for row in tx.read(query, **asked)}
+            found = {row["status"]: row["runs"] for row in read_runs(tx, query, asked)}
             known = {each.value: found.get(each.value, 0) for each in RunStatus}
             return {"total": sum(known.values()), "statuses": known}
 

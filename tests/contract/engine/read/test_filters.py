@@ -58,7 +58,11 @@ def test_a_workflow_file_labels_its_runs_by_their_input(engine: Engine) -> None:
         begin(engine, LABELLED, input={"customer": ["7"]})
 
 
-def test_runs_are_found_by_all_of_some_labels(engine: Engine) -> None:
+@pytest.mark.parametrize("few", [0, 1_000])
+def test_runs_are_found_by_all_of_some_labels(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(pages, "FEW_HOLDERS", few)
     both = begin(engine, labels={"customer": "7", "env": "prod"})
     one = begin(engine, FORK, labels={"customer": "7"})
     begin(engine, labels={"customer": "70", "env": "prod"})

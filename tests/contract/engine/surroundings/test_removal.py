@@ -81,7 +81,8 @@ def tombstones(url: str) -> list[Row]:
 def test_a_run_goes_with_all_that_was_its_and_leaves_a_tombstone(
     engine: Engine, keeper: Keeper, store_url: str
 ) -> None:
-    run = start(engine, CHAIN, key="k", trace=TRACE)
+    run = start(engine, CHAIN, key="k", trace=TRACE, labels={"customer": "7", "env": "prod"})
+    assert left(store_url)["label"] == 2
     engine.signals.send(run.id, "go")
     taken = take(engine, run.steps["plan"])
     engine.work.record_effect(run.steps["plan"], taken.token, "paid", 1)

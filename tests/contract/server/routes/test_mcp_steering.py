@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any
+
+import pytest
 
 from holdfast.server.application import TABLES
 from holdfast.server.routes.tasks import plan_table, table
@@ -208,3 +211,29 @@ def test_a_planner_adds_a_part_that_is_a_run_of_a_workflow(quick_server: Served)
     child = {"token": got["token"], "tasks": [body]}
     told = server("worker").post(f"/claims/{got['task']['id']}/children", json=child)
     assert (told.status_code, told.json()["field"]) == (422, "workflow")
+
+
+def test_an_agent_is_told_what_a_call_would_change_before_it_makes_it(
+    server: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    flow = "name: letters\nsteps: [{id: write, agent: writer}]\nagents: {writer: {external: true}}"
+    server().post("/workflows", content=flow, headers={"Content-Type": "application/yaml"})
+
+    async def story(operator: Agent) -> None:
+        made = await operator.use("start_run", workflow="letters", labels={"customer": 7})
+        run = made["id"]
+        caplog.clear()
+        for tool, becomes in (("cancel_run", "cancelled"), ("pause", "held")):
+            told = await operator.use(tool, run_id=run, dry_run=True)
+            assert [each["becomes"] for each in told["tasks"]] == [becomes]
+            assert told["dry_run"]
+        assert caplog.messages == []
+        found = await operator.use("list_runs", labels={"customer": "7"}, since="1h")
+        assert [each["status"] for each in found["items"]] == ["running"]
+        await operator.use("cancel_run", run_id=run)
+        told = await operator.use("retry", run_id=run, dry_run=True)
+        assert [each["becomes"] for each in told["tasks"]] == ["ready"]
+        assert (await operator.use("get_run", run_id=run))["status"] == "cancelled"
+
+    with caplog.at_level(logging.INFO, "holdfast.audit"):
+        play(server, story)
