@@ -31,7 +31,7 @@ export const inboxRoute = createRoute({
 export const runsRoute = createRoute({
   getParentRoute: () => root,
   path: "/runs",
-  validateSearch: keep("status", "workflow", "key", "q", "label", "agent", "step", "since", "until", "error"),
+  validateSearch: keep("status", "workflow", "key", "q", "label", "agent", "step", "since", "error"),
   component: RunsPage,
 });
 

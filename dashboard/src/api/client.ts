@@ -3,6 +3,7 @@
 import createClient from "openapi-fetch";
 
 import type { Session } from "../model/types";
+import { describePreview, type Preview, type PreviewLine } from "../model/preview";
 import type { paths } from "./schema";
 
 /** A refusal by the server, in its own words. */
@@ -68,6 +69,11 @@ export async function fetchSession(): Promise<Session> {
   const told = await unwrap<Session>(api.GET("/api/v1/session"));
   session.proof = told.csrf;
   return told;
+}
+
+/** What a change would do, asked of the server; nothing is changed. */
+export async function previewChange(path: string, body?: unknown): Promise<PreviewLine[]> {
+  return describePreview(await change<Preview>(`${path}?dry_run=true`, body));
 }
 
 /** A change, by the path of its call: `/tasks/t_1/approve`. */

@@ -27,7 +27,28 @@ export interface RunFilters {
   status?: string;
   workflow?: string;
   key?: string;
+  label?: string;
+  step?: string;
+  agent?: string;
+  since?: string;
+  error?: string;
 }
+
+/** The API takes several labels; one is chosen here. */
+function listLabels({ label, ...filters }: RunFilters) {
+  return { ...filters, ...(label ? { label: [label] } : {}) };
+}
+
+export interface RunCounts {
+  total: number;
+  statuses: Record<string, number>;
+}
+
+export const runCountsQuery = (filters: RunFilters) =>
+  queryOptions({
+    queryKey: ["runs", "counts", filters],
+    queryFn: () => unwrap<RunCounts>(api.GET("/api/v1/runs/counts", { params: { query: listLabels(filters) } })),
+  });
 
 export const runsQuery = (filters: RunFilters) =>
   infiniteQueryOptions({
@@ -35,7 +56,7 @@ export const runsQuery = (filters: RunFilters) =>
     queryFn: ({ pageParam }) =>
       unwrap<Page<Run>>(
         api.GET("/api/v1/runs", {
-          params: { query: { limit: 100, ...filters, ...(pageParam ? { after: pageParam } : {}) } },
+          params: { query: { limit: 100, ...listLabels(filters), ...(pageParam ? { after: pageParam } : {}) } },
         }),
       ),
     initialPageParam: "",

@@ -38,7 +38,7 @@ export interface Graph {
 const MANY_ITEMS = 8;
 const HEADER = 34;
 const ITEM = 30;
-const MINI_ROW = 50;
+const MINI = 42;
 const LOOP_WIDTH = 312;
 const NODE_HEIGHT = 52;
 
@@ -128,7 +128,7 @@ function buildNode(
   const open = new Set(items.filter((item) => isOpen(item, opened)).map((item) => item.task.id));
   const more = children.length > items.length ? 1 : 0;
   const body = items.reduce((sum, item) => sum + ITEM + (open.has(item.task.id) ? heightOfMinis(item) : 0), 0);
-  const empty = children.length ? 0 : definition?.steps?.length ? MINI_ROW + 14 : 0;
+  const empty = children.length ? 0 : definition?.steps?.length ? MINI + 14 : 0;
   return {
     ...base,
     kind: "loop",
@@ -142,7 +142,8 @@ function buildNode(
 
 /** The small nodes of an open item stand two in a row. */
 function heightOfMinis(item: TreeRow): number {
-  return item.children.length ? Math.ceil(item.children.length / 2) * MINI_ROW + 12 : 0;
+  const rows = Math.ceil(item.children.length / 2);
+  return rows ? rows * MINI + (rows - 1) * 8 + 13 : 0;
 }
 
 function isOpen(item: TreeRow, opened: ReadonlySet<string>): boolean {

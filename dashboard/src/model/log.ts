@@ -72,7 +72,8 @@ export function findErrorLine(lines: string[]): number {
   const from = Math.max(0, lines.length - 2_000);
   for (let i = lines.length - 1; i >= from; i -= 1) {
     const line = lines[i]!;
-    if (line.length < LONG_LINE && ERROR.test(line)) return i;
+    // A colour right before the word would hide where it begins.
+    if (line.length < LONG_LINE && ERROR.test(plainText(line))) return i;
   }
   return -1;
 }

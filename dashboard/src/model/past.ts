@@ -17,6 +17,10 @@ export function foldTasks(tasks: Task[], events: Event[], upTo: number): Task[] 
       held: typeof data["holds"] === "number" ? data["holds"] > 0 : (before?.held ?? false),
     });
   }
+  const newest = new Map<string, string>();
+  for (const task of tasks) {
+    if (then.has(task.id) && (newest.get(placeOf(task)) ?? "") < task.id) newest.set(placeOf(task), task.id);
+  }
   return tasks.flatMap((task) => {
     const known = then.get(task.id);
     if (!known) return [];
@@ -32,10 +36,16 @@ export function foldTasks(tasks: Task[], events: Event[], upTo: number): Task[] 
         holds: [],
         skipped: task.skipped && known.status === "done",
         finished_at: undefined,
-        superseded: false,
+        // An item of an older epoch counted until the newer one was created.
+        superseded: newest.get(placeOf(task)) !== task.id,
       },
     ];
   });
+}
+
+/** Where a task stands in its run: an item that replaces another has the same place. */
+function placeOf(task: Task): string {
+  return task.item === undefined || task.kind !== "group" ? task.id : `${task.parent_id} ${task.step} ${task.item}`;
 }
 
 export function foldRun(run: Run, events: Event[], upTo: number): Run {

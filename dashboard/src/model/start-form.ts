@@ -80,11 +80,27 @@ function readValue(field: FormField, text: string): unknown {
   }
 }
 
-export function writeCommand(workflow: string, input: Record<string, unknown>, key: string): string {
+/** `customer=7 team=auth` */
+export function readLabels(text: string): Record<string, string> {
+  const labels: Record<string, string> = {};
+  for (const word of text.split(/[\s,]+/).filter(Boolean)) {
+    const at = word.indexOf("=");
+    labels[at < 0 ? word : word.slice(0, at)] = at < 0 ? "" : word.slice(at + 1);
+  }
+  return labels;
+}
+
+export function writeCommand(
+  workflow: string,
+  input: Record<string, unknown>,
+  key: string,
+  labels: Record<string, string> = {},
+): string {
   const words = ["holdfast", "run", quote(workflow)];
   for (const [name, value] of Object.entries(input)) {
     words.push("-i", quote(`${name}=${typeof value === "string" ? value : JSON.stringify(value)}`));
   }
   if (key) words.push("--key", quote(key));
+  for (const [name, value] of Object.entries(labels)) words.push("--label", quote(`${name}=${value}`));
   return words.join(" ");
 }

@@ -1,7 +1,7 @@
 /** Actions: the dialog that is asked before acting, the toasts that tell what became of it. */
 
 import * as Dialog from "@radix-ui/react-dialog";
-import { createContext, type ReactNode, useCallback, useContext, useMemo, useRef, useState } from "react";
+import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useRef, useState } from "react";
 
 import { ApiError } from "../api/client";
 import type { MarkName } from "../model/marks";
@@ -24,6 +24,8 @@ export interface Question {
   /** Asked for with a text; it may be left out unless it is required. */
   text?: { label: string; placeholder?: string; required?: boolean };
   fields?: ReactNode;
+  /** What the server says it would change; asked for as soon as the dialog is open. */
+  preview?: () => Promise<Consequence[]>;
   act: (text: string) => Promise<string | void>;
 }
 
@@ -120,6 +122,18 @@ function Asked(props: { question: Question; close: () => void; done: (text: stri
   const [text, setText] = useState("");
   const [busy, setBusy] = useState(false);
   const [refusal, setRefusal] = useState("");
+  const [previewed, setPreviewed] = useState<Consequence[] | undefined>(question.preview ? undefined : question.does);
+  const { preview } = question;
+  useEffect(() => {
+    let left = false;
+    preview?.().then(
+      (does) => left || setPreviewed(does),
+      (error: unknown) => left || setRefusal(describeRefusal(error)),
+    );
+    return () => {
+      left = true;
+    };
+  }, [preview]);
   const missing = question.text?.required === true && !text.trim();
   const act = async () => {
     if (missing || busy) return;
@@ -136,11 +150,21 @@ function Asked(props: { question: Question; close: () => void; done: (text: stri
     <Dialog.Root open onOpenChange={(open) => (open ? undefined : close())}>
       <Dialog.Portal>
         <Dialog.Overlay className="scrim" />
-        <Dialog.Content className="dialog floating" aria-describedby={undefined}>
+        <Dialog.Content
+          className="dialog floating"
+          aria-describedby={undefined}
+          onOpenAutoFocus={(event) => {
+            // What is typed first has the focus, else the button that changes nothing.
+            event.preventDefault();
+            const box = event.currentTarget as HTMLElement;
+            box.querySelector<HTMLElement>("textarea, [data-safe]")?.focus();
+          }}
+        >
           <Dialog.Title className="dialog-title">{question.title}</Dialog.Title>
           <ul className="does">
-            {question.does.map((each) => (
-              <li key={each.text}>
+            {previewed === undefined && !refusal ? <li className="quiet">Asking what it would change</li> : null}
+            {previewed?.map((each, at) => (
+              <li key={at}>
                 <Glyph name={each.mark} />
                 <span>{each.text}</span>
               </li>
@@ -171,7 +195,7 @@ function Asked(props: { question: Question; close: () => void; done: (text: stri
           ) : null}
           <div className="line wrap">
             <span className="small quiet grow">{question.note}</span>
-            <Dialog.Close className="btn ghost">
+            <Dialog.Close className="btn ghost" data-safe>
               Leave it<kbd className="hide-s">esc</kbd>
             </Dialog.Close>
             <button

@@ -127,15 +127,17 @@ export function Problem({ error, retry }: { error: unknown; retry?: () => void }
 
 /** One line for each condition: those that hold are quiet, the others say what is missing. */
 export function Clauses({ clauses, hideQuiet = false }: { clauses: Clause[]; hideQuiet?: boolean }): ReactNode {
-  const shown = hideQuiet ? clauses.filter((clause) => !clause.ok || clause.detail) : clauses;
+  const told = clauses.filter((clause) => !clause.ok || clause.detail);
+  const quiet = hideQuiet ? [] : clauses.filter((clause) => clause.ok && !clause.detail);
   return (
-    <ul className="why">
-      {shown.map((clause) => (
+    <>
+      <ul className="why">
+        {told.map((clause) => (
         <li key={clause.name} className={clause.ok ? "yes" : "no"}>
           <Glyph name={clause.ok ? "done" : "failed"} label={clause.ok ? "holds" : "does not hold"} />
           <span>{clause.name}</span>
           <span>
-            {clause.detail || "yes"}
+            {clause.detail || "no"}
             {clause.more?.map((line) => (
               <span key={line} className="quiet more-line">
                 {line}
@@ -144,7 +146,18 @@ export function Clauses({ clauses, hideQuiet = false }: { clauses: Clause[]; hid
           </span>
         </li>
       ))}
-    </ul>
+      </ul>
+      {quiet.length ? (
+        <ul className="why ticks" aria-label="What holds">
+          {quiet.map((clause) => (
+            <li key={clause.name} className="yes">
+              <Glyph name="done" label="holds" />
+              {clause.name}
+            </li>
+          ))}
+        </ul>
+      ) : null}
+    </>
   );
 }
 

@@ -5,7 +5,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 
-import { ApiError, change } from "../api/client";
+import { ApiError, change, previewChange } from "../api/client";
 import { taskQuery, tasksQuery, workersQuery } from "../api/queries";
 import { commandOf } from "../model/commands";
 import { markTask } from "../model/marks";
@@ -66,21 +66,23 @@ export function PlanPage(): ReactNode {
     const at = parts.findIndex((part) => part.task.id === chosenId);
     choose(parts[Math.min(parts.length - 1, Math.max(0, at + by))]?.task.id);
   };
-  const finalize = () =>
+  const finalize = () => {
+    const isChain = parts.every((part) => !part.needs.length);
+    const graph = isChain ? undefined : { graph: Object.fromEntries(parts.map((part) => [part.task.id, part.needs])) };
     ask({
       title: `Finalize ${plural(parts.length, "part")}?`,
-      does: describePlan(parts).map((text, at) => ({ mark: at ? "waiting" : "ready", text })),
+      does: [],
+      preview: () => previewChange(`/tasks/${id}/plan/finalize`, graph),
       command: commandOf("plan", "finalize", id),
       note: "the parts can no longer be moved",
       button: `Finalize ${plural(parts.length, "part")}`,
       act: async () => {
-        const isChain = parts.every((part) => !part.needs.length);
-        const graph = Object.fromEntries(parts.map((part) => [part.task.id, part.needs]));
-        await change(`/tasks/${id}/plan/finalize`, isChain ? undefined : { graph });
+        await change(`/tasks/${id}/plan/finalize`, graph);
         await queries.invalidateQueries();
         return "Finalized: the parts are queued";
       },
     });
+  };
   useKeys({
     j: () => move(1),
     k: () => move(-1),
@@ -161,7 +163,7 @@ export function PlanPage(): ReactNode {
                 <kbd>j</kbd> <kbd>k</kbd> choose
               </span>
               <span>
-                <kbd>Alt</kbd> <kbd>↑</kbd> <kbd>↓</kbd> move
+                <kbd>Alt</kbd> <kbd>Up</kbd> <kbd>Down</kbd> move
               </span>
               <span>
                 <kbd>E</kbd> edit
@@ -195,7 +197,7 @@ export function PlanPage(): ReactNode {
           </div>
           <span className="mono quiet hide-s">{commandOf("plan", "finalize", shortenId(id))}</span>
           <button type="button" className="btn primary" onClick={finalize}>
-            Finalize the plan…<kbd className="hide-s">⌘↵</kbd>
+            Finalize the plan…<kbd className="hide-s">Ctrl Enter</kbd>
           </button>
         </div>
       ) : null}
@@ -212,11 +214,13 @@ function Board(props: {
   const { parts, chosen, choose, reorder } = props;
   const place = useRef<HTMLDivElement>(null);
   const [middles, setMiddles] = useState<number[]>([]);
+  const [gutter, setGutter] = useState(56);
   const [over, setOver] = useState<number>();
   useLayoutEffect(() => {
     const measure = () => {
       const kids = [...(place.current?.querySelectorAll<HTMLElement>("[data-part]") ?? [])];
       setMiddles(kids.map((kid) => kid.offsetTop + kid.offsetHeight / 2));
+      setGutter(kids[0]?.offsetLeft ?? 56);
     };
     measure();
     addEventListener("resize", measure);
@@ -240,13 +244,13 @@ function Board(props: {
       <svg aria-hidden="true">
         {wires.map((wire) => {
           const [y1, y2] = [(middles[wire.from] ?? 0) + 7, (middles[wire.to] ?? 0) - 7];
-          const x = Math.max(3, 38 - wire.lane * 12);
+          const x = Math.max(3, gutter > 40 ? gutter - 18 - wire.lane * 12 : gutter - 11 - wire.lane * 7);
           return (
             <g key={`${wire.from} ${wire.to}`} className={parts[wire.to]?.task.id === chosen ? "ext" : ""}>
               <path
-                d={`M56 ${y1}H${x + 6}Q${x} ${y1} ${x} ${y1 + 6}V${y2 - 6}Q${x} ${y2} ${x + 6} ${y2}H52`}
+                d={`M${gutter} ${y1}H${x + 6}Q${x} ${y1} ${x} ${y1 + 6}V${y2 - 6}Q${x} ${y2} ${x + 6} ${y2}H${gutter - 4}`}
               />
-              <path d={`M50 ${y2 - 4}l5 4-5 4`} />
+              <path d={`M${gutter - 6} ${y2 - 4}l5 4-5 4`} />
             </g>
           );
         })}

@@ -2,11 +2,11 @@
 
 import { useQueryClient } from "@tanstack/react-query";
 
-import { change } from "../api/client";
+import { change, previewChange } from "../api/client";
 import { commandOf } from "../model/commands";
-import type { Run, Task } from "../model/types";
-import { nameRun, plural } from "../model/words";
-import { type Consequence, useActions } from "../parts/actions";
+import type { Run } from "../model/types";
+import { nameRun } from "../model/words";
+import { useActions } from "../parts/actions";
 import { useSession } from "../shell/session";
 
 export interface RunAction {
@@ -42,7 +42,9 @@ export function useRunActions(run: Run | undefined): RunAction[] {
         act: () =>
           ask({
             title: `Retry “${name}”?`,
-            does: describeRetry(run),
+            does: [],
+            preview: () => previewChange(`/runs/${id}/retry`),
+            note: "budgets are fresh; what is done stays",
             command: commandOf("retry", id),
             button: "Retry the run",
             act: async () => {
@@ -73,7 +75,8 @@ export function useRunActions(run: Run | undefined): RunAction[] {
       act: () =>
         ask({
           title: `Cancel “${name}”?`,
-          does: describeCancel(run),
+          does: [],
+          preview: () => previewChange(`/runs/${id}/cancel`),
           command: commandOf("cancel", id),
           note: "retry brings it back",
           button: "Cancel the run",
@@ -86,44 +89,4 @@ export function useRunActions(run: Run | undefined): RunAction[] {
     },
   ];
   return actions;
-}
-
-export function describeCancel(run: Run): Consequence[] {
-  const tasks = run.tasks ?? [];
-  const running = tasks.filter((task) => task.status === "running");
-  const waiting = tasks.filter((task) => task.status === "queued" || task.status === "idle");
-  const done = tasks.filter((task) => task.status === "done").length;
-  return [
-    ...running.slice(0, 4).map((task): Consequence => ({ mark: "cancelled", text: describeStop(task) })),
-    ...(running.length > 4
-      ? [{ mark: "cancelled" as const, text: `${running.length - 4} more running tasks stop` }]
-      : []),
-    ...(waiting.length
-      ? [
-          {
-            mark: "cancelled" as const,
-            text: `${plural(waiting.length, "waiting task")} ${waiting.length === 1 ? "is" : "are"} cancelled`,
-          },
-        ]
-      : []),
-    { mark: "done", text: `What is done stays: ${plural(done, "task")}` },
-  ];
-}
-
-function describeStop(task: Task): string {
-  const where = task.lease ? ` on ${task.lease.owner}` : "";
-  return `${task.title} stops${where}, its process group is ended`;
-}
-
-function describeRetry(run: Run): Consequence[] {
-  const ended = (run.tasks ?? []).filter((task) => task.status === "failed" || task.status === "cancelled");
-  return [
-    {
-      mark: "ready",
-      text: ended.length
-        ? `${plural(ended.length, "failed or cancelled task")} ${ended.length === 1 ? "is" : "are"} queued again, due at once`
-        : "What failed or was cancelled is queued again, due at once",
-    },
-    { mark: "done", text: "Budgets are fresh; what is done stays" },
-  ];
 }

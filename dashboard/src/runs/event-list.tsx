@@ -98,7 +98,7 @@ export function EventList(props: {
 }
 
 function describeData(event: Event): string {
-  const moved = event.from && event.to && event.from !== event.to ? `${event.from} → ${event.to}` : "";
+  const moved = event.from && event.to && event.from !== event.to ? `${event.from} to ${event.to}` : "";
   const attempt = event.attempt ? `attempt ${event.attempt}` : "";
   const { digest: _digest, ...data } = event.data ?? {};
   const said = Object.entries(data)

@@ -165,7 +165,7 @@ function EventPart({ event }: { event: Event }): ReactNode {
         {event.from !== event.to && event.to ? (
           <>
             <dt>what</dt>
-            <dd>{event.from ? `${event.from} → ${event.to}` : event.to}</dd>
+            <dd>{event.from ? `${event.from} to ${event.to}` : event.to}</dd>
           </>
         ) : null}
         {event.data ? (

@@ -206,12 +206,18 @@ function RunHead({ run, tab, events }: { run: Run; tab: string; events: number }
               key={each.tab}
               to="/runs/$run/$tab"
               params={{ run: run.id, tab: each.tab }}
+              activeOptions={{ exact: true, includeSearch: false }}
               aria-current={tab === each.tab ? "page" : undefined}
             >
               {each.label} {each.count ? <span className="n">{each.count}</span> : null}
             </Link>
           ) : (
-            <Link key="work" to="/runs/$run" params={{ run: run.id }} aria-current={tab === "" ? "page" : undefined}>
+            <Link
+              key="work"
+              to="/runs/$run"
+              params={{ run: run.id }}
+              activeOptions={{ exact: true, includeSearch: false }}
+              aria-current={tab === "" ? "page" : undefined}>
               {each.label}
             </Link>
           ),

@@ -1,23 +1,21 @@
 /** The list of runs: live, filtered by what the URL says, with actions on those that are selected. */
 
-import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { type ReactNode, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 
-import { change } from "../api/client";
 import { useLive } from "../api/live";
-import { runsQuery, workflowsQuery } from "../api/queries";
-import { commandOf } from "../model/commands";
+import { type RunCounts, runCountsQuery, type RunFilters, runsQuery } from "../api/queries";
 import { markRun } from "../model/marks";
 import type { Run } from "../model/types";
 import { describeCount, describeFailure, describeMoney, describeValue, nameRun, plural, shortenId } from "../model/words";
-import { useActions } from "../parts/actions";
 import { Glyph, Icon, Status } from "../parts/marks";
-import { Menu } from "../parts/menu";
 import { Command, Empty, Meter, Problem, Search, Skeleton } from "../parts/pieces";
 import { Clock, Took } from "../parts/time";
 import { runsRoute } from "../routes";
+import { BulkBar } from "./bulk";
+import { FilterChips, readFilters } from "./filters";
 import { useKeys } from "../shell/keyboard";
 import { useSession } from "../shell/session";
 import { Top } from "../shell/top";
@@ -25,15 +23,14 @@ import { saveView } from "../shell/views";
 
 const ROW = 37;
 const CARD = 61;
-const STATUSES = ["running", "completed", "failed", "cancelled"];
 
 export function RunsPage(): ReactNode {
   const search = runsRoute.useSearch();
   const navigate = useNavigate();
-  const { status, workflow, key, q = "" } = search;
-  const filters = { ...(status ? { status } : {}), ...(workflow ? { workflow } : {}), ...(key ? { key } : {}) };
+  const { q = "" } = search;
+  const filters = readFilters(search);
   const query = useInfiniteQuery(runsQuery(filters));
-  const workflows = useQuery(workflowsQuery).data ?? [];
+  const counts = useQuery(runCountsQuery(filters)).data;
   const live = useLive();
   const { maySteer } = useSession();
   const all = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
@@ -45,16 +42,16 @@ export function RunsPage(): ReactNode {
   );
   const set = (change: Partial<typeof search>) =>
     void navigate({ to: "/runs", search: { ...search, ...change }, replace: true });
-  const isFiltered = Boolean(status || workflow || key || q);
+  const isFiltered = q !== "" || Object.keys(filters).length > 0;
 
   const name = () => {
-    const told = [status, workflow, key, q].filter(Boolean).join(", ");
-    saveView({ name: told || "All runs", search: search as Record<string, string> });
+    const told = [...Object.values(filters), q].filter(Boolean).join(", ");
+    saveView({ name: told, search: search as Record<string, string> });
   };
 
   return (
     <>
-      <Top title="Runs" after={<span className="quiet nowrap">{describeMatches(runs.length, query.hasNextPage)}</span>}>
+      <Top title="Runs" after={<span className="quiet nowrap">{describeMatches(q ? runs.length : (counts?.total ?? runs.length), q !== "" && query.hasNextPage)}</span>}>
         <button
           type="button"
           className="btn ghost hide-s"
@@ -81,19 +78,7 @@ export function RunsPage(): ReactNode {
             width={280}
             onChange={(value) => set({ q: value || undefined })}
           />
-          <Choice name="status" value={status} options={STATUSES} onChange={(value) => set({ status: value })} />
-          <Choice
-            name="workflow"
-            value={workflow}
-            options={workflows.map((each) => each.name)}
-            onChange={(value) => set({ workflow: value })}
-          />
-          {key ? (
-            <button type="button" className="chip" aria-pressed="true" onClick={() => set({ key: undefined })}>
-              key <b>{key}</b>
-              <Icon name="x" />
-            </button>
-          ) : null}
+          <FilterChips search={search} set={set} />
           <span className="grow" />
           {isFiltered ? (
             <>
@@ -106,6 +91,7 @@ export function RunsPage(): ReactNode {
             </>
           ) : null}
         </div>
+        {counts && counts.total > 0 ? <Counts counts={counts} /> : null}
         {query.error && !query.data ? (
           <Problem error={query.error} retry={() => void query.refetch()} />
         ) : (
@@ -121,6 +107,8 @@ export function RunsPage(): ReactNode {
             ) : runs.length ? (
               <RunTable
                 runs={runs}
+                matching={q ? undefined : counts?.total}
+                filters={filters}
                 more={query.hasNextPage && !query.isFetchingNextPage ? () => void query.fetchNextPage() : undefined}
               />
             ) : (
@@ -178,37 +166,31 @@ function NoRuns({ filtered, clear }: { filtered: boolean; clear: () => void }): 
   );
 }
 
-function Choice(props: {
-  name: string;
-  value: string | undefined;
-  options: string[];
-  onChange: (value: string | undefined) => void;
-}): ReactNode {
-  const { name, value, options, onChange } = props;
-  if (value !== undefined) {
-    return (
-      <button type="button" className="chip" aria-pressed="true" onClick={() => onChange(undefined)} title={`Any ${name}`}>
-        {name} <b>{value}</b>
-        <Icon name="x" />
-      </button>
-    );
-  }
+function Counts({ counts }: { counts: RunCounts }): ReactNode {
+  const { statuses } = counts;
   return (
-    <Menu
-      className="chip"
-      label={`Choose a ${name}`}
-      trigger={
-        <>
-          {name} <b>any</b>
-          <Icon name="down" />
-        </>
-      }
-      entries={options.map((option) => ({ label: option, act: () => onChange(option) }))}
-    />
+    <div className="panel hide-s" style={{ padding: "10px 16px" }}>
+      <div className="stats">
+        {["running", "completed", "failed", "cancelled"].map((status) => (
+          <div key={status} className="stat">
+            <b style={status === "failed" && statuses[status] ? { color: "var(--failed-fg)" } : undefined}>
+              {describeCount(statuses[status] ?? 0)}
+            </b>
+            <span>{status}</span>
+          </div>
+        ))}
+      </div>
+    </div>
   );
 }
 
-function RunTable({ runs, more }: { runs: Run[]; more: (() => void) | undefined }): ReactNode {
+function RunTable(props: {
+  runs: Run[];
+  matching: number | undefined;
+  filters: RunFilters;
+  more: (() => void) | undefined;
+}): ReactNode {
+  const { runs, more } = props;
   const list = useRef<HTMLDivElement>(null);
   const navigate = useNavigate();
   const [cursor, setCursor] = useState(-1);
@@ -301,9 +283,12 @@ function RunTable({ runs, more }: { runs: Run[]; more: (() => void) | undefined 
           })}
         </div>
       </div>
-      {selected.size ? (
-        <BulkBar runs={runs.filter((run) => selected.has(run.id))} clear={() => setSelected(new Set())} />
-      ) : null}
+      <BulkBar
+        selected={runs.filter((run) => selected.has(run.id))}
+        matching={props.matching}
+        filters={props.filters}
+        clear={() => setSelected(new Set())}
+      />
     </>
   );
 }
@@ -362,6 +347,11 @@ function RunRow(props: {
           <span className="quiet mono hide-s" title={run.id}>
             {shortenId(run.id)}
           </span>
+          {Object.entries(run.labels ?? {}).map(([name, value]) => (
+            <span key={name} className="tag hide-m">
+              {name}={value}
+            </span>
+          ))}
         </Link>
       </span>
       <span role="cell" className="second small cut cell-why" title={describeWait(run)}>
@@ -414,88 +404,6 @@ function describeWait(run: Run): string {
   }
   if (run.error) return describeFailure(run.error);
   if (run.status === "running" && run.holds.length) return `held: ${run.holds.join(", ")}`;
-  return "";
-}
-
-type Verb = "cancel" | "retry" | "pause" | "resume";
-
-function BulkBar({ runs, clear }: { runs: Run[]; clear: () => void }): ReactNode {
-  const { ask } = useActions();
-  const queries = useQueryClient();
-  const open = runs.filter((run) => run.status === "running");
-  const ended = runs.filter((run) => run.status === "failed" || run.status === "cancelled");
-  const paused = open.filter((run) => run.holds.includes("paused"));
-  const act = (verb: Verb, of: Run[]) => {
-    const label = { cancel: "Cancel", retry: "Retry", pause: "Pause", resume: "Resume" }[verb];
-    ask({
-      title: `${label} ${plural(of.length, "run")}?`,
-      does: of
-        .slice(0, 6)
-        .map((run) => ({ mark: markRun(run).name, text: `${nameRun(run)}, ${run.workflow}: ${describeEffect(verb, run)}` }))
-        .concat(of.length > 6 ? [{ mark: "ready" as const, text: `and ${of.length - 6} more` }] : []),
-      command: commandOf(verb, ...of.map((run) => run.id)),
-      button: `${label} ${plural(of.length, "run")}`,
-      danger: verb === "cancel",
-      act: async () => {
-        let refused = 0;
-        for (const run of of) {
-          await change(`/runs/${run.id}/${verb}`).catch(() => {
-            refused += 1;
-          });
-        }
-        clear();
-        await queries.invalidateQueries();
-        return `${of.length - refused} of ${of.length} done${refused ? `, ${refused} refused` : ""}`;
-      },
-    });
-  };
-  return (
-    <div className="bulk" role="region" aria-label="Selected runs">
-      <div className="row">
-        <b className="medium">{runs.length} selected</b>
-        <span className="grow" />
-        <button type="button" className="btn ghost" onClick={clear}>
-          Clear<kbd className="hide-s">esc</kbd>
-        </button>
-        {paused.length ? (
-          <button type="button" className="btn" onClick={() => act("resume", paused)}>
-            Resume {paused.length}
-          </button>
-        ) : null}
-        {open.length > paused.length ? (
-          <button
-            type="button"
-            className="btn"
-            onClick={() => act("pause", open.filter((run) => !run.holds.includes("paused")))}
-          >
-            Pause {open.length - paused.length}
-          </button>
-        ) : null}
-        {open.length ? (
-          <button type="button" className="btn danger" onClick={() => act("cancel", open)}>
-            Cancel {open.length}…
-          </button>
-        ) : null}
-        {ended.length ? (
-          <button type="button" className="btn primary" onClick={() => act("retry", ended)}>
-            Retry {ended.length}…
-          </button>
-        ) : null}
-      </div>
-    </div>
-  );
-}
-
-function describeEffect(verb: Verb, run: Run): string {
-  const left = run.progress ? run.progress.total - run.progress.done : 0;
-  switch (verb) {
-    case "cancel":
-      return `${plural(left, "open task")} ${left === 1 ? "ends" : "end"}`;
-    case "retry":
-      return "goes back to running";
-    case "pause":
-      return "starts nothing new";
-    case "resume":
-      return "goes on";
-  }
+  const { progress } = run;
+  return run.status === "running" && progress ? `${progress.done} of ${plural(progress.total, "task")} done` : "";
 }

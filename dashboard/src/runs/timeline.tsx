@@ -265,7 +265,7 @@ function Bars(props: { task: Task; lane: Lane | undefined; scale: Scale; critica
               style={{ left: `${from}%`, width: `max(3px, ${width}%)` }}
               title={describeBar(bar)}
             >
-              {width > 2 ? `${bar.attempt}${bar.kind === "lost" ? " · lost" : bar.kind === "rejected" ? " ↺" : ""}` : ""}
+              {width > 2 ? `${bar.attempt}${bar.kind === "lost" ? " · lost" : bar.kind === "rejected" && width > 14 ? " · rejected" : ""}` : ""}
               {bar.kind === "running" && width > 12 ? ` · ${describeProgress(task)}` : ""}
             </span>
             {critical.has(bar) ? <i className="crit" style={{ left: `${from}%`, width: `${width}%` }} /> : null}

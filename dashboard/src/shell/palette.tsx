@@ -122,10 +122,10 @@ export function Palette({ close, help }: { close: () => void; help: () => void }
             </Menu.List>
             <footer>
               <span>
-                <kbd>↑</kbd> <kbd>↓</kbd> move
+                <kbd>Up</kbd> <kbd>Down</kbd> move
               </span>
               <span>
-                <kbd>↵</kbd> open
+                <kbd>Enter</kbd> open
               </span>
             </footer>
           </Menu>

@@ -2,7 +2,7 @@
 
 import { useQueryClient } from "@tanstack/react-query";
 
-import { change } from "../api/client";
+import { change, previewChange } from "../api/client";
 import { commandOf } from "../model/commands";
 import { needsPerson } from "../model/marks";
 import type { Run, Task } from "../model/types";
@@ -88,6 +88,7 @@ export function useTaskActions(task: Task | undefined, run?: Run): TaskAction[] 
             ask({
               title: `Reject “${name}”?`,
               does: [{ mark: "rejected", text: rejected }],
+              preview: () => previewChange(`/tasks/${id}/reject`, text ? { reason: text } : undefined),
               text: { label: "Reason, or feedback for the agent", placeholder: text ?? "" },
               command: commandOf("reject", id, "--reason", "TEXT"),
               button: "Reject",
@@ -114,10 +115,9 @@ export function useTaskActions(task: Task | undefined, run?: Run): TaskAction[] 
       act: () =>
         ask({
           title: `Retry ${name}?`,
-          does: [
-            { mark: "ready", text: "What failed or was cancelled in its run is queued again, due at once" },
-            { mark: "done", text: "Budgets are fresh; what is done stays" },
-          ],
+          does: [],
+          preview: () => previewChange(`/tasks/${id}/retry`),
+          note: "budgets are fresh; what is done stays",
           command: commandOf("retry", id),
           button: "Retry",
           act: async () => {
@@ -160,10 +160,8 @@ export function useTaskActions(task: Task | undefined, run?: Run): TaskAction[] 
       act: () =>
         ask({
           title: `Retry from ${step}?`,
-          does: [
-            { mark: "rejected", text: `${step} and everything that needs it are done again` },
-            { mark: "done", text: "What came before stays as it is" },
-          ],
+          does: [],
+          preview: () => previewChange(`/runs/${task.run_id}/retry`, { step }),
           command: commandOf("retry", task.run_id, "--from", step),
           button: "Retry from here",
           act: async () => {
@@ -214,17 +212,8 @@ export function useTaskActions(task: Task | undefined, run?: Run): TaskAction[] 
         act: () =>
           ask({
             title: `Cancel “${name}”?`,
-            does: [
-              task.status === "running"
-                ? {
-                    mark: "cancelled",
-                    text: `Attempt ${task.attempt} on ${task.lease?.owner ?? "its worker"} stops, its process group is ended`,
-                  }
-                : { mark: "cancelled", text: "It does not start any more" },
-              ...(task.run_id
-                ? [{ mark: "failed" as const, text: "Nothing new of its run starts: a cancelled task counts as a failure" }]
-                : []),
-            ],
+            does: [],
+            preview: () => previewChange(`/tasks/${id}/cancel`),
             command: commandOf("cancel", id),
             note: "retry brings it back",
             button: "Cancel the task",

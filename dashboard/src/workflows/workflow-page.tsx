@@ -8,7 +8,7 @@ import { ApiError, change } from "../api/client";
 import { workflowQuery, workflowsQuery } from "../api/queries";
 import { buildGraph } from "../model/graph";
 import { diffLines } from "../model/lines-diff";
-import { type FormField, listFields, readInput, writeCommand } from "../model/start-form";
+import { type FormField, listFields, readInput, readLabels, writeCommand } from "../model/start-form";
 import type { Run, Step, Workflow } from "../model/types";
 import { plural } from "../model/words";
 import { useActions } from "../parts/actions";
@@ -197,10 +197,11 @@ function StartForm(props: { workflow: Workflow; focus: boolean; pinned: string |
   const [typed, setTyped] = useState<Record<string, string>>({});
   const [whole, setWhole] = useState("{}");
   const [key, setKey] = useState("");
+  const [labels, setLabels] = useState("");
   const [busy, setBusy] = useState(false);
   const [refusal, setRefusal] = useState<ApiError>();
   const input = free ? readWhole(whole) : readInput(fields, typed);
-  const command = writeCommand(workflow.name, typeof input === "object" && input ? (input as Record<string, unknown>) : {}, key);
+  const command = writeCommand(workflow.name, typeof input === "object" && input ? (input as Record<string, unknown>) : {}, key, readLabels(labels));
   const start = async () => {
     if (busy) return;
     setBusy(true);
@@ -210,6 +211,7 @@ function StartForm(props: { workflow: Workflow; focus: boolean; pinned: string |
         workflow: workflow.name,
         input,
         ...(key ? { key } : {}),
+        ...(labels.trim() ? { labels: readLabels(labels) } : {}),
         ...(pinned ? { version: pinned } : {}),
       });
       tell(run.created === false ? "That run exists already: here it is" : "Started");
@@ -272,6 +274,17 @@ function StartForm(props: { workflow: Workflow; focus: boolean; pinned: string |
             key <span>optional: it exists once</span>
           </span>
           <input className="input" value={key} onChange={(event) => setKey(event.target.value)} />
+        </label>
+        <label>
+          <span className="lab">
+            labels <span>optional</span>
+          </span>
+          <input
+            className="input"
+            value={labels}
+            placeholder="customer=7 team=auth"
+            onChange={(event) => setLabels(event.target.value)}
+          />
         </label>
         {others.map((each) => (
           <p key={each.text} className="mistake" role="alert">
