@@ -23,6 +23,7 @@ up: $(READY)  ## serve this folder's store and work in it until Ctrl-C
 	@$(BIN)/holdfast up $(ARGS)
 
 test: $(READY)  ## run every test, on real SQLite, PostgreSQL and Redis
+	@$(BIN)/python -m tools.dashboard
 	$(BIN)/python -m pytest -n 3 --dist=worksteal $(ARGS)
 
 check: $(READY)  ## everything a reviewer would ask: format, lint, types, layers, guards, tests

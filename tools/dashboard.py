@@ -41,7 +41,7 @@ class BuildFailed(Exception):
 
 def build() -> bool:
     """Build the dashboard if its sources changed; says whether there was anything to do."""
-    with _alone(SOURCES):
+    with alone(SOURCES):
         wanted = digest_sources()
         stamp = BUILT / STAMP
         if stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted:
@@ -75,7 +75,7 @@ def _list_sources() -> Iterator[Path]:
 
 def install_packages(folder: Path) -> None:
     """Install the packages of a folder as they are locked, unless they are there."""
-    with _alone(folder):
+    with alone(folder):
         _install_packages(folder)
 
 
@@ -111,7 +111,7 @@ def write_types() -> None:
 
 
 def check_types() -> None:
-    with _alone(SOURCES):
+    with alone(SOURCES):
         _install_packages(SOURCES)
         write_types()
         _run_node(SOURCES, "node_modules/typescript/bin/tsc", "--noEmit")
@@ -156,7 +156,7 @@ def _run_node(folder: Path, *arguments: str) -> None:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def alone(folder: Path) -> Iterator[None]:
     """One process at a time works in the folder."""
     with (folder / LOCK).open("rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -16,7 +16,8 @@ import { RunMeter } from "../runs/runs-page";
 import { useKeys } from "../shell/keyboard";
 import { Top } from "../shell/top";
 import { useLastLooked } from "./last-looked";
-import { type InboxItem, usePeople } from "./people";
+import type { InboxItem } from "./items";
+import { usePeople } from "./people";
 import { Reading } from "./reading";
 
 export function Inbox(): ReactNode {

@@ -21,7 +21,7 @@ import { useSession } from "../shell/session";
 import { useTaskActions } from "../tasks/actions";
 import { LogTail } from "../tasks/log-tail";
 import { useDismissed } from "./last-looked";
-import type { InboxItem } from "./people";
+import type { InboxItem } from "./items";
 
 export function Reading({ item, back }: { item: InboxItem; back: () => void }): ReactNode {
   return (

@@ -52,7 +52,9 @@ export function useActions(): Actions {
 
 export function describeRefusal(error: unknown): string {
   if (error instanceof ApiError) return `${error.message} (${error.code})`;
-  return "the server does not answer";
+  // What `fetch` throws where nobody answers differs from browser to browser.
+  if (error instanceof TypeError && /fetch|network|load/i.test(error.message)) return "the server does not answer";
+  return String(error);
 }
 
 const SHOWN_FOR = 6_000;

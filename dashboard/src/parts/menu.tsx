@@ -7,13 +7,14 @@ import type { MenuEntry } from "./actions";
 
 export function Menu(props: {
   trigger: ReactNode;
-  label: string;
+  /** What it is called, where it shows no text. */
+  label?: string;
   className?: string;
   entries: MenuEntry[];
 }): ReactNode {
   return (
     <Dropdown.Root modal={false}>
-      <Dropdown.Trigger className={props.className ?? "btn icon"} aria-label={props.label} title={props.label}>
+      <Dropdown.Trigger className={props.className ?? "btn icon"} {...(props.label ? { "aria-label": props.label, title: props.label } : {})}>
         {props.trigger}
       </Dropdown.Trigger>
       <Dropdown.Portal>

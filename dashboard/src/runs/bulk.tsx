@@ -96,6 +96,7 @@ export function BulkBar(props: {
         id={started}
         close={() => {
           setStarted(undefined);
+          setAll(false);
           clear();
         }}
       />
@@ -167,7 +168,8 @@ function Act(props: { verb: Verb; runs: Run[]; act: (verb: Verb, runs: Run[]) =>
 
 function describeRuns(verb: Verb, runs: Run[], number: number): Consequence[] {
   const lines: Consequence[] = runs.slice(0, SHOWN).map((run) => ({
-    mark: markRun(run).name,
+    // The examples of a preview are told briefly.
+    mark: markRun({ ...run, holds: run.holds ?? [] }).name,
     text: `${nameRun(run)}, ${run.workflow}: ${describeEffect(verb, run)}`,
   }));
   if (number > lines.length) lines.push({ mark: "ready", text: `and ${plural(number - lines.length, "more run")}` });

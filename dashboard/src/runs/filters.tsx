@@ -80,7 +80,6 @@ export function FilterChips(props: { search: RunSearch; set: (change: Partial<Ru
       ) : null}
       <Menu
         className="chip add"
-        label="Add a filter"
         trigger={
           <>
             <Icon name="plus" />
@@ -121,7 +120,6 @@ function Choice(props: {
   return (
     <Menu
       className="chip"
-      label={`Choose a ${name}`}
       trigger={
         <>
           {name} <b>any</b>

@@ -96,6 +96,8 @@ function Drawn(props: Parameters<typeof RunGraph>[0]): ReactNode {
     width: node.width,
     height: node.height,
     data: { node, actions },
+    // The buttons in it are clicked, whatever React Flow would do with a node.
+    style: { pointerEvents: "all" },
     draggable: false,
     selectable: false,
     focusable: false,
@@ -209,7 +211,6 @@ function StepNode({ data }: NodeProps<FlowNode>): ReactNode {
         type="button"
         className={`node ${node.kind} is-${mark ? toneOf(mark.name) : "waiting"}${faded ? " faded" : ""}`}
         aria-current={current || undefined}
-        aria-label={`${node.step}, ${mark?.word ?? "a step"}${task && task.attempt > 1 ? `, attempt ${task.attempt}` : ""}`}
         style={{ width: node.width, height: node.height }}
         onClick={() => task && actions.select(task.id)}
       >
@@ -218,6 +219,7 @@ function StepNode({ data }: NodeProps<FlowNode>): ReactNode {
           <span className="nm cut" title={node.step}>
             {node.step}
           </span>
+          <span className="sr">{mark?.word ?? "a step"}</span>
         </span>
         <span className="dt" title={quiet}>
           <span className="cut">{quiet}</span>
@@ -344,12 +346,14 @@ function LoopItem(props: { item: TreeRow; node: GraphNode; actions: GraphActions
                 key={child.task.id}
                 className={`mini is-${toneOf(own.name)}${actions.faded(child) ? " faded" : ""}`}
                 aria-current={actions.selected === child.task.id || undefined}
-                aria-label={`${child.name}, ${own.word}${child.task.attempt > 1 ? `, attempt ${child.task.attempt}` : ""}`}
                 onClick={() => actions.select(child.task.id)}
               >
                 <span className="line" style={{ gap: 4 }}>
                   <Glyph name={own.name} />
                   <span className="nm cut">{child.label}</span>
+                  <span className="sr">
+                    of {item.label} {own.word}
+                  </span>
                 </span>
                 <span className="dt cut">{describeMini(child, actions.now)}</span>
               </button>

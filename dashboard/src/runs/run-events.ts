@@ -6,6 +6,7 @@ import { useCallback, useEffect, useMemo, useState } from "react";
 import { useEvents } from "../api/live";
 import { runEventsQuery } from "../api/queries";
 import type { Event } from "../model/types";
+import { mergeEvents } from "./merge-events";
 
 export function useRunEvents(id: string): { events: Event[]; isLoading: boolean; error: unknown } {
   const { data, isLoading, error } = useQuery(runEventsQuery(id));
@@ -21,13 +22,4 @@ export function useRunEvents(id: string): { events: Event[]; isLoading: boolean;
   useEvents(hear);
   const events = useMemo(() => mergeEvents(data ?? [], come), [data, come]);
   return { events, isLoading, error };
-}
-
-/** Both in their order, each event once. */
-export function mergeEvents(history: Event[], come: Event[]): Event[] {
-  if (!come.length) return history;
-  const known = new Set(history.map((event) => event.seq));
-  const added = come.filter((event) => !known.has(event.seq) && known.add(event.seq));
-  if (!added.length) return history;
-  return [...history, ...added].sort((a, b) => a.seq - b.seq);
 }

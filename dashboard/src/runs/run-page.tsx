@@ -44,7 +44,7 @@ const LABELS: Record<Filter, MarkName> = {
   done: "done",
   running: "running",
   waiting: "waiting",
-  held: "person",
+  held: "held",
   failed: "failed",
   lost: "lost",
   rejected: "rejected",

@@ -14,8 +14,15 @@ export function switchLetters(off: boolean): void {
   localStorage.setItem(OFF, off ? "1" : "0");
 }
 
+const NO_TEXT = "[type=range], [type=checkbox]";
+
 function isTyping(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && target.matches("input, textarea, select, [contenteditable]");
+  return target instanceof HTMLElement && target.matches(`input:not(${NO_TEXT}), textarea, select, [contenteditable]`);
+}
+
+/** A slider has the arrows for itself. */
+function isTaken(event: KeyboardEvent): boolean {
+  return isTyping(event.target) || (event.key.startsWith("Arrow") && (event.target as HTMLElement).matches(NO_TEXT));
 }
 
 /** Names a key as the tables here do: `Mod+k`, `g i`, `j`, `Escape`. */
@@ -42,7 +49,7 @@ export function useKeys(keys: Keys, active = true): void {
         const act = latest.current[name];
         if (!act) continue;
         const plain = !name.startsWith("Mod+");
-        if (plain && (isTyping(event.target) || (lettersAreOff() && name.length < 4))) continue;
+        if (plain && (isTaken(event) || (lettersAreOff() && name.length < 4))) continue;
         if (document.querySelector("[role=dialog]") && name !== "Escape" && plain) continue;
         event.preventDefault();
         act(event);
