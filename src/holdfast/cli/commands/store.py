@@ -20,7 +20,7 @@ from holdfast.cli.app.session import (
     with_store,
 )
 from holdfast.cli.app.terminal import escape, paint, print_json, print_line, print_note
-from holdfast.cli.render.formats import format_count
+from holdfast.cli.render.formats import format_bytes, format_count
 
 database = group("db", "Upgrade, back up, restore and move the store.")
 
@@ -195,7 +195,7 @@ def _print_diagnosis(told: dict[str, Any]) -> None:
 
 @command("clean", example="holdfast clean --dry-run")
 def clean(dry_run: DryRun = False, json: Json = False) -> None:
-    """Remove runs, files and logs kept past their time."""
+    """Remove runs, files, logs and worktrees kept past their time."""
     with open_service() as service:
         told = service.clean(project_settings().keep, dry_run=dry_run)
     if json:
@@ -206,6 +206,9 @@ def clean(dry_run: DryRun = False, json: Json = False) -> None:
         format_count(len(told["tasks"]), "task"),
         f"the logs of {format_count(len(told['logs']), 'task')}",
     ]
+    if worktrees := told["worktrees"]:
+        size = format_bytes(sum(each["bytes"] for each in worktrees))
+        parts.append(f"{format_count(len(worktrees), 'worktree')} of {size}")
     said = f"{', '.join(parts)} and the artifacts of {format_count(len(told['artifacts']), 'task')}"
     if dry_run:
         print_line(f"would remove {said}, but for what somebody waits for")

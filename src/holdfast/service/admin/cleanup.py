@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 
 from holdfast.clock import MICROSECONDS
 from holdfast.engine.engine import Engine
@@ -79,13 +80,15 @@ def _read_last_change(folder: StatePath) -> float:
 def clean_store(
     engine: Engine, location: StoreLocation, keep: KeepTimes, *, dry_run: bool = False
 ) -> View:
-    """`{dry_run, runs, tasks, logs, artifacts}`: what was removed, or would be removed.
+    """`{dry_run, runs, tasks, logs, artifacts, worktrees}`: what was, or would be, removed.
 
     A run or task that somebody waits for or has not read stays, although a dry run lists it. The
     files of a task are removed after the task: files that a crash leaves are found the next time.
     """
     before = engine.now() - round(keep.runs * MICROSECONDS)
-    leftovers = Leftovers(engine, find_state_directory(location.url), keep)
+    state = find_state_directory(location.url)
+    leftovers = Leftovers(engine, state, keep)
+    worktrees = _clean_worktrees(engine, state, dry_run=dry_run)
     if dry_run:
         found = {kind: list(_find_removable(engine, kind, before)) for kind in KINDS}
         gone = {kind: sorted({top for _, top in found[kind]}) for kind in KINDS}
@@ -103,7 +106,22 @@ def clean_store(
         "tasks": gone[TASKS],
         "logs": [each.name for each in logs],
         "artifacts": [each.name for each in artifacts],
+        "worktrees": worktrees,
     }
+
+
+def _clean_worktrees(engine: Engine, state: StateDirectory, *, dry_run: bool) -> list[View]:
+    """The worktrees of runs that are over for as long as they are kept, on this machine."""
+    if not (state.root / "workspaces").is_dir():
+        return []
+    # Imported where it is wanted: most stores have no worktrees.
+    from holdfast.worker.steps.workspace_steps import is_stopped  # noqa: PLC0415
+    from holdfast.worker.workspaces.attempt_workspace import WorkspacePorts  # noqa: PLC0415
+    from holdfast.worker.workspaces.upkeep import clean_workspaces  # noqa: PLC0415
+
+    ports = WorkspacePorts(store=engine, state=state, is_stopped=partial(is_stopped, state))
+    found = clean_workspaces(ports, dry_run=dry_run)
+    return [{"path": str(each.path), "run": each.run, "bytes": each.bytes} for each in found]
 
 
 def _find_removable(engine: Engine, kind: str, before: int) -> Iterator[tuple[str, str]]:

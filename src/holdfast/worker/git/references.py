@@ -52,12 +52,14 @@ def move_reference(repository: Repository, move: ReferenceMove) -> None:
             raise
 
 
-def list_references(repository: Repository, prefix: str) -> dict[str, str]:
-    """The references below a prefix, with their commits."""
-    form = "--format=%(refname) %(objectname)"
-    told = repository.git.run(
-        "for-each-ref", form, prefix, place=repository.references.reading()
-    ).output
+def list_references(
+    repository: Repository, prefix: str, *, contains: str | None = None
+) -> dict[str, str]:
+    """The references below a prefix, with their commits; those alone that contain a commit."""
+    asked = ["for-each-ref", "--format=%(refname) %(objectname)", prefix]
+    if contains is not None:
+        asked.insert(1, f"--contains={contains}")
+    told = repository.git.run(*asked, place=repository.references.reading()).output
     lines = os.fsdecode(told).splitlines()
     return {name: commit for name, _, commit in (line.rpartition(" ") for line in lines)}
 

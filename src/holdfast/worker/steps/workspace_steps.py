@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from holdfast.errors import HoldfastError, InvalidInput
@@ -33,7 +34,7 @@ def make_workspace_ports(resources: StepResources) -> WorkspacePorts:
     return WorkspacePorts(
         store=resources.store,
         state=resources.state,
-        is_stopped=lambda task, attempt: _is_stopped(resources.state, task, attempt),
+        is_stopped=partial(is_stopped, resources.state),
     )
 
 
@@ -45,7 +46,7 @@ def begin_workspaces(resources: StepResources) -> None:
         log.warning("the workspaces of this machine are not tended: %s", error)
 
 
-def _is_stopped(state: StateDirectory, task: str, attempt: int) -> bool:
+def is_stopped(state: StateDirectory, task: str, attempt: int) -> bool:
     """Whether no process of an attempt is left; those of vanished workers are ended first."""
     with suppress(InvalidInput):
         record = state.processes / f"{task}.{attempt}.json"

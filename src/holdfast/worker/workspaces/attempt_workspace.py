@@ -476,6 +476,7 @@ def _make_record(opened: AttemptWorkspace) -> WorktreeRecord:
         branches=former if opened.branch is None else (*former, opened.branch),
         on_branch=opened.branch is not None,
         keep=opened.workspace.keep,
+        visible=line.state.branch,
     )
 
 

@@ -19,7 +19,7 @@ from holdfast.errors import HoldfastError, RepositoryUnusable
 from holdfast.model.workflow.line import HostLine
 from holdfast.worker.git.git_command import Git
 from holdfast.worker.git.references import ReferenceMove, list_references, move_reference
-from holdfast.worker.git.repository import HEADS, Repository
+from holdfast.worker.git.repository import HEADS, Repository, list_checkouts, read_branch
 from holdfast.worker.git.shared_clones import is_url
 from holdfast.worker.git.worktrees import remove_worktree
 from holdfast.worker.workspaces.attempt_workspace import ATTEMPT_BRANCHES, WorkspacePorts
@@ -55,6 +55,16 @@ def tend_workspaces_if_due(ports: WorkspacePorts, *, now: float | None = None) -
         tend_workspaces(ports)
     except (HoldfastError, OSError) as error:
         log.warning("the workspaces of this machine are not tended: %s", error)
+
+
+def clean_workspaces(ports: WorkspacePorts, *, dry_run: bool = False) -> list[UnusedWorktree]:
+    """Remove the worktrees that are kept no longer, or list them; no git is needed for none."""
+    if not any(ports.folder.glob("*.json")):
+        return []
+    lines = ports.store.work.lines_of_host(socket.gethostname())
+    if dry_run:
+        return find_unused_worktrees(ports, lines)
+    return remove_unused_worktrees(ports, ports.find_git(), lines)
 
 
 def tend_workspaces(ports: WorkspacePorts) -> list[UnusedWorktree]:
@@ -144,6 +154,7 @@ def _remove(git: Git, lent: LentWorktree) -> None:
     remove_worktree(repository, lent.path)
     if not is_url(record.repository):
         _remove_references(repository, record)
+        _remove_merged_branch(repository, record.visible)
     lent.remove()
 
 
@@ -156,6 +167,17 @@ def _remove_references(repository: Repository, record: WorktreeRecord) -> None:
     own = [each for each in branches if each.rpartition("/")[2] in attempts]
     for name in (*kept, *own):
         move_reference(repository, ReferenceMove(reference=name, new=None))
+
+
+def _remove_merged_branch(repository: Repository, branch: str) -> None:
+    """Remove the visible branch of a run that another branch holds, unless it is checked out."""
+    commit = read_branch(repository, branch) if branch else None
+    if commit is None or any(each.branch == branch for each in list_checkouts(repository)):
+        return
+    holders = list_references(repository, HEADS.rstrip("/"), contains=commit)
+    if holders.keys() - {HEADS + branch}:
+        gone = ReferenceMove(reference=HEADS + branch, new=None, old=commit)
+        move_reference(repository, gone)
 
 
 def measure_folder(path: Path) -> int:

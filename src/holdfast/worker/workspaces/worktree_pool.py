@@ -47,6 +47,8 @@ class WorktreeRecord:
     begun: bool = False
     abandoned: bool = False
     keep: float | None = None
+    # The branch of the run that people see.
+    visible: str = ""
 
 
 class LentWorktree:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import Holdfast
-from holdfast.engine.engine import Engine, engine_of
+from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
-from holdfast.model.status import Status
 from holdfast.model.workflow.declarations import Merge, Workspace
 from tests.contract.engine.read.test_step_texts import begin, give, only
-from tests.race.racers import eventually
 
 FLOW = """
 name: feature
@@ -82,14 +79,3 @@ def test_a_run_with_a_branch_that_git_would_refuse_does_not_start(
     assert not engine.runs.list()
     run = begin(engine, text, task="x", repo="/work/shop", branch="work/x")
     assert only(engine, run, "approve").title.startswith("Merge {{ run.branch }}")
-
-
-def test_a_worker_without_workspaces_fails_such_a_step_in_plain_words(store_url: str) -> None:
-    flow = "name: w\nworkspace: {git: /work/shop}\nsteps: [{id: a, run: ['true']}]\n"
-    with Holdfast(store_url) as hf:
-        run = begin(engine_of(hf), flow)
-        with hf.worker(concurrency=1):
-            assert eventually(lambda: hf.runs.get(run).status == "failed")
-        task = only(engine_of(hf), run, "a")
-        assert (task.status, task.failures) == (Status.FAILED, 1)
-        assert "has no git workspaces yet, and step a needs one" in str(task.error)

@@ -11,7 +11,11 @@ import pytest
 from holdfast import Holdfast
 from holdfast.engine.engine import engine_of
 from holdfast.worker.workspaces.attempt_workspace import WorkspacePorts
-from holdfast.worker.workspaces.upkeep import find_unused_worktrees, tend_workspaces
+from holdfast.worker.workspaces.upkeep import (
+    clean_workspaces,
+    find_unused_worktrees,
+    tend_workspaces,
+)
 from holdfast.worker.workspaces.worktree_pool import WorktreePool
 from tests.contract.worker.git.repositories import World, head, run
 from tests.contract.worker.workspaces.workspace_runs import HEADING, WorkspaceRuns, workspace_runs
@@ -110,3 +114,23 @@ def test_a_worktree_in_which_something_runs_is_not_removed(runs: WorkspaceRuns, 
         with WorktreePool(ports.folder, lambda *_: True).lend(ended.id):
             assert tend_workspaces(ports) == []
     assert f"{ended.id}.1" in left_folders(runs)
+
+
+def test_clean_removes_worktrees_kept_past_their_time_and_branches_that_were_merged(
+    runs: WorkspaceRuns,
+) -> None:
+    noted = runs.state.root / "workspaces/.tended"
+    noted.parent.mkdir()
+    # Else the second run would have the first one's worktree removed.
+    noted.touch()
+    gone = runs.end(EDIT + "  - {id: merge, merge: main}\n", SHORT)
+    unmerged = runs.end(EDIT, SHORT)
+    time.sleep(0.01)
+    ports = ports_of(runs)
+    would = clean_workspaces(ports, dry_run=True)
+    branches = {runs.branch(gone), runs.branch(unmerged)}
+    assert len(branches) == 2
+    assert clean_workspaces(ports) == would
+    assert {each.run for each in would} == {gone.id, unmerged.id}
+    assert run(runs.path, "branch", "--list", "holdfast/*").strip() == runs.branch(unmerged)
+    assert clean_workspaces(ports) == []
