@@ -13,6 +13,7 @@ import pytest
 
 from holdfast import AgentCommand, Holdfast, NewRun, NewTask, RetryPolicy
 from holdfast.api.function_registry import FunctionRegistry
+from holdfast.definition.project_file import read_project_text
 from holdfast.definition.workflow_file import read_workflow_text
 from holdfast.engine.engine import engine_of
 from holdfast.model.task import Task
@@ -23,6 +24,7 @@ from holdfast.worker.pool.worker import StoreWorker
 from holdfast.worker.pool.worker_options import WorkerOptions
 from holdfast.worker.secrets.secrets import Secrets
 from holdfast.worker.steps.executors import Executors
+from tests.programs_of_agents import StandIn, replay
 from tests.race.racers import eventually
 
 PAIR = """
@@ -197,3 +199,32 @@ def test_why_counts_the_workers_that_have_a_command_for_the_agent(
             "ok": True,
             "detail": '1 of 1 live worker serves "dev"',
         }
+
+
+OWN = """
+agents:
+  dev: {use: mine, model: large, env: {COLOUR: none}}
+presets:
+  mine:
+    command: [./mine, --json]
+    access: {edit: [-w]}
+    model: [-m, "{}"]
+    session: [--continue, "{}"]
+    stream: claude
+"""
+
+
+def test_a_preset_of_the_project_is_run_and_its_stream_read_like_that_of_another(
+    hf: Holdfast, tmp_path: Path
+) -> None:
+    stand_in = StandIn(tmp_path, "mine", replay("claude-ok"), replay("claude-schema"))
+    settings = read_project_text(OWN, folder=tmp_path / "bin")
+    with working(hf, tmp_path, **settings.commands):
+        task = ended(hf, NewTask(title="Create it", agent="dev", payload={"prompt": "Create it"}))
+    assert (task.status, task.output) == ("done", {"text": "Done: wrote hello.txt."})
+    assert stand_in.arguments() == ["--json", "-w", "-m", "large"]
+    assert stand_in.input() == "Create it"
+    assert stand_in.environment()["COLOUR"] == "none"
+    (attempt,) = hf.tasks.attempts(task.id)
+    assert attempt.usage["preset"] == "mine"
+    assert attempt.usage["output_tokens"] == 50

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from holdfast import RetryPolicy
+from holdfast import NewRun, RetryPolicy
 from holdfast.engine.engine import engine_of
+from holdfast.model.budget import Budget
 from holdfast.model.status import Hold
 from holdfast.model.task import Task
-from holdfast.model.workflow.declarations import StepWork
+from holdfast.model.workflow.declarations import StepWork, WorkflowDeclarations
+from holdfast.model.workflow.graph import Step, Workflow
 from holdfast.presets.catalogue import PRESETS
 from holdfast.settings import AgentUse
 from tests.contract.worker.file_steps import ONCE, FileSteps, file_steps
@@ -291,13 +293,71 @@ def test_the_progress_is_what_the_agent_does_now(
     assert eventually(lambda: steps.idle)
 
 
-def test_the_money_of_one_attempt_is_the_limit_of_its_run(
-    steps: FileSteps, install_agent: AgentPrograms
+@pytest.mark.parametrize(
+    ("of_agent", "of_attempt", "given"), [(0.5, None, "0.5"), (0.5, 0.2, "0.2"), (None, 3, "3")]
+)
+def test_the_lower_of_the_money_of_an_agent_and_of_an_attempt_is_the_limit_of_a_run(
+    steps: FileSteps,
+    of_agent: float | None,
+    of_attempt: float | None,
+    given: str,
+    install_agent: AgentPrograms,
 ) -> None:
     claude = install_agent("claude", replay("claude-ok"))
-    task = steps.done(using("claude", usd=0.5))
-    assert task.status == "done"
-    assert claude.arguments()[-2:] == ["--max-budget-usd", "0.5"]
+    step = Step(id="step", work=using("claude", usd=of_agent))
+    declared = WorkflowDeclarations(budget=Budget(usd_per_attempt=of_attempt))
+    workflow = Workflow.define("one", (step,), declared=declared)
+    run = steps.hf.runs.start(NewRun(workflow=workflow))
+    assert eventually(lambda: steps.hf.runs.get(run.id).terminal)
+    assert claude.arguments()[-2:] == ["--max-budget-usd", given]
+
+
+def test_an_attempt_that_used_more_than_it_may_has_failed_although_it_answered(
+    steps: FileSteps, install_agent: AgentPrograms
+) -> None:
+    install_agent("opencode", replay("opencode-ok"))
+    step = Step(id="step", work=using("opencode"), retry=ONCE)
+    declared = WorkflowDeclarations(budget=Budget(usd_per_attempt=0.002))
+    workflow = Workflow.define("one", (step,), declared=declared)
+    run = steps.hf.runs.start(NewRun(workflow=workflow))
+    (task,) = steps.hf.runs.tasks(run.id)
+    assert eventually(lambda: steps.hf.tasks.get(task.id).terminal)
+    told = steps.hf.tasks.get(task.id)
+    assert told.status == "failed"
+    assert "an attempt may use $0.002" in message_of(steps, told)
+
+
+def test_a_client_that_meets_a_silent_limit_again_and_again_fails_in_the_end(
+    steps: FileSteps, install_agent: AgentPrograms, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.worker.steps.command_step.MOST_FREE_ATTEMPTS", 0)
+    install_agent("opencode", Run(hangs=True))
+    task = steps.done(using("opencode", idle_timeout=0.3), retry=ONCE)
+    assert message_of(steps, task) == "was silent for longer than 0.3 s"
+
+
+def test_what_a_worker_or_an_agent_sets_comes_before_what_a_preset_would(
+    steps: FileSteps, install_agent: AgentPrograms, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENCODE_DISABLE_AUTOUPDATE", "no")
+    monkeypatch.setenv("OPENCODE_PERMISSION", "everything")
+    opencode = install_agent("opencode", replay("opencode-ok"))
+    steps.done(using("opencode", access="read", env={"MINE": "too"}))
+    given = opencode.environment()
+    assert given["OPENCODE_DISABLE_AUTOUPDATE"] == "no"
+    assert json.loads(given["OPENCODE_PERMISSION"]) == {"edit": "deny", "bash": "deny"}
+    assert given["MINE"] == "too"
+
+
+def test_a_secret_in_the_stream_of_an_agent_is_kept_out_of_its_answer(
+    sqlite_url: str, tmp_path: Path, install_agent: AgentPrograms
+) -> None:
+    stream = replay("claude-ok").stream.replace(b"Done: wrote", b"Done with hunter2hunter2: wrote")
+    install_agent("claude", Run(stream=stream))
+    with file_steps(sqlite_url, tmp_path, {"KEY": "hunter2hunter2"}) as steps:
+        task = steps.done(using("claude", env={"KEY": "{{ secret.KEY }}"}))
+        assert task.output == {"text": "Done with [secret KEY]: wrote hello.txt."}
+        assert "hunter2" not in steps.log(task.id)
 
 
 def test_a_later_attempt_is_a_new_session(steps: FileSteps, install_agent: AgentPrograms) -> None:
