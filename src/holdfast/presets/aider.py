@@ -91,7 +91,10 @@ AIDER = Preset(
     reader=AiderReader,
     model=("--model", "{}"),
     install="pip install aider-chat",
-    login="set OPENAI_API_KEY, ANTHROPIC_API_KEY or the key of another model",
+    advice={
+        "AuthenticationError": "set OPENAI_API_KEY, ANTHROPIC_API_KEY or the key of another model "
+        "in the environment of this worker, then retry",
+    },
     notes=(
         "it cannot run commands, and so has no access full",
         "it continues no session",

@@ -89,7 +89,7 @@ CODEX = Preset(
     status=("codex", "login", "status"),
     install="npm install -g @openai/codex",
     login="codex login",
-    advice={"Not logged in": "log in with `codex login`"},
+    advice={"Not logged in": "log in with `codex login` as the user of this worker, then retry"},
     notes=(
         "it has no money limit and tells no cost",
         "in a git worktree it cannot commit below access full: the index is outside of its sandbox",

@@ -68,8 +68,12 @@ COPILOT = Preset(
     session=("--resume={}",),
     variables={"COPILOT_AUTO_UPDATE": "false"},
     install="npm install -g @github/copilot",
-    login="copilot, then /login",
-    advice={"No authentication information found": "log in with `copilot`, then /login"},
+    advice={
+        "No authentication information found": "start `copilot` as the user of this worker, type "
+        "/login there, then retry",
+        "Authentication failed": "set the key of its provider in the environment of this worker, "
+        "or start `copilot` and type /login there, then retry",
+    },
     notes=(
         "its stream tells no tokens and no cost",
         "without a login it writes plain text to standard error and exits with 1",

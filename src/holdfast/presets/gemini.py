@@ -102,7 +102,7 @@ GEMINI = Preset(
     login="gemini",
     advice={
         "Please set an Auth method": "log in with `gemini`, or set GEMINI_API_KEY and choose the "
-        "key in its settings",
+        "key in its settings, then retry",
         "Reached max session turns": "raise model.maxSessionTurns in its settings",
     },
     notes=(

@@ -30,6 +30,15 @@ SUMMARY = {
     },
     "required": ["summary"],
 }
+WANT_A_LOGIN = {
+    "claude-401",
+    "aider-nokey",
+    "aider-401",
+    "opencode-401",
+    "gemini-nologin",
+    "copilot-nologin",
+    "codex-nologin",
+}
 ANSWERED = {"claude", "codex", "copilot", "gemini", "opencode", "qwen"}
 
 
@@ -256,6 +265,11 @@ def test_a_question_waits_for_a_person_and_the_answer_comes_in_the_prompt(
         ("claude-maxturns", 1, "Claude Code: Reached maximum number of turns (3)"),
         ("claude-budget", 1, "Claude Code: Reached maximum budget ($0.02)"),
         ("aider-nokey", 0, "aider: AuthenticationError: OpenAIException - The api_key client "),
+        (
+            "aider-401",
+            0,
+            "aider: AuthenticationError: OpenAIException - Incorrect API key provided: fake. The ",
+        ),
         ("opencode-401", 0, "opencode: Incorrect API key provided: fake.; log in with "),
         ("qwen-maxturns", 53, "ended with exit code 53: "),
         ("gemini-nologin", 41, "ended with exit code 41: Please set an Auth method in your "),
@@ -270,7 +284,10 @@ def test_a_run_that_goes_wrong_is_told_as_the_client_tells_it(
     install_agent(name, replay(stream, code=code))
     task = steps.done(using(name), retry=ONCE)
     assert task.status == "failed"
-    assert message_of(steps, task).startswith(said)
+    message = message_of(steps, task)
+    assert message.startswith(said)
+    # What a program wants for a login is said once, and as something to type.
+    assert message.count("then retry") == (stream in WANT_A_LOGIN)
 
 
 def test_lines_that_nobody_knows_change_nothing(
