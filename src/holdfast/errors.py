@@ -207,6 +207,9 @@ def describe_error(error: object) -> str:
     match error:
         case {"type": kind, "message": message} | {"code": kind, "message": message}:
             return f"{kind}: {message}" if message else str(kind)
+        case {"reason": reason, "comments": [*comments]}:
+            said = [] if reason is None else [_to_text(reason)]
+            return "\n".join([*said, *map(_describe_comment, comments)])
         case {"rounds": int(rounds), "feedback": feedback}:
             times = "time" if rounds == 1 else "times"
             return f"rejected {rounds} {times}, last: {_to_text(feedback)}"
@@ -222,6 +225,16 @@ def read_traceback(error: object) -> list[str]:
             return [str(line) for line in lines]
         case _:
             return []
+
+
+def _describe_comment(comment: object) -> str:
+    match comment:
+        case {"file": file, "line": line, "text": text}:
+            return f"{file}:{line}: {text}"
+        case {"file": file, "text": text}:
+            return f"{file}: {text}"
+        case _:
+            return _to_text(comment)
 
 
 def _to_text(value: object) -> str:

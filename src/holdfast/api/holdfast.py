@@ -66,6 +66,7 @@ from holdfast.model.result import TransitionResult
 from holdfast.model.status import PlanningPhase
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
+from holdfast.model.verdict import Comments
 from holdfast.settings import Settings
 from holdfast.store.database import check_url
 from holdfast.store.deadlocks import declare_wait
@@ -115,10 +116,19 @@ class PeopleOperations(ABC):
 
     @operation
     def reject(
-        self, task: AnyId, reason: object = None, *, actor: str = USER
+        self,
+        task: AnyId,
+        reason: object = None,
+        *,
+        comments: Comments = (),
+        actor: str = USER,
     ) -> Future[TransitionResult]:
-        """Fail an approval, or a task that waits for one; the reason is its error."""
-        return engine_of(self).tasks.reject.submit(task, reason, actor=actor)
+        """Fail an approval, or a task that waits for one; the reason is its error.
+
+        An approval with `on_failure: {goto}` goes back to that step instead, with the reason and
+        the comments as its feedback: `comments=[{"file": "a.py", "line": 3, "text": "why?"}]`.
+        """
+        return engine_of(self).tasks.reject.submit(task, reason, comments=comments, actor=actor)
 
     @operation
     def answer(self, task: AnyId, answer: object, *, actor: str = USER) -> Future[TransitionResult]:

@@ -250,7 +250,7 @@ _TASK_COMMANDS: dict[str, CommandFunction] = {
         task, payload.get("note"), actor=ACTOR
     ),
     "task.reject": lambda to, task, payload: to.tasks.reject(
-        task, payload.get("reason"), actor=ACTOR
+        task, payload.get("reason"), comments=payload.get("comments", ()), actor=ACTOR
     ),
     "task.answer": lambda to, task, payload: to.tasks.answer(
         task, _require_field(payload, "answer"), actor=ACTOR

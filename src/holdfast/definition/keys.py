@@ -223,7 +223,7 @@ STEP = Section(
             kind="on_failure",
             about="`fail`, `skip`, `ask`, `{goto: step, max_rounds: n}` or `{escalate: agent}`",
             default="fail",
-            step_kinds=(*WORK, *CALL),
+            step_kinds=(*WORK, *CALL, *APPROVAL),
             reminder="as in on_failure: skip",
         ),
         *(_work(*each) for each in _ATTEMPT_KEYS),

@@ -63,6 +63,7 @@ from holdfast.model.status import Hold
 from holdfast.model.task import Attempt, NewTask, Task
 from holdfast.model.text import clean_name, clean_text
 from holdfast.model.units import Moment, parse_moment
+from holdfast.model.verdict import Comments
 from holdfast.model.worker import EVERY_AGENT
 from holdfast.store.database import Transaction
 
@@ -147,11 +148,19 @@ class Tasks:
 
     @operation
     def follow_up(
-        self, task_id: AnyId, message: object, *, actor: str = USER
+        self,
+        task_id: AnyId,
+        message: object = None,
+        *,
+        comments: Comments = (),
+        actor: str = USER,
     ) -> Future[TransitionResult]:
-        """Do an ended task again, with more to do as its feedback, and everything that needs it."""
-        kept = validation.said("message", message)
-        if kept == "null":
+        """Do an ended task again, with more to do as its feedback, and everything that needs it.
+
+        The feedback is the message, or with comments on files `{reason, comments}`.
+        """
+        kept = validation.said_with_comments("message", message, comments)
+        if kept is None:
             raise InvalidInput("message", "is missing; say what is to be done now")
         return self._context.submit(
             ReopenTask(**self._task_and_actor(task_id, actor), follow_up=kept)
@@ -173,10 +182,19 @@ class Tasks:
 
     @operation
     def reject(
-        self, task_id: AnyId, reason: object = None, *, actor: str = USER
+        self,
+        task_id: AnyId,
+        reason: object = None,
+        *,
+        comments: Comments = (),
+        actor: str = USER,
     ) -> Future[TransitionResult]:
-        """Fail an approval, or a task that waits for one; the reason is its error."""
-        kept = None if reason is None else validation.said("reason", reason)
+        """Fail an approval, or a task that waits for one; the reason is its error.
+
+        An approval with `on_failure: {goto}` goes back to that step instead, with the reason and
+        the comments on files as its feedback.
+        """
+        kept = validation.said_with_comments("reason", reason, comments)
         named = self._task_and_actor(task_id, actor)
         return self._context.submit(SettleTask(**named, approved=False, note=kept))
 

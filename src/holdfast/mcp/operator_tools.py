@@ -171,6 +171,11 @@ class OperatorTools(Toolbox):
         self,
         task_id: WaitingTask,
         reason: Annotated[str | None, Field(description="What is wrong with it")] = None,
+        comments: Annotated[
+            list[dict[str, Any]] | None,
+            Field(description="On files: `{file, line, text}`, for who does it again"),
+        ] = None,
     ) -> View:
-        """Fail a task that waits for approval, and say why."""
-        return self.service.commands.reject(self.find_asked(task_id), reason)
+        """Fail a task that waits for approval, and say why; or send it back, as its step says."""
+        asked = self.find_asked(task_id)
+        return self.service.commands.reject(asked, reason, comments or ())

@@ -9,6 +9,8 @@ from typing import Any, Final, Literal, Self
 from holdfast import errors
 from holdfast.errors import InvalidInput
 
+# What people say about files: each a mapping with `file`, `text`, and `line` where it is of one.
+Comments = Sequence[Mapping[str, Any]]
 ACCEPT: Final = "accept"
 REJECT: Final = "reject"
 
@@ -84,8 +86,10 @@ def first_feedback(said: Iterable[str | None]) -> str | None:
 
 
 def describe_feedback(feedback: object) -> object:
-    """The feedback; the error of a step that went back is turned into words."""
+    """The feedback; comments, and the error of a step that went back, are turned into words."""
     match feedback:
+        case {"reason": _, "comments": list()}:
+            return errors.describe_error(feedback)
         case {"type": str(), "message": str(), "traceback": list()}:
             return errors.describe_error(feedback)
         case _:

@@ -105,6 +105,15 @@ def approve_one_more_round(world: World) -> Sequence[Operation]:
     return [settle(world, "verify.0", approved=True), world.claim("anna")]
 
 
+@group_of(SettleTask, Claim)
+def reject_an_approval_that_goes_back(world: World) -> Sequence[Operation]:
+    back = OnFailure(action="goto", step="work", max_rounds=2)
+    gate = Step(id="gate", needs=("work",), approval="Merge?", on_failure=back)
+    world.run(Step(id="work"), gate)
+    world.finish("work")
+    return [settle(world, "gate", approved=False), world.claim("anna")]
+
+
 @group_of(Fail, Claim)
 def fail_for_good_with_a_plan_for_it(world: World) -> Sequence[Operation]:
     trying(world, SKIP, ASK)

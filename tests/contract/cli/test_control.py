@@ -232,6 +232,30 @@ def test_a_limit_that_stays_is_told_with_the_time_it_lifts(engine: Engine, typed
     assert line.endswith(f"   holdfast why {held.task_id}")
 
 
+def test_comments_on_files_are_typed_with_a_rejection_and_with_a_message(
+    typed: Typed, engine: Engine
+) -> None:
+    back = OnFailure(action="goto", step="plan", max_rounds=1)
+    gate = Step(id="approve", needs=("plan",), approval="Merge it?", on_failure=back)
+    run = start(engine, Workflow.define("gated", (Step(id="plan"), gate)))
+    run.finish("plan")
+    comments = ["--comment", "src/a.py:3 Why?", "--comment", "b.md: Say: more"]
+    typed.ok("reject", "@last", "--reason", "not yet", *comments)
+    told = [
+        {"file": "src/a.py", "line": 3, "text": "Why?"},
+        {"file": "b.md", "text": "Say: more"},
+    ]
+    plan = engine.tasks.get(run.steps["plan"])
+    assert plan.feedback == {"reason": "not yet", "comments": told}
+    run.finish("plan")
+    typed.ok("continue", "@last:plan", *comments)
+    plan = engine.tasks.get(run.steps["plan"])
+    assert plan.feedback == {"reason": None, "comments": told}
+    run.finish("plan")
+    assert "message" in typed.refused(2, "continue", "@last:plan")
+    assert "names no file" in typed.refused(2, "continue", "@last:plan", "--comment", "why?")
+
+
 def test_an_approval_is_settled_by_its_run_and_no_other_word_is_taken(
     engine: Engine, typed: Typed
 ) -> None:

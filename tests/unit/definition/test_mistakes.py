@@ -49,6 +49,16 @@ ONE = "name: w\nagents: {dev: {command: [dev]}}\nsteps:\n"
             "'b' goes back to 'c', which it does not need",
             "",
         ),
+        (
+            "  - {id: a, run: [x]}\n  - {id: b, approval: ok, on_failure: ¦skip}",
+            "a rejected approval fails, or goes back",
+            "",
+        ),
+        (
+            "  - {id: a, run: [x]}\n  - {id: b, approval: ok, on_failure: {goto: ¦c}}",
+            "'b' goes to 'c', which is no step beside it",
+            "",
+        ),
         ("  - {id: a, http: ¦web}", "'web' is no URL", "write https://"),
         ("  - {id: a, http: {url: ¦'ftp://x', mehtod: PUT}}", "is no URL", "write https://"),
         ("  - {id: a, run: [x]\n  ¦- {id: b}", "did not find", "which begins at 4:5"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 View = dict[str, Any]
 CHOICES = 10
+_COMMENT = re.compile(r"(?P<file>.+?):(?P<line>[0-9]{1,9})?\s+(?P<text>.*\S.*)", re.DOTALL)
 
 
 @command("cancel", example="holdfast cancel --all --label customer=7 --dry-run")
@@ -157,16 +159,37 @@ def approve(
         print_changed(service, service.commands.approve(asked, text), json=json)
 
 
+CommentOptions = Annotated[
+    list[str] | None,
+    typer.Option(metavar='"FILE:LINE TEXT"', help="A comment on a line of a file."),
+]
+
+
 @command("reject", example='holdfast reject @last:approve --reason "not yet"')
 def reject(
     address: Address,
     reason: Annotated[str | None, typer.Option(help="The reason; it becomes the error.")] = None,
+    comment: CommentOptions = None,
     json: Json = False,
 ) -> None:
-    """Reject what waits for approval; it fails."""
+    """Reject what waits for approval; it fails, or goes back as its step says."""
+    comments = _read_comments(comment)
     with open_service() as service:
         asked = _find_one_asking(service, address, "reject")
-        print_changed(service, service.commands.reject(asked, reason), json=json)
+        print_changed(service, service.commands.reject(asked, reason, comments), json=json)
+
+
+def _read_comments(given: Sequence[str] | None) -> list[View]:
+    """Comments on a line of a file, or on a file as a whole."""
+    comments: list[View] = []
+    for each in given or ():
+        found = _COMMENT.fullmatch(each)
+        if found is None:
+            reason = f"{each[:40]!r} names no file; write --comment 'src/a.py:3 Why?'"
+            raise InvalidInput("comment", reason)
+        line = {} if found["line"] is None else {"line": int(found["line"])}
+        comments.append({"file": found["file"], **line, "text": found["text"]})
+    return comments
 
 
 @command("answer", example='holdfast answer @last:plan "use the new API"')
@@ -202,13 +225,18 @@ def _find_one_asking(service: Service, address: str, verb: str) -> str:
 @command("continue", example='holdfast continue @last:implement "also update the docs"')
 def continue_task(
     address: Address,
-    message: Annotated[str, typer.Argument(metavar="MESSAGE", help="The message: text or JSON.")],
+    message: Annotated[
+        str | None, typer.Argument(metavar="MESSAGE", help="The message: text or JSON.")
+    ] = None,
+    comment: CommentOptions = None,
     json: Json = False,
 ) -> int:
-    """Re-open a finished task with a follow-up message."""
+    """Re-open a finished task with a follow-up message, or with comments on files."""
+    said = None if message is None else read_value(message)
+    comments = _read_comments(comment)
     with open_service() as service:
         found = service.addresses.task(address)
-        follow_up = partial(service.commands.follow_up, message=read_value(message))
+        follow_up = partial(service.commands.follow_up, message=said, comments=comments)
         return _reopen_each(service, found, follow_up, json=json)
 
 

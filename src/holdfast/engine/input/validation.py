@@ -138,6 +138,25 @@ def said(field: str, value: object) -> str:
     return encode_json(field, value, limit=JSON_SCALAR_LIMIT)
 
 
+def said_with_comments(field: str, value: object, comments: object) -> str | None:
+    """What a person says, with comments on files, as JSON; None where there is neither."""
+    given = [_comment(f"comments.{n}", each) for n, each in enumerate(listed("comments", comments))]
+    if not given:
+        return None if value is None else said(field, value)
+    return said(field, {"reason": value, "comments": given})
+
+
+def _comment(field: str, given: object) -> dict[str, Any]:
+    if not isinstance(given, dict) or given.keys() - {"file", "line", "text"}:
+        raise InvalidInput(field, "must hold `file`, `text`, and `line` where it is of one line")
+    line = given.get("line")
+    return {
+        "file": clean_text(f"{field}.file", given.get("file")),
+        **({} if line is None else {"line": number(f"{field}.line", line, least=1)}),
+        "text": clean_text(f"{field}.text", given.get("text")),
+    }
+
+
 def new_task(
     task: NewTask, ids: TaskIdSource, *, max_payload: int, now: Callable[[], int]
 ) -> TaskRow:

@@ -21,6 +21,7 @@ from holdfast.engine.core.operation import (
     UnholdTask,
 )
 from holdfast.engine.core.unit_of_work import UnitOfWork
+from holdfast.engine.read import step_texts
 from holdfast.engine.read.report_refusals import refuse
 from holdfast.engine.read.task_records import read_task
 from holdfast.engine.state import (
@@ -31,6 +32,7 @@ from holdfast.engine.state import (
     needs,
     plans,
     reopen,
+    verdicts,
 )
 from holdfast.engine.state.expected_version import TooEarly, VersionedCommand
 from holdfast.model.result import Refusal, TransitionResult
@@ -148,6 +150,8 @@ def _reopen(operation: ReopenTask, work: UnitOfWork) -> TransitionResult:
 
 @control_task.register
 def _settle(operation: SettleTask, work: UnitOfWork) -> TransitionResult:
+    if not operation.approved and (answer := _send_back(work, operation)) is not None:
+        return answer
     named = {"task_id": operation.task_id, "actor": operation.actor, "note": operation.note}
     verdict = "done" if operation.approved else "failed"
     rows = work.change_tasks("settle_by_person", verdict=verdict, **named)
@@ -162,6 +166,19 @@ def _settle(operation: SettleTask, work: UnitOfWork) -> TransitionResult:
         if rows and spent:
             reopen.reopen_rejected_work(work, spent[0], operation.actor)
     return _answer_person(work, operation, rows)
+
+
+def _send_back(work: UnitOfWork, operation: SettleTask) -> TransitionResult | None:
+    """Send a rejected approval back to the step that it names, while it has rounds left."""
+    task = _find_task(work, operation.task_id)
+    if task is None or task["kind"] != TaskKind.APPROVAL or task["on_failure"] != "goto":
+        return None
+    plan = step_texts.read_step(work, task).on_failure
+    named = {"task_id": operation.task_id, "actor": operation.actor, "note": operation.note}
+    if not work.change_tasks("send_approval_back", **named, most=plan.max_rounds):
+        return None
+    verdicts.go_back_to_step(work, task, str(plan.step), operation.note or '"rejected"')
+    return TransitionResult(ok=True, status="queued", detail=f"it goes back to {plan.step}")
 
 
 @control_task.register

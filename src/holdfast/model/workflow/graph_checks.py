@@ -163,6 +163,9 @@ def _bad_names(steps: tuple[Step, ...]) -> list[Flaw]:
         if step.kind is not TaskKind.WORK and step.verifies is not None:
             reason = " verifies, so it can be no loop, no approval and no other workflow"
             flaws.append(_flaw(step, "verifies", reason))
+        if step.approval is not None and step.on_failure.action not in {"fail", "goto"}:
+            reason = ": on_failure: a rejected approval fails, or goes back: {goto: STEP}"
+            flaws.append(_flaw(step, "on_failure", reason))
         if step.for_each is not None and step.approval is not None:
             flaws.append(_flaw(step, "approval", " cannot be a loop and an approval at once"))
     return flaws or _bad_subjects(steps)

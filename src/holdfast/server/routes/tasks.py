@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
@@ -269,9 +269,10 @@ def reject_task(
     dry_run: DryRun = False,
     body: request_bodies.RejectBody | None = None,
 ) -> JsonAnswer:
-    """Fail what waits for a person, and say why."""
+    """Fail what waits for a person, and say why; or send it back, where its step says so."""
     reason = body.reason if body else None
-    return JsonAnswer(context.steer("reject", task_id, reason, dry_run=dry_run))
+    comments = _list_comments(body.comments) if body else []
+    return JsonAnswer(context.steer("reject", task_id, reason, comments, dry_run=dry_run))
 
 
 @table.route("POST", "/tasks/{task_id}/answer", OPERATOR_ROLES, answers=responses.ChangeResponse)
@@ -285,7 +286,13 @@ def continue_task(
     task_id: TaskId, body: request_bodies.FollowUpBody, context: Context
 ) -> JsonAnswer:
     """Do an ended task again with a message to who did it, and all that needs it."""
-    return JsonAnswer(context.service.commands.follow_up(task_id, body.message))
+    return JsonAnswer(
+        context.service.commands.follow_up(task_id, body.message, _list_comments(body.comments))
+    )
+
+
+def _list_comments(given: Sequence[request_bodies.CommentBody] | None) -> list[View]:
+    return [each.without_nulls() for each in given or ()]
 
 
 def _read_version(text: str | None) -> int | None:

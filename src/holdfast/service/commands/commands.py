@@ -23,6 +23,7 @@ from holdfast.model.run import CreateResult, NewRun
 from holdfast.model.schedule import NewSchedule
 from holdfast.model.task import NewTask
 from holdfast.model.text import clean_name
+from holdfast.model.verdict import Comments
 from holdfast.model.workflow.graph import MAX_CALL_DEPTH, Workflow, read_workflow
 from holdfast.model.workflow.run_input import fill_input, make_paths_absolute
 from holdfast.model.workflow.step import all_steps
@@ -76,9 +77,9 @@ class ControlCommands:
         """Do an ended task again, and every task that needs it."""
         return self._change(task_id, self._facades.tasks.reopen)
 
-    def follow_up(self, task_id: str, message: object) -> View:
+    def follow_up(self, task_id: str, message: object = None, comments: Comments = ()) -> View:
         """Have the agent of an ended task go on with a message, and dependent tasks done again."""
-        return self._change(task_id, self._facades.tasks.follow_up, message)
+        return self._change(task_id, self._facades.tasks.follow_up, message, comments=comments)
 
     def pause(self, identifier: str) -> View:
         return self._change_either(identifier, self._facades.runs.pause, self._facades.tasks.hold)
@@ -97,8 +98,8 @@ class ControlCommands:
     def approve(self, task_id: str, note: object = None) -> View:
         return self._change(task_id, self._facades.tasks.approve, note)
 
-    def reject(self, task_id: str, reason: object = None) -> View:
-        return self._change(task_id, self._facades.tasks.reject, reason)
+    def reject(self, task_id: str, reason: object = None, comments: Comments = ()) -> View:
+        return self._change(task_id, self._facades.tasks.reject, reason, comments=comments)
 
     def answer(self, task_id: str, answer: object) -> View:
         return self._change(task_id, self._facades.tasks.answer, answer)

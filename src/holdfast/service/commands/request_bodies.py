@@ -220,16 +220,27 @@ class ApproveBody(RequestBody):
     note: Any = None
 
 
+class CommentBody(RequestBody):
+    model_config = _example(file="src/saml.ts", line=12, text="This leaks the token")
+    file: str
+    line: Annotated[int | None, Field(description="Without one it is about the file")] = None
+    text: str
+
+
 class RejectBody(RequestBody):
     model_config = _example(reason="Not before Friday")
     reason: Any = None
+    comments: Annotated[
+        list[CommentBody] | None, Field(description="On files, for who does it again")
+    ] = None
 
 
 class FollowUpBody(RequestBody):
     model_config = _example(message="Also update the docs")
     message: Annotated[
         Any, Field(description="What is to be done now; the `feedback` of who does it")
-    ]
+    ] = None
+    comments: Annotated[list[CommentBody] | None, Field(description="On files")] = None
 
 
 class AnswerBody(RequestBody):

@@ -231,6 +231,28 @@ WHERE id = :task_id
   AND NOT blocked
   AND run_holds = 0
 
+-- name: send_approval_back
+-- purpose: Send an approval that a person rejects back to an earlier step: queued, and blocked again
+-- guards: The task is an approval, idle or queued, not blocked, its run has no holds, and it has detours left
+-- changes: task
+-- event: 'task.went_back'
+-- data: '{"blocked":true,"round":0,"detours":' || detours || ',"epoch":' || epoch
+--   || ',"failures":0,"lost":0,"error":' || error || '}'
+-- returning: kind, parent_id
+UPDATE holdfast_task SET
+  status = 'queued', blocked = true, detours = detours + 1, round = 0,
+  generation = generation + 1, epoch = epoch + 1, failures = 0, lost = 0,
+  error = COALESCE(CAST(:note AS text), '"rejected"'), output = NULL,
+  due = NOT conditional,
+  version = version + 1, previous = status,
+  changed_by = :actor, changed_at = (SELECT holdfast_now())
+WHERE id = :task_id
+  AND kind = 'approval'
+  AND status IN ('idle', 'queued')
+  AND NOT blocked
+  AND run_holds = 0
+  AND detours < :most
+
 -- name: approve_held
 -- purpose: Remove hold approval from a task, so that it runs again; a verifier out of rounds gets one more
 -- guards: The task is queued and on hold approval

@@ -173,6 +173,28 @@ def test_only_an_open_approval_that_has_all_it_needs_is_settled(engine: Engine) 
     engine.runs.advance(named.id)
 
 
+def send_back(engine: Engine, task_id: str, most: int = 2) -> set[str]:
+    asked: dict[str, Any] = {"task_id": task_id, "actor": "user", "note": "null"}
+    return write(engine, "send_approval_back", **asked, most=most)
+
+
+def test_only_an_open_approval_that_has_all_it_needs_is_sent_back(engine: Engine) -> None:
+    named, other, paused, waits, gone = (start(engine, GATED) for _ in range(5))
+    for run in (named, other, paused, gone):
+        run.finish("plan")
+    assert engine.runs.pause(paused.id).ok
+    assert engine.tasks.approve(gone.steps["gate"]).ok
+    plain = create(engine)
+    for task_id in (*(run.steps["gate"] for run in (paused, waits, gone)), plain):
+        assert send_back(engine, task_id) == set()
+    gate = named.steps["gate"]
+    assert send_back(engine, gate, most=0) == set()
+    assert send_back(engine, gate) == {gate}
+    assert send_back(engine, gate) == set()
+    assert other.task("gate").generation == 1
+    assert engine.runs.retry(named.id, step="plan").ok
+
+
 @pytest.mark.parametrize("query", ["approve_held", "reject_held"])
 def test_only_a_queued_task_with_an_approval_hold_is_approved_or_rejected(
     engine: Engine, query: str
