@@ -63,11 +63,18 @@ def _listen(ours: Connection) -> list[object]:
 @contextmanager
 def start(target: Callable[..., None], *arguments: Any) -> Iterator[BaseProcess]:
     """A process that goes on by itself; at the end of the block it is interrupted, if it lives."""
+    with start_alone(target, *arguments) as process:
+        yield process
+        interrupt(process)
+
+
+@contextmanager
+def start_alone(target: Callable[..., None], *arguments: Any) -> Iterator[BaseProcess]:
+    """A process that nobody asks to end: it is killed at the end of the block, if it lives."""
     process = _CONTEXT.Process(target=target, args=arguments)
     process.start()
     try:
         yield process
-        interrupt(process)
     finally:
         process.kill()
         process.join()

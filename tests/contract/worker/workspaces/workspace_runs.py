@@ -23,11 +23,11 @@ HEADING = "name: work\ninput: {repo: string}\nworkspace: {git: '{{ input.repo }}
 class WorkspaceRuns:
     """A store with a worker, and one repository."""
 
-    def __init__(self, hf: Holdfast, world: World, home: Path) -> None:
+    def __init__(self, hf: Holdfast, world: World, home: Path, path: Path | None = None) -> None:
         self.hf = hf
         self.world = world
         self.state = StateDirectory(root=home)
-        self.path = world.repository()
+        self.path = world.repository() if path is None else path
         self.base = head(self.path)
 
     def start(self, steps: str, heading: str = HEADING, **given: Any) -> Run:
