@@ -162,6 +162,7 @@ def _new_run(envelope: Envelope, payload: Payload, workflow: Workflow) -> NewRun
         key=payload.get("key"),
         priority=payload.get("priority", 0),
         scheduled_for=payload.get("scheduled_for"),
+        labels=payload.get("labels") or {},
         trace=envelope.trace,
     )
 

@@ -106,7 +106,7 @@ class OperatorTools(Toolbox):
         """Let the attempts of a run or task that run finish, and start no other until resume."""
         return self._steer("pause", self.find(task_id, run_id), dry_run=dry_run)
 
-    def resume(
+    def resume(  # noqa: PLR0913, PLR0917 - what can be resumed
         self,
         task_id: ThisTask = None,
         run_id: ThisRun = None,
@@ -119,18 +119,21 @@ class OperatorTools(Toolbox):
         add_attempts: Annotated[
             int | None, Field(description="Of a run: adds attempts to its budget")
         ] = None,
+        dry_run: DryRun = False,  # noqa: FBT002 - a field of a tool
     ) -> View:
         """Let a run or task go on that is paused, out of budget, or at a usage limit.
 
         Add to a budget only as a person says.
         """
-        commands = self.service.commands
         if agent is None:
             found = self.find(task_id, run_id)
-            return commands.resume(found, add_usd=add_usd, add_attempts=add_attempts)
+            added = {"add_usd": add_usd, "add_attempts": add_attempts}
+            return self._steer("resume", found, dry_run=dry_run, **added)
         if any(each is not None for each in (task_id, run_id, add_usd, add_attempts)):
             raise InvalidInput("agent", "is for all of that agent, and takes nothing else")
-        return commands.lift_limit(agent)
+        if dry_run:
+            return self.service.previews.lift_limit(agent).view(agent=agent)
+        return self.service.commands.lift_limit(agent)
 
     def answer(
         self,

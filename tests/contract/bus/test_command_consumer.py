@@ -72,6 +72,17 @@ def test_an_engine_to_which_no_message_comes_writes_no_lease(
     assert seats(engine) == 0
 
 
+def test_a_run_that_a_message_starts_has_the_labels_of_the_message(
+    engine: Engine, bus: SqlBus, hearing: CommandConsumer
+) -> None:
+    hearing.step()
+    payload = {"workflow": "one", "labels": {"customer": 7}}
+    asked = replace(message("first"), run_id=None, type="run.start", payload=payload)
+    bus.publish_command(Channel.COMMANDS, asked)
+    assert hearing.step() == 1
+    assert [each.workflow for each in engine.runs.list(labels={"customer": "7"})] == ["one"]
+
+
 def test_an_engine_listens_from_the_first_message_until_none_came_for_long(
     engine: Engine, clock: ManualClock, bus: SqlBus, hearing: CommandConsumer
 ) -> None:

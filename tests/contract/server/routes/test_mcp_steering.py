@@ -227,7 +227,14 @@ def test_an_agent_is_told_what_a_call_would_change_before_it_makes_it(
             told = await operator.use(tool, run_id=run, dry_run=True)
             assert [each["becomes"] for each in told["tasks"]] == [becomes]
             assert told["dry_run"]
+        told = await operator.use("resume", agent="writer", dry_run=True)
+        assert (told["agent"], told["tasks"]) == ("writer", [])
         assert caplog.messages == []
+        await operator.use("pause", run_id=run)
+        told = await operator.use("resume", run_id=run, dry_run=True)
+        assert [each["becomes"] for each in told["tasks"]] == ["ready"]
+        assert (await operator.use("get_run", run_id=run))["holds"] == ["paused"]
+        await operator.use("resume", run_id=run)
         found = await operator.use("list_runs", labels={"customer": "7"}, since="1h")
         assert [each["status"] for each in found["items"]] == ["running"]
         await operator.use("cancel_run", run_id=run)
