@@ -118,6 +118,34 @@ def test_a_zombie_moves_nothing_that_anybody_reads(
         run(runs.path, "fsck", "--strict")
 
 
+def test_a_zombie_with_a_clone_of_its_own_pushes_over_nothing(
+    sqlite_store_url: str, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "script.sh").write_text(SCRIPT.replace("FOLDER", str(tmp_path)))
+    with Holdfast(sqlite_store_url, lease=1.0) as hf:
+        runs = WorkspaceRuns(hf, world, tmp_path / "home")
+        run(tmp_path, "clone", "--quiet", "--bare", str(runs.path), "remote.git")
+        remote = tmp_path / "remote.git"
+        steps = STEPS.replace("FOLDER", str(tmp_path))
+        started = runs.start(steps, HEADING, repo=f"file://{remote}")
+        with stopped_worker(sqlite_store_url, tmp_path) as stopped:
+            # Another machine: other folders, and so another clone.
+            monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "another"))
+            with hf.worker(agents=["*"], concurrency=1, name="second"):
+                assert eventually((tmp_path / "second").exists), runs.tell(started)
+                (tmp_path / "go").touch()
+                send(stopped[::-1], signal.SIGCONT)
+                assert eventually(lambda: is_free(runs, f"{started.id}.1"))
+                (tmp_path / "on").touch()
+                ended = runs.wait(started, followed=False)
+        assert ended.status == "completed", runs.tell(ended)
+        assert show(remote, "main", "a.txt") == "second"
+        assert head(remote, "main") == runs.task(ended, "merge").output["commit"]
+        branch = run(remote, "branch", "--format=%(refname:short)", "--list", "holdfast/*")
+        assert eventually(lambda: head(remote, branch) == runs.task(ended, "one").output["commit"])
+        assert "late.txt" not in run(remote, "ls-tree", "-r", "--name-only", branch)
+
+
 def is_free(runs: WorkspaceRuns, name: str) -> bool:
     with (runs.state.root / f"workspaces/{name}.lock").open() as lock:
         try:

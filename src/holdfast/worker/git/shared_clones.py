@@ -72,11 +72,11 @@ def fetch_branches(clone: Repository, url: str, names: Sequence[str]) -> dict[st
     return {name: commit for name, commit in found.items() if commit is not None}
 
 
-def fetch_below(clone: Repository, url: str, prefix: str) -> None:
-    """Fetch all references below a prefix of full names, under the same names."""
+def fetch_below(clone: Repository, url: str, prefix: str, kept_below: str | None = None) -> None:
+    """Fetch all references below a prefix of full names, under the same names or below another."""
     asked = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
     with _lock(clone.path):
-        _speak(clone, url, *asked, "--end-of-options", url, f"+{prefix}*:{prefix}*")
+        _speak(clone, url, *asked, "--end-of-options", url, f"+{prefix}*:{kept_below or prefix}*")
 
 
 def _fetched_name(name: str) -> str:

@@ -180,21 +180,28 @@ def open_line(
     return opened.line
 
 
+@contextmanager
+def _fail_in_words() -> Iterator[None]:
+    """Fail the step with the words of an error of git: for good where no attempt helps."""
+    try:
+        yield
+    except (RepositoryUnusable, GitMissing, InvalidInput) as error:
+        raise StepFailed(str(error), retryable=False) from error
+    except GitError as error:
+        raise StepFailed(str(error)) from error
+
+
 def find_line(
     ports: WorkspacePorts, assignment: Assignment, context: AttemptContext, workspace: Workspace
 ) -> AttemptLine:
     """The line of an attempt; the first attempt of a run decides where it begins."""
-    try:
+    with _fail_in_words():
         known = open_line(ports.store, assignment)
         text = workspace.git if known is None else known.repository or workspace.git
         place = open_line_repository(ports.find_git(), text, filters=workspace.filters)
         if known is None:
             base = place.find_base(workspace.start)
             known = open_line(ports.store, assignment, base, place.text, place.host)
-    except (RepositoryUnusable, GitMissing, InvalidInput) as error:
-        raise StepFailed(str(error), retryable=False) from error
-    except GitError as error:
-        raise StepFailed(str(error)) from error
     if known is None:
         raise StepFailed("its line of commits could not be begun", retryable=False)
     return AttemptLine(
@@ -393,10 +400,11 @@ def open_workspace(
     state, ports = line.state, line.ports
     base, start = choose_start(state)
     line.guard()
-    line.place.bring(state.run_id, start)
-    if state.id == state.run_id and state.number:
-        line.place.bring(state.run_id, state.head)
-        line.place.follow(state.branch, state.head)
+    with _fail_in_words():
+        line.place.bring(state.run_id, start)
+        if state.id == state.run_id and state.number:
+            line.place.bring(state.run_id, state.head)
+            line.place.follow(state.branch, state.head)
     pool = WorktreePool(ports.folder, ports.is_stopped)
     lent = pool.lend(state.id)
     registry = registry_path()
@@ -414,7 +422,8 @@ def open_workspace(
                 is_new=True,
                 scratch=lent.empty_scratch(),
             )
-            _bring_worktree(opened)
+            with _fail_in_words():
+                _bring_worktree(opened)
             try:
                 yield opened
             except BaseException:

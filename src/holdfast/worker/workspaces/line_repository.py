@@ -21,6 +21,7 @@ from holdfast.worker.git.repository import (
     resolve_commit,
 )
 from holdfast.worker.git.shared_clones import (
+    FETCHED,
     fetch_below,
     fetch_branches,
     find_remote_branch,
@@ -69,6 +70,9 @@ class LineRepository:
         """Have a commit of a run here; raises `RepositoryUnusable` where it is nowhere."""
         if not has_commit(self.repository, commit) and self.url is not None:
             fetch_below(self.repository, self.url, f"{KEPT}{run}/")
+            if not has_commit(self.repository, commit):
+                # The commit where the line begins is on a branch of somebody.
+                fetch_below(self.repository, self.url, HEADS, f"{FETCHED}heads/")
         if not has_commit(self.repository, commit):
             reason = f"does not have the commit {commit} of {run} any more; start the run again"
             raise RepositoryUnusable(self.text, reason)

@@ -170,3 +170,13 @@ def test_a_run_on_a_url_is_pushed_and_merged_there(runs: WorkspaceRuns) -> None:
     branches = run(remote, "branch", "--format=%(refname:short)", "--list", "holdfast/*")
     assert head(remote, branches) == runs.task(ended, "one").output["commit"]
     assert save(runs.path, "Untouched") != head(remote, "main")
+
+
+def test_twenty_parallel_items_on_one_repository_are_all_there(runs: WorkspaceRuns) -> None:
+    items = [f"item{number:02}" for number in range(20)]
+    loop = (ITEMS % "echo $0 > $0.txt").replace("parallel: 3", "parallel: 20")
+    ended = runs.end(loop, LOOP, items=items)
+    assert ended.status == "completed", runs.tell(ended)
+    files = tree(runs.path, runs.branch(ended))
+    assert files == ["a.txt", "folder/b.txt", *(f"{each}.txt" for each in items)]
+    run(runs.path, "fsck", "--strict")

@@ -120,11 +120,11 @@ def test_clean_removes_worktrees_kept_past_their_time_and_branches_that_were_mer
     runs: WorkspaceRuns,
 ) -> None:
     noted = runs.state.root / "workspaces/.tended"
-    noted.parent.mkdir()
+    noted.parent.mkdir(parents=True)
     # Else the second run would have the first one's worktree removed.
     noted.touch()
     gone = runs.end(EDIT + "  - {id: merge, merge: main}\n", SHORT)
-    unmerged = runs.end(EDIT, SHORT)
+    unmerged = runs.end(EDIT.replace("two", "three"), SHORT)
     time.sleep(0.01)
     ports = ports_of(runs)
     would = clean_workspaces(ports, dry_run=True)
