@@ -161,6 +161,7 @@ class CommandStep:
             current_redaction = command_try.address.current_redaction
             transcript = Transcript(command_try.log, current_redaction, KEPT_ERRORS)
             environment = self._make_environment(work, command_try)
+            environment["PWD"] = str(workspace.path)
             command = Command(
                 arguments=work.workspace.setup, environment=environment, directory=workspace.path
             )
@@ -247,12 +248,16 @@ class CommandStep:
     ) -> CommandEnd:
         prompt = command_try.prompt or ""
         environment = self._make_environment(work, command_try)
+        folder = _find_folder(work.cwd, command_try.workspace)
+        if folder is not None:
+            # Some programs believe this rather than where they are.
+            environment["PWD"] = str(folder)
         if 0 < len(prompt.encode()) <= SHORT_PROMPT:
             environment["HOLDFAST_PROMPT"] = prompt
         command = Command(
             arguments=arguments,
             environment=environment,
-            directory=_find_folder(work.cwd, command_try.workspace),
+            directory=folder,
             stdin=b"" if self._takes_prompt() else prompt.encode(),
         )
         return self._run_process(command, work, command_try, transcript)
